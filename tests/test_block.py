@@ -139,17 +139,6 @@ def test_postnorm_t_10_32_to_10_37_from_the_trace(cross):
     assert_same(H, layer.norm_2(trace["T5"]))
 
 
-@NORMS
-@CROSS
-def test_asking_for_the_trace_changes_nothing(norm, cross):
-    layer, X = block(norm=norm, cross_attention=cross), normal(B, N, D)
-    options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
-    plain = layer(X, causal=True, **options)
-    with record_activations(layer):
-        assert_same(layer(X, causal=True, **options), plain)
-    assert layer.hook is None and layer.attention.hook is None
-
-
 # --- Causality and padding ---------------------------------------------------------------------
 
 

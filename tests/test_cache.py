@@ -78,17 +78,6 @@ def test_an_encoder_decoder_reads_the_same_in_pieces(kind, pieces, exactness):
     assert cache.length == N and cache[0].cross_attention.length == 7
 
 
-def test_the_source_is_read_once():
-    torch.manual_seed(0)
-    mha, cache = MultiHeadAttention(10, 2), LayerCache()
-    X, H_enc = torch.randn(3, 1, 10), torch.randn(3, 7, 10)
-    with torch.no_grad():
-        first = mha(X, H_enc=H_enc, cache=cache)
-        cache.commit()
-        again = mha(X, H_enc=torch.full_like(H_enc, torch.nan), cache=cache)
-    torch.testing.assert_close(again, first, rtol=0, atol=0)
-
-
 @pytest.mark.proves("kv-attn")
 @pytest.mark.parametrize("pieces", [(3, 1, 4), (1,) * 8])
 def test_weights_of_cached_attention_are_rows_of_the_whole_matrix(pieces):
@@ -155,17 +144,6 @@ def test_a_copy_goes_on_by_itself(how):
         flipped = model.decode(torch.cat([target[:, :5], target[:, 5:].flip(1)], 1), H_enc)[:, 5:]
     torch.testing.assert_close(one, whole, rtol=0, atol=1e-5)
     torch.testing.assert_close(two, flipped, rtol=0, atol=1e-5)
-
-
-def test_blocks_that_are_one_and_the_same_have_caches_of_their_own():
-    torch.manual_seed(0)
-    model = sharpen(TransformerLM(config()))
-    model.stack.blocks[1] = model.stack.blocks[0]
-    ids, cache = torch.randint(11, (2, 8)), KVCache(17)
-    with torch.no_grad():
-        whole = model(ids)
-    read = in_pieces(lambda part, c: model(part, cache=c), ids, (3, 1, 4), cache)
-    torch.testing.assert_close(read, whole, rtol=0, atol=1e-5)
 
 
 def test_a_pass_that_breaks_off_half_way_leaves_the_cache_as_it_was():

@@ -97,13 +97,6 @@ def test_param_count_8_52_is_the_books_formula():
     assert count_parameters(config()).matrices == approximate_parameters(2, 21) == 12 * 2 * 21**2
 
 
-def test_param_count_8_52_of_gpt_3():
-    """12 · 96 · 12288², which the book rounds to 175 billion."""
-    gpt_3 = TransformerConfig(50257, 2048, 12288, 96, 96, activation="gelu")
-    assert count_parameters(gpt_3).matrices == 173_946_175_488
-    assert approximate_parameters(96, 12288) == 173_946_175_488
-
-
 @pytest.mark.parametrize(
     ("layers", "d", "heads", "published"),
     [(12, 768, 12, 124_439_808), (48, 1600, 25, 1_557_611_200)],

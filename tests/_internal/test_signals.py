@@ -10,10 +10,9 @@ from pathlib import Path
 
 import own_process
 import pytest
-import torch
 from commands import SIZES
+from tiny_training import STREAM, run, same, with_dropout
 
-from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import TokenWindows
@@ -23,7 +22,6 @@ from slp_transformer.training.trainer import train
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
-STREAM = torch.arange(7).repeat(5)
 LONG = [*SIZES, "--batch-size", "2", "--dropout", "0.1", "--eval-interval", "50", "--device", "cpu"]
 
 
@@ -36,22 +34,6 @@ def heeded():
     yield
     for number, how in zip(numbers, before, strict=True):
         signal.signal(number, how)
-
-
-def tiny(seed: int = 0) -> TransformerLM:
-    torch.manual_seed(seed)
-    config = TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1, dropout=0.2)
-    return TransformerLM(config)
-
-
-def run(folder, **changes):
-    model = tiny(changes.pop("seed_of_model", 0))
-    settings = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False} | changes
-    return model, train(model, STREAM, STREAM, out_dir=folder, **settings)
-
-
-def same(a, b) -> bool:
-    return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
 
 
 # --- In this process -----------------------------------------------------------------------------
@@ -77,9 +59,11 @@ def test_an_evaluation_is_given_up_at_once_and_made_up_for(tmp_path, steps):
     batches.clear()
     how = {"steps": steps, "eval_interval": 2, "batch_size": 1, "progress": False}
     with pytest.raises(StoppedBySignal, match=f"after step 2 of {steps}"):
-        train(tiny(0), STREAM, Pressing(STREAM, 5), out_dir=tmp_path / "cut", **how)
+        train(with_dropout(), STREAM, Pressing(STREAM, 5), out_dir=tmp_path / "cut", **how)
     assert batches == [1]
-    model, again = run(tmp_path / "cut", steps=steps, batch_size=1, resume=True, seed_of_model=5)
+    model, again = run(
+        tmp_path / "cut", steps=steps, batch_size=1, resume=True, model=with_dropout(5)
+    )
     assert again == records and same(model, expected)
     last = read_json(checkpoint_folder(tmp_path / "cut") / "training.json")
     assert [r["step"] for r in last["eval_history"]] == [r.step for r in records]  # and it was kept

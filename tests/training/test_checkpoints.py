@@ -10,6 +10,8 @@ import pytest
 import torch
 from own_process import printed
 from safetensors import safe_open
+from tiny_training import STREAM, run, same, stop_at
+from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
 from slp_transformer.modern import ModernConfig, ModernLM
@@ -28,26 +30,6 @@ from slp_transformer.training.run_folder import (
     load_tokenizer,
 )
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import train
-
-STREAM = torch.arange(7).repeat(5)
-TINY = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False}
-
-
-def tiny(seed: int = 0, **changes) -> TransformerLM:
-    torch.manual_seed(seed)
-    sizes = {"context_length": 5, "model_dim": 6, "num_heads": 2, "num_blocks": 1, "dropout": 0.2}
-    return TransformerLM(TransformerConfig(7, **sizes | changes))
-
-
-def run(folder, model=None, **changes):
-    model = model or tiny()
-    return model, train(model, STREAM, STREAM, out_dir=folder, **TINY | changes)
-
-
-def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
-    pairs = zip(a.state_dict().items(), b.state_dict().items(), strict=True)
-    return all(m == n and torch.equal(x, y) for (m, x), (n, y) in pairs)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -233,9 +215,8 @@ def test_a_changed_run_is_not_resumed(tmp_path, changes, says):
     run(tmp_path)
     before = files(tmp_path)
     model = tiny(seed=5, **changes.pop("model", {}))
-    stream = changes.pop("stream", STREAM)
     with pytest.raises(ValueError, match=says):
-        train(model, stream, STREAM, out_dir=tmp_path, resume=True, **TINY | changes)
+        run(tmp_path, model, resume=True, **changes)
     assert files(tmp_path) == before
 
 
@@ -308,11 +289,8 @@ def test_a_run_of_any_model_is_resumed_to_the_same_weights_and_loaded(make, fact
     settings = {"sequence_length": 5, "batch_size": 3}
     whole, records = run(tmp_path / "whole", make(), **settings)
 
-    def stop(record):
-        raise OSError("the plug is pulled")
-
     with pytest.raises(OSError, match="plug"):
-        run(tmp_path / "cut", make(), **settings, report=stop)
+        run(tmp_path / "cut", make(), **settings, report=stop_at(2))
     again, resumed = run(tmp_path / "cut", make(seed=5), **settings, resume=True)
     assert resumed == records and [record.step for record in records] == [2, 4]
     assert same(again, whole)

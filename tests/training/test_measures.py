@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import SENTENCE, SMALL, fine
+from commands import SENTENCE, SMALL, fine, output, result
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data.batches import PaddedPairs, TokenWindows, eval_subset
@@ -95,17 +95,12 @@ def test_a_guitar_run_keeps_its_split_when_the_folder_changes_or_goes(at, capsys
     held_out = json.loads(Path("g/tokens/held-out.json").read_text("utf-8"))
     assert len(held_out) == 1 and ".txt" in held_out[0]
 
-    def measured() -> dict:
-        capsys.readouterr()
-        fine("evaluate", "g", "--json")
-        return json.loads(capsys.readouterr().out)
-
-    before = measured()
+    before = result(capsys, "evaluate", "g")
     for number, tab in enumerate(make_practice_corpus(seed=5, num_pieces=9)):
         write_tab(tab, f"tabs/a{number}.txt")
-    assert measured() == before
+    assert result(capsys, "evaluate", "g") == before
     shutil.rmtree("tabs")
-    assert measured() == before
+    assert result(capsys, "evaluate", "g") == before
 
 
 # --- Bits per byte -------------------------------------------------------------------------------
@@ -117,17 +112,12 @@ def test_words_that_are_unknown_leave_bits_per_byte_out(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "known", *words)
     fine("train", "text", "fox.txt", "--out-dir", "unknown", *words, "--vocab-size", "6")
     for run in ("known", "unknown"):
-        capsys.readouterr()
-        fine("evaluate", run, "--json")
-        measured = json.loads(capsys.readouterr().out)
-        fine("evaluate", run)
-        said = capsys.readouterr().out
+        measured, said = result(capsys, "evaluate", run), output(capsys, "evaluate", run)
         assert ("bits_per_byte" in measured) == (run == "known")
         assert ("unknown" in measured) == (run == "unknown")
     assert measured["unknown"] > 10 and "none: " in said and "unknown words" in said
     Path("other.txt").write_text(SENTENCE.replace("fox", "vixen") * 9, encoding="utf-8")
-    fine("evaluate", "known", "other.txt", "--json")
-    assert json.loads(capsys.readouterr().out)["unknown"] > 0
+    assert result(capsys, "evaluate", "known", "other.txt")["unknown"] > 0
 
 
 # --- Numbers that are none -----------------------------------------------------------------------

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from tiny_training import BEGIN, END, PAD, STREAM, encoder_decoder, language_model, pairs
 
 import slp_transformer
 from slp_transformer import (
-    EncoderDecoder,
-    TransformerConfig,
-    TransformerLM,
     generate,
     padding_mask,
 )
@@ -29,26 +27,7 @@ from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import Trainer, train, training_step
 
-STREAM = torch.arange(7).repeat(5)
 CPU = torch.device("cpu")
-SIZES = {"model_dim": 6, "num_heads": 2, "num_blocks": 1}
-PAD, BEGIN, END = 0, 1, 2
-
-
-def language_model(seed: int = 0, **changes) -> TransformerLM:
-    torch.manual_seed(seed)
-    return TransformerLM(TransformerConfig(7, **{"context_length": 5} | SIZES | changes))
-
-
-def encoder_decoder(**changes) -> EncoderDecoder:
-    torch.manual_seed(0)
-    return EncoderDecoder(TransformerConfig(11, 13, **SIZES | changes))
-
-
-def pairs(*lengths: tuple[int, int]) -> PaddedPairs:
-    generator = torch.Generator().manual_seed(0)
-    rows = [[torch.randint(3, 11, (n,), generator=generator) for n in both] for both in lengths]
-    return PaddedPairs([tuple(row) for row in rows], pad_id=PAD, begin_id=BEGIN, end_id=END)
 
 
 def weights_after_a_step(settings: TrainConfig, model, batch, optimizer=None):
