@@ -8,11 +8,7 @@ import pytest
 import torch
 from own_process import printed
 
-from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.data.batches import TokenWindows
 from slp_transformer.data.token_file import HEADER_BYTES, TokenStore, write_tokens
-from slp_transformer.training.evaluation import mean_loss
-from slp_transformer.training.trainer import train
 
 
 def ids(count: int, vocab_size: int) -> list[int]:
@@ -103,16 +99,3 @@ def test_damaged_foreign_and_missing_files_are_said(tmp_path):
     numpy.save(path, numpy.zeros((3, 2), "float32"))
     with pytest.raises(ValueError, match="a.npy is no file of tokens"):
         TokenStore(path, 9)
-
-
-def test_training_on_a_file_is_training_on_the_tensor(tmp_path):
-    stream = torch.tensor(ids(101, 7))
-    store = write_tokens(tmp_path / "a.npy", stream.tolist(), 7)
-    assert TokenWindows(store, 5).fingerprint() == TokenWindows(stream, 5).fingerprint()
-    runs = []
-    for data in (stream, store):
-        torch.manual_seed(0)
-        model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
-        runs.append(train(model, data, data, steps=4, eval_interval=2, batch_size=3))
-        runs[-1].append(mean_loss(model, data, 5))
-    assert runs[0] == runs[1]

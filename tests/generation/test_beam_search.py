@@ -84,42 +84,9 @@ def test_length_normalization_13_16_can_turn_the_choice():
     assert length_normalized_score(math.log(0.25), 2) == pytest.approx(math.log(0.5))
 
 
-PROMPTS = [tensor([0, 3]), tensor([1, 2, 3, 0, 1]), tensor([3]), tensor([2, 2, 1, 0])]
-ENDS = [5, 8, 3, 6]
-
-
 def test_a_stop_word_that_cannot_come_ends_nothing():
     """Only word 1 can follow anything; the beam is wider than what is possible."""
     table = torch.full((V, V), -math.inf)
     table[:, 1] = 0.0
     found, _ = search(table, end=4, width=3, stop=[2])
     assert [(h.ids, h.hit_stop_token) for h in found] == [([0, 1, 1, 1], False)]
-
-
-def test_hypotheses_keep_their_own_past():
-    """What `reorder` is told makes the rows that are read agree with the rows that are written."""
-    table, memory, calls = random_table(3), [[] for _ in PROMPTS], []
-
-    def read(ids, rows):
-        nonlocal memory
-        new = ids[:, len(memory[0]) :].tolist()
-        memory = [past + more for past, more in zip(memory, new, strict=True)]
-        assert memory == ids.tolist()
-        return table[0, ids[rows, -1]]
-
-    def reorder(rows):
-        nonlocal memory
-        memory = [memory[row] for row in rows]
-        calls.append(rows)
-
-    beam_search(read, reorder, PROMPTS, ENDS, width=5, stop={2})
-    assert calls
-
-
-def test_logits_that_are_not_numbers_are_an_error():
-    with pytest.raises(ValueError, match=r"not numbers, so no word can follow: \[0\]"):
-        search(torch.full((V, V), math.nan), width=2)
-    y = torch.zeros(V, V)
-    y[1] = math.nan
-    with pytest.raises(ValueError, match=r"not numbers, so no word can follow: \[0, 1\]"):
-        search(y, width=9)
