@@ -269,11 +269,16 @@ draft = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=1))
 draft.load_state_dict(model.state_dict(), strict=False)
 calls = []
 model.register_forward_pre_hook(lambda *_: calls.append(1))
-for name, drafts in {"alone": {}, "with a draft": {"draft_model": draft}}.items():
+for name, drafts in {
+    "alone": {},
+    "with a draft": {"draft_model": draft},
+}.items():
     calls.clear()
     (row,) = generate(model, [prompt], temperature=0, **drafts)
     assert row.ids == full.ids
-    print(f"{name}: {len(calls)} calls of the large model for {N - len(prompt)} tokens")
+    print(
+        f"{name}: {len(calls)} calls of the large model for {N - len(prompt)} tokens"
+    )
 
 # %% [markdown]
 # ## Try it
