@@ -483,7 +483,7 @@ split[1, 3, 0] = 40
 
 # %% [markdown]
 # *Not in order* means that reading `split` index by index jumps back and forth in memory (PyTorch calls this *not
-# contiguous*). Matrix products work all the same. The package splits in one line, and joins in one:
+# contiguous*). Matrix products work all the same. The package splits and joins in one line each:
 
 # %%
 from slp_transformer.multi_head import join_heads, split_heads

@@ -413,7 +413,7 @@ plotting.bars(
 #
 #    <details><summary>Answer</summary>
 #
-#    Nothing: $e^5$ cancels in the softmax. Only differences of logits count.
+#    Nothing: $e^5$ cancels in the softmax. Only differences of logits matter.
 #
 #    </details>
 #
