@@ -196,7 +196,7 @@ for how, text in {"without": ids, "with": ids[-1:]}.items():
     print(f"{how} a cache, the 60th token takes {count:,}")
 
 # %% [markdown]
-# Here `model(...)` scores the next word after every token, as training needs it. Decoding needs only the
+# Here `model(...)` scores the next word after every token, as training requires. Decoding needs only the
 # scores after the last token, with or without a cache, so the curves below count one row of
 # scores in both cases. They are for a model of the size of GPT-2:
 
@@ -298,7 +298,7 @@ for name, cached in {"without a cache": False, "with a cache": True}.items():
 #    <details><summary>Answer</summary>
 #
 #    Each new token changes the rows of all earlier ones, in every block but the first, and with
-#    them their keys and values. What was kept would be out of date.
+#    them their keys and values. The cached ones would be out of date.
 #
 #    </details>
 #
