@@ -76,7 +76,7 @@ print("¾ string + ¼ it =", a_it.tolist())
 
 # %% [markdown]
 # *It* has become much more of a thing. Next, the weights have to be computed from the rows themselves.
-# The simplest measure of similarity of two rows is their dot product. (PyTorch writes
+# The simplest measure of the similarity between two rows is their dot product. (PyTorch writes
 # [`@`](../docs/pytorch.md#the-product) for this, and for products of matrices as well.)
 #
 # <span class="eq" id="eq-simple-score">simple-score</span>
@@ -137,7 +137,7 @@ print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
 # (the book's Fig. 8.3 · 7.3).
 
 
-# %% alt="Heat strip of the weights of “it” over the seven words up to itself. “string” has 0.53, “it” itself 0.20, each “the” and “because” 0.07, “guitarist” and “tuned” 0.03." caption="What “it” reads by the simplest attention (Fig. 8.3 · 7.3)"
+# %% alt="Heat strip of the weights of “it” over the seven words up to itself. “string” has 0.53, “it” itself 0.20, each “the” and “because” 0.07, “guitarist” and “tuned” 0.03." caption="The weights of “it” in the simplest attention (Fig. 8.3 · 7.3)"
 def simple_attention(X, i):
     scores = [score(X[i], X[j]) for j in range(i + 1)]
     alpha_i = softmax(torch.stack(scores))

@@ -236,7 +236,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# and the product with $\mathbf W^O$, which has the model's size again.
+# and finally the product with $\mathbf W^O$, which is back at the model's size.
 
 # %% alt="Head, four by three, times W^O, three by five, gives A, four by five: the columns person, thing and action of head, and two empty columns." caption="Back to the model's size (Fig. 8.11 · 7.11, last part)"
 plotting.panels(
@@ -782,8 +782,8 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 # ## To remember
 #
 # - One product gives the queries of all tokens, and another gives the scores of all pairs.
-# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch's
-#   boolean masks have two conventions, one the opposite of the other.
+# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch
+#   has two opposite conventions for boolean masks.
 # - All heads are one tensor with a head axis: a view and a transpose split it, a transpose and a reshape
 #   join it.
 # - A wrong reshape still has the right shape. Compare with the loop, using sizes that all differ, to find

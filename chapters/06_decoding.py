@@ -693,7 +693,7 @@ assert beamed.score > mean_score(drawn.ids)
 #    <details><summary>Answer</summary>
 #
 #    No. A beam is dropped when four others are better at that step, and the greedy text can be among
-#    the dropped ones although it catches up later. Only keeping all hypotheses is sure to find the best.
+#    the dropped ones although it catches up later. Only keeping all hypotheses guarantees the best text.
 #
 #    </details>
 #

@@ -165,7 +165,7 @@ assert together == alone
 # %% [markdown]
 # ## What it saves
 #
-# Count the multiplications, each with its addition. When n of T tokens are new, every matrix of the model
+# Count the multiplications; each comes with an addition. When n of T tokens are new, every matrix of the model
 # multiplies n rows; every head compares n queries with T keys and mixes T values; and the language model
 # head scores all words for as many rows as we ask for.
 

@@ -783,7 +783,7 @@ plotting.lines(recorded, **axes) if recorded else None
 # - The loss of a word is $-\ln$ of the probability that the model gave it, and the loss of a text is
 #   their mean, in nats.
 # - The target is the next token: the input, shifted by one. One pass gives the loss at every position.
-# - Perplexity is e to the power of the loss; it compares only models with the same tokens.
+# - Perplexity is e to the power of the loss; use it only to compare models with the same tokens.
 # - A step computes the loss and its gradient, clips the gradient, and moves each weight a little against it.
 # - Judge a model on held-out text. Attention, more heads, blocks, and more room each lowered the validation
 #   loss here.
