@@ -15,6 +15,7 @@ import links
 import model_pages
 import nbformat
 import notebook_html
+import previews
 import reference
 from chapter_source import Chapter
 from diagrams import Link
@@ -76,6 +77,9 @@ def with_model(content: str, page) -> str:
     """A page with what is computed in it, if it is one of those."""
     model, player = (relative(f"assets/{name}/", page) for name in ("model", "alphatab"))
     match page.file.src_uri:
+        case "index.md":
+            link = relative("model/", page)
+            return content.replace("<!-- looking -->", model_pages.looking(site.root, link))
         case "hear.md":
             heard = model_pages.stage(model_pages.pieces(site.root), player)
             return content.replace(model_pages.HEAR_MARK, heard)
@@ -268,7 +272,8 @@ def with_links_back(content: str, page) -> str:
         linked = re.sub(r"<code>([^<]+)</code>", to_equation, match[0])
         if not all(slug in site.book.slugs for slug in slugs):
             return linked
-        return f"{linked} ({site.book.place(*slugs, span='</code> to' in match[0])})"
+        place = f"{linked} ({site.book.place(*slugs, span='</code> to' in match[0])})"
+        return previews.linked(place, link_from(page), site.book)
 
     # Shapes and other strings in types in double quotes, as the source has them.
     content = re.sub(r"(?<=[\[ ])(?:'|&#39;)([^'&<>\n]*)(?:'|&#39;)(?=[\],])", r'"\1"', content)
@@ -312,6 +317,18 @@ def ways_from(page) -> dict[str, str]:
         if proofs := site.proofs_of(slug):
             ways.append(f'<a href="{relative("proofs/", page)}#{proofs[0].name}">proof</a>')
         found[slug] = " ".join(ways)
+    return found
+
+
+def ways_to(slug: str) -> list[list[str]]:
+    """The words and addresses, from the top of the site, of an equation, its code and its proof."""
+    equation, found = site.equations[slug], []
+    for stem in equation.chapters[:1]:
+        found.append([f"Chapter {site.summaries[stem].number}", f"chapters/{stem}/#eq-{slug}"])
+    for name in equation.objects[:1]:
+        found.append(["Code", url_of_object(name)])
+    for proof in site.proofs_of(slug)[:1]:
+        found.append(["Proof", f"proofs/#{proof.name}"])
     return found
 
 

@@ -53,6 +53,7 @@ _OPEN_TUNING_PITCHES = {
     "Em": (64, 59, 55, 52, 47, 40),
     "Gm": (62, 58, 55, 50, 43, 38),
 }
+NASHVILLE = (64, 59, 67, 62, 57, 52)  # the lower four an octave up
 _STEP_COUNT_REGEX = (
     r"(?:a\s+)?(?:one[\s-]+and[\s-]+a[\s-]+half|1[\s-]1/2|1\.5|1/2|half|whole|full|one|two|three"
     r"|[123])(?:[\s-]+(?:half|whole|full))?[\s-]*(?:a[\s-]+)?(?:steps?|tones?|semitones?)\b"
@@ -79,8 +80,7 @@ _SINGLE_STRING_PATTERN = re.compile(
     r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth|low)\)?"
     r"(?P<word>\s+string|(?<=low)\s+E(?:\s+string)?)?"
     r"[\s:]*(?P<sign>=|->|(?:is\s+)?(?:re)?tuned(?:\s+down|\s+up)?\s+to|(?:down\s+|up\s+)?to)\s*"
-    + _NOTE_NAME_REGEX
-    + r"(?![\w#/])",
+    r"(?:an?\s+)?" + _NOTE_NAME_REGEX + r"(?![\w#/])",
     re.I,
 )
 _FRET_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
@@ -92,12 +92,17 @@ _FRET_NUMBERS = {
 }
 _FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + _FRET_WORDS.replace(" ", "|") + r")(?:st|nd|rd|th)?\b"
 _CAPO_PATTERN = re.compile(
-    r"(?:^\W*(?:(?:put|place|use|with)\s+)?(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
-    r"capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
+    r"(?:^\W*(?:guitar:\s*)?(?:(?:put|place|use|with)\s+)?(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
+    r"capo\b[\s:=#\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
     re.I,
 )
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
+)
+_ANY_CAPO_PATTERN = re.compile(r"(?<!da )(?<!al )\bcapo(?=.*(?:\d|\b[IVX]+\b|fret))", re.I)
+_ANY_TUNING_PATTERN = re.compile(
+    r"^\W*(?:(?:guitar|alternate|special|my)\s+)?tun{1,2}(?:ing|ed)\b\s*(?:[:=-]|(?:to|down|up)\b)",
+    re.I,
 )
 _STATEMENT_PATTERN = re.compile(
     r"\s*(?:tun{1,2}ing|capo|time|metre|tempo|track|repeat|endings)\b[^:]*:\s", re.I
@@ -174,7 +179,8 @@ def parse_tuning(line: str) -> OpenPitches | None:
         pitches = infer_open_pitches(six.groups())
         if pitches is not None:
             return pitches
-    return _parse_tuning_name(line, about_tuning) or _parse_single_strings(line, about_tuning)
+    named = _parse_tuning_name(line, about_tuning)
+    return _parse_single_strings(line, about_tuning, named or STANDARD.open_pitches) or named
 
 
 def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
@@ -201,6 +207,8 @@ def parse_pitches_with_octaves(text: str) -> list[int]:
 
 def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
     """A tuning stated by its name: ``Drop C``, ``open G tuning``, ``1 whole step down``."""
+    if re.search(r"\bnashville\b", line, re.I) and mentions_tuning:
+        return NASHVILLE
     if found := _DROP_TUNING_PATTERN.search(line):
         base = DOUBLE_DROP_D if found["double"] else DROP_D
         return _transpose_pitches(base.open_pitches, (_parse_pitch_class(found["note"]) - 2) % -12)
@@ -241,16 +249,18 @@ def _parse_half_steps(words: str) -> int:
     return number if re.search("1/2|half|semitone", words) else 2 * number
 
 
-def _parse_single_strings(line: str, mentions_tuning: bool) -> OpenPitches | None:
-    """A tuning stated string by string: ``6th = D, 3 = F#``."""
-    pitches = list(STANDARD.open_pitches)
+def _parse_single_strings(
+    line: str, mentions_tuning: bool, others: OpenPitches
+) -> OpenPitches | None:
+    """A tuning stated string by string, ``6th = D, 3 = F#``, with the other strings as given."""
+    pitches = list(others)
     found = False
     for match in _SINGLE_STRING_PATTERN.finditer(line):
         name, sign = match["string"].lower(), match["sign"].lower()
         if sign.endswith("to") and "tuned" not in sign and not (mentions_tuning and match["word"]):
             continue
         string = min(6, _STRING_NAMES.index(name)) if name in _STRING_NAMES else int(name[0])
-        usual = STANDARD.open_pitches[string - 1]
+        usual = others[string - 1]
         pitch_class = _parse_pitch_class(match.groups()[-1])
         pitches[string - 1] = usual + (pitch_class - usual + 6) % 12 - 6
         found = True
@@ -266,6 +276,17 @@ def parse_capo(line: str) -> int | None:
     line = line[:MAX_STATEMENT_COLUMNS]
     found = _CAPO_PATTERN.search(line) or _FRET_THEN_CAPO_PATTERN.search(line)
     return _FRET_NUMBERS.get(found["fret"].lower()) if found else None
+
+
+def find_unread_statement(line: str) -> str | None:
+    """Return what to say of a line about a capo or a tuning that is not understood, or None."""
+    line = line[:MAX_STATEMENT_COLUMNS]
+    capos = _ANY_CAPO_PATTERN.findall(line)
+    if len(capos) > 1 or (capos and parse_capo(line) is None):
+        return "a capo that is not taken; 'Capo: 2' on a line above the strings sets one"
+    if _ANY_TUNING_PATTERN.match(line) and parse_tuning(line) is None:
+        return "a tuning that is not understood; 'Tuning: D A D G B E' states one, lowest first"
+    return None
 
 
 def find_title(lines: list[str]) -> str:
