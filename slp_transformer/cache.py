@@ -165,6 +165,11 @@ class KVCache:
         for layer in self._layers():
             layer.commit()
 
+    def truncate(self, length: int) -> None:
+        """Forget all tokens after the first `length`, as where a guess was wrong."""
+        for block in self._blocks:
+            block.self_attention.length = min(length, block.self_attention.length)
+
     def reorder(self, rows: Int[Tensor, "sequences"], *, include_sources: bool = True) -> None:
         """Make sequence b of the batch continue sequence `rows[b]`, as beams do.
 
