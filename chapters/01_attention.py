@@ -76,7 +76,7 @@ print("¾ string + ¼ it =", a_it.tolist())
 
 # %% [markdown]
 # *It* has become much more of a thing. Next, the weights have to be computed from the rows themselves.
-# The simplest measure of similarity of two rows is their dot product. (PyTorch writes
+# The simplest measure of the similarity between two rows is their dot product. (PyTorch writes
 # [`@`](../docs/pytorch.md#the-product) for this, and for products of matrices as well.)
 #
 # <span class="eq" id="eq-simple-score">simple-score</span>
@@ -137,7 +137,7 @@ print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
 # (the book's Fig. 8.3 · 7.3).
 
 
-# %% alt="Heat strip of the weights of “it” over the seven words up to itself. The string has 0.53, it itself 0.20, the, the and because 0.07 each, guitarist and tuned 0.03 each." caption="What “it” reads by the simplest attention (Fig. 8.3 · 7.3)"
+# %% alt="Heat strip of the weights of “it” over the seven words up to itself. “string” has 0.53, “it” itself 0.20, each “the” and “because” 0.07, “guitarist” and “tuned” 0.03." caption="The weights of “it” in the simplest attention (Fig. 8.3 · 7.3)"
 def simple_attention(X, i):
     scores = [score(X[i], X[j]) for j in range(i + 1)]
     alpha_i = softmax(torch.stack(scores))
@@ -156,7 +156,7 @@ plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 # On the site you can change the rows in [Figure](#fig-rows-to-change) and watch the scores and weights
 # change: make *it* more of a person, or *guitarist* a thing.
 
-# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. Guitarist is 3 of a person, tuned 3 of an action, string 3 of a thing, flat 2 of a quality; it is 1 of a thing and 1 of glue; the, because and was are 1 of glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
+# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
 plotting.interactive_scores(
     X, words, ["person", "thing", "action", "quality", "glue"], start=IT
 )
@@ -436,7 +436,7 @@ torch.testing.assert_close(simple, A_simple)
 # Here are all weights of the head, one row for each token that reads. *Tuned* finds its guitarist; *it*
 # and *flat* find the string. Words that ask for nothing spread their weights evenly.
 
-# %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. Tuned puts 1.00 on guitarist, string 1.00 on itself, it 0.88 on string, flat 0.86 on string. The, because, was and guitarist spread evenly over the words so far." caption="The weights of one head, a row for each token that reads"
+# %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. “tuned” puts 1.00 on “guitarist”, “string” 1.00 on itself, “it” 0.88 on “string”, “flat” 0.86 on “string”. “the”, “because”, “was” and “guitarist” spread their weight evenly over the words so far." caption="The weights of one head, a row for each token that reads"
 plotting.heatmap(alpha, rows=words, columns=words, top=1)
 
 # %% [markdown]
@@ -593,7 +593,7 @@ torch.testing.assert_close(loop[IT], a_it)
 # The package also returns the weights of all four heads. On the site you can choose in
 # [Figure](#fig-weights-to-choose) which token reads, and through which head.
 
-# %% alt="Heat map of the weights of it, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned." caption="What a token reads through each of four heads" figure="weights-to-choose"
+# %% alt="Heat map of the weights of “it”, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on “string”. Head 3 puts 0.92 on “tuned”." caption="What a token reads through each of four heads" figure="weights-to-choose"
 _, alphas = mha(X, causal=True, return_weights=True)
 assert alphas.shape == (A, N, N)
 torch.testing.assert_close(alphas[:, IT, : IT + 1], torch.stack(alphas_it))

@@ -476,7 +476,7 @@ plotting.flow(alpha.detach(), rows=words, columns=words, row=it)
 # from *string* on. The weak values stay below the threshold of the hidden unit, so the
 # feedforward layer wrote at one word only.
 
-# %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, at it and string, and faint ones in the same column for later words. T5 has one cell, at it and found. In H the row it has pronoun, string and found." caption="The block as a sum: what each sublayer adds (Fig. 8.7 · 7.7)"
+# %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, in row “it” and column string, and faint ones in the same column for other words from “string” on. T5 has one cell, in row “it” and column found. In H the row of “it” has pronoun, string and found." caption="The block as a sum: what each sublayer adds (Fig. 8.7 · 7.7)"
 torch.testing.assert_close(X + trace["T2"] + trace["T5"], H)
 look = {"shape": "N × d", "columns": features, "top": 1, "decimals": None}
 plotting.panels(
@@ -494,7 +494,7 @@ plotting.panels(
 # features have no names, this is often the first thing to look at, as in
 # [chapter 5](05_language_model.py).
 
-# %% alt="Table of norms, one row per word. X is 1 everywhere. Attention wrote 1.01 at it, 0.20 at string, 0.17 at because, 0.13 at was, 0.11 at flat and nothing before string. The feedforward layer wrote 1.02 at it and nothing elsewhere." caption="The norm of what each sublayer adds, word by word"
+# %% alt="Table of norms, one row per word. X is 1 everywhere. Attention wrote 1.01 at “it”, 0.20 at “string”, 0.17 at “because”, 0.13 at “was”, 0.11 at “flat” and nothing before “string”. The feedforward layer wrote 1.02 at “it” and nothing elsewhere." caption="The norm of what each sublayer adds, word by word"
 lengths = torch.stack([X, trace["T2"], trace["T5"], H]).norm(dim=-1).T.detach()
 first = kinds.index("string")
 assert (lengths[:first, 1] == 0).all()  # there is no string to read yet

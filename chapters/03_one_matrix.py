@@ -59,7 +59,7 @@ for i in range(N):  # chapter 1's form, one token at a time
 # (\mathbf Q\mathbf K^\top)_{ij}=\mathbf q_i\cdot\mathbf k_j
 # $$
 
-# %% alt="The matrix QKᵀ for the words guitarist, tuned, the, string. The row of tuned has 8 for guitarist and 8 for string, which comes later; the row of the has 4 for string; the row of string has 8 for guitarist." caption="All scores in one product (Fig. 8.9 · 7.9)"
+# %% alt="The matrix QKᵀ for the words guitarist, tuned, the, string. The row of “tuned” has 8 for “guitarist” and 8 for “string”, which comes later; the row of “the” has 4 for “string”; the row of “string” has 8 for “guitarist”." caption="All scores in one product (Fig. 8.9 · 7.9)"
 S = torch.zeros(N, N)
 for i in range(N):
     for j in range(N):
@@ -87,7 +87,7 @@ plotting.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
 # M_{ij}=\begin{cases}-\infty & j>i\\ 0 & \text{otherwise}\end{cases}
 # $$
 
-# %% alt="QKᵀ plus M, which is 0 on and below the diagonal and −∞ above it, gives the masked scores: below the diagonal the numbers of QKᵀ, above it −∞, hatched. Of tuned's two 8s only the one for guitarist is left." caption="The mask is added to the scores (Fig. 8.10 · 7.10)"
+# %% alt="QKᵀ plus M, which is 0 on and below the diagonal and −∞ above it, gives the masked scores: below the diagonal the numbers of QKᵀ, above it −∞, hatched. Of the two 8s in the row of “tuned” only the one for “guitarist” is left." caption="The mask is added to the scores (Fig. 8.10 · 7.10)"
 from slp_transformer import causal_mask
 
 M = torch.zeros(N, N)
@@ -224,7 +224,7 @@ plotting.panels(
 # %% [markdown]
 # then the weights and the values,
 
-# %% alt="The weights, four by four with zeros above the diagonal, times V, four by three, give head, four by three. In the row of tuned the weight 1.00 is on guitarist, so head has 1.99 in its person column." caption="Weights times values (Fig. 8.11 · 7.11, second part)"
+# %% alt="The weights, four by four with zeros above the diagonal, times V, four by three, give head, four by three. In the row of “tuned” the weight 1.00 is on “guitarist”, so head has 1.99 in its person column." caption="Weights times values (Fig. 8.11 · 7.11, second part)"
 plotting.panels(
     plotting.Panel(
         alpha, "softmax(mask(QKᵀ/√dₖ))", "N × N", rows=words, top=1
@@ -236,7 +236,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# and the product with $\mathbf W^O$, which has the model's size again.
+# and finally the product with $\mathbf W^O$, which is back at the model's size.
 
 # %% alt="Head, four by three, times W^O, three by five, gives A, four by five: the columns person, thing and action of head, and two empty columns." caption="Back to the model's size (Fig. 8.11 · 7.11, last part)"
 plotting.panels(
@@ -483,7 +483,7 @@ split[1, 3, 0] = 40
 
 # %% [markdown]
 # *Not in order* means that reading `split` index by index jumps back and forth in memory (PyTorch calls this *not
-# contiguous*). Matrix products work all the same. The package splits in one line, and joins in one:
+# contiguous*). Matrix products work all the same. The package splits and joins in one line each:
 
 # %%
 from slp_transformer.multi_head import join_heads, split_heads
@@ -782,8 +782,8 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 # ## To remember
 #
 # - One product gives the queries of all tokens, and another gives the scores of all pairs.
-# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch's
-#   boolean masks have two conventions, one the opposite of the other.
+# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch
+#   has two opposite conventions for boolean masks.
 # - All heads are one tensor with a head axis: a view and a transpose split it, a transpose and a reshape
 #   join it.
 # - A wrong reshape still has the right shape. Compare with the loop, using sizes that all differ, to find

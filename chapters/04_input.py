@@ -98,7 +98,7 @@ plotting.panels(
 # A whole sentence is a matrix of $N$ one-hot rows, and the product gives all embeddings at once,
 # as in Fig. 8.13 (7.13). Both rows for `the` select the same row of $\mathbf E$.
 
-# %% alt="Three matrices: 9 one-hot rows, one per token, times E equals 9 rows of 7 features. The first and the fourth row, both for the word the, are the same." caption="All tokens as one-hot rows times E (Fig. 8.13 · 7.13)"
+# %% alt="Three matrices: 9 one-hot rows, one per token, times E equals 9 rows of 7 features. The first and the fourth row, both for the word “the”, are the same." caption="All tokens as one-hot rows times E (Fig. 8.13 · 7.13)"
 hots = torch.stack([one_hot(w, V) for w in ids])
 assert hots.shape == (N, V)
 assert (hots @ E).equal(E[ids])

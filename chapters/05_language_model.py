@@ -221,7 +221,7 @@ plotting.bars(y, vocabulary, title="y", top=1)
 # After *tuned* the text has both *flat* and *sharp*, so the model should be undecided. Here are the
 # predictions at all positions: row i is the distribution after the words up to i.
 
-# %% alt="Heat map of eight positions by sixteen words. After the: guitarist and drummer one half each. After guitarist: tuned one half, loosened and tightened one quarter each. Then single words with probability near 1: the, string, because, it, was. After was: flat and sharp, one half each." caption="The prediction after each word"
+# %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word"
 words = "the guitarist tuned the string because it was".split()
 Y = next_word_probabilities(model(to_ids(" ".join(words))))
 assert Y.shape == (len(words), vocab_size)
@@ -413,7 +413,7 @@ plotting.bars(
 #
 #    <details><summary>Answer</summary>
 #
-#    Nothing: $e^5$ cancels in the softmax. Only differences of logits count.
+#    Nothing: $e^5$ cancels in the softmax. Only differences of logits matter.
 #
 #    </details>
 #

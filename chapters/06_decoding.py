@@ -142,7 +142,7 @@ for tau, top in {1: 0.44, 0.5: 0.59, 0.1: 0.95}.items():  # the book's
     torch.testing.assert_close(y_tau, theirs)
 plotting.show_source(temperature)
 
-# %% alt="Heat map: rows are temperatures 0.1, 0.2, 0.5, 1, 2 and 10, columns the four words. At 0.1 all has 0.95 and the 0.05; at 0.5 all has 0.59; at 1 the four have 0.44, 0.33, 0.15, 0.08; at 10 each is near a quarter." caption="One distribution at six temperatures"
+# %% alt="Heat map: rows are temperatures 0.1, 0.2, 0.5, 1, 2 and 10, columns the four words. At 0.1 “all” has 0.95 and “the” 0.05; at 0.5 “all” has 0.59; at 1 the four have 0.44, 0.33, 0.15, 0.08; at 10 each is near a quarter." caption="One distribution at six temperatures"
 taus = [0.1, 0.2, 0.5, 1, 2, 10]
 Y = torch.stack([with_temperature(u, tau) for tau in taus])
 plotting.heatmap(Y, [f"τ = {tau}" for tau in taus], words, top=1)
@@ -629,7 +629,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    To no cut: it repeats as little and slips about as often. The hundredth that it cuts off is spread
+#    Closer to no cut: it repeats as little and slips about as often. The hundredth that it cuts off is spread
 #    over so many tokens that few draws would have hit it.
 #
 #    </details>
@@ -693,7 +693,7 @@ assert beamed.score > mean_score(drawn.ids)
 #    <details><summary>Answer</summary>
 #
 #    No. A beam is dropped when four others are better at that step, and the greedy text can be among
-#    the dropped ones although it catches up later. Only keeping all hypotheses is sure to find the best.
+#    the dropped ones although it catches up later. Only keeping all hypotheses guarantees the best text.
 #
 #    </details>
 #

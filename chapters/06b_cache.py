@@ -48,6 +48,7 @@ ids = torch.randint(vocab_size, (60,))
 # %%
 block = model.stack.blocks[0]
 head = block.attention.heads[0]
+head.W_Q = 40 * head.W_Q  # so that the weights differ visibly
 T1 = block.norm_1(model.embedding(ids))  # the head's input
 K, V, rows = [], [], []
 for t_i in T1:
@@ -72,10 +73,10 @@ torch.testing.assert_close(torch.stack(rows), all_at_once)
 
 # %% [markdown]
 # This is the step for the fifth token (Fig. 8.18 · 7.23): one query meets five keys, and one row of
-# weights mixes five values. Here d_k = d_v, and the figures show four of the columns.
+# weights mixes five values. Here d_k = d_v, and the figures show three of the columns.
 
 # %% alt="The query of the fifth token, 1 by d_k, times five keys as columns, d_k by 5, gives its five scores, divided by the root of d_k." caption="One query meets the cached keys: the scores of the fifth token" figure="cached-keys"
-few = slice(0, 4)
+few = slice(0, 3)
 q_5, keys, values = Q[4:5], K[:5], V[:5]
 scores = q_5 @ keys.T / q_5.shape[-1] ** 0.5
 q_panel = plotting.Panel(q_5[:, few], "q₅ …", "1 × dₖ")
@@ -164,7 +165,7 @@ assert together == alone
 # %% [markdown]
 # ## What it saves
 #
-# Count the multiplications, each with its addition. When n of T tokens are new, every matrix of the model
+# Count the multiplications; each comes with an addition. When n of T tokens are new, every matrix of the model
 # multiplies n rows; every head compares n queries with T keys and mixes T values; and the language model
 # head scores all words for as many rows as we ask for.
 
@@ -195,7 +196,7 @@ for how, text in {"without": ids, "with": ids[-1:]}.items():
     print(f"{how} a cache, the 60th token takes {count:,}")
 
 # %% [markdown]
-# Here `model(...)` scores the next word after every token, as training needs it. Decoding needs only the
+# Here `model(...)` scores the next word after every token, as training requires. Decoding needs only the
 # scores after the last token, with or without a cache, so the curves below count one row of
 # scores in both cases. They are for a model of the size of GPT-2:
 
@@ -337,7 +338,7 @@ for name, drafts in {
 #    <details><summary>Answer</summary>
 #
 #    Each new token changes the rows of all earlier ones, in every block but the first, and with
-#    them their keys and values. What was kept would be out of date.
+#    them their keys and values. The cached ones would be out of date.
 #
 #    </details>
 #

@@ -141,8 +141,8 @@ torch.testing.assert_close(-u.grad, y - y_hat)
 plotting.bars(-u.grad, words, title="y − ŷ")
 
 # %% [markdown]
-# The logit of the word that came next goes up, the others go down, each in proportion to the probability
-# it was given. If the prediction is already right, nothing changes.
+# The logit of the word that came next goes up, and each of the others goes down by the probability that it
+# was given. If the prediction is already right, nothing changes.
 #
 # ## Teacher forcing
 #
@@ -165,7 +165,7 @@ assert targets.tolist() == stream[1:].tolist()
 # Which of the words in the lower row may a prediction in the upper row use? By the causal mask, all that
 # come before it in the text.
 
-# %% alt="Eight words that are read are in the lower row, eight words to predict in the upper row, shifted by one: guitarist is above the, tuned above guitarist, and so on to flat above was. Lines lead to each word from the word below it and from all to the left of that; those to string, four of them, stand out." caption="Each word is predicted from those before it"
+# %% alt="Eight words that are read are in the lower row, eight words to predict in the upper row, shifted by one: “guitarist” is above “the”, “tuned” above “guitarist”, and so on to “flat” above “was”. Lines lead to each word from the word below it and from all words to its left; the four lines to “string” stand out." caption="Each word is predicted from those before it"
 from slp_transformer import causal_mask
 
 allowed = causal_mask(N) == 0
@@ -538,7 +538,7 @@ often = pairs.sum(dim=-1) > len(learned) / 50
 off = (torch.softmax(bigram.E, dim=-1) - counted)[often].abs().max()
 print(f"after frequent characters, they differ by at most {off:.2f}")
 
-# %% alt="Heat map of five characters by twelve that may follow, as the bigram model has learned. After q u is far ahead of all others; after t mostly h or a space; after h e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
+# %% alt="Heat map of five characters by twelve that may follow, as learned by the bigram model. After q nearly always u; after t mostly h or a space; after h mostly e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
 lefts = [c for c in "qthn," if c in tokenizer.ids]
 rights = [c for c in " adeghinortu" if c in tokenizer.ids]
 table = torch.softmax(bigram.E.detach(), dim=-1)
@@ -630,7 +630,8 @@ plotting.heatmap(weights, names, places, top=1)
 
 # %% [markdown]
 # All of them put most weight on the character itself: without a residual stream, a head is the only way for it
-# to reach the output.
+# to reach the output. Compared with the single head, two of the four put more weight on earlier characters, and
+# two put less.
 
 # %% [markdown]
 # ### Blocks
@@ -782,7 +783,7 @@ plotting.lines(recorded, **axes) if recorded else None
 # - The loss of a word is $-\ln$ of the probability that the model gave it, and the loss of a text is
 #   their mean, in nats.
 # - The target is the next token: the input, shifted by one. One pass gives the loss at every position.
-# - Perplexity is e to the power of the loss; it compares only models with the same tokens.
+# - Perplexity is e to the power of the loss; use it only to compare models with the same tokens.
 # - A step computes the loss and its gradient, clips the gradient, and moves each weight a little against it.
 # - Judge a model on held-out text. Attention, more heads, blocks, and more room each lowered the validation
 #   loss here.

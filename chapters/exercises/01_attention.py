@@ -4,7 +4,7 @@
 # Fill in what is missing from the equation alone. Each function is then tested on small, large and
 # extreme inputs; if it is wrong, the check names the mistake. Rows are tokens, i
 # counts from 0, and you may use loops, matrix products or another library. This is what a check
-# says when something was forgotten:
+# says when something is missing:
 
 # %%
 import torch

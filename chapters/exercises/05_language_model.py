@@ -65,7 +65,7 @@ check.parameters(my_parameters)
 #
 # Here are twelve sentences like those of the chapter, and a model that is too small for them: it ends at 0.66
 # nats per word. Change its settings and the learning rate so that it reaches 0.29 in 300 steps. No model can go
-# below 0.276, since nothing says who acts, nor whether something was tuned up or down. (d is `model_dim`, L is
+# below 0.276, since nothing in the text tells who acts, or whether something was tuned up or down. (d is `model_dim`, L is
 # `num_blocks`, and d must be a multiple of `num_heads`.)
 
 # %%

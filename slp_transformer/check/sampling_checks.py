@@ -59,7 +59,7 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     "temperature (exercise 7.5 of the Aug 2026 draft)",
     lambda: [{}],
     {
-        "swapped": "The two limits have changed places: a small τ sharpens, a large one flattens.",
+        "swapped": "The two limits are swapped: a small τ sharpens, a large one flattens.",
         "unchanged at ∞": "As τ grows, u/τ goes to 0 for every word: equal shares.",
         "unchanged at 0": "As τ goes to 0, the differences of u/τ grow beyond all bounds.",
         "two words at 0": "However close the second word is, u/τ leaves it behind as τ goes to 0.",
@@ -85,22 +85,22 @@ def _top_k_cases() -> list[Case]:
     "`top-k`",
     _top_k_cases,
     {
-        "not renormalised": "The rest does not sum to 1: cut before the softmax.",
-        "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
+        "not renormalised": "The result does not sum to 1: cut before the softmax.",
+        "logits 0": "Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
         "smallest": "The smallest are kept; it should be the largest.",
         "one too many": "One word too many is kept.",
         "one too few": "One word too few is kept: the k-th stays.",
         "sorted": "The probabilities are sorted; each should keep its word's place.",
         "first k": "The first k words are kept; it should be the k largest.",
-        "logits": "These are logits; asked for are the probabilities that are left.",
+        "logits": "These are logits; return the probabilities that are left.",
         "ordered all": "Nothing is cut.",
         "more than k": "Words as probable as the k-th stay as well, so that more than k are left.",
         "equal shares": (
-            "What is left gets equal shares; the softmax of its logits is wanted.",
+            "The words that are left get equal shares; take the softmax of their logits.",
             lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
         ),
         "places lost": (
-            "Only the k probabilities come back: leave each in its word's place, the others 0.",
+            "Only k probabilities come back: keep each in its word's place, with 0 elsewhere.",
             lambda u, k: torch.softmax(u.topk(k).values, -1),
         ),
     },
@@ -153,19 +153,19 @@ def _top_p_cases() -> list[Case]:
             "what is kept should have at least p.",
         ),
         "one too many": "One word too many is kept: stop as soon as the sum has reached p.",
-        "not renormalised": "The rest does not sum to 1: cut before the softmax.",
-        "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
+        "not renormalised": "The result does not sum to 1: cut before the softmax.",
+        "logits 0": "Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
         "each above p": "Each probability is compared with p; compare the sum from the largest on.",
         "each above 1 − p": "Each probability is compared with 1 − p; compare the sum with p.",
         "share of the largest": "Each probability is compared with p times the largest (min-p); it "
-        "should be the sum from the most probable on.",
+        "should be the sum from the most probable word on.",
         "not sorted": "The sum runs over the words in their order, not from the largest on.",
         "least probable first": "The sum begins with the least probable word, not the most.",
         "sorted": "The probabilities are sorted; each should keep its word's place.",
-        "percent": "p is taken for percent; it is a share between 0 and 1.",
-        "logits": "These are logits; asked for are the probabilities that are left.",
+        "percent": "p is treated as percent; it is a share between 0 and 1.",
+        "logits": "These are logits; return the probabilities that are left.",
         "nothing cut": "Nothing is cut.",
-        "beyond p": "Where the sum is p exactly, one word more is kept: what has at least p stops.",
+        "beyond p": "Where the sum is exactly p, one word too many is kept.",
     },
     accepted=("last of equals",),
 )
@@ -248,10 +248,10 @@ def _beam_cases() -> list[Case]:
         "worst first": "The worst of those kept comes first; begin with the best.",
         "multiplied": "Scores are multiplied by log probabilities; logarithms are added.",
         "probabilities": "Probabilities are added to the scores; add their logarithms.",
-        "word not taken out": "The second tensor counts through all hypotheses' words: take the "
+        "word not taken out": "The words are numbered through all hypotheses: take the "
         "remainder of the division by V.",
         "divided by B": "The place is divided by the number of hypotheses; divide it by V.",
-        "swapped": "Hypotheses and words have changed places.",
+        "swapped": "Hypotheses and words are swapped.",
     },
 )
 def beam_step(
@@ -289,13 +289,13 @@ def _leak_cases() -> list[Case]:
     "mask (exercise 7.2 of the Aug 2026 draft)",
     _leak_cases,
     {
-        "visible share": "This is the weight on visible tokens; return the rest.",
+        "visible share": "This is the weight of visible tokens; return that of hidden ones.",
         "scores kept": "The hidden scores are left as they are; set them to 0 before the softmax.",
         "−∞": "With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.",
-        "one token": "This is the weight of one hidden token; asked for is that of all together.",
+        "one token": "This is the weight of one hidden token; return that of all together.",
         "one too many": "Hidden tokens begin with scores[seen], which is not counted here.",
         "mean": (
-            "This is the mean weight of a hidden token; asked for is that of all together.",
+            "This is the mean weight of a hidden token; return that of all together.",
             lambda scores, seen: (
                 CHECKS["leak"].solve(scores, seen, frozenset()) / (len(scores) - seen)
             ),
