@@ -169,7 +169,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             problems.append(ReadProblem(source, number, unread))
     unclear = (n for n, line in enumerate(lines) if UNCLEAR_MARK_PATTERN.search(line))
     if (place := next((n for n in unclear if not prose[n]), None)) is not None:
-        message = "[5], 5* and 5^7 are read as plain notes; <5> is a harmonic, 5b7 a bend"
+        message = "%, [5], 5* and 5^7 say nothing here; <5> is a harmonic, 5b7 a bend"
         problems.append(ReadProblem(source, place + 1, message))
     statements = [i for i, line in enumerate(prose) if is_repeat_statement(line)]
     for part in split_by_guitar(prose, systems):

@@ -363,9 +363,9 @@ def split_other_systems(
     """
     labels = [get_string_label(lines[index]) for index in indices]
     before = lines[max(0, indices[0] - 2) : indices[0]]
-    if before and before[-1].strip() and any(map(_LABEL_PATTERN.match, before)):
-        return []
     named = before and _match_instrument(before[-1])
+    if before and before[-1].strip() and not named and any(map(_LABEL_PATTERN.match, before)):
+        return []
     for pitches in tunings:
         size = len(pitches)
         starts = range(0, len(indices), size)
