@@ -296,7 +296,8 @@ _LATER_VERSION_PATTERN = re.compile(
 )
 _GUITAR_NAME_PATTERN = re.compile(
     r"^\W*(?P<name>(?:gtr|guitar|guit|gt)\.?\s*#?(?P<number>[1-4]|I{1,3}|IV|[A-D])\b"
-    r"|(?:(?P<part>lead|rhythm|bass|acoustic|electric)(?: (?:guitar|gtr)\.?)?|guitar)(?=:?\W*$))"
+    r"|(?:(?P<part>lead|rhythm|bass|acoustic|electric)(?: (?:guitar|gtr)\.?)?|guitar|gtr)"
+    r"(?=:?\W*$))"
     r"\W*(?:\W.{0,20})?$",
     re.I,
 )
