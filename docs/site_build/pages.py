@@ -397,16 +397,20 @@ def equation_table(page) -> str:
         numbers = f'<span class="slp-quiet">{" · ".join(equation.numbers)}</span>'
         name = f'<code id="{html.escape(equation.slug)}">{html.escape(equation.slug)}</code>'
         name += f"<br>{html.escape(site.book.slugs[equation.slug]['title'])}"
-        formula = f"$\\displaystyle {html.escape(equation.tex)}$" if equation.tex else ""
-        if equation.tex.startswith("\\begin{align"):
-            formula = f"$${html.escape(equation.tex)}$$"
+        formula = ""
+        if equation.tex:
+            formula = f'<div class="slp-formula">$${html.escape(equation.tex)}$$</div>'
         cells = (f"{name}<br>{numbers}", formula, where or "to come", objects)
         # On a phone, where rows are cards, each names what it is.
         heads = ("", "", ' data-head="Chapter"', ' data-head="Code"')
         row = "".join(f"<td{head}>{cell}</td>" for head, cell in zip(heads, cells, strict=True))
-        rows.append(f'<tr>{row}<td data-head="Proof" data-search-exclude>{tests}</td></tr>')
+        row += f'<td data-head="Proof" data-search-exclude>{tests}</td>'
+        rows.append(f'<tr data-in="{" ".join(equation.chapters)}">{row}</tr>')
+    chapters = [(stem, f"{s.number} · {s.title}") for stem, s in site.summaries.items()]
+    tools = model_pages.template("equations.html")
     return (
-        '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
+        tools.render(chapters=chapters, drafts=site.book.drafts)
+        + '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
         "<th>Formula</th><th>Chapter</th><th>Code</th><th>Proof</th></tr></thead><tbody>"
         + "".join(rows)
         + "</tbody></table></div>"
