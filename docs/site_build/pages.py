@@ -210,8 +210,9 @@ def shown_as(name: str) -> str:
 
 def url_of_object(name: str) -> str:
     """Return the address of an object of the package, from the top of the site."""
-    module = max((m for m in site.modules if f"{name}.".startswith(f"{m}.")), key=len)
-    return url_of(module).partition("#")[0] + "#" + shown_as(name)
+    shown = shown_as(name)
+    module = max((m for m in site.modules if f"{shown}.".startswith(f"{m}.")), key=len)
+    return url_of(module).partition("#")[0] + "#" + shown
 
 
 def defined_as(name: str) -> str:
@@ -447,6 +448,12 @@ def _short(name: str) -> str:
     """A dotted name without package and modules: `MultiHeadAttention.forward`."""
     module = max((m for m in site.modules if name.startswith(m + ".")), key=len, default="")
     return name.removeprefix(module + ".")
+
+
+def inside(entry: ApiPage) -> dict[str, str]:
+    """The pages of a package's modules, each with its first sentence."""
+    found = [page for page in site.api_pages if page.name.startswith(f"{entry.name}.")]
+    return {page.name: links.first_sentence(site.modules[page.modules[0]]) for page in found}
 
 
 def page_table() -> str:
