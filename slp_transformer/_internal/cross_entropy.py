@@ -11,8 +11,8 @@ import torch
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 
-MIN_LOGITS = 2**20  # logits from which on they outgrow a cache
-LOGITS_PER_CHUNK = 2**18  # logits that fit into one
+MIN_LOGITS = 2**22  # logits from which on they outgrow a cache
+LOGITS_PER_CHUNK = 2**18  # logits for each thread that fit into one
 
 
 def try_fast_cross_entropy_sum(
@@ -79,6 +79,6 @@ class SummedCrossEntropy(torch.autograd.Function):
 
 def row_chunks(U: Float[Tensor, "rows V"]) -> Iterator[slice]:
     """Yield ranges of rows that fit into a cache together."""
-    count = max(1, LOGITS_PER_CHUNK // U.shape[1])
+    count = max(1, LOGITS_PER_CHUNK * torch.get_num_threads() // U.shape[1])
     for first in range(0, len(U), count):
         yield slice(first, first + count)

@@ -61,7 +61,7 @@ class RunOptions:
     checkpoint: Checkpoint = "best"
     device: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse counts below 1, and temperatures below 0.
 
         Raises:
@@ -201,7 +201,7 @@ class Translate(RunOptions):
     json: bool = False
     attention: Path | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse impossible values.
 
         Raises:
@@ -486,7 +486,7 @@ def check_run(name: str, options: Any) -> None:
         )
 
 
-def parse_train(args: Sequence[str]) -> Train:
+def parse_train(args: Sequence[str]) -> Train[Any]:
     """Parse the options of `train`: a preset, configuration files and flags, in layers.
 
     Raises:
@@ -534,7 +534,7 @@ def parse_train(args: Sequence[str]) -> Train:
     return replace(options, run=config)
 
 
-def check_resume(saved: RunConfig, config: RunConfig, folder: Path) -> RunConfig:
+def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) -> RunConfig[Any]:
     """Return the configuration that a run resumes with.
 
     Raises:
@@ -571,7 +571,7 @@ def check_resume(saved: RunConfig, config: RunConfig, folder: Path) -> RunConfig
     raise SystemExit(EXIT_OK)
 
 
-def check_init_from(before: RunConfig, config: RunConfig) -> None:
+def check_init_from(before: RunConfig[Any], config: RunConfig[Any]) -> None:
     """Refuse another model or tokenizer than those of the run to begin with.
 
     Raises:

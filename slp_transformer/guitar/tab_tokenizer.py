@@ -44,7 +44,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from slp_transformer._internal.atomic_write import validate_json
 from slp_transformer._internal.config_checks import check_choice, is_integer
@@ -111,7 +111,9 @@ class TabTokenizer:
             twice, or styles are given for the plain code.
     """
 
-    pad_id, bos_id, eos_id = 0, 1, 2
+    pad_id: ClassVar[int] = 0
+    bos_id: ClassVar[int] = 1
+    eos_id: ClassVar[int] = 2
 
     max_fret: int = 24
     max_position: int = 128
@@ -120,7 +122,7 @@ class TabTokenizer:
     styles: tuple[str, ...] = ()
     kind: Literal["tab tokens"] = "tab tokens"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         limits = [("max_fret", self.max_fret, 0), ("max_position", self.max_position, 1)]
         limits += [("steps_per_quarter", unit, 1) for unit in self.steps_per_quarter_options]
         for name, value, least in limits:
@@ -139,9 +141,11 @@ class TabTokenizer:
                 )
             if self.styles.count(name) > 1:
                 raise ValueError(f"The style {name!r} is there twice.")
-        self.vocabulary = self._build_vocabulary()
+        self.vocabulary: tuple[str, ...] = self._build_vocabulary()
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
-        self.parsed_vocabulary = tuple(parse_token(token) for token in self.vocabulary)
+        self.parsed_vocabulary: tuple[tuple[str, tuple[int, ...]], ...] = tuple(
+            parse_token(token) for token in self.vocabulary
+        )
 
     def _build_vocabulary(self) -> tuple[str, ...]:
         """Return the names of all tokens, by id."""
@@ -419,20 +423,24 @@ class TokenReader:
         tuning: Tuning,
         header_kinds: Sequence[tuple[str, ...]],
     ):
-        self.placed, self.max_position, self.tuning = placed, max_position, tuning
-        self.remaining_header_kinds = list(header_kinds)
+        self.placed: bool = placed
+        self.max_position: int = max_position
+        self.tuning: Tuning = tuning
+        self.remaining_header_kinds: list[tuple[str, ...]] = list(header_kinds)
         self.steps_per_quarter: int | None = None
         self.time_signature: tuple[int, int] | None = None
-        self.style = ""
+        self.style: str = ""
         self.bars: list[Bar] = []
-        self.num_invalid_tokens = 0
+        self.num_invalid_tokens: int = 0
         self.open_pitches: list[int] = []
-        self.last_kind = "BAR"
+        self.last_kind: str = "BAR"
         self.begin_bar(0)
 
     def begin_bar(self, steps: int) -> None:
         """Begin a bar; of 0 steps where no token says how long it is."""
-        self.bar_steps, self.current_step, self.position_offset = steps, 0, 0
+        self.bar_steps: int = steps
+        self.current_step: int = 0
+        self.position_offset: int = 0
         self.moments: list[tuple[int, list[Note]]] = []
 
     def read_token(self, token: str) -> None:

@@ -54,6 +54,19 @@ def test_every_mistake_has_a_row_and_three_have_no_name_above_their_answer():
     assert [re.sub(r"\W", "", m) for m in re.findall(r">Model (\w)<", models)] == ["A", "B", "C"]
 
 
+def test_an_answer_is_judged(browser):
+    with browser.new_context(java_script_enabled=True) as context:
+        page = context.new_page()
+        page.set_content(model_pages.fill_mistakes(model_pages.QUIZ_MARK, ROOT))
+        for section, right in zip(page.locator("section").all(), model_pages.UNNAMED, strict=True):
+            said, solution = section.locator("output"), section.locator("details")
+            section.locator("select").select_option(label="mask after the softmax")
+            assert said.inner_text().startswith("No. With that line wrong, rows, causality,")
+            assert solution.get_attribute("open") is None
+            section.locator("select").select_option(label=right)
+            assert said.inner_text() == "Right." and solution.get_attribute("open") is not None
+
+
 def sees_next(mistake):
     """Return which later words the first head looks at: none, the next one, or any."""
     rows = [[float(a) for a in row.split()] for row in mistake["alpha"]]

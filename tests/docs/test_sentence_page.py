@@ -15,6 +15,9 @@ from js_engines import Racer
 from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
+from slp_transformer.cli import main
+from slp_transformer.tasks.text import TextTask
+from slp_transformer.training.checkpoints import load_model
 
 for library in ("mkdocs", "py_mini_racer", "safetensors"):
     pytest.importorskip(library)
@@ -128,9 +131,9 @@ def number_of(text):
 
 CHECK = """async () => {
   const { inside } = await import("/assets/model/sentence.js");
-  const { EXPLAIN, MATRICES, value, look } = inside, wrong = [];
-  const six = [0, 1, 2, 3, 4, 5].map((k) => [k >> 1, k & 1]);
-  for (const name of Object.keys(MATRICES)) for (const [l, c] of six) {
+  const { EXPLAIN, MATRICES, value, look, sizes } = inside, wrong = [];
+  const [L, A] = sizes(), all = Array.from({length: L * A}, (_, k) => [Math.floor(k / A), k % A]);
+  for (const name of Object.keys(MATRICES)) for (const [l, c] of all) {
     const M = look(name, {l, c});
     for (let k = 0; k < M.data.length; k += 7) {
       const cell = {name, l, c, i: Math.floor(k / M.columns), j: k % M.columns};
@@ -203,7 +206,7 @@ def test_what_changes_is_marked_with_what_it_was(page):
     cell.click()
     assert f"was {once}" in page.locator(".sl-dock").inner_text()
     assert "sharp 0.99" in page.locator(".sl-said").inner_text()
-    page.get_by_role("button", name="Compare with this from now on").click()
+    page.get_by_role("button", name="Compare with this sentence and model").click()
     assert page.locator(".sl-new").count() == 0
     page.uncheck("#sl-causal")
     assert page.locator("#m-alpha .sl-new").count() > 20
@@ -217,7 +220,7 @@ def test_a_sentence_that_the_model_cannot_read_is_refused_in_a_sentence(page):
     for text, said in (
         ("the bassist", "never read “bassist”. It knows . because"),
         ("", "one word at least"),
-        ("the " * 11, "10 positions, and these are 11 words"),
+        ("the " * 11, "10 positions here, and these are 11 tokens"),
         ("<b>", "never read “<b>”"),
     ):
         page.fill("#sl-text", text)
@@ -241,11 +244,59 @@ def test_a_matrix_is_walked_by_the_keyboard(page):
     assert page.evaluate(focused) == ["2", "1"]
     page.keyboard.press("Enter")
     assert "[tightened, guitarist]" in page.locator(".sl-title").inner_text()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.closest('.sl-dock') !== null")
+    page.locator("#m-alpha td[tabindex='0']").focus()
     page.keyboard.press("End")
     assert page.evaluate(focused) == ["2", "7"]
     page.keyboard.press("Escape")
     assert page.evaluate(focused) == ["2", "1"]
     assert page.locator("#m-alpha td[tabindex='0']").count() == 1
+
+
+OWN = "--tokenizer words --model-dim 12 --num-heads 3 --num-blocks 2 --context-length 7 --steps 2"
+
+
+def test_a_run_of_one_s_own_is_explained_too(page, tmp_path):
+    def trained(name, *more):
+        (tmp_path / "text.txt").write_text("one two <b> & three four. " * 60, encoding="utf-8")
+        command = ["train", "text", str(tmp_path / "text.txt"), "--out-dir", str(tmp_path / name)]
+        assert main([*command, *OWN.split(), "--quiet", "--device", "cpu", *more]) == 0
+        return str(tmp_path / name)
+
+    before = page.inner_text("#sl-which")
+    for refused, why in (
+        (trained("rotary", "--positions", "rotary"), "positions = learned; this model has rotary"),
+        (trained("wide", "--hidden-dim", "4001"), "has 48012 numbers"),
+    ):
+        page.set_input_files("#sl-folder", refused)
+        page.wait_for_function(
+            "s => document.getElementById('sl-note').textContent.includes(s)", arg=why
+        )
+        assert page.inner_text("#sl-which") == before
+    run = trained("mine")
+    page.set_input_files("#sl-folder", run)
+    page.wait_for_function("document.getElementById('sl-which').textContent.startsWith('Your run')")
+    assert "2 blocks of 3 heads" in page.inner_text("#sl-which")
+    assert page.locator(".sl-tokens li").count()
+    page.fill("#sl-text", "one two <b> & three four. one two")
+    assert "7 positions here" in page.inner_text("#sl-note")
+    page.fill("#sl-text", "two <b> & three")
+    page.select_option("#sl-off", "4")
+    explained, shown, wrong = page.evaluate(CHECK)
+    assert wrong == [] and explained == shown
+    page.select_option("#sl-off", "")
+    model = load_model(run, "best")
+    content = next(Path(run).glob("step-*/tokenizer.json")).read_text("utf-8")
+    ids = TextTask().load_tokenizer(json.loads(content)).encode("two <b> & three")
+    y = model(torch.tensor(ids))[-1].softmax(dim=-1)
+    numbers = page.locator(".sl-next button > span:nth-child(2)")
+    shown = [float(re.match(r"[\d.]+", text)[0]) for text in numbers.all_inner_texts()]
+    assert shown == pytest.approx(y.tolist()[: len(shown)], abs=6e-3)
+    assert (
+        page.locator("#m-alpha tbody th").all_inner_texts()
+        == page.locator(".sl-tokens b").all_inner_texts()
+    )
 
 
 def test_an_address_opens_its_matrix(page):

@@ -1,6 +1,7 @@
 /* One sentence, every number: chapter 5's model, each of its matrices, and how each number is made. */
 
-import { Tensor, headsOff, readJSON, readModel, softmax } from "./engine.js";
+import { Refusal, Tensor, greedy, headsOff, readJSON, readModel, readRun, softmax } from "./engine.js";
+import { bestCheckpoint, offered } from "./run_folder.js";
 
 const stage = document.getElementById("slp-sentence");
 const find = (name) => document.getElementById(`sl-${name}`);
@@ -13,32 +14,33 @@ const make = (tag, given = {}, ...inside) => {
   made.append(...inside);
   return made;
 };
-const shown = (x) => {
+const shown = (x, digits = 2) => {
   if (x === -Infinity) return "−∞";
-  const text = x.toFixed(2).replace("-", "−");
-  return text === "−0.00" ? "0.00" : text;
+  const text = x.toFixed(digits).replace("-", "−");
+  return /^−[0.]+$/.test(text) ? text.slice(1) : text;
 };
 
-let model, vocabulary, now, was;
+let model, vocabulary, tokenizer, now, was; // the vocabulary as it is shown
 let at = { l: 0, c: 0 }; // the block and the head that are shown
 let chosen = null, lit = [], before = []; // the number that is explained, what made it, and those looked at before it
 
 // --- What the model computes -----------------------------------------------------------------
 
 /** All that a sentence and the switches give. */
-function computed(words, switches) {
+function computed(ids, switches) {
   const points = {}, { off, tau, ...how } = switches;
-  const zero = headsOff(off === null ? [] : [{ block: off >> 1, head: off & 1 }]);
+  const zero = headsOff(off === null ? [] : [placeOfHead(off)]);
   const hook = (name, X, l) => {
     const Y = zero(name, X, l) ?? X;
     points[l === null ? name : `${name} ${l}`] = Y;
     return Y;
   };
-  const ids = words.map((word) => vocabulary.indexOf(word));
+  const words = ids.map((id) => vocabulary[id]);
   const U = model.forward(ids, { ...how, hook });
   return { words, ids, switches, points, U, Y: softmax(U.map((x) => x / tau)) };
 }
 
+const placeOfHead = (k) => ({ block: Math.floor(k / model.sizes.A), head: k % model.sizes.A });
 const part = (X, from, to) => { // some columns of a matrix
   const Y = new Tensor([X.rows, to - from]);
   for (let i = 0; i < X.rows; i++) Y.row(i).set(X.row(i).subarray(from, to));
@@ -72,6 +74,7 @@ for (const name of ["T1", "T2", "T3", "T4", "hidden", "T5", "H"]) MATRICES[name]
 for (const name of ["Q", "K", "V", "scores", "alpha", "head"]) MATRICES[name] = (s, l, c) => s.points[`${name} ${l}`].matrix(c);
 const BY_HEAD = new Set(["Q", "K", "V", "scores", "masked", "alpha", "head", "W_Q", "W_K", "W_V"]);
 const BY_BLOCK = new Set([...BY_HEAD, "X_in", "T1", "T2", "T3", "T4", "hidden", "T5", "H", "W_O", "W_1", "W_2"]);
+const HOOKED = new Set(["T1", "T2", "T3", "T4", "T5", "H", "Q", "K", "V", "alpha", "head"]); // what record_activations keeps under these names
 const LETTERS = Object.fromEntries([...document.querySelectorAll(".sl-matrix[data-matrix]")].map((box) => [box.dataset.matrix, box.querySelector(".sl-letter").innerHTML]));
 
 const look = (name, { l = at.l, c = at.c } = {}, s = now) => MATRICES[name](s, l, c);
@@ -90,13 +93,16 @@ function labels(name, M) {
 }
 const placeOf = ({ name, i, j }) => {
   const { rows, columns } = labels(name, look(name));
-  return `[${rows[i]}, ${columns[j]}]`;
+  const named = (all, k) => (all.indexOf(all[k]) === all.lastIndexOf(all[k]) ? all[k] : `${all[k]} (${k + 1})`);
+  return `[${named(rows, i)}, ${named(columns, j)}]`;
 };
 
 // --- How a number is made --------------------------------------------------------------------
 
 const row = (name, where, i, count, from = 0) => Array.from({ length: count }, (_, j) => ({ name, ...where, i, j: j + from }));
 const column = (name, where, j, count, from = 0) => Array.from({ length: count }, (_, i) => ({ name, ...where, i: i + from, j }));
+const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt()};`);
+const quoted = (text) => `“${escaped(text)}”`;
 const signed = (x) => (shown(x).startsWith("−") ? `(${shown(x)})` : shown(x));
 
 /** a₁ · b₁ + a₂ · b₂ + …: the four largest products, and the rest. */
@@ -151,7 +157,7 @@ const projecting = (W, { l, c, i, j }) => product(row("T1", { l }, i, model.conf
 const future = ({ i, j }) => now.switches.causal && j > i;
 
 const EXPLAIN = {
-  E: learned(({ i }) => `learned in training; row ${i + 1} is “${vocabulary[i]}”`),
+  E: learned(({ i }) => `learned in training; the row of id ${i}, ${quoted(vocabulary[i])}`),
   P: learned(({ i }) => `learned in training; row ${i + 1} is for token ${i + 1}`),
   X: ({ i, j }) => adding({ name: "E", i: now.ids[i], j }, { name: "P", i, j }),
   X_in: ({ l, i, j }) => (l ? same({ name: "H", l: l - 1, i, j }, `H of block ${l}`) : same({ name: "X", i, j }, "X")),
@@ -161,10 +167,10 @@ const EXPLAIN = {
   V: (cell) => projecting("W_V", cell),
   scores: ({ l, c, i, j }) => product(row("Q", { l, c }, i, dk()), row("K", { l, c }, j, dk()), now.switches.scaled ? { over: dk() } : {}),
   masked: (cell) => (future(cell)
-    ? { figures: `“${now.words[cell.j]}” comes after “${now.words[cell.i]}”: its score`, number: -Infinity, strips: [] }
+    ? { figures: `${quoted(now.words[cell.j])} comes after ${quoted(now.words[cell.i])}: its score`, number: -Infinity, strips: [] }
     : same({ ...cell, name: "scores" }, "the score")),
   alpha: ({ l, c, i, j }) => softened(now.words.map((_, k) => ({ name: future({ i, j: k }) ? "masked" : "scores", l, c, i, j: k })), j),
-  head: ({ l, c, i, j }) => (now.switches.off === l * 2 + c
+  head: ({ l, c, i, j }) => (now.switches.off === l * model.sizes.A + c
     ? { figures: "this head is off: its output", number: 0, strips: [] }
     : product(row("alpha", { l, c }, i, now.words.length), column("V", { l, c }, j, now.words.length))),
   T2: ({ l, i, j }) => {
@@ -201,7 +207,7 @@ function drawMatrix(box) {
   const finite = M.data.filter(Number.isFinite), top = name === "alpha" || name === "y" ? 1 : Math.max(...finite.map(Math.abs)) || 1;
   const old = look(name, {}, was), litHere = new Set(lit.filter((cell) => cell.name === name && (cell.l ?? at.l) === at.l && (cell.c ?? at.c) === at.c).map(({ i, j }) => `${i} ${j}`));
   const mine = chosen && chosen.name === name && (chosen.l ?? at.l) === at.l && (chosen.c ?? at.c) === at.c ? chosen : null;
-  const head = columns.map((label) => `<th scope="col"><span>${label}</span></th>`).join("");
+  const head = columns.map((label) => `<th scope="col"><span>${escaped(label)}</span></th>`).join("");
   const body = rows.map((label, i) => {
     const cells = columns.map((_, j) => {
       const x = M.row(i)[j], text = shown(x), once = i < old.rows && j < old.columns ? shown(old.row(i)[j]) : "not there";
@@ -210,7 +216,7 @@ function drawMatrix(box) {
       const marked = once === text ? "" : ` title="was ${once}"`;
       return `<td tabindex="-1" data-i="${i}" data-j="${j}" style="--a:${share}%"${kinds ? ` class="${kinds}"` : ""}${marked}>${text}${once === text ? "" : `<span class="slp-only-read">, was ${once}</span>`}</td>`;
     });
-    return `<tr><th scope="row">${label}</th>${cells.join("")}</tr>`;
+    return `<tr><th scope="row">${escaped(label)}</th>${cells.join("")}</tr>`;
   });
   const said = `${box.querySelector(".sl-letter").textContent}${nameOf(name, at.l, at.c)}, ${M.rows} by ${M.columns}`;
   let scroll = place.querySelector(".sl-scroll");
@@ -232,23 +238,26 @@ function drawTokens() {
 
 function drawNext() {
   const y = now.Y.row(now.words.length - 1), once = was.Y.row(was.words.length - 1);
-  const full = now.words.length >= model.config.context_length;
+  const full = now.ids.length >= most();
   const place = stage.querySelector(".sl-next"), focused = [...place.children].indexOf(document.activeElement);
-  place.replaceChildren(...vocabulary.map((word, w) => {
-    const changed = shown(y[w]) !== shown(once[w]);
-    return make("button", { type: "button", disabled: full ? "" : false, style: `--share:${(100 * y[w]).toFixed(1)}%; --was:${(100 * once[w]).toFixed(1)}%`, class: changed ? "sl-changed" : "", onclick: () => write([...now.words, word]) },
+  place.replaceChildren(...likely(y).map((w) => {
+    const word = vocabulary[w], changed = shown(y[w]) !== shown(once[w]);
+    return make("button", { type: "button", disabled: full ? "" : false, style: `--share:${(100 * y[w]).toFixed(1)}%; --was:${(100 * once[w]).toFixed(1)}%`, class: changed ? "sl-changed" : "", onclick: () => write([...now.ids, w]) },
       make("span", {}, word), make("span", {}, shown(y[w]), ...(changed ? [make("span", { class: "slp-only-read" }, `, was ${shown(once[w])}`)] : [])));
   }));
   place.children[focused]?.focus();
   const best = [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 2).filter((w) => y[w] >= 0.005).map((w) => `${vocabulary[w]} ${shown(y[w])}`);
-  stage.querySelector(".sl-said").textContent = `After “${now.words.at(-1)}” the model expects ${best.join(", ")}.${full ? " Its ten positions are full." : ""}`;
+  stage.querySelector(".sl-said").textContent = `After “${now.words.at(-1)}” the model expects ${best.join(", ")}.${full ? " It has no position for another." : ""}`;
   const altered = describe(was.switches), same = was.words.join(" ") === now.words.join(" ") && altered === describe(now.switches);
-  stage.querySelector(".sl-compared").textContent = same ? "Numbers that change will be underlined; each says what it was." : `Underlined: what differs from “${was.words.join(" ")}”, ${altered}.`;
+  stage.querySelector(".sl-compared").textContent = same ? "Change the sentence or the model: every number that differs will be underlined." : `Underlined: what differs from “${was.words.join(" ")}”, ${altered}.`;
 }
+
+/** All words if they are few; otherwise the most probable. */
+const likely = (y) => (y.length <= 24 ? [...y.keys()] : [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 24));
 
 function describe({ causal, scaled, finalNorm, off, tau }) {
   const changes = [causal ? "" : "without the mask", scaled ? "" : "without √dₖ", finalNorm ? "" : "without the final norm",
-    off === null ? "" : `with head ${(off & 1) + 1} of block ${(off >> 1) + 1} off`, tau === 1 ? "" : `at τ = ${tau}`].filter(Boolean);
+    off === null ? "" : `with head ${placeOfHead(off).head + 1} of block ${placeOfHead(off).block + 1} off`, tau === 1 ? "" : `at τ = ${tau}`].filter(Boolean);
   return changes.join(", ") || "as trained";
 }
 
@@ -261,7 +270,7 @@ function drawDock() {
   const made = EXPLAIN[chosen.name](chosen), x = value(chosen), once = before_(chosen);
   lit = made.strips.flat();
   const title = make("p", { class: "sl-title" });
-  title.innerHTML = `<b>${LETTERS[chosen.name]}</b> <span></span> <b class="sl-value">= ${shown(x)}</b>`;
+  title.innerHTML = `<b>${LETTERS[chosen.name]}</b> <span></span> <b class="sl-value">= ${shown(x, 4)}</b>`;
   title.children[1].textContent = `${placeOf(chosen)}${nameOf(chosen.name, chosen.l, chosen.c)}`;
   if (once === undefined || shown(once) !== shown(x)) title.append(make("span", { class: "sl-was" }, once === undefined ? " was not there" : ` was ${shown(once)}`));
   const buttons = make("span", { class: "sl-buttons" },
@@ -270,9 +279,11 @@ function drawDock() {
   const from = document.querySelector(`#m-${chosen.name} .sl-equation`);
   const about = make("div", { class: "sl-about" });
   if (from) about.append(...[...from.children].map((one) => one.cloneNode(true)));
+  const hooked = HOOKED.has(chosen.name) && `trace[${chosen.l}]["${chosen.name}"]${BY_HEAD.has(chosen.name) ? `[${chosen.c}]` : ""}[${chosen.i}, ${chosen.j}]`;
+  if (hooked && tokenizer.python) about.append(make("p", { class: "sl-code" }, "in Python, as below: ", make("code", {}, hooked)));
   const figures = make("p", { class: "sl-figures", role: "status" });
   figures.innerHTML = `${made.figures} = ${shown(x)}`;
-  dock.replaceChildren(make("div", { class: "sl-head" }, title, buttons), figures, ...(made.say ? [make("p", { class: "sl-say" }, made.say)] : []),
+  dock.replaceChildren(make("div", { class: "sl-head" }, title, buttons), figures, make("p", { class: "sl-say" }, `${made.say ?? ""} ${made.strips.length ? "Figures are rounded, the result is not made from rounded ones." : ""}`),
     ...(made.strips.length ? [strips(made)] : []), about);
 }
 
@@ -282,7 +293,7 @@ function strips({ strips: cells, products }) {
   cells.forEach((strip) => {
     const tops = Math.max(...strip.map((cell) => Math.abs(value(cell))).filter(Number.isFinite), 1e-9), { name, l, c } = strip[0];
     const label = make("th", { scope: "row" });
-    label.innerHTML = LETTERS[name];
+    label.innerHTML = strip.some((cell) => cell.c !== strip[0].c) ? `all ${LETTERS[name]}` : LETTERS[strip.find((cell) => cell.name === "masked")?.name ?? name];
     table.append(make("tr", {}, label, ...strip.map((cell) => {
       const x = value(cell), share = Number.isFinite(x) ? Math.round((50 * Math.abs(x)) / tops) : 0;
       const where = `${document.querySelector(`#m-${name} .sl-letter`).textContent} ${placeOf(cell)}${nameOf(name, cell.l, cell.c)}: ${shown(x)}`;
@@ -328,34 +339,42 @@ const switches = () => ({
   off: find("off").value === "" ? null : Number(find("off").value), tau: Number(find("tau").value),
 });
 
-function refresh(words = now.words) {
-  now = computed(words, switches());
+function refresh(ids = now.ids) {
+  now = computed(ids, switches());
   if (chosen) { // what is explained may be gone
     const M = look(chosen.name, chosen);
     if (chosen.i >= M.rows || chosen.j >= M.columns) [chosen, lit, before] = [null, [], []];
     before = before.filter((cell) => cell.i < look(cell.name, cell).rows && cell.j < look(cell.name, cell).columns);
   }
   stage.querySelector(".sl-switches output").textContent = now.switches.tau.toFixed(1);
-  find("back").disabled = words.length < 2;
+  find("back").disabled = ids.length < 2;
   drawTokens();
   drawNext();
   drawDock();
   drawMatrices();
 }
 
+/** Show what the field holds, or say in a sentence why not. */
 function read() {
-  const words = find("text").value.toLowerCase().replace(/\./g, " . ").split(/\s+/).filter(Boolean);
-  const strange = words.find((word) => !vocabulary.includes(word)), most = model.config.context_length;
-  const wrong = strange ? `The model has never read “${strange}”. It knows ${vocabulary.join(" ")}`
-    : !words.length ? "Write one word at least." : words.length > most ? `The model has ${most} positions, and these are ${words.length} words.` : "";
+  let wrong = "", ids = [];
+  try {
+    ids = tokenizer.encode(find("text").value);
+    if (!ids.length) wrong = "Write one word at least.";
+    if (ids.length > most()) wrong = `There are ${most()} positions here, and these are ${ids.length} tokens.`;
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    wrong = error.message;
+  }
   find("note").textContent = wrong;
   find("text").setAttribute("aria-invalid", String(Boolean(wrong)));
-  if (!wrong) refresh(words);
+  if (!wrong) refresh(ids);
 }
 
-function write(words) {
-  find("text").value = words.join(" ");
-  read();
+function write(ids) {
+  find("text").value = tokenizer.decode(ids);
+  find("note").textContent = "";
+  find("text").setAttribute("aria-invalid", "false");
+  refresh(ids);
 }
 
 function radios() {
@@ -363,16 +382,20 @@ function radios() {
   for (const input of stage.querySelectorAll("#sl-head input")) input.checked = Number(input.value) === at.c;
 }
 
-function listen() {
+/** Offer the blocks and heads of a model. */
+function offerHeads() {
   const { num_blocks: L } = model.config, { A } = model.sizes;
-  const choices = (id, count, key) => find(id).append(...numbers(count).map((label, k) => make("label", {},
+  const choices = (id, count, key) => find(id).replaceChildren(find(id).firstElementChild, ...numbers(count).map((label, k) => make("label", {},
     make("input", { type: "radio", name: `sl-${id}`, value: k, onchange: () => { at[key] = k; drawMatrices(); } }), ` ${label}`)));
   choices("block", L, "l");
   choices("head", A, "c");
   radios();
-  find("off").append(make("option", { value: "" }, "none"), ...Array.from({ length: L * A }, (_, k) => make("option", { value: k }, `block ${Math.floor(k / A) + 1}, head ${(k % A) + 1}`)));
+  find("off").replaceChildren(make("option", { value: "" }, "none"), ...Array.from({ length: L * A }, (_, k) => make("option", { value: k }, `block ${placeOfHead(k).block + 1}, head ${placeOfHead(k).head + 1}`)));
+}
+
+function listen() {
   find("text").addEventListener("input", read);
-  find("back").addEventListener("click", () => write(now.words.slice(0, -1)));
+  find("back").addEventListener("click", () => write(now.ids.slice(0, -1)));
   for (const name of ["causal", "scaled", "finalNorm", "off", "tau"]) find(name).addEventListener("input", () => refresh());
   find("trained").addEventListener("click", () => {
     for (const name of ["causal", "scaled", "finalNorm"]) find(name).checked = true;
@@ -396,11 +419,13 @@ function listen() {
       if (to) {
         const next = box.querySelector(`td[data-i="${to[0]}"][data-j="${to[1]}"]`);
         if (next) { cell.tabIndex = -1; next.tabIndex = 0; next.focus(); }
-      } else if (event.key === "Enter" || event.key === " ") cell.click();
+      } else if (event.key === "Enter" && cell.classList.contains("sl-chosen")) (stage.querySelector(".sl-strips button") ?? stage.querySelector(".sl-dock button:enabled")).focus();
+      else if (event.key === "Enter" || event.key === " ") cell.click();
       else return;
       event.preventDefault();
     });
   }
+  offered(find("drop"), find("folder"), ownRun);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && chosen) close(); });
   addEventListener("hashchange", follow);
 }
@@ -411,6 +436,57 @@ function follow() {
   if (box?.matches(".sl-matrix")) { box.open = true; box.scrollIntoView(); }
 }
 
+// --- Models ----------------------------------------------------------------------------------
+
+const LONGEST = 16, LARGEST = 40000; // tokens in a row, and numbers in a matrix, that can still be read
+const most = () => Math.min(model.config.context_length, LONGEST);
+const BOOK = { positions: "learned", norm: "pre", normalization: "layer", activation: "relu", tied: true, qk_norm: false, attention_bias: false, ffn_bias: true, scaled_embeddings: false };
+
+/** Refuse a model whose numbers are made in other ways than the book's, or are too many to be shown. */
+function check({ config, sizes, E }) {
+  const other = Object.keys(BOOK).find((name) => config[name] !== BOOK[name]);
+  if (other) throw new Refusal(`This page shows the book's own block, with ${other} = ${BOOK[other]}; this model has ${config[other]}. “Write with it” reads it.`);
+  if (sizes.G !== sizes.A || sizes.dk !== sizes.dv) throw new Refusal("This page shows heads with keys, values and queries of one size, as many of each. “Write with it” reads this model.");
+  const numbers = Math.max(config.model_dim * sizes.hidden, E.data.length);
+  if (numbers > LARGEST) throw new Refusal(`A matrix of this model has ${numbers} numbers; this page shows up to ${LARGEST}. “Write with it” reads it.`);
+}
+
+/** Take a model, and show a first text. */
+function take(given, first) {
+  ({ model, vocabulary, tokenizer } = given);
+  Object.assign(at, { l: 0, c: 0 });
+  [chosen, lit, before] = [null, [], []];
+  offerHeads();
+  find("text").value = first;
+  now = was = computed(tokenizer.encode(first), switches());
+  read();
+}
+
+const ownRun = async (files) => {
+  try {
+    const run = readRun(await bestCheckpoint(await files));
+    check(run.model);
+    const words = run.tokenizer.vocabulary.map((token) => token.replace(/[ Ġ]/g, "␣").replace(/[\nĊ]/g, "⏎"));
+    const ids = [Math.max(0, words.findIndex((word) => /^\p{L}/u.test(word)))]; // a letter or a word, and what follows
+    while (ids.length < Math.min(run.model.config.context_length, 10)) ids.push(greedy(run.model.forward(ids, { last: true }).row(0)));
+    find("which").textContent = `Your run: ${run.model.config.num_blocks} blocks of ${run.model.sizes.A} heads, ${words.length} ${run.tokenizer.kind}. Your text:`;
+    take({ ...run, vocabulary: words }, run.tokenizer.decode(ids));
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    find("note").textContent = error.message;
+  }
+};
+
+/** Chapter 5's words: in lower case, between blanks. */
+const wordsOf = (known) => ({
+  encode: (text) => text.toLowerCase().replace(/\./g, " . ").split(/\s+/).filter(Boolean).map((word) => {
+    if (!known.includes(word)) throw new Refusal(`The model has never read “${word}”. It knows ${known.join(" ")}`);
+    return known.indexOf(word);
+  }),
+  decode: (ids) => ids.map((id) => known[id]).join(" "),
+  python: true, // chapter 5 computes the same
+});
+
 async function begin() {
   const fetched = ["config.json", "words.json", "model.safetensors"].map(async (name) => {
     const answer = await fetch(`${stage.dataset.assets}chapter5/${name}`);
@@ -418,16 +494,15 @@ async function begin() {
     return new Uint8Array(await answer.arrayBuffer());
   });
   const [config, words, weights] = await Promise.all(fetched);
-  model = readModel(readJSON(config, "config.json"), weights);
-  ({ vocabulary } = readJSON(words, "words.json"));
+  const { vocabulary: known } = readJSON(words, "words.json");
   listen();
-  now = was = computed(stage.dataset.first.split(" "), switches());
+  take({ model: readModel(readJSON(config, "config.json"), weights), vocabulary: known, tokenizer: wordsOf(known) }, stage.dataset.first);
   for (const hidden of stage.querySelectorAll(".sl-live")) hidden.hidden = false;
   stage.classList.add("sl-alive");
   document.getElementById("m-alpha").open = true;
-  read();
+  drawMatrices();
   follow();
 }
 
-export const inside = { EXPLAIN, MATRICES, LETTERS, value, look, select }; // for tests
+export const inside = { EXPLAIN, MATRICES, LETTERS, value, look, select, sizes: () => [model.config.num_blocks, model.sizes.A] }; // for tests
 export const ready = begin().catch((error) => { stage.prepend(make("p", { class: "sl-note" }, `The model could not be loaded: ${error.message}.`)); });

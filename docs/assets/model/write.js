@@ -1,6 +1,7 @@
 /* The page "Write with it": a beginning, sliders, and what the model makes of them. The model itself is in a worker. */
 
-import { Refusal, Tensor, readJSON, softmax, temperature, topK, topP } from "./engine.js";
+import { Refusal, Tensor, softmax, temperature, topK, topP } from "./engine.js";
+import { bestCheckpoint, offered } from "./run_folder.js";
 
 const stage = document.getElementById("slp-write"), assets = new URL(stage.dataset.assets, document.baseURI);
 const find = (name) => document.getElementById(`w-${name}`);
@@ -26,7 +27,7 @@ const ask = (what, given = {}) => new Promise((done, fail) => {
   worker.postMessage({ number: asked++, what, given });
 });
 
-let about = null, ids = [], seen = null, off = [], busy = 0; // busy counts up: a text that is written while another begins is given up
+let about = null, ids = [], seen = null, off = [], begun = null, busy = 0; // busy counts up: a text that is written while another begins is given up
 const isTab = () => about.kind === "tab tokens";
 const note = (text) => { find("note").textContent = text; };
 
@@ -57,9 +58,9 @@ function drawNext() {
   const best = [...plain.keys()].filter((id) => plain[id] > 0).sort((a, b) => y[b] - y[a] || plain[b] - plain[a]).slice(0, 12);
   const place = stage.querySelector(".w-next"), focused = [...place.children].indexOf(document.activeElement);
   place.replaceChildren(...best.map((id) => make("button", { type: "button", style: `--share:${(100 * y[id]).toFixed(1)}%; --was:${(100 * plain[id]).toFixed(1)}%`, onclick: () => add([id]) },
-    make("span", {}, shown(id)), make("span", {}, y[id] ? y[id].toFixed(2) : "cut"))));
+    make("span", {}, shown(id)), make("span", {}, y[id] ? y[id].toFixed(2) : "removed"))));
   place.children[focused]?.focus();
-  find("kept").textContent = best.length ? `${y.filter((x) => x > 0).length} of ${about.vocabulary.length} tokens can come; the mark is where each is without the sliders.` : "The piece is at its end.";
+  find("kept").textContent = best.length ? `${y.filter((x) => x > 0).length} of ${about.vocabulary.length} tokens remain; the mark at the foot of each is its probability without the sliders.` : "The piece is at its end.";
 }
 
 /** A row for each head: a switch, the last tokens as it looks at them, and the same in words. */
@@ -181,8 +182,14 @@ const write = tried(async (count) => {
 /** Begin a piece: what is asked for, and the riff. */
 const piece = tried(async () => {
   halt();
-  const wanted = Object.fromEntries(["TUNING", "KEY"].map((kind) => [kind, find(kind).value]).filter(([, value]) => value));
-  ({ ids } = await ask("beginTab", { asked: wanted, riff: find("riff").value, options: options() }));
+  begun = null;
+  const riff = find("riff").value, wanted = Object.fromEntries(["TUNING", "KEY"].map((kind) => [kind, find(kind).value]).filter(([, value]) => value));
+  ({ ids } = await ask("beginTab", { asked: wanted, riff, options: options() }));
+  begun = riff;
+  for (const kind of ["TUNING", "KEY"]) {
+    const own = ids.map((id) => about.vocabulary[id]).find((token) => token.startsWith(`${kind}<`));
+    find(kind).options[0].textContent = wanted[kind] || !own ? "any" : `any: ${own.slice(kind.length + 1, -1)}`;
+  }
   off = [];
   await drawText();
   await look();
@@ -243,53 +250,14 @@ const choose = tried(async (name, text = null) => {
   await begin();
 });
 
-/** The files of a run's best checkpoint, out of a folder's. */
-export async function bestCheckpoint(files) {
-  const folders = new Map();
-  for (const [path, file] of files) {
-    const cut = path.lastIndexOf("/"), folder = path.slice(0, Math.max(cut, 0));
-    if (!folders.has(folder)) folders.set(folder, {});
-    folders.get(folder)[path.slice(cut + 1)] = file;
-  }
-  const steps = [...folders].filter(([, own]) => own["config.json"]).sort(([a], [b]) => (a < b ? -1 : 1));
-  if (!steps.length) throw new Refusal(`There is no config.json in these ${files.length} files: take a run's folder, or one of its step-… folders.`);
-  const bytes = async (file) => new Uint8Array(await file.arrayBuffer());
-  let [, chosen] = steps.at(-1);
-  if (steps.length > 1 && chosen["training.json"]) {
-    const history = readJSON(await bytes(chosen["training.json"]), "training.json").eval_history ?? [];
-    const best = history.reduce((low, one) => (low && low.val_loss <= one.val_loss ? low : one), null);
-    chosen = steps.find(([folder]) => best && Number(folder.split("step-").at(-1)) === best.step)?.[1] ?? chosen;
-  }
-  const names = ["config.json", "tokenizer.json", "model.safetensors", "lora.safetensors"].filter((name) => chosen[name]);
-  for (const name of names) if (chosen[name].size > 1 << 28) throw new Refusal(`${name} has ${chosen[name].size} bytes; this page reads up to ${1 << 28}.`);
-  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await bytes(chosen[name])])));
-}
-
-const own = tried(async (files) => {
-  await take({ files: await bestCheckpoint(files) }, "Your run");
+const own = tried(async (given) => {
+  await take({ files: await bestCheckpoint(await given) }, "Your run");
   for (const radio of stage.querySelectorAll("[name=w-model]")) radio.checked = false;
   if (!isTab()) find("text").value = (await ask("decode", { ids: firstIds() })).text;
   await begin();
 });
 /** A few tokens that any model of text has, to begin with. */
 const firstIds = () => { const id = about.vocabulary.findIndex((token) => /^\p{L}/u.test(token)); return [Math.max(id, 0)]; };
-
-/** All files of what was dropped, with their paths. */
-async function dropped(items) {
-  const found = [];
-  const walk = async (entry) => {
-    if (entry.isFile) found.push([entry.fullPath.slice(1), await new Promise((done, fail) => entry.file(done, fail))]);
-    if (!entry.isDirectory) return;
-    const reader = entry.createReader();
-    for (;;) {
-      const some = await new Promise((done, fail) => reader.readEntries(done, fail));
-      if (!some.length) return;
-      for (const one of some) await walk(one);
-    }
-  };
-  for (const entry of [...items].map((item) => item.webkitGetAsEntry()).filter(Boolean)) await walk(entry);
-  return found;
-}
 
 // --- The address -------------------------------------------------------------------------------
 
@@ -328,7 +296,8 @@ function listen() {
   find("text").addEventListener("input", typed);
   find("one").addEventListener("click", () => write(1));
   find("many").addEventListener("click", async () => {
-    if (isTab() && about.vocabulary[ids.at(-1)] === "<eos>") await piece();
+    if (isTab() && (begun !== find("riff").value || about.vocabulary[ids.at(-1)] === "<eos>")) await piece();
+    if (isTab() && begun === null) return; // the riff cannot be read, and the note says why
     await write(isTab() ? about.config.context_length : 200);
   });
   find("new").addEventListener("click", async () => {
@@ -339,13 +308,8 @@ function listen() {
   find("stop").addEventListener("click", halt);
   find("repeat").addEventListener("click", repeat);
   find("riffs").addEventListener("change", () => { find("riff").value = find("riffs").value; piece(); });
-  for (const name of ["riff", "TUNING", "KEY"]) find(name).addEventListener("change", piece);
-  find("folder").addEventListener("change", () => own([...find("folder").files].map((file) => [file.webkitRelativePath || file.name, file])));
-  const drop = find("drop");
-  for (const name of ["dragover", "dragleave", "drop"]) {
-    drop.addEventListener(name, (event) => { event.preventDefault(); drop.classList.toggle("w-over", name === "dragover"); });
-  }
-  drop.addEventListener("drop", tried(async (event) => own(await dropped(event.dataTransfer.items))));
+  for (const name of ["riff", "TUNING", "KEY"]) find(name).addEventListener("input", piece);
+  offered(find("drop"), find("folder"), own);
 }
 
 async function start() {

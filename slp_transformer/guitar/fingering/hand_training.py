@@ -54,8 +54,10 @@ class HandWindows:
         """
         if not passages:
             raise ValueError("There is no fingered piece to learn from.")
-        self.passages, self.first_number, self.window = passages, first_number, window_moments
-        self.lengths = torch.tensor([len(passage.moments) for passage in passages])
+        self.passages: Sequence[Passage] = passages
+        self.first_number: int = first_number
+        self.window: int = window_moments
+        self.lengths: Tensor = torch.tensor([len(passage.moments) for passage in passages])
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return random windows, long passages more often, but not in proportion."""
