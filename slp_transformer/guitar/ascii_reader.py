@@ -193,7 +193,8 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             first = system.first_line_number - 1
             system_rows, found = split_system_into_bars(system, trust_bar_lines=timing is not None)
             above = written[first - 1] if first else ""
-            tails = [written[number - 1].rpartition("|")[2] for number in system.line_numbers]
+            ends = (written[number - 1].rpartition("|")[2] for number in system.line_numbers)
+            tails = [end for end in ends if "-" not in end]
             if len(systems) == 1:
                 tails += [prose[i] for i in statements]
             system_rows = mark_repeats(system_rows, rows, above, " ".join(tails))
