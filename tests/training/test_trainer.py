@@ -2,17 +2,14 @@
 
 import math
 import re
-import subprocess
-import sys
 from dataclasses import FrozenInstanceError, replace
-from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+from own_process import python
 from tiny_training import BEGIN, END, PAD, STREAM, encoder_decoder, language_model, pairs
 
-import slp_transformer
 from slp_transformer import (
     generate,
     padding_mask,
@@ -307,10 +304,8 @@ def test_tensorboard_without_a_folder_is_refused():
         train(language_model(), STREAM, STREAM, steps=1, tensorboard=True)
 
 
-def test_plain_training_needs_torch_alone(tmp_path):
-    script = """
+PLAIN = """
 import sys
-sys.path.insert(0, sys.argv[1])
 for name in ("tqdm", "safetensors", "tensorboard", "numpy"):
     sys.modules[name] = None
 import torch
@@ -319,9 +314,11 @@ from slp_transformer.training.trainer import train
 stream = torch.arange(7).repeat(5)
 train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
 """
-    package = Path(slp_transformer.__file__).parent.parent
-    command = [sys.executable, "-W", "ignore", "-c", script, str(package)]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+
+
+def test_plain_training_needs_torch_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = python("-W", "ignore", "-c", PLAIN)
     assert result.returncode == 0, result.stderr
     assert result.stdout == result.stderr == "" and list(tmp_path.iterdir()) == []
 
