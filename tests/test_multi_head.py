@@ -183,35 +183,6 @@ def test_split_heads_by_hand(memory):
 # --- Causality, padding, blind rows ------------------------------------------------------------
 
 
-def causal_ways(layer, X):
-    yield from outputs(layer, X, causal=True)
-    yield from outputs(layer, X, causal_mask(N))
-
-
-@pytest.mark.parametrize("way", range(4))
-def test_causal_by_perturbation_and_by_zero_gradient(way):
-    layer, X = mha(), normal(N, D)
-    i = 3
-    changed = X.detach().clone()
-    changed[i + 1 :] += normal(N - i - 1, D, seed=5)
-    output, other = (list(causal_ways(layer, x))[way] for x in (X, changed))
-    assert torch.equal(output[: i + 1], other[: i + 1])
-    assert (output[i + 1 :] != other[i + 1 :]).all()
-    (gradient,) = torch.autograd.grad(output[i].sum(), X)
-    assert (gradient[i + 1 :] == 0).all()
-    assert (gradient[: i + 1].abs().amax(-1) > 1e-6).all()
-
-
-def test_padded_batch_equals_each_sentence_alone():
-    layer, X = mha(), normal(B, N, D)
-    lengths = [4, N]
-    ids = torch.tensor([[1] * n + [0] * (N - n) for n in lengths])
-    for causal in (True, False):
-        for batch in outputs(layer, X, padding_mask(ids, 0), causal=causal):
-            for x, n, output in zip(X, lengths, batch, strict=True):
-                assert_same(output[:n], layer(x[:n], causal=causal))
-
-
 def test_causal_with_left_padding_blinds_rows_without_nan():
     layer, X = mha(), normal(B, N, D)
     ids = torch.tensor([[0] * 3 + [1] * (N - 3), [1] * N])
