@@ -42,13 +42,17 @@ class EncoderDecoder(nn.Module):
         self.config = config
         shared = config.embedding_kwargs()
         source_vocab_size = config.source_vocab_size or config.vocab_size
-        self.source_embedding = InputEncoding(source_vocab_size, **shared)
-        self.target_embedding = InputEncoding(config.vocab_size, **shared)
+        self.source_embedding: InputEncoding = InputEncoding(source_vocab_size, **shared)
+        self.target_embedding: InputEncoding = InputEncoding(config.vocab_size, **shared)
         if config.source_vocab_size is None:
             self.source_embedding.tokens = self.target_embedding.tokens
         options = config.block_kwargs()
-        self.encoder = TransformerStack(config.num_encoder_blocks or config.num_blocks, **options)
-        self.decoder = TransformerStack(config.num_blocks, cross_attention=True, **options)
+        self.encoder: TransformerStack = TransformerStack(
+            config.num_encoder_blocks or config.num_blocks, **options
+        )
+        self.decoder: TransformerStack = TransformerStack(
+            config.num_blocks, cross_attention=True, **options
+        )
 
     def encode(
         self,

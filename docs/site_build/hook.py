@@ -22,6 +22,7 @@ import nbformat
 import notebook_html
 import pages
 import postprocess
+import previews
 import reference
 from chapter_source import PACKAGE, Chapter, equations_of, with_numbers
 from mkdocs.exceptions import PluginError
@@ -109,14 +110,23 @@ def on_files(files: Files, config) -> Files:
     for entry in site.api_pages:
         render = not (site.deferring or pages.kept(entry.path))
         text = (
-            reference.markdown(entry, site.members) if render else f"# <code>{entry.name}</code>\n"
+            reference.markdown(entry, site.members, pages.inside(entry))
+            if render
+            else f"# <code>{entry.name}</code>\n"
         )
         files.append(File.generated(config, entry.path, content=text))
     if site.proofs:
         loops = (site.root / "tests" / "helpers" / "loops.py").read_text(encoding="utf-8")
         text = links.proofs_page(site.proofs, loops)
         files.append(File.generated(config, "proofs.md", content=text))
+    if (site.root / "docs" / "hear.md").is_file():
+        for piece in model_pages.pieces(site.root):
+            for kind, written in model_pages.FILES.items():
+                name = f"hear/{piece.files}.{kind}"
+                files.append(File.generated(config, name, content=written(piece.tab)))
+    shown = previews.as_json(site.equations, site.book, pages.ways_to)
     files.append(File.generated(config, "equations.json", content=pages.equations_json()))
+    files.append(File.generated(config, "previews.json", content=shown))
     return files
 
 
@@ -210,9 +220,12 @@ def on_page_content(content, page, config, files):
         elif site.deferring and uri in site.reference_keys:
             content += pages.PREPARING
         content = pages.with_model(content, page)
-        return _reported(postprocess.drawn, pages.resolved(content, page), uri)
+        drawn = _reported(postprocess.drawn, pages.resolved(content, page), uri)
+        if uri == "equations.md":  # each has its row
+            return drawn
+        return previews.linked(drawn, pages.link_from(page), site.book)
     body, headings = notebook_html.finished(content)
-    body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
+    body = re.sub(r'href="(\d\d[a-z]?_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
     body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
     page.toc = get_toc(pages.nested(headings))
     stem = chapter.path.stem
@@ -225,6 +238,7 @@ def on_page_content(content, page, config, files):
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
     body = body if found else below_title + body
     body = _reported(postprocess.drawn, pages.resolved(body, page), chapter.name)
+    body = previews.linked(body, pages.link_from(page), site.book)
     return f'<div class="slp-chapter">{body}</div>'
 
 
@@ -240,9 +254,11 @@ def _reported(change: Callable[[str], str], content: str, name: str) -> str:
 
 
 def on_post_page(output, page, config):
-    """Only a page with formulas asks for KaTeX's styles; every page asks for its font at once."""
-    font = relative("assets/fonts/source-serif-4-latin-wght-normal.woff2", page)
-    preload = f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
+    """Only a page with formulas asks for KaTeX's styles; every page asks for its fonts at once."""
+    preload = ""
+    for face in ("normal", "italic") if "<em>" in output else ("normal",):
+        font = relative(f"assets/fonts/source-serif-4-latin-wght-{face}.woff2", page)
+        preload += f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
     output = output.replace('<link rel="stylesheet"', f'{preload}<link rel="stylesheet"', 1)
     # The theme's dialog has no name.
     output = output.replace('class="md-search" ', 'class="md-search" aria-label="Search" ', 1)
@@ -251,6 +267,8 @@ def on_post_page(output, page, config):
         katex = ours.replace("site.css", "katex/katex.min.css")
         output = output.replace(ours, katex + ours, 1)
     page_js = f'<script src="{relative("assets/page.js", page)}"></script>'  # before the theme's
+    if "#eq-" in output:
+        page_js += f'<script src="{relative("assets/equations.js", page)}" defer></script>'
     if 'class="slp-touch"' in output:
         page_js += f'<script src="{relative("assets/touch.js", page)}" defer></script>'
     if model_pages.HEAR_STAGE in output:

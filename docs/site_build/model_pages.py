@@ -5,13 +5,13 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import diagrams
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markdown.extensions.toc import slugify
 
 from slp_transformer.guitar import (
     Bar,
@@ -30,6 +30,9 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     piece_from_tab,
 )
 from slp_transformer.guitar.formats.alphatex import format_alphatex
+from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
+from slp_transformer.guitar.formats.midi import format_midi
+from slp_transformer.guitar.formats.musicxml import format_musicxml
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
@@ -196,6 +199,58 @@ def fill_sentence(
     return content.replace(SENTENCE_MARK, page)
 
 
+# --- The first screen -----------------------------------------------------------------------------
+
+_BLOCK = 1  # its two heads look back at the word that decides
+_LEAST = 0.05  # a weight below this is not drawn
+_LINE, _GAP = 112.0, 9.0  # where the words stand, and what is between two
+
+
+def looking(root: Path, model: str) -> str:
+    """Return the picture of what each word of the first sentence reads.
+
+    Args:
+        root: the top of the repository.
+        model: the address of the page "One sentence".
+    """
+    from slp_transformer.plotting.canvas import text_width_px
+
+    shown = still(root / "docs" / "assets" / "model" / "chapter5")
+    words, end, places = shown["words"], 6.0, []
+    for word in words:
+        width = text_width_px(word, 11)
+        places.append((end, width))
+        end += width + _GAP
+    x = [left + width / 2 for left, width in places]
+    rows = []
+    for i, word in enumerate(words):
+        arcs = []
+        for head, alpha in enumerate(shown["alpha"][_BLOCK]):
+            for j in range(i):
+                if (weight := alpha[i][j]) >= _LEAST:
+                    side, top = (head - 0.5) * 6, _LINE - 20
+                    rise = min(88.0, 14 + 0.34 * (x[i] - x[j])) + side
+                    d = f"M{x[i] + side:.0f} {top:.0f}C{x[i]:.0f} {top - rise:.0f} "
+                    d += f"{x[j]:.0f} {top - rise:.0f} {x[j] + side:.0f} {top:.0f}"
+                    arcs.append({"head": head, "d": d, "wide": f"{0.6 + 6 * weight:.1f}"})
+        left, width = places[i]
+        rows.append({"word": word, "x": f"{x[i]:.0f}", "left": left, "width": width, "arcs": arcs})
+    chance, guess = max(zip(shown["y"], shown["vocabulary"], strict=True))
+    strongest = max(range(len(words)), key=lambda j: shown["alpha"][_BLOCK][1][-1][j])
+    return template("looking.html").render(
+        rows=rows,
+        words=words,
+        width=f"{end:.0f}",
+        height=f"{_LINE + 40:.0f}",
+        line=_LINE,
+        guess=guess,
+        guess_x=f"{end - 52:.0f}",
+        chance=chance,
+        model=model,
+        said=f"“{words[-1]}” looks back at “{words[strongest]}”, and the model expects “{guess}”.",
+    )
+
+
 # --- Write with it --------------------------------------------------------------------------------
 
 MODELS = {
@@ -288,10 +343,31 @@ class Heard:
     how: str
     tab: Tab
 
+    @property
+    def files(self) -> str:
+        """What its files are called, less their endings."""
+        return slugify(self.name, "-")
 
+
+FILES: dict[str, Callable[[Tab], str | bytes]] = {
+    "gp5": format_guitar_pro,
+    "mid": format_midi,
+    "musicxml": format_musicxml,
+    "atex": format_alphatex,
+}
+"""What a piece can be taken away as."""
+
+
+def is_steady(tab: Tab) -> bool:
+    """Tell if all bars but the first and the last, which may be cut, are equally long."""
+    return len({bar.steps for bar in tab.bars[1:-1]}) == 1
+
+
+@cache
 def pieces(root: Path) -> list[Heard]:
-    """The pieces, in their order."""
-    return [_generated(root), _fingered(), *_practice()]
+    """The pieces, in their order: those in one meter throughout come first."""
+    found = [_generated(root), _fingered(), *_practice()]
+    return sorted(found, key=lambda piece: not is_steady(piece.tab))
 
 
 def _generated(root: Path) -> Heard:
@@ -341,34 +417,12 @@ def _practice() -> list[Heard]:
 
 def stage(heard: list[Heard], assets: str) -> str:
     """The stage as HTML, with every piece as text below it."""
-    data = [{"how": each.how, "tex": format_alphatex(each.tab)} for each in heard]
-    buttons = "".join(
-        f'<button type="button" data-piece="{i}" aria-pressed="false">{escape(each.name)}</button>'
-        for i, each in enumerate(heard)
+    data = [{"how": p.how, "tex": format_alphatex(p.tab), "files": p.files} for p in heard]
+    return template("hear.html").render(
+        heard=heard, data=data, files=FILES, assets=assets, format_tab=format_tab
     )
-    texts = "".join(
-        f"<details><summary>{escape(each.name)}, as text</summary>"
-        f'<pre class="slp-hear-text" tabindex="0">{escape(format_tab(each.tab))}</pre></details>'
-        for each in heard
-    )
-    shown = json.dumps(data).replace("<", "\\u003c")
-    choices = f'<div class="slp-hear-pieces" role="group" aria-label="Pieces">{buttons}</div>'
-    data_script = f'<script type="application/json" id="slp-hear-pieces">{shown}</script>'
-    return f"{player(assets, choices)}{data_script}{texts}"
 
 
-def player(assets: str, choices: str = "") -> str:
-    """The stage itself: what is played, how fast, and where alphaTab draws."""
-    speeds = "".join(
-        f'<option value="{speed}"{" selected" if speed == 1 else ""}>{speed:g} ×</option>'
-        for speed in (0.5, 0.75, 1, 1.25)
-    )
-    return (
-        f'<div {HEAR_STAGE} data-assets="{assets}" hidden>{choices}'
-        '<p id="slp-hear-how" aria-live="polite"></p>'
-        '<p class="slp-hear-controls"><button type="button" id="slp-hear-play" disabled>Play'
-        '</button> <button type="button" id="slp-hear-stop" disabled>Stop</button> '
-        f'<label>Speed <select id="slp-hear-speed">{speeds}</select></label> '
-        '<output id="slp-hear-time">0:00</output></p>'
-        '<div id="slp-hear-stage"></div></div>'
-    )
+def player(assets: str) -> str:
+    """The stage without pieces, which a page's own script shows one."""
+    return template("hear.html").render(heard=[], data=[], files=[], assets=assets)

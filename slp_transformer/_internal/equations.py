@@ -43,10 +43,10 @@ class Equations:
         places = [f"{numbers} in the {name}" for name, numbers in found.items()]
         return ", ".join(places) or self.slugs[slugs[0]].get("where", "")
 
-    def numbers(self, slug: str) -> list[str]:
-        """Return the numbers of an equation in all drafts; those of a range one by one."""
+    def numbers(self, slug: str, *drafts: str) -> list[str]:
+        """Return the numbers of an equation in some drafts or all; those of a range one by one."""
         found = []
-        for draft in self.drafts:
+        for draft in drafts or self.drafts:
             number = self.slugs[slug].get(draft, "")
             if NUMBER.fullmatch(number):
                 chapter = number.partition(".")[0]

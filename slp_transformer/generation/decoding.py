@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -75,6 +75,8 @@ def generate(
     generator: Generators = None,
     on_token: Callable[[int, int], None] | None = None,
     cached: bool = True,
+    draft_model: Model | None = None,
+    num_draft_tokens: int = 4,
 ) -> list[GenerationResult]:
     """Write on after each prompt.
 
@@ -105,6 +107,10 @@ def generate(
             prompt its own, so that its draws do not depend on the other prompts.
         on_token: called with a prompt's place in the batch and its new id, as soon as there is one.
         cached: use a key-value cache. Without one the words are the same, and come later.
+        draft_model: for a single prompt, a smaller model of the same vocabulary. It proposes words,
+            which `model` reads at once and accepts or replaces: each comes as often as without it,
+            and sooner if most are accepted.
+        num_draft_tokens: how many words it proposes at a time.
 
     Returns:
         The texts, in the order of their prompts.
@@ -119,6 +125,8 @@ def generate(
     check_sources(model, len(texts), sources)
     check_options(num_beams, temperature, top_k, top_p, max_new_tokens, on_token)
     check_generator(device, len(texts), generator)
+    if draft_model is not None:
+        check_draft_model(model, draft_model, len(texts), num_beams, num_draft_tokens)
     stops = parse_stop_ids(stop)
     ends = [min(len(text) + (max_new_tokens or window), window) for text in texts]
     penalize = partial(filter_logits, theta=repetition_penalty, allowed=allowed)
@@ -131,13 +139,18 @@ def generate(
             return sample(u, [generator[row] for row in rows])
         return sample(u, generator)
 
+    def probabilities(u: Tensor, ids: Tensor) -> Tensor:
+        if temperature == 0:
+            return F.one_hot(greedy(penalize(u, ids)), u.shape[-1]).to(u.dtype)
+        return torch.softmax(penalize(u, ids, tau=temperature, k=top_k, p=top_p), dim=-1)
+
     def next_logits(ids: Tensor, rows: list[int]) -> Tensor:
         ids = ids.to(device)
         return penalize(session(ids)[rows], ids[rows])
 
     if not texts:
         return []
-    with inference_context(model):
+    with inference_context(model), inference_context(draft_model or model):
         session = DecoderSession(model, sources, max(ends) if cached else None)
         if num_beams is not None:
             found = beam_search(
@@ -150,7 +163,13 @@ def generate(
                 stop=stops,
             )
         else:
-            written = decode_loop(session, choose, texts, ends, stops, on_token)
+            if draft_model is None:
+                written = decode_loop(session, choose, texts, ends, stops, on_token)
+            else:
+                draft = DecoderSession(draft_model, sources, max(ends) if cached else None)
+                own = generator[0] if isinstance(generator, Sequence) else generator
+                how = num_draft_tokens, own, stops, on_token
+                written = [speculative_loop(session, draft, probabilities, texts[0], ends[0], *how)]
             found = [[Hypothesis(ids, None, stopped)] for ids, stopped in written]
         session.check_no_nan()
     results = []
@@ -203,7 +222,7 @@ def parse_stop_ids(stop: int | Collection[int]) -> set[int]:
     return set(map(int, ids))
 
 
-def check_sources(model: Model, num_prompts: int, sources: Sequence | Tensor | None) -> None:
+def check_sources(model: Model, num_prompts: int, sources: Sequence[Any] | Tensor | None) -> None:
     """Refuse sources that the model cannot read, or a lack of them.
 
     Raises:
@@ -278,6 +297,34 @@ def check_generator(device: torch.device, num_prompts: int, generator: Generator
             )
 
 
+def check_draft_model(
+    model: Model,
+    draft_model: Model,
+    num_prompts: int,
+    num_beams: int | None,
+    num_draft_tokens: int,
+) -> None:
+    """Refuse a draft model that does not belong to a model, or has nothing to do.
+
+    Raises:
+        ValueError: saying what is wrong.
+    """
+    check_size(num_draft_tokens=num_draft_tokens)
+    if num_beams is not None or num_prompts > 1:
+        raise ValueError(
+            "A draft model is for one prompt, and for no beam search: give prompts one by one, or "
+            "leave out draft_model."
+        )
+    ours, theirs = model.config, draft_model.config
+    known = ours.vocab_size == theirs.vocab_size and ours.context_length <= theirs.context_length
+    if not known or isinstance(model, EncoderDecoder) != isinstance(draft_model, EncoderDecoder):
+        raise ValueError(
+            "A draft model must be of the model's kind, with the same vocabulary and no smaller "
+            f"window: it has {theirs.vocab_size} tokens and {theirs.context_length} positions, the "
+            f"model {ours.vocab_size} and {ours.context_length}."
+        )
+
+
 # --- Reading: ids in, the logits of the next word out -------------------------------------------
 
 
@@ -319,17 +366,22 @@ class DecoderSession:
         Raises:
             ValueError: if a source is empty or too long, or has ids outside the vocabulary.
         """
-        self.model, device = model, model_device(model)
-        self.cache = None if cache_capacity is None else KVCache(cache_capacity)
+        self.model: Model = model
+        device = model_device(model)
+        self.cache: KVCache | None = None if cache_capacity is None else KVCache(cache_capacity)
         self.single_token_model: Model | None = None
-        self.has_nan = torch.zeros((), dtype=torch.bool, device=device)
+        self.has_nan: Tensor = torch.zeros((), dtype=torch.bool, device=device)
         if isinstance(model, EncoderDecoder) and sources is not None:
             source, self.source_mask = pad_right(sources, device)
-            self.H_enc = model.encode(source, self.source_mask)
-            self.source_of_row = list(range(len(source)))
+            self.H_enc: Tensor = model.encode(source, self.source_mask)
+            self.source_of_row: list[int] = list(range(len(source)))
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Return the logits of the word after `ids`, which begin with the ids of the last call."""
+        return self.read_last(ids, 1)[:, 0]
+
+    def read_last(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
+        """Return the logits of the words after each of the last few of `ids`."""
         cache, model = self.cache, self.model
         new = ids if cache is None else ids[:, cache.length :]
         if cache is not None and new.shape[1] == 1:
@@ -341,7 +393,7 @@ class DecoderSession:
             U = model.decode(new, self.H_enc, self.source_mask, cache=cache)
         else:
             U = model(new, cache=cache)
-        u = U[:, -1].to(torch.promote_types(U.dtype, torch.float32))
+        u = U[:, -count:].to(torch.promote_types(U.dtype, torch.float32))
         self.has_nan = self.has_nan | u.isnan().any()
         if u.device.type == "cpu":  # elsewhere every word would wait for the device
             self.check_no_nan()
@@ -358,6 +410,11 @@ class DecoderSession:
                 "The model's logits are not numbers (NaN), so no word can follow: its weights are "
                 "not sound."
             )
+
+    def truncate(self, length: int) -> None:
+        """Go on from the first `length` ids alone."""
+        if self.cache is not None:
+            self.cache.truncate(length)
 
     def reorder(self, rows: list[int]) -> None:
         """Go on with other rows of the batch, or with some of them more than once."""
@@ -443,3 +500,61 @@ def decode_loop(
                     on_token(text, word)
     written |= zip(rows, ids.tolist(), strict=True)
     return [(written[text][:end], stopped[text]) for text, end in enumerate(ends)]
+
+
+def speculative_loop(
+    session: DecoderSession,
+    draft: DecoderSession,
+    probabilities: Callable[[Tensor, Tensor], Tensor],
+    prompt: list[int],
+    max_length: int,
+    num_draft_tokens: int = 4,
+    generator: torch.Generator | None = None,
+    stop_ids: Collection[int] = (),
+    on_token: Callable[[int, int], None] | None = None,
+) -> tuple[list[int], bool]:
+    """Write on after a prompt, with words distributed exactly as by the large model alone.
+
+    Source: Leviathan et al. 2023 (arXiv 2211.17192), algorithm 1. A word x is accepted with
+    probability min(1, p(x)/q(x)), where p is the large model's distribution and q the draft's. The
+    first that is not is replaced by one drawn from max(0, p − q), which makes up the difference.
+
+    Args:
+        session: the large model.
+        draft: the small one.
+        probabilities: called with logits [1 × V] and the ids so far [1 × T]; gives a distribution.
+        prompt: the beginning of the text.
+        max_length: how long the text may become.
+        num_draft_tokens: how many words are proposed at a time.
+        generator: where random numbers come from.
+        stop_ids: ids after which the text ends.
+        on_token: called with 0 and the id of each new word.
+
+    Returns:
+        The ids of the text, and whether a stop token ended it.
+    """
+    device = model_device(session.model)
+    ids = torch.tensor([prompt], device=device)
+    while (T := ids.shape[1]) < max_length:
+        proposed: list[Tensor] = []
+        for _ in range(min(num_draft_tokens, max_length - T - 1)):
+            proposed.append(probabilities(draft(ids), ids))
+            ids = torch.cat([ids, sample(proposed[-1].log(), generator)[:, None]], dim=1)
+        for i, u in enumerate(session.read_last(ids, len(proposed) + 1).unbind(1)):
+            p = probabilities(u, ids[:, : T + i])
+            if i < len(proposed):
+                q, x = proposed[i], ids[0, T + i]
+                if torch.rand((), generator=generator, device=device) * q[0, x] < p[0, x]:
+                    continue
+                rest = (p - q).clamp(min=0)
+                p = rest if rest.any() else p
+            ids = torch.cat([ids[:, : T + i], sample(p.log(), generator)[:, None]], dim=1)
+            break
+        for length, word in enumerate(ids[0, T:].tolist(), T + 1):
+            if on_token is not None:
+                on_token(0, word)
+            if word in stop_ids:
+                return ids[0, :length].tolist(), True
+        session.truncate(ids.shape[1] - 1)
+        draft.truncate(ids.shape[1] - 1)
+    return ids[0].tolist(), False

@@ -13,7 +13,7 @@ class CodeBlock:
 
     def __init__(self, code: str, names: Sequence[str]):
         self.code = code
-        self.names = tuple(names)
+        self.names: tuple[str, ...] = tuple(names)
 
     def __str__(self) -> str:
         return self.code

@@ -1,5 +1,7 @@
 """`slp-transformer tab`: pitches in, tab that can be played out."""
 
+import re
+
 import pytest
 from commands import fine, refused
 from own_process import python
@@ -99,6 +101,17 @@ def test_a_pinned_place_is_kept(song, tmp_path):
     assert events[2].notes == (Note(3, 10),) and events[4].notes == (Note(2, 8),)
 
 
+def test_a_review_draws_what_is_uncertain_and_its_pins_do_what_they_say(song, tmp_path, capsys):
+    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--review", "3")
+    said = capsys.readouterr().out
+    assert [said.count(f"{number}. bar ") for number in (1, 2, 3, 4)] == [1, 1, 1, 0]
+    for pin, moments in re.findall(r"--pin (\S+)  costs \S+ more, changes (\d+) moment", said):
+        fine("tab", str(song), "-o", str(tmp_path / "y.txt"), "--pin", pin)
+        before, after = (written(tmp_path / name).iter_events() for name in ("x.txt", "y.txt"))
+        changed = [a.notes != b.notes for a, b in zip(before, after, strict=True)]
+        assert sum(changed) == int(moments) > 0
+
+
 def test_alternatives_differ_and_are_numbered(song, tmp_path):
     fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--alternatives", "3")
     tabs = [written(tmp_path / name) for name in ("x.txt", "x-2.txt", "x-3.txt")]
@@ -194,6 +207,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),
         (["--position", "20"], "--position must be from 1 to 15"),
         (["--alternatives", "0"], "--alternatives must be from 1 to 20"),
+        (["--review", "-1"], "--review must be from 0 to 1000"),
         (["--pin", "1=2"], "--pin is BAR:MOMENT=STRING/FRET"),
         (["--pin", "9:1=2/5"], "Bar 9 has 0 moments, so there is no 9:1"),
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),

@@ -41,14 +41,19 @@ def test_every_piece_can_be_played_and_stands_there_as_text():
     assert stage.count("<button") == len(heard()) + 2
 
 
+def test_pieces_in_one_meter_come_first():
+    steady = [len({bar.steps for bar in piece.tab.bars[1:-1]}) == 1 for piece in heard()]
+    assert steady[0] and steady == sorted(steady, reverse=True)
+
+
 def test_the_generated_piece_is_the_kept_sample():
     sample = (ROOT / "benchmarks" / "results" / "guitar_lm" / "sample.txt").read_text(
         encoding="utf-8"
     )
     frets = sum(len(re.findall(r"\d+", line)) for line in sample.splitlines() if "|" in line)
-    first = heard()[0].tab
-    assert sum(len(event.notes) for event in first.iter_events()) == frets
-    assert first.steps_per_quarter == 4
+    (written,) = [piece.tab for piece in heard() if piece.name == "A model's piece"]
+    assert sum(len(event.notes) for event in written.iter_events()) == frets
+    assert written.steps_per_quarter == 4
 
 
 def test_what_is_fetched_has_its_license_and_is_no_larger_than_the_page_says():
@@ -74,7 +79,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def served(tmp_path):
     """The stage as a page of its own, at an address on this machine."""
     stage = model_pages.stage(heard(), "alphatab/").replace('href="/', 'href="')
-    script = '<script src="alphatab/hear.js" defer></script>'
+    shutil.copy(ASSETS.parent / "site.css", tmp_path)
+    script = '<link rel="stylesheet" href="site.css"><script src="alphatab/hear.js" defer></script>'
     page = f"<!doctype html><meta charset=utf-8><title>x</title>{script}{stage}"
     (tmp_path / "index.html").write_text(page, encoding="utf-8")
     shutil.copytree(ASSETS, tmp_path / "alphatab")
@@ -93,13 +99,13 @@ def test_a_browser_draws_and_plays(served, browser):
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(served)
     page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=90_000)
-    assert "model" in page.inner_text("#slp-hear-how").lower()
+    assert "Ode to Joy" in page.inner_text("#slp-hear-title")
+    second = heard()[1].tab
     page.click("[data-piece='1']")
     page.wait_for_function(  # until then the piece before it is drawn
-        """() => {
-            const drawn = document.getElementById("slp-hear-stage").innerText;
-            return drawn.includes("Ode to Joy") && drawn.split("3").length > 10;
-        }""",
+        """title => document.getElementById("slp-hear-title").innerText === title &&
+            document.getElementById("slp-hear").dataset.drawn === "yes" """,
+        arg=second.title,
         timeout=90_000,
     )
     page.wait_for_selector("#slp-hear[data-ready=yes]", timeout=90_000)
@@ -109,6 +115,14 @@ def test_a_browser_draws_and_plays(served, browser):
         timeout=90_000,
     )
     assert page.inner_text("#slp-hear-play") == "Pause"
+    page.locator("#slp-hear-stage").evaluate("s => scrollTo(0, s.offsetTop + 250)")
+    assert page.evaluate("scrollY") > 250  # and the controls stay
+    assert page.locator("#slp-hear-play").bounding_box()["y"] >= 0
+    page.locator("#slp-hear-seek").fill("9000")
+    page.wait_for_function("document.getElementById('slp-hear').dataset.position >= 8900")
+    page.check("#slp-hear-metronome")
+    page.check("#slp-hear-loop")
+    page.click("#slp-hear-stop")
     page.close()
     outside = [url for url in asked if not url.startswith((served, "blob:", "data:"))]
     assert outside == [] and errors == []

@@ -3,6 +3,8 @@
 Where no Chromium is found the tests are skipped; SLP_CHROMIUM names one.
 """
 
+import gzip
+import json
 import os
 import re
 import threading
@@ -260,3 +262,124 @@ def test_paper_has_figures_and_no_frame(browser, address):
         assert sum(map(int, re.findall(r"\d+", ink)[:3])) < 200
         assert page.locator(".slp-map .slp-lying").is_visible()
         assert not page.locator(".md-header").is_visible()
+
+
+ONE_NUMBER = "article p a[href*='#eq-']:not(.eq a)"
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_number_of_an_equation_shows_it_on_hover_focus_and_tap(size, browser, address):
+    url = f"{address}chapters/14_todays_block/"
+    with opened(browser, url, size, has_touch=size == PHONE) as page:
+        link = page.locator(ONE_NUMBER, has_text="8.36").first
+        shown = page.locator(".slp-preview:popover-open")
+        link.scroll_into_view_if_needed()
+        link.tap() if size == PHONE else link.hover()
+        shown.wait_for()
+        assert page.url == url
+        words = shown.inner_text()
+        assert "Output of each head, all tokens" in words
+        assert "8.36 in the Jan 2026 draft · 7.37 in the Aug 2026 draft" in words
+        assert shown.locator(".katex-html").is_visible()
+        box = shown.bounding_box()
+        assert 0 <= box["x"] and box["x"] + box["width"] <= size["width"]
+        assert list(axe_after(page)) == []
+        page.keyboard.press("Escape")
+        assert shown.count() == 0
+        link.blur()
+        link.focus()  # by the keyboard, which was used last
+        shown.wait_for()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Chapter 3"
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/03_one_matrix/#eq-mh-par-head")
+
+
+def axe_after(page):
+    page.evaluate(axe.AXE_SCRIPT)
+    return axe_finds(page, RULES)
+
+
+def test_the_links_of_a_preview_lead_somewhere(site):
+    shown = json.loads((site / "previews.json").read_text(encoding="utf-8"))["equations"]
+    for slug, equation in shown.items():
+        for _, url in equation["links"]:
+            path, _, anchor = url.partition("#")
+            assert f'id="{anchor}"' in (site / path / "index.html").read_text("utf-8"), slug
+    assert len(gzip.compress((site / "previews.json").read_bytes())) < 40_000
+
+
+def test_who_arrives_at_an_equation_sees_its_picture(browser, address):
+    with opened(browser, f"{address}chapters/03_one_matrix/#eq-head-par") as page:
+        page.wait_for_timeout(500)
+        for what in ("#fig-wiring-head-par", "#eq-head-par"):
+            box = page.locator(what).bounding_box()
+            assert 0 <= box["y"] and box["y"] + box["height"] <= DESK["height"]
+
+
+def test_the_first_screen_s_fonts_are_there_at_once(browser, address):
+    with browser.new_context(viewport=DESK) as context:
+        page = context.new_page()
+        page.goto(f"{address}chapters/01_attention/", wait_until="load")
+        faces = "[...document.fonts].filter(f => f.status === 'loaded').map(f => f.style)"
+        assert {"normal", "italic"} <= set(page.evaluate(faces))
+        early = page.locator("link[rel=preload][as=font]")
+        assert early.count() == 2
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_first_screen_has_the_way_in_and_a_picture_that_moves_once(size, browser, address):
+    with opened(browser, address, size) as page:
+        for what in (".slp-start", ".slp-looking svg"):
+            box = page.locator(what).bounding_box()
+            assert box["y"] + box["height"] <= size["height"], what
+        first, last = page.locator(".l-arcs").first, page.locator(".l-arcs").last
+        opacity = "e => Number(getComputedStyle(e).opacity)"
+        page.wait_for_function(  # within the five seconds that WCAG gives what cannot be stopped
+            "getComputedStyle([...document.querySelectorAll('.l-arcs')].at(-1)).opacity === '1'",
+            timeout=6000,
+        )
+        assert first.evaluate(opacity) == 0
+        page.locator(".l-row > text").nth(2).hover()
+        assert [e.evaluate(opacity) for e in page.locator(".l-arcs").all()].index(1) == 2
+        assert last.evaluate(opacity) == 0
+        page.locator(".slp-start").click()
+        page.wait_for_url("**/chapters/01_attention/")
+
+
+def test_the_first_picture_rests_for_who_wants_no_motion(browser, address):
+    with opened(browser, address, reduced_motion="reduce") as page:
+        seen = [
+            e.evaluate("e => getComputedStyle(e).opacity") for e in page.locator(".l-arcs").all()
+        ]
+        assert seen == ["0"] * 7 + ["1"]
+
+
+def test_the_index_is_filtered_by_number_symbol_words_and_chapter(browser, address):
+    with opened(browser, f"{address}equations/") as page:
+        rows = page.locator(".slp-equations tbody tr:visible code[id]")
+
+        def left(words="", chapter=""):
+            page.fill("#slp-filter-words", words)
+            page.select_option("#slp-filter-chapter", chapter)
+            return rows.evaluate_all("codes => codes.map(code => code.id)")
+
+        whole = len(left())
+        assert left("8.33") == left("7.34") == ["head-par"]
+        assert "ce" in left("cross-entropy") and {"ln", "ln-hat"} <= set(left("σ"))
+        assert left("loss", "08_scale") == ["L(N)", "L(D)", "L(C)"]
+        assert page.inner_text("#slp-filter-count") == f"3 of {whole}"
+
+
+def test_the_numbers_of_one_draft_are_kept_on_all_pages(browser, address):
+    with opened(browser, f"{address}equations/") as page:
+        page.select_option("#slp-draft", "2026-08")
+        page.wait_for_selector("html[data-draft]")
+        row = page.locator(".slp-equations tr:has(#head-par)").inner_text()
+        assert "7.34" in row and "8.33 ·" not in row
+        page.goto(f"{address}chapters/03_one_matrix/")
+        page.wait_for_selector("html[data-draft]")
+        assert page.inner_text("#eq-head-par") == "head-par · 7.34"
+        assert page.inner_text("#eq-QK\\^T") == "QK^T · Fig. 8.9 · Fig. 7.9"
+        assert "(7.34)" in page.locator(".katex-tag").all_inner_texts()
+        assert "(8.33)" not in page.inner_text("article")

@@ -8,7 +8,7 @@
   const pieces = JSON.parse(find("pieces")?.textContent ?? "[]");
   const assets = new URL(page.dataset.assets, document.baseURI).href;
   const choices = [...page.querySelectorAll("[data-piece]")];
-  const play = find("play"), stop = find("stop"), time = find("time");
+  const play = find("play"), stop = find("stop"), time = find("time"), seek = find("seek");
   const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
   let api = null, loaded = null;
 
@@ -20,29 +20,33 @@
     document.head.append(script);
   });
   page.show = async (tex, how = "") => {
-    await load();
     find("how").textContent = how;
     page.dataset.drawn = "";
+    await load();
     api.stop();
     api.tex(tex);
   };
   const choose = (number) => {
     choices.forEach((button, i) => button.setAttribute("aria-pressed", String(i === number)));
-    return page.show(pieces[number].tex, pieces[number].how);
+    const { tex, how, files } = pieces[number];
+    for (const link of page.querySelectorAll("[data-kind]")) link.href = `${files}.${link.dataset.kind}`;
+    return page.show(tex, how);
   };
 
   const begin = () => {
     api = new alphaTab.AlphaTabApi(find("stage"), {
       core: { fontDirectory: assets, scriptFile: `${assets}alphaTab.min.js` },
       display: { layoutMode: "page", scale: 0.9 },
+      notation: { elements: { scoreTitle: false } }, // on a phone it would be cut; the page has it above
       player: {
         playerMode: "enabledSynthesizer",
         soundFont: `${assets}sonivox.sf3`,
         scrollMode: alphaTab.ScrollMode.Off, // else the page jumps when a piece is drawn
         scrollElement: document.documentElement,
-        scrollOffsetY: -80,
+        scrollOffsetY: -150, // below the page's header and the controls, which stay
       },
     });
+    api.scoreLoaded.on((score) => { find("title").textContent = score.title; });
     api.renderFinished.on(() => { page.dataset.drawn = "yes"; });
     api.playerReady.on(() => { play.disabled = stop.disabled = false; page.dataset.ready = "yes"; });
     api.playerStateChanged.on((now) => {
@@ -54,11 +58,18 @@
     api.playerPositionChanged.on((now) => {
       page.dataset.position = String(now.currentTime);
       time.textContent = `${clock(now.currentTime)} / ${clock(now.endTime)}`;
+      seek.max = now.endTime;
+      if (!seek.matches(":active")) seek.value = now.currentTime;
+      seek.setAttribute("aria-valuetext", time.textContent);
     });
     api.error.on(() => { find("how").textContent = "The tab cannot be drawn here; it stands below as text."; });
     play.addEventListener("click", () => api.playPause());
     stop.addEventListener("click", () => api.stop());
     find("speed").addEventListener("change", (event) => { api.playbackSpeed = Number(event.target.value); });
+    seek.addEventListener("input", () => { api.timePosition = Number(seek.value); });
+    find("volume").addEventListener("input", (event) => { api.masterVolume = Number(event.target.value); });
+    find("loop").addEventListener("change", (event) => { api.isLooping = event.target.checked; });
+    find("metronome").addEventListener("change", (event) => { api.metronomeVolume = event.target.checked ? 1 : 0; });
     choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     page.hidden = false;
   };
