@@ -21,12 +21,7 @@ from comparing import (
 )
 from twins import twin_attention
 
-from slp_transformer import (
-    MultiHeadAttention,
-    causal_mask,
-    fused_attention,
-    padding_mask,
-)
+from slp_transformer import MultiHeadAttention, causal_mask, fused_attention, padding_mask
 from slp_transformer.multi_head import join_heads, split_heads
 
 

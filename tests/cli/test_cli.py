@@ -16,12 +16,7 @@ from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
 from slp_transformer.cli.options import Generate
 from slp_transformer.data import TextTokenizer, load_corpus
-from slp_transformer.guitar import (
-    TabTokenizer,
-    make_practice_corpus,
-    read_tab_folder,
-    write_tab,
-)
+from slp_transformer.guitar import TabTokenizer, make_practice_corpus, read_tab_folder, write_tab
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import continue_prompts

@@ -9,16 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from commands import (
-    PAIR_SIZES,
-    PAIRS,
-    TRAIN_PAIRS,
-    fine,
-    output,
-    result,
-    weights,
-    write_pairs,
-)
+from commands import PAIR_SIZES, PAIRS, TRAIN_PAIRS, fine, output, result, weights, write_pairs
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
