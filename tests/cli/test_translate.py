@@ -186,6 +186,12 @@ def test_attention_is_drawn(at, capsys):
     assert told.count("\n") == 1 and "Cross-attention" in page and word in page
 
 
+def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
+    piped(monkeypatch, b"five\n\xe9\n")
+    assert main(["translate", "run"]) == 2  # after the first line was translated
+    assert "line 2 has the byte 0xE9" in capsys.readouterr().err
+
+
 # --- Epochs, and compilers that fail --------------------------------------------------------------
 
 
