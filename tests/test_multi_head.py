@@ -233,17 +233,6 @@ def test_one_mask_for_each_head_of_one_sentence():
 # --- Dropout ---------------------------------------------------------
 
 
-def test_dropout_only_in_training():
-    layer, X = mha(dropout=0.5), normal(B, N, D)
-    layer.eval()
-    assert_same(*outputs(layer, X, causal=True))
-    assert_same(layer(X, causal=True), mha()(X, causal=True))
-    layer.train()
-    torch.manual_seed(0)
-    for first, second in zip(*(outputs(layer, X, causal=True) for _ in range(2)), strict=True):
-        assert not torch.allclose(first, second)
-
-
 def test_dropout_drops_its_share_of_the_weights_and_scales_the_rest():
     torch.manual_seed(0)
     layer = mha(dropout=0.25)
