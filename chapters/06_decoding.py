@@ -430,34 +430,8 @@ for theta in (1, 1.1, 1.3):
 plotting.show_source(repetition_penalty)
 
 # %% [markdown]
-# A strong penalty breaks the loop, but it has a price that these two numbers do not show. A piece of the
-# corpus stays within one scale, so it uses only some of the twelve notes of an octave. How many
-# does the model use?
-
-
-# %%
-def notes_used(tab):
-    pitches = [
-        tab.tuning.pitch_of(n) for e in tab.iter_events() for n in e.notes
-    ]
-    return len({pitch % 12 for pitch in pitches})
-
-
-used = [notes_used(tokenizer.decode(ids).tab) for ids in corpus]
-print(f"the corpus: {sum(used) / len(used):.1f} of 12 notes in a piece")
-for theta in (1, 1.1, 1.3):
-    options = {"temperature": 0, "repetition_penalty": theta, "stop": end}
-    (forced,) = generate(model, [prompt], **options)
-    piece = tokenizer.decode(forced.ids).tab
-    print(f"θ = {theta}: {notes_used(piece)}")
-
-# %%
-assert notes_used(piece) > sum(used) / len(used)
-print(format_tab(piece))  # with the last θ
-
-# %% [markdown]
-# The penalty applies to every token already written, and a piece needs some of them again and again: bar
-# lines, positions, the notes of its scale. The model is pushed away from those and leaves the scale.
+# A strong penalty breaks the loop. But it applies to every token already written, also to those that a piece
+# needs again and again: bar lines, positions, the notes of its scale.
 #
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper divides all logits, which makes a negative one less negative and so its word more probable. Like most implementations, this one multiplies negative logits by θ instead.</p></div>
 
@@ -546,47 +520,22 @@ assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 # %%
 from slp_transformer.generation.beam_search import (
     Beam,
-    beam_search,
     length_normalized_score,
 )
 
-vocab = ["<s>", "tune", "play", "."]
-table = torch.full((len(vocab), len(vocab)), -torch.inf)
-for word, likely in follows.items():
-    for w, p in likely.items():
-        table[vocab.index(word), vocab.index(w)] = log(p)
-
-# %% [markdown]
-# This is the package's search on the same model. With α = 0 the score is the sum [(13.15)](#eq-beam-score), with
-# α = 1 the mean [(13.16)](#eq-beam-norm).
-
-# %%
-stop = {vocab.index(".")}
-search = (
-    lambda ids, rows: table[ids[rows, -1]],
-    lambda rows: None,
-    [torch.tensor([0])],
-    [9],
-)
-for alpha in (0.0, 1.0):
-    (found,) = beam_search(*search, width=2, alpha=alpha, stop=stop)
-    by_hand = {tuple(s[1:]): v / (len(s) - 1) ** alpha for v, s in beam(2)}
-    for h in found:
-        words = tuple(vocab[w] for w in h.ids[1:])
-        assert abs(by_hand[words] - h.score) < 1e-5
-        print(f"α = {alpha:.0f}: {h.score:.2f} for", *words)
-
-# %%
-assert found[0].ids[1:] == [vocab.index(w) for w in ("tune", "play", ".")]
+for score, text in beam(2):
+    T = len(text) - 1  # without the <s>
+    mean = length_normalized_score(score, T)
+    assert mean == score / T
+    print(f"sum {score:.2f}, mean {mean:.2f} for", *text[1:])
 plotting.show_source(Beam.advance, length_normalized_score)
 
 # %% [markdown]
-# The mean prefers the longer text again: the geometric mean of its three words' probabilities is 0.62,
-# that of the other's two is 0.57. Which score is better depends on whether short texts are welcome.
+# The mean prefers the longer text again. Which score is better depends on whether short texts are welcome.
 #
 # The package's `advance` is one step of our loop, for all hypotheses at once.
-# <autoref identifier="slp_transformer.generation.beam_search.beam_search">beam_search</autoref> grows the beams of
-# all prompts side by side, so that the model reads them in one batch. On the tab model, with the mean:
+# <autoref identifier="slp_transformer.generation.beam_search.beam_search">beam_search</autoref> reads the hypotheses
+# of all prompts in one batch. On the tab model, with the mean:
 
 
 # %%
