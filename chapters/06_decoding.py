@@ -351,7 +351,8 @@ def judge(count=40, **options):
     written = [each.ids for each in rows]
     slips = sum(tokenizer.decode(ids).num_invalid_tokens for ids in written)
     repeated = sum(repeated_share(ids) for ids in written) / count
-    return repeated, slips / sum(len(ids) - len(prompt) for ids in written)
+    tokens = sum(len(ids) - len(prompt) for ids in written)
+    return repeated, slips / tokens, tokens
 
 
 # %%
@@ -364,9 +365,10 @@ print(f"the corpus: {usual:.0%} repeats, no slips")
 taus = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2]
 found = [judge(1, temperature=0)]
 found += [judge(temperature=tau) for tau in taus[1:]]
-for tau, (again, wrong) in zip(taus, found, strict=True):
-    print(f"τ = {tau:<4}  {again:3.0%} repeats, {wrong:5.1%} slips")
-repeated, slips = zip(*found, strict=True)
+for tau, (again, wrong, tokens) in zip(taus, found, strict=True):
+    print(f"τ = {tau:<4}  {again:3.0%} repeats,", end=" ")
+    print(f"{wrong:5.1%} slips in {tokens:,} tokens")
+repeated, slips, _ = zip(*found, strict=True)
 assert repeated[0] > usual > repeated[-1] and slips[-1] > slips[0] + 0.05
 curves = {"repeats": repeated, "slips": slips}
 levels = {"corpus": usual}
@@ -391,8 +393,9 @@ ways = {
 
 # %%
 judged = {name: judge(**options) for name, options in ways.items()}
-for name, (again, wrong) in judged.items():
-    print(f"{name:16} {again:4.0%} repeats, {wrong:5.1%} slips")
+for name, (again, wrong, tokens) in judged.items():
+    print(f"{name:16} {again:4.0%} repeats,", end=" ")
+    print(f"{wrong:5.1%} slips in {tokens:,} tokens")
 assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
@@ -406,7 +409,7 @@ assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 # %%
 from slp_transformer.sampling import mask_disallowed
 
-again, wrong = judge(top_p=0.9, allowed=tokenizer.allowed_next_ids)
+again, wrong, _ = judge(top_p=0.9, allowed=tokenizer.allowed_next_ids)
 print(f"with the grammar: {again:.0%} repeats, {wrong:.1%} slips")
 assert wrong == 0
 plotting.show_source(mask_disallowed)
@@ -425,7 +428,7 @@ penalized = repetition_penalty(u, written, theta=1.5)
 assert penalized.tolist()[1:3] == u.tolist()[1:3]
 torch.testing.assert_close(penalized[[0, 3]], torch.tensor([0.8, -0.75]))
 for theta in (1, 1.1, 1.3):
-    again, wrong = judge(1, temperature=0, repetition_penalty=theta)
+    again, wrong, _ = judge(1, temperature=0, repetition_penalty=theta)
     print(f"θ = {theta}: {again:.0%} repeats, {wrong:.1%} slips")
 plotting.show_source(repetition_penalty)
 
