@@ -745,7 +745,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    They know which characters were there, but not where. Their loss ends close to that of the one head.
+#    They know which characters were there, but not where. Their loss ends closer to that of the one head.
 #
 #    </details>
 #
