@@ -88,35 +88,6 @@ ACROSS = {*"C1 C2 C3 Q_cross K_cross V_cross scores_cross alpha_cross head_cross
 # --- The trace ---------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("T1", "T2", "T3", "T4", "T5", "T-H")
-@CROSS
-def test_T1_to_H_8_40_to_8_45_from_the_trace(cross):
-    layer, X = block(cross_attention=cross), normal(B, N, D)
-    H_enc = normal(B, M, D, seed=1) if cross else None
-    with record_activations(layer) as steps:
-        H = layer(X, causal=True, H_enc=H_enc)
-    (trace,) = steps
-    assert set(trace) == POINTS | (ACROSS if cross else set())
-    T2, alpha = layer.attention(trace["T1"], causal=True, return_weights=True)
-    assert_same(trace["T1"], layer.norm_1(X))
-    assert_same(trace["T2"], T2)
-    assert_same(trace["alpha"], alpha)
-    assert_same(trace["T3"], trace["T2"] + X)
-    below = trace["T3"]
-    if cross:
-        C2, alpha = layer.cross_attention(trace["C1"], H_enc=H_enc, return_weights=True)
-        assert_same(trace["C1"], layer.norm_cross(trace["T3"]))
-        assert_same(trace["C2"], C2)
-        assert_same(trace["alpha_cross"], alpha)
-        assert_same(trace["C3"], trace["C2"] + trace["T3"])
-        assert alpha.shape == (B, A, N, M)
-        below = trace["C3"]
-    assert_same(trace["T4"], layer.norm_2(below))
-    assert_same(trace["T5"], layer.ffn(trace["T4"]))
-    assert_same(trace["H"], trace["T5"] + below)
-    assert trace["H"] is H
-
-
 @CROSS
 def test_postnorm_t_10_32_to_10_37_from_the_trace(cross):
     layer, X = block(norm="post", cross_attention=cross), normal(B, N, D)

@@ -91,20 +91,6 @@ def test_final_ln_normalizes_what_the_last_block_left():
     assert_same(H, layers.final_norm(trace[-1]["H"]))
 
 
-def test_stack_trace_has_one_entry_a_block_each_reading_the_one_below():
-    layers, X = shared(), normal(B, N, D_SHARED)
-    with record_activations(layers) as trace:
-        output = layers(X, causal=True)
-    assert len(trace) == L
-    for block, steps, below in zip(
-        layers.blocks, trace, [X] + [t["H"] for t in trace], strict=False
-    ):
-        assert_same(steps["T1"], block.norm_1(below))
-        assert_same(steps["H"], block(below, causal=True))
-        assert steps["alpha"].shape == (B, A, N, N)
-    assert_same(layers(X, causal=True), output)
-
-
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])
 @pytest.mark.parametrize("cross", [False, True])
 def test_initialization_is_gpt_2s(activation, cross):

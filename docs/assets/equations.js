@@ -1,4 +1,5 @@
-/* Links to equations: what one says is shown while one points at it; numbers are those of the draft that is chosen. */
+/* Links to equations: what one says is shown while one points at it; numbers are those of the
+   draft that is chosen; the index of equations is filtered. */
 
 (() => {
   const LINK = 'a[href*="#eq-"]:not(.eq a, .slp-equations a, svg a, .slp-preview a)';
@@ -90,6 +91,48 @@
     const from = picture.getBoundingClientRect().top, to = label.getBoundingClientRect().bottom;
     if (to - from < innerHeight - 120) picture.scrollIntoView({ block: "start" });
   };
+  /* The numbers of one draft, if a reader has chosen it, in links, labels, formulas and lists. */
+  const NUMBERED = 'a[href*="#eq-"]:not(svg a), .eq, .katex-tag, .katex-mathml mtext, .slp-card-eq, .slp-equations .slp-quiet';
+  const OTHERS = /section|Fig|prose|exercise|footnote|chapter/i; // these have numbers of their own
+  const chosen = () => { try { return localStorage.getItem("slp-draft") ?? ""; } catch { return ""; } };
+  const renumber = async (draft) => {
+    const { numbers } = await known();
+    const of = (part) => OTHERS.test(part) ? part : part.replace(/\d+\.\d+/g, (n) => numbers[n]?.twins[draft] ?? n);
+    for (const place of document.querySelectorAll(NUMBERED)) {
+      const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) {
+        const text = texts.currentNode;
+        const now = text.data.split(/( · )/).map(of).join("");
+        text.data = now.replace(/(\d+\.\d+(?:[-–, ]+\d+\.\d+)*)(?: · |, )\1(?![\d.])/g, "$1");
+      }
+    }
+    document.documentElement.dataset.draft = draft;
+  };
+  if (chosen()) renumber(chosen());
+
+  /* The index: by number, symbol, words and chapter. */
+  const filter = document.querySelector(".slp-filter");
+  if (filter) {
+    const [words, chapter, draft, count] = ["words", "chapter", "draft", "count"].map((name) => filter.querySelector(`[id$=${name}]`));
+    const rows = [...document.querySelectorAll(".slp-equations tbody tr")];
+    const textOf = (row) => [...row.cells].slice(0, -1).map((cell) => cell.textContent).join(" ").toLowerCase(); // less its proofs
+    const texts = new Map(rows.map((row) => [row, textOf(row)]));
+    const look = () => {
+      const wantedWords = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const row of rows) {
+        const isIn = !chapter.value || row.dataset.in.split(" ").includes(chapter.value);
+        row.hidden = !isIn || !wantedWords.every((word) => texts.get(row).includes(word));
+      }
+      count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
+    };
+    filter.hidden = false;
+    draft.value = chosen();
+    look();
+    filter.addEventListener("input", look);
+    filter.addEventListener("submit", (event) => event.preventDefault());
+    draft.addEventListener("change", () => { localStorage.setItem("slp-draft", draft.value); location.reload(); });
+  }
+
   addEventListener("load", () => requestAnimationFrame(arrive));
   addEventListener("hashchange", () => requestAnimationFrame(arrive));
 })();

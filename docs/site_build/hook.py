@@ -110,7 +110,9 @@ def on_files(files: Files, config) -> Files:
     for entry in site.api_pages:
         render = not (site.deferring or pages.kept(entry.path))
         text = (
-            reference.markdown(entry, site.members) if render else f"# <code>{entry.name}</code>\n"
+            reference.markdown(entry, site.members, pages.inside(entry))
+            if render
+            else f"# <code>{entry.name}</code>\n"
         )
         files.append(File.generated(config, entry.path, content=text))
     if site.proofs:

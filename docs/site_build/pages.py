@@ -210,8 +210,9 @@ def shown_as(name: str) -> str:
 
 def url_of_object(name: str) -> str:
     """Return the address of an object of the package, from the top of the site."""
-    module = max((m for m in site.modules if f"{name}.".startswith(f"{m}.")), key=len)
-    return url_of(module).partition("#")[0] + "#" + shown_as(name)
+    shown = shown_as(name)
+    module = max((m for m in site.modules if f"{shown}.".startswith(f"{m}.")), key=len)
+    return url_of(module).partition("#")[0] + "#" + shown
 
 
 def defined_as(name: str) -> str:
@@ -397,16 +398,20 @@ def equation_table(page) -> str:
         numbers = f'<span class="slp-quiet">{" · ".join(equation.numbers)}</span>'
         name = f'<code id="{html.escape(equation.slug)}">{html.escape(equation.slug)}</code>'
         name += f"<br>{html.escape(site.book.slugs[equation.slug]['title'])}"
-        formula = f"$\\displaystyle {html.escape(equation.tex)}$" if equation.tex else ""
-        if equation.tex.startswith("\\begin{align"):
-            formula = f"$${html.escape(equation.tex)}$$"
+        formula = ""
+        if equation.tex:
+            formula = f'<div class="slp-formula">$${html.escape(equation.tex)}$$</div>'
         cells = (f"{name}<br>{numbers}", formula, where or "to come", objects)
         # On a phone, where rows are cards, each names what it is.
         heads = ("", "", ' data-head="Chapter"', ' data-head="Code"')
         row = "".join(f"<td{head}>{cell}</td>" for head, cell in zip(heads, cells, strict=True))
-        rows.append(f'<tr>{row}<td data-head="Proof" data-search-exclude>{tests}</td></tr>')
+        row += f'<td data-head="Proof" data-search-exclude>{tests}</td>'
+        rows.append(f'<tr data-in="{" ".join(equation.chapters)}">{row}</tr>')
+    chapters = [(stem, f"{s.number} · {s.title}") for stem, s in site.summaries.items()]
+    tools = model_pages.template("equations.html")
     return (
-        '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
+        tools.render(chapters=chapters, drafts=site.book.drafts)
+        + '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
         "<th>Formula</th><th>Chapter</th><th>Code</th><th>Proof</th></tr></thead><tbody>"
         + "".join(rows)
         + "</tbody></table></div>"
@@ -443,6 +448,12 @@ def _short(name: str) -> str:
     """A dotted name without package and modules: `MultiHeadAttention.forward`."""
     module = max((m for m in site.modules if name.startswith(m + ".")), key=len, default="")
     return name.removeprefix(module + ".")
+
+
+def inside(entry: ApiPage) -> dict[str, str]:
+    """The pages of a package's modules, each with its first sentence."""
+    found = [page for page in site.api_pages if page.name.startswith(f"{entry.name}.")]
+    return {page.name: links.first_sentence(site.modules[page.modules[0]]) for page in found}
 
 
 def page_table() -> str:

@@ -35,7 +35,7 @@ class ApiPage:
     """One page of the reference.
 
     Attributes:
-        name: the module or package, within `slp_transformer`.
+        name: the module or package, within `slp_transformer`: "attention", "guitar.timing".
         modules: the dotted names of what the page describes, its own first.
     """
 
@@ -62,11 +62,10 @@ class ApiPage:
 
 
 def arranged(modules: dict) -> list[ApiPage]:
-    """All pages: modules of equations, packages, and what is not listed."""
+    """All pages: modules of equations, packages, what is inside these, and what is not listed."""
     inside: dict[str, list[str]] = {}
     for name in sorted(modules):
-        first = name.removeprefix(PACKAGE + ".").split(".")[0]
-        inside.setdefault(first, []).append(name)
+        inside.setdefault(page_of(name), []).append(name)
     entries = [ApiPage(name, tuple(names)) for name, names in inside.items()]
     order = [*MODULES, *PACKAGES]
 
@@ -77,26 +76,34 @@ def arranged(modules: dict) -> list[ApiPage]:
     return sorted(entries, key=place)
 
 
-def path_of(module: str) -> str:
-    """The source of the page on which a module stands."""
-    return f"api/{module.removeprefix(PACKAGE + '.').split('.')[0]}.md"
+def page_of(module: str) -> str:
+    """The name of the page on which a module stands; each module of a package has its own."""
+    parts = module.removeprefix(PACKAGE + ".").split(".")
+    return ".".join(parts[: 2 if parts[0] in PACKAGES else 1])
 
 
 def url_of(module: str) -> str:
     """Return the address of a module."""
-    page = path_of(module).removesuffix(".md") + "/"
-    return page if module.count(".") == 1 else f"{page}#{module}"
+    name = page_of(module)
+    return f"api/{name}/" if module == f"{PACKAGE}.{name}" else f"api/{name}/#{module}"
 
 
-def markdown(entry: ApiPage, members: dict[str, list[str]]) -> str:
-    """A page for mkdocstrings: what a package offers, then each of its modules.
+def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, str]) -> str:
+    """A page for mkdocstrings: what a package offers, or a module, then those below it.
 
     Args:
         entry: what the page is about.
         members: what each module has that its package does not offer.
+        inside: the pages of a package's modules, each with its first sentence.
     """
     own = f"{PACKAGE}.{entry.name}"
     lines = [f"# <code>{entry.name}</code>", "", f"::: {own}", ""]
+    if "." in entry.name:
+        lines[3:] = ["    options:", f"      members: {members[own] or 'false'}", ""]
+    if inside:
+        lines += ["## Modules", ""]
+        lines += [f"- [`{name}`]({name}.md): {text}" for name, text in inside.items()]
+        lines += [""]
     for module in entry.modules[1:]:
         title = module.removeprefix(PACKAGE + ".").replace(".", ".<wbr>")  # where a line may break
         names = ", ".join(members[module])

@@ -62,7 +62,7 @@ class Site:
         self.modules = {name: found[name] for entry in self.api_pages for name in entry.modules}
         self.definitions = links.offered(root)
         # Where a thing that a package offers is shown, by where it is defined.
-        packages = {f"{PACKAGE}.{entry.name}" for entry in self.api_pages}
+        packages = {f"{PACKAGE}.{e.name}" for e in self.api_pages if "." not in e.name}
         offers = self.definitions.items()
         self.shown_as = {to: name for name, to in offers if name.rpartition(".")[0] in packages}
         self.members = {

@@ -257,7 +257,9 @@ WHOLE_STEP_QUARTER_TONES = 4
 DEAD_MARK = "\uf8ff"
 BEND_MARK_BASE = 0xE000  # from here on, beyond what people write: a bend of so many quarter tones
 MAX_BEND_QUARTER_TONES = 24
-UNCLEAR_MARK_PATTERN = re.compile(r"[0-9](?:\^|\*(?=-))|\[[0-9]+\]")
+UNCLEAR_MARK_PATTERN = re.compile(
+    r"[0-9](?:\^|\*(?=-))|\[[0-9]+\]|-%-|-O[^|]*/|\\-+[0-9]+/|\|\s*\* ?[2-9]\s*$"
+)
 TECHNIQUE_OF_MARK: dict[str, TechniqueKind] = {
     "h": "hammer",
     "H": "hammer",
@@ -275,6 +277,7 @@ def encode_marks(row: str, is_x_dead: bool) -> str:
 
     A harmonic between frets (``<3.2>``) is written at the nearest fret, as Guitar Pro does.
     """
+    row = row if "/" in row else re.sub("(?<=-)[oO](?=-)", "0", row)  # O--/ and /--O are a %
     row = _DEAD_NOTE_PATTERN.sub(DEAD_MARK, row) if is_x_dead else row
 
     def mark(found: re.Match[str]) -> str:
@@ -567,14 +570,18 @@ _COUNT_REGEX = (
     rf"|(?P<word>{'|'.join(_NUMBERS)}) times|twice)(?!\w)"
 )
 _COUNT_PATTERN = re.compile(_COUNT_REGEX, re.I)
-_STATEMENT_PATTERN = re.compile(r"\W*(?:[\w.]+\W+){0,2}" + _COUNT_REGEX + r"\W*", re.I)
-_ENDING_PATTERN = re.compile(r"(?<![\w.])(?P<time>[1-4])(?:\.(?!\d)[_\-\u2013]*|[_\-\u2013]{3,})")
+_STATEMENT_PATTERN = re.compile(r"\W*(?:\w+\W+){0,2}" + _COUNT_REGEX + r"\W*", re.I)
+_ENDING_PATTERN = re.compile(
+    r"(?<![\w.,])\[?(?P<times>[1-4](?:, ?[1-4])*)"
+    r"(?:\.(?!\d)[_\-\u2013]*|[_\-\u2013]{3,}|(?:st|nd|rd|th)\b|\s*\])"
+)
 MAX_ENDING_OFFSET = 3  # columns between the number of an ending and its bar line
 
 
 def is_repeat_statement(line: str) -> bool:
     """Return whether a line of text is about how often something is played, as ``Intro (x2)``."""
-    return not line.startswith("repeat: ") and bool(_STATEMENT_PATTERN.fullmatch(line[:100]))
+    stated = _STATEMENT_PATTERN.fullmatch(line[:100]) or re.match(r"\W*repeat\b", line, re.I)
+    return not line.startswith("repeat: ") and bool(stated)
 
 
 def mark_repeats(
@@ -627,23 +634,24 @@ def _mark_endings(bars: list[BarRows], goes_on: bool, above: str) -> None:
     A first ending needs a second one behind it, or a sign of repetition at its end; numbers of
     fingers and barres, which look alike, have neither.
     """
-    marks = []
+    marks: list[tuple[int, tuple[int, ...], int]] = []
     for found in _ENDING_PATTERN.finditer(above):
         for i, bar in enumerate(bars):
             if abs(bar.start_column - found.start()) <= MAX_ENDING_OFFSET:
-                marks.append((i, int(found["time"]), found.end()))
+                own = tuple(map(int, found["times"].split(",")))
+                marks.append((i, own, found.end()))
                 break
-    times = [time for _, time, _ in marks]
+    times = [time for _, own, _ in marks for time in own]
     first = 2 if goes_on else 1
     if not times or times != list(range(first, first + len(times))):
         return
     edges = [i for i, _, _ in marks] + [len(bars)]
-    if times == [1]:
+    if len(marks) == 1:
         edges[1] = next((i + 1 for i in range(edges[0], len(bars)) if bars[i].num_plays), 0)
-    for n, (start, time, drawn_to) in enumerate(marks):
+    for n, (start, own, drawn_to) in enumerate(marks):
         end = edges[n + 1]
         if n and n == len(marks) - 1 or goes_on:
             end = max(start + 1, sum(bar.start_column < drawn_to for bar in bars))
         for i in range(start, end):
-            last = i == end - 1 and (n < len(marks) - 1 or times == [1])
-            bars[i] = replace(bars[i], endings=(time,), num_plays=2 if last else 0)
+            last = i == end - 1 and (n < len(marks) - 1 or n == 0 and not goes_on)
+            bars[i] = replace(bars[i], endings=own, num_plays=2 if last else 0)

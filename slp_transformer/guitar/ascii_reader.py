@@ -169,7 +169,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             problems.append(ReadProblem(source, number, unread))
     unclear = (n for n, line in enumerate(lines) if UNCLEAR_MARK_PATTERN.search(line))
     if (place := next((n for n in unclear if not prose[n]), None)) is not None:
-        message = "[5], 5* and 5^7 are read as plain notes; <5> is a harmonic, 5b7 a bend"
+        message = "%, *, ^ and [5] say nothing here; <5> is a harmonic, 5b7 a bend, x2 a repeat"
         problems.append(ReadProblem(source, place + 1, message))
     statements = [i for i, line in enumerate(prose) if is_repeat_statement(line)]
     for part in split_by_guitar(prose, systems):
@@ -186,10 +186,9 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             tails = [written[number - 1].rpartition("|")[2] for number in system.line_numbers]
             if len(systems) == 1:
                 tails += [prose[i] for i in statements]
-                statements = []
             system_rows = mark_repeats(system_rows, rows, above, " ".join(tails))
-            if first - 1 in statements and any(row.num_plays for row in system_rows):
-                statements.remove(first - 1)
+            if any(row.num_plays for row in system_rows):
+                statements = [i for i in statements if i != first - 1 and len(systems) > 1]
             rows += system_rows
             problems += [ReadProblem(source, line, message) for line, message in found]
         bars = read_bars(rows)

@@ -296,7 +296,8 @@ _LATER_VERSION_PATTERN = re.compile(
 )
 _GUITAR_NAME_PATTERN = re.compile(
     r"^\W*(?P<name>(?:gtr|guitar|guit|gt)\.?\s*#?(?P<number>[1-4]|I{1,3}|IV|[A-D])\b"
-    r"|(?:(?P<part>lead|rhythm|bass|acoustic|electric)(?: (?:guitar|gtr)\.?)?|guitar)(?=:?\W*$))"
+    r"|(?:(?P<part>lead|rhythm|bass|acoustic|electric)(?: (?:guitar|gtr)\.?)?|guitar|gtr)"
+    r"(?=:?\W*$))"
     r"\W*(?:\W.{0,20})?$",
     re.I,
 )
@@ -363,9 +364,9 @@ def split_other_systems(
     """
     labels = [get_string_label(lines[index]) for index in indices]
     before = lines[max(0, indices[0] - 2) : indices[0]]
-    if before and before[-1].strip() and any(map(_LABEL_PATTERN.match, before)):
-        return []
     named = before and _match_instrument(before[-1])
+    if before and before[-1].strip() and not named and any(map(_LABEL_PATTERN.match, before)):
+        return []
     for pitches in tunings:
         size = len(pitches)
         starts = range(0, len(indices), size)

@@ -42,7 +42,9 @@ _DROP_TUNING_PATTERN = re.compile(
     r"(?P<note>(?-i:[A-D](?:[#b\u266f\u266d]|-?flat)?)|d)(?![\w#\u266f])",
     re.I,
 )
-_OPEN_TUNING_PATTERN = re.compile(r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])", re.I)
+_OPEN_TUNING_PATTERN = re.compile(
+    r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])(?P<minor>\s+min(?:or)?\b)?", re.I
+)
 _OPEN_TUNING_PITCHES = {
     "G": OPEN_G.open_pitches,
     "D": OPEN_D.open_pitches,
@@ -62,6 +64,7 @@ _TUNED_DOWN_PATTERN = re.compile(
     rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
     re.I,
 )
+_NOTHING_MUCH_PATTERN = re.compile(r"\W*(?:all\s+)?(?:(?:guitars?|gtrs?)\W*)?", re.I)
 _NOTE_REGEX = r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])"
 _STANDARD_ON_NOTE_PATTERN = re.compile(
     rf"\b{_NOTE_REGEX}[\s-]+standard\b|\bE(?:b|\u266d|-flat)\s+tuning", re.I
@@ -99,9 +102,11 @@ _CAPO_PATTERN = re.compile(
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
 )
-_ANY_CAPO_PATTERN = re.compile(r"(?<!da )(?<!al )\bcapo(?=.*(?:\d|\b[IVX]+\b|fret))", re.I)
+_ANY_CAPO_PATTERN = re.compile(r"(?<!\bda )(?<!\bal )\bcapo(?=.*(?:\d|\b[IVX]+\b|fret))", re.I)
+_JUMP_PATTERN = re.compile(r"\W*(?:D\.\s?[CS]\.|da capo|dal segno)(?:\s+al\b.{0,30})?\s*$", re.I)
 _ANY_TUNING_PATTERN = re.compile(
-    r"^\W*(?:(?:guitar|alternate|special|my)\s+)?tun{1,2}(?:ing|ed)\b\s*(?:[:=-]|(?:to|down|up)\b)",
+    r"\W*(?:(?:guitar|alternate|special|my)\s+)?tun{1,2}(?:ing|ed)\b\s*(?:[:=-]|(?:to|down|up)\b)"
+    r"|\W*(?:tune|lower|raise|drop)\b.*\b(?:string|[A-G])\b",
     re.I,
 )
 _STATEMENT_PATTERN = re.compile(
@@ -211,15 +216,18 @@ def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
         return NASHVILLE
     if found := _DROP_TUNING_PATTERN.search(line):
         base = DOUBLE_DROP_D if found["double"] else DROP_D
-        return _transpose_pitches(base.open_pitches, (_parse_pitch_class(found["note"]) - 2) % -12)
+        down = (_parse_pitch_class(found["note"]) - 2) % -12
+        if further := _TUNED_DOWN_PATTERN.search(line):  # Drop D, half a step down
+            down -= 0 if down else _parse_half_steps(further["after"] or further["before"])
+        return _transpose_pitches(base.open_pitches, down)
     if found := _OPEN_TUNING_PATTERN.search(line):
         stated = mentions_tuning or line.strip(" ()[]*.\t") == found.group()
-        chord = found["chord"][0].upper() + found["chord"][1:]
+        chord = found["chord"][0].upper() + found["chord"][1:] + "m" * bool(found["minor"])
         if stated and chord in _OPEN_TUNING_PITCHES:
             return _OPEN_TUNING_PITCHES[chord]
     if found := _TUNED_DOWN_PATTERN.search(line):
         half_steps = _parse_half_steps(found["after"] or found["before"])
-        begins_line = not line[: found.start()].strip(" ()[]*.\t")
+        begins_line = _NOTHING_MUCH_PATTERN.fullmatch(line[: found.start()])
         if mentions_tuning or begins_line or half_steps == 1:
             return _transpose_pitches(STANDARD.open_pitches, -half_steps)
     if found := _STANDARD_ON_NOTE_PATTERN.search(line) or _TUNED_TO_NOTE_PATTERN.search(line):
@@ -284,6 +292,8 @@ def find_unread_statement(line: str) -> str | None:
     capos = _ANY_CAPO_PATTERN.findall(line)
     if len(capos) > 1 or (capos and parse_capo(line) is None):
         return "a capo that is not taken; 'Capo: 2' on a line above the strings sets one"
+    if _JUMP_PATTERN.match(line):
+        return "a jump (D.C., D.S.) that is not kept; write out what is played"
     if _ANY_TUNING_PATTERN.match(line) and parse_tuning(line) is None:
         return "a tuning that is not understood; 'Tuning: D A D G B E' states one, lowest first"
     return None

@@ -353,3 +353,33 @@ def test_the_first_picture_rests_for_who_wants_no_motion(browser, address):
             e.evaluate("e => getComputedStyle(e).opacity") for e in page.locator(".l-arcs").all()
         ]
         assert seen == ["0"] * 7 + ["1"]
+
+
+def test_the_index_is_filtered_by_number_symbol_words_and_chapter(browser, address):
+    with opened(browser, f"{address}equations/") as page:
+        rows = page.locator(".slp-equations tbody tr:visible code[id]")
+
+        def left(words="", chapter=""):
+            page.fill("#slp-filter-words", words)
+            page.select_option("#slp-filter-chapter", chapter)
+            return rows.evaluate_all("codes => codes.map(code => code.id)")
+
+        whole = len(left())
+        assert left("8.33") == left("7.34") == ["head-par"]
+        assert "ce" in left("cross-entropy") and {"ln", "ln-hat"} <= set(left("σ"))
+        assert left("loss", "08_scale") == ["L(N)", "L(D)", "L(C)"]
+        assert page.inner_text("#slp-filter-count") == f"3 of {whole}"
+
+
+def test_the_numbers_of_one_draft_are_kept_on_all_pages(browser, address):
+    with opened(browser, f"{address}equations/") as page:
+        page.select_option("#slp-draft", "2026-08")
+        page.wait_for_selector("html[data-draft]")
+        row = page.locator(".slp-equations tr:has(#head-par)").inner_text()
+        assert "7.34" in row and "8.33 ·" not in row
+        page.goto(f"{address}chapters/03_one_matrix/")
+        page.wait_for_selector("html[data-draft]")
+        assert page.inner_text("#eq-head-par") == "head-par · 7.34"
+        assert page.inner_text("#eq-QK\\^T") == "QK^T · Fig. 8.9 · Fig. 7.9"
+        assert "(7.34)" in page.locator(".katex-tag").all_inner_texts()
+        assert "(8.33)" not in page.inner_text("article")

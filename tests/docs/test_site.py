@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PAGE_LIMIT = 60_000  # bytes of one page as it travels, figures and formulas included
 VISIT_LIMIT = 250_000  # of a first visit: the page, styles, scripts and fonts; the search waits
+API_LIMIT = 520_000  # of a page of the reference, as it is read
 SITE_LIMIT = 40_000_000
 
 
@@ -110,6 +111,8 @@ def test_every_chapter_and_every_module_of_the_package_has_a_page(pages):
         assert f"chapters/{stem}/index.html" in pages
     for module in modules_of_the_package():
         name, *inner = module.split(".")
+        if inner and f"api/{name}.{inner[0]}/index.html" in pages:
+            name, inner = f"{name}.{inner[0]}", inner[1:]
         page = pages[f"api/{name}/index.html"]
         anchor = f"slp_transformer.{module}"
         assert not inner or anchor in page.ids or "practice." in module, module
@@ -122,16 +125,16 @@ def modules_of_the_package():
         yield ".".join(names)
 
 
-def test_what_a_package_offers_comes_first_on_its_page_under_that_name(pages):
+def test_what_a_package_offers_is_on_its_page_under_that_name_and_leads_to_its_modules(pages):
     for package, name in (("generation", "generate"), ("training", "train"), ("guitar", "Tab")):
-        ids = [
-            i for i in pages[f"api/{package}/index.html"].ids if i.startswith("slp_transformer.")
-        ]
-        shown = f"slp_transformer.{package}.{name}"
-        first_module = next(
-            i for i, one in enumerate(ids) if one.count(".") > 2 and one.split(".")[2].islower()
-        )
-        assert ids.index(shown) < first_module, (package, ids[:12])
+        page = pages[f"api/{package}/index.html"]
+        assert f"slp_transformer.{package}.{name}" in page.ids
+        assert len([link for link in page.links if link.startswith(f"../{package}.")]) >= 4
+
+
+def test_no_page_of_the_reference_is_long(site):
+    sizes = {path.parent.name: path.stat().st_size for path in site.glob("api/*/index.html")}
+    assert {name: size for name, size in sizes.items() if size > API_LIMIT} == {}
 
 
 def test_the_navigation_names_packages_and_no_internals(site):
@@ -261,7 +264,7 @@ def typed(text):
 def test_types_in_the_reference_read_as_in_the_source(site):
     shown_anywhere = set()
     for path in sorted((site / "api").glob("*/index.html")):
-        own = ROOT / "slp_transformer" / path.parent.name
+        own = ROOT.joinpath("slp_transformer", *path.parent.name.split("."))
         modules = sorted(own.rglob("*.py")) if own.is_dir() else [own.with_suffix(".py")]
         offers = re.findall(r"from slp_transformer\.([\w.]+) import", modules[0].read_text("utf-8"))
         places = [ROOT / "slp_transformer" / f"{name.replace('.', '/')}.py" for name in offers]
@@ -384,7 +387,10 @@ def test_the_search_finds_first_what_a_reader_looks_for(words, search):
             "slp_transformer.generation.generate",
             "api/generation/#slp_transformer.generation.generate",
         ),
-        ("beam_search", "api/generation/#slp_transformer.generation.beam_search.beam_search"),
+        (
+            "beam_search",
+            "api/generation.beam_search/#slp_transformer.generation.beam_search.beam_search",
+        ),
         ("MultiHeadAttention", "api/multi_head/#slp_transformer.multi_head.MultiHeadAttention"),
     ],
 )
