@@ -757,7 +757,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    </details>
 #
-# 4. Shorten the training text with `learned = stream[:20_000]`. What will happen to the two losses of the last
+# 4. Shorten the training text with `learned = stream[:5_000]`. What will happen to the two losses of the last
 #    model?
 #
 #    <details><summary>What happens</summary>
