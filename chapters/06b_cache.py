@@ -263,7 +263,7 @@ print(f"{sum(accepted):.0%} of such a draft's tokens are accepted")
 
 # %% [markdown]
 # Our draft is the same model without its second block. At temperature 0 a token is accepted if it is
-# the large model's own choice, so the text is the same, in fewer calls:
+# the large model's own choice, so the text is the same, with fewer calls of the large model:
 
 # %%
 draft = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=1))
@@ -277,9 +277,7 @@ for name, drafts in {
     calls.clear()
     (row,) = generate(model, [prompt], temperature=0, **drafts)
     assert row.ids == full.ids
-    print(
-        f"{name}: {len(calls)} calls of the large model for {N - len(prompt)} tokens"
-    )
+    print(f"{name}: {len(calls)} calls for {N - len(prompt)} tokens")
 
 # %% [markdown]
 # ## Try it
