@@ -415,7 +415,7 @@ plotting.show_source(qk_circuit, ov_circuit, circuit_in_vocabulary)
 E = finder.embedding.tokens.E.detach()
 reads = finder.stack.blocks[1].norm_1(E).detach()
 both = sum(ov_circuit(mha, c) for c in range(2)).detach()
-words = circuit_in_vocabulary(both, E, reads)
+words = reads @ both @ E.T  # through the layer norm
 right = (words.argmax(dim=-1) == torch.arange(V)).float().mean()
 print(f"{right:.0%} of the tokens raise themselves more than any other")
 title = "E W_OV Eᵀ, both heads, the first 16 tokens"
