@@ -159,6 +159,7 @@ def on_post_build(config):
     site.reference.save()
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
+        postprocess.name_landmarks(Path(config.site_dir))
         _write_notebooks(config)
     for job in site.waiting:
         site.background.want(*job)

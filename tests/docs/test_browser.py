@@ -51,7 +51,8 @@ def opened(browser, url, size=DESK, **how):
 RULES = [
     *("color-contrast", "scrollable-region-focusable", "target-size", "link-name", "label"),
     *("button-name", "image-alt", "svg-img-alt", "role-img-alt", "aria-dialog-name", "select-name"),
-    *("link-in-text-block", "empty-table-header"),
+    *("link-in-text-block", "empty-table-header", "label-content-name-mismatch"),
+    *("landmark-one-main", "tabindex"),
 ]
 
 
@@ -383,3 +384,20 @@ def test_the_numbers_of_one_draft_are_kept_on_all_pages(browser, address):
         assert page.inner_text("#eq-QK\\^T") == "QK^T · Fig. 8.9 · Fig. 7.9"
         assert "(7.34)" in page.locator(".katex-tag").all_inner_texts()
         assert "(8.33)" not in page.inner_text("article")
+
+
+UNNAMED = """() => [...document.querySelectorAll("nav, aside, section[aria-label], [role=region]")]
+    .filter(l => l.getClientRects().length && l.closest("article") &&
+      !l.getAttribute("aria-label") && !l.getAttribute("aria-labelledby"))
+    .map(l => l.outerHTML.slice(0, 80))"""
+HIDDEN_STOPS = """() => [...document.querySelectorAll("a[href], button, select, [tabindex]")]
+    .filter(e => e.tabIndex >= 0 && e.getClientRects().length && e.offsetHeight === 0 &&
+      getComputedStyle(e).visibility !== "hidden").map(e => e.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.parametrize("name", ["", "chapters/03_one_matrix/", "api/attention/", "hear/"])
+def test_landmarks_have_names_and_stops_of_the_keyboard_a_height(name, browser, address):
+    with opened(browser, address + name) as page:
+        page.wait_for_timeout(500)  # the theme adds to each block of code
+        assert page.evaluate(UNNAMED) == []
+        assert page.evaluate(HIDDEN_STOPS) == []
