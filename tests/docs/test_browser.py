@@ -141,18 +141,33 @@ def test_formulas_are_broken_for_a_phone_rather_than_cut(browser, address):
     assert {stem: count for stem, count in cut.items() if count} == {"10_encoder_decoder": 1}
 
 
-@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
-def test_figures_fit_and_their_letters_can_be_read(size, browser, address):
+APART = """() => [...document.querySelectorAll('.slp-figure[style*="--slp-fit"]')].filter(f => {
+      const drawn = [...f.querySelectorAll(':scope > svg')].map(s => s.getBoundingClientRect());
+      return innerWidth > 720 && drawn.some(d => d.top >= drawn[0].bottom || d.bottom <= drawn[0].top);
+    }).map(f => ["one is below another", f.getAttribute('aria-label')])"""
+
+
+def test_figures_fit_and_their_letters_can_be_read(browser, address):
     wrong = {}
-    stems = CHAPTERS if size == PHONE else CHAPTERS[1:5]  # the widest ones
-    for name in ["", *(f"chapters/{stem}/" for stem in stems)]:
-        with opened(browser, address + name, size) as page:
+    for name in ["", *(f"chapters/{stem}/" for stem in CHAPTERS)]:
+        with opened(browser, address + name, PHONE) as page:
             page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
-            found = page.evaluate(SMALL_LETTERS)[:3] + page.evaluate(WIDE_BOXES)
-            width = page.evaluate("document.documentElement.scrollWidth")
-            if found or width > size["width"]:
-                wrong[name] = (found, width)
+            for width in (390, 1024, 1440):
+                page.set_viewport_size({"width": width, "height": 900})
+                found = [
+                    *page.evaluate(SMALL_LETTERS)[:3],
+                    *page.evaluate(WIDE_BOXES),
+                    *page.evaluate(APART),
+                ]
+                wide = page.evaluate("document.documentElement.scrollWidth")
+                if found or wide > width:
+                    wrong[name, width] = (found, wide)
     assert not wrong
+
+
+def test_what_is_to_be_compared_stands_side_by_side(browser, address):
+    with opened(browser, f"{address}chapters/09_inside/") as page:
+        assert page.locator('.slp-figure[style*="--slp-fit"]').count() >= 3
 
 
 def test_the_whole_leads_to_an_equation_its_code_and_its_proof(browser, address):
