@@ -17,9 +17,11 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """mypy over the package."""
-    session.install("-e", ".[test]")
+    """mypy over the package, and whether all its public types are known to those who use it."""
+    session.install(".[test]", "basedpyright")
     session.run("mypy", *session.posargs)
+    session.chdir(session.create_tmp())
+    session.run("basedpyright", "--verifytypes", "slp_transformer", "--ignoreexternal")
 
 
 @nox.session

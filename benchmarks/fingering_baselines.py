@@ -5,8 +5,8 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from slp_transformer.guitar.fingering.fingering_metrics import FingeringMetrics, sum_metrics
 from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
+from slp_transformer.guitar.fingering.passages import FingeringMetrics, sum_metrics
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
 
 

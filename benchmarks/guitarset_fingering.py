@@ -24,11 +24,6 @@ from statistics import fmean, pstdev
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
-from slp_transformer.guitar.fingering.fingering_metrics import (
-    FingeringMetrics,
-    compare_fingerings,
-    sum_metrics,
-)
 from slp_transformer.guitar.fingering.grips import (
     Grip,
     UnplayableError,
@@ -37,7 +32,13 @@ from slp_transformer.guitar.fingering.grips import (
 )
 from slp_transformer.guitar.fingering.hand_model import HandEnsemble
 from slp_transformer.guitar.fingering.hand_training import make_hand_trainer
-from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab
+from slp_transformer.guitar.fingering.passages import (
+    FingeringMetrics,
+    Passage,
+    compare_fingerings,
+    passage_from_tab,
+    sum_metrics,
+)
 from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
 from slp_transformer.guitar.guitarset import read_guitarset
 from slp_transformer.guitar.tab import Tab

@@ -30,18 +30,19 @@ from pathlib import Path
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
-from slp_transformer.guitar.fingering.fingering_metrics import (
-    FingeringMetrics,
-    compare_fingerings,
-    sum_metrics,
-)
 from slp_transformer.guitar.fingering.grips import Grip, finger_lowest_frets
 from slp_transformer.guitar.fingering.hand_model import (
     DEFAULT_COST_WEIGHT,
     HandEnsemble,
     load_hand_ensemble,
 )
-from slp_transformer.guitar.fingering.passages import Passage, read_passages_jsonl
+from slp_transformer.guitar.fingering.passages import (
+    FingeringMetrics,
+    Passage,
+    compare_fingerings,
+    read_passages_jsonl,
+    sum_metrics,
+)
 from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
 from slp_transformer.guitar.fretboard import MAX_SPAN
 

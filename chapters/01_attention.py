@@ -3,24 +3,25 @@
 #
 # Sections 8.1 (2025-26 drafts) and 7.1 (August 2026 draft)
 #
-# Write attention one token at a time, from a weighted sum to several heads side by side.
+# Compute attention one token at a time, from a weighted sum to several heads.
 #
-# You will be able to write each equation of the section as a short loop, say what shape every
-# vector has and why the scores are scaled, and read the same equations in the package's code.
-# Nothing to read first; you should know what a dot product is. If PyTorch is new to you, take
-# [ten minutes](../docs/pytorch.md) for what these pages use of it; letters and shapes are in
-# the [notation](../docs/notation.md). About 60 minutes.
+# You will be able to write each equation of the section as a short loop, give the shape of every
+# vector, explain why the scores are scaled, and recognize the same equations in the package's code.
+# You need to know what a dot product is. If PyTorch is new to you, read
+# [ten minutes of PyTorch](../docs/pytorch.md) first; letters and shapes are on the
+# [notation](../docs/notation.md) page. About 60 minutes.
 
 # %% [markdown]
-# ## What a word reads from the others
+# ## Looking back in a sentence
 #
 # *The guitarist tuned the string because it was flat.* To know what *it* means, you look back
 # at *string*. Attention is how a Transformer does that. Each token is a row of numbers, and
-# attention gives it a mixture of the rows before it, with the useful ones weighted most.
+# attention computes a weighted mixture of this row and the rows before it, in which the most useful rows
+# get the largest weights.
 #
-# Real rows are learned, and their numbers have no names. Ours are made by hand, so that you can
-# say beforehand what will come out. Five features: is this a person, a thing, an action, a quality, or
-# glue that holds a sentence together? *It* is a faint thing, and glue.
+# In a real model the rows are learned, and their numbers have no names. Ours are set by hand, so that you can
+# predict the results. Each row has five features: is this a person, a thing, an action, a quality, or
+# glue that holds a sentence together? *It* is weakly a thing, and glue.
 
 # %%
 import torch
@@ -41,14 +42,14 @@ N, d = X.shape
 
 # %% [markdown]
 # The book counts from 1, Python from 0: the book's $\mathbf x_1$ is `X[0]`, and the tokens up to
-# and including token i are `X[:i + 1]`. The book's row $[1\times d]$ is a vector of d numbers
+# and including token i are `X[:i + 1]`. A row $[1\times d]$ of the book is a vector of d numbers
 # here.
 
 # %% [markdown]
 # ## The simplest attention
 #
-# The output for token i is a sum of the rows up to i, each times a weight $\alpha_{ij}$: how
-# much i reads from j.
+# The output for token i is a sum of the rows up to i, each multiplied by a weight $\alpha_{ij}$, which says
+# how much i reads from j.
 #
 # <span class="eq" id="eq-simple-sum">simple-sum</span>
 #
@@ -74,9 +75,9 @@ assert a_it.shape == (d,)
 print("¾ string + ¼ it =", a_it.tolist())
 
 # %% [markdown]
-# The thing in *it* is no longer faint. Now the weights have to come from the rows themselves.
-# The simplest measure of how much two rows have in common is their dot product. (PyTorch writes
-# it [`@`](../docs/pytorch.md#the-product), and products of matrices as well.)
+# *It* has become much more of a thing. Next, the weights have to be computed from the rows themselves.
+# The simplest measure of the similarity between two rows is their dot product. (PyTorch writes
+# [`@`](../docs/pytorch.md#the-product) for this, and for products of matrices as well.)
 #
 # <span class="eq" id="eq-simple-score">simple-score</span>
 #
@@ -97,8 +98,8 @@ for j in range(IT + 1):
     print(f"it · {words[j]:9} = {scores_it[j]:.0f}")
 
 # %% [markdown]
-# A score can be any number. Softmax turns the scores of one token into weights: positive, and
-# together 1. Only the tokens up to i take part, in the sum below as well. (PyTorch's softmax wants
+# A score can be any number. Softmax turns the scores of one token into weights, which are positive and
+# sum to 1. Only the tokens up to i take part, also in the sum in the denominator. (PyTorch's softmax needs
 # to know along which [axis](../docs/pytorch.md#axes-dim); −1 is the last.)
 #
 # <span class="eq" id="eq-simple-softmax">simple-softmax</span>
@@ -112,8 +113,8 @@ for j in range(IT + 1):
 # \tag{simple-softmax}
 # $$
 #
-# In a computer, exp overflows for scores above 88. Subtracting the largest score from all of
-# them changes no weight, because it cancels in the fraction, and keeps every power at 1 or less.
+# In 32-bit floats, exp overflows for scores above 88. Subtracting the largest score from all of
+# them leaves the weights unchanged, because it cancels in the fraction, and keeps every exponential at or below 1.
 
 
 # %%
@@ -132,11 +133,11 @@ torch.testing.assert_close(alpha_it.sum(), torch.tensor(1.0))
 print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
 
 # %% [markdown]
-# The three equations together, for one token and for all, and the weights of *it* as a strip
+# Here are the three equations together, for one token and then for all, and the weights of *it* as a heat map
 # (the book's Fig. 8.3 · 7.3).
 
 
-# %% alt="Heat strip of the weights of “it” over the seven words up to itself. The string has 0.53, it itself 0.20, the, the and because 0.07 each, guitarist and tuned 0.03 each." caption="What “it” reads by the simplest attention (Fig. 8.3 · 7.3)"
+# %% alt="Heat strip of the weights of “it” over the seven words up to itself. “string” has 0.53, “it” itself 0.20, each “the” and “because” 0.07, “guitarist” and “tuned” 0.03." caption="The weights of “it” in the simplest attention (Fig. 8.3 · 7.3)"
 def simple_attention(X, i):
     scores = [score(X[i], X[j]) for j in range(i + 1)]
     alpha_i = softmax(torch.stack(scores))
@@ -152,24 +153,24 @@ from slp_transformer import plotting
 plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 
 # %% [markdown]
-# On the site you can change the rows in [Figure](#fig-rows-to-change), and watch the scores and weights
-# follow: make *it* more of a person, or *guitarist* a thing.
+# On the site you can change the rows in [Figure](#fig-rows-to-change) and watch the scores and weights
+# change: make *it* more of a person, or *guitarist* a thing.
 
-# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. Guitarist is 3 of a person, tuned 3 of an action, string 3 of a thing, flat 2 of a quality; it is 1 of a thing and 1 of glue; the, because and was are 1 of glue." caption="The rows of X: change one, and watch who reads what" figure="rows-to-change"
+# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
 plotting.interactive_scores(
     X, words, ["person", "thing", "action", "quality", "glue"], start=IT
 )
 
 # %% [markdown]
-# ### No look ahead
+# ### No looking ahead
 #
-# Every sum stops at i. So a row can change what comes out at its own place and later, never
-# before. This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). We
-# don't have to take the figure's word for it. The gradient of each output with respect to each
-# input says who really reached whom.
+# Every sum stops at i. So a row can affect the outputs at its own position and later ones, but never earlier
+# ones. This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). We
+# can check this: the gradient of each output with respect to each input shows which inputs affect
+# which outputs.
 
 
-# %% alt="Five words as inputs below and five outputs a₁ to a₅ above. A line goes from each input to the output at its own place and to all later ones; none goes back to the left. The lines into a₃ stand out: they come from the first three words." caption="Information flows from left to right (Fig. 8.4 · 7.4)"
+# %% alt="Five words as inputs below and five outputs a₁ to a₅ above. A line goes from each input to the output at its own position and to all later ones; none goes back to the left. The lines into a₃ stand out: they come from the first three words." caption="Information flows from left to right (Fig. 8.4 · 7.4)"
 def five_outputs(X):
     return torch.stack([simple_attention(X, i)[0] for i in range(5)])
 
@@ -182,10 +183,10 @@ plotting.flow(reach > 0, columns=words[:5], row=2)
 # %% [markdown]
 # ## Query, key and value
 #
-# The simplest attention has a flaw that the next numbers show. *Tuned* has nothing in common with
-# the words before it, so it reads nothing but itself. A verb looking for *who did it* needs a
-# person, and a person doesn't resemble a verb. Besides, the score is symmetric: if *tuned* cared
-# for *guitarist*, *guitarist* would have to care for *tuned* just as much.
+# The simplest attention has two flaws. First, *tuned* has nothing in common with
+# the words before it, so it reads almost only itself. A verb that looks for *who did it* needs a
+# person, but a person does not resemble a verb. Second, the score is symmetric: *guitarist* gets the same
+# score with *tuned* as *tuned* with *guitarist*.
 
 # %%
 TUNED, GUITARIST = words.index("tuned"), words.index("guitarist")
@@ -195,9 +196,9 @@ print(f"{alpha_tuned[GUITARIST]:.3f} guitarist")
 assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 
 # %% [markdown]
-# So a row gets to play three parts, each through a matrix of its own: a *query*, what it looks
-# for; a *key*, what it can be found by; and a *value*, what it passes on when found. Three such
-# matrices and the attention that they make are a *head*.
+# So each row plays three roles, each through its own matrix: a *query*, what it looks
+# for; a *key*, what it can be found by; and a *value*, what it passes on when found. Attention with one set
+# of these three matrices is called a *head*.
 #
 # <span class="eq" id="eq-qkv">qkv</span>
 #
@@ -209,8 +210,8 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 # $$
 #
 # Rows are on the left and weights multiply on the right, in the book and in all our code.
-# Queries and keys must have the same size $d_k$, since they will meet in a dot product; values
-# may have another, $d_v$. Here is a head with $d_k=2$ and $d_v=3$. Its first key column says *I
+# Queries and keys must have the same size $d_k$, since their dot product is taken; values
+# may have another size $d_v$. Here is a head with $d_k=2$ and $d_v=3$. The first number of a key says *I
 # am a person*, the second *I am a thing*. An action asks for a person; things and qualities ask
 # for a thing.
 
@@ -229,8 +230,8 @@ print("tuned offers    ", k_i.tolist())
 print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 
 # %% [markdown]
-# In the final form the letters tell the parts apart: i is the token that asks, and j runs over
-# the tokens that answer, i itself among them.
+# In the final form the indices distinguish the roles: i is the token that asks, and j runs over
+# the tokens that may answer, including i itself.
 #
 # <span class="eq" id="eq-qkv-final">qkv-final</span>
 #
@@ -241,7 +242,7 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # \tag{qkv-final}
 # $$
 #
-# The score is now query times key, divided by $\sqrt{d_k}$.
+# The score is now the dot product of query and key, divided by $\sqrt{d_k}$.
 #
 # <span class="eq" id="eq-scaled-score">scaled-score</span>
 #
@@ -263,7 +264,7 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
     print(f"{words[i]} asks {words[j]}: {found:.2f}")
 
 # %% [markdown]
-# The Feb 2024 draft had a step between, without the division:
+# The Feb 2024 draft first gave the score without the division:
 #
 # <span class="eq" id="eq-score-unscaled">score-unscaled</span>
 #
@@ -271,16 +272,16 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf q_i\cdot\mathbf k_j
 # $$
 #
-# Why divide? A dot product adds up $d_k$ terms, so its spread grows like $\sqrt{d_k}$. Far-apart
-# scores make softmax pick one token and give the rest nothing. Its gradient,
-# $\alpha(1-\alpha)$ on the diagonal, is then close to 0, and the head stops learning. A thousand
-# queries, each with eight keys, all random with variance 1, show it. (A query [1 × d_k] meets eight
-# keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
+# Why divide? A dot product is a sum of $d_k$ terms, so its standard deviation grows like $\sqrt{d_k}$. When the
+# scores are far apart, softmax gives almost all the weight to one token. Its gradient,
+# $\alpha(1-\alpha)$ on the diagonal, is then close to 0, and the head hardly learns. The table below shows this
+# for a thousand queries, each with eight keys, all random with variance 1. (A query [1 × d_k] is multiplied with
+# eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
 
 # %%
 torch.manual_seed(1)
 print("          without √d_k             with √d_k")
-print("d_k     spread   mean α(1−α)    spread   mean α(1−α)")
+print("d_k        std   mean α(1−α)       std   mean α(1−α)")
 for size in (4, 64, 1024):
     q, k = torch.randn(1000, 1, size), torch.randn(1000, 8, size)
     raw = (q * k).sum(dim=-1)
@@ -303,7 +304,7 @@ for size in (4, 64, 1024):
 # \tag{alpha}
 # $$
 #
-# and the weights now mix values.
+# and the weights are now applied to the values.
 #
 # <span class="eq" id="eq-head">head</span>
 #
@@ -328,8 +329,8 @@ for word in ("tuned", "it", "flat"):
     print(f"{word} reads {alpha_i[j]:.2f} {words[j]}")
 
 # %% [markdown]
-# A head's result has size $d_v$. One more matrix brings it back to the model's size d, so that
-# it can be added to the row that the token came with ([chapter 2](02_block.py) does that).
+# A head's output has size $d_v$. One more matrix maps it back to the model's size d, so that
+# it can be added to the token's row, as in [chapter 2](02_block.py).
 #
 # <span class="eq" id="eq-head-out">head-out</span>
 #
@@ -348,14 +349,14 @@ assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation, and the code, multiply on the right. The Feb 2024 draft had no <strong>W</strong><sup>O</sup> for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias by default: that is why the package has plain matrices.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation and the code multiply on the right. The Feb 2024 draft had no <strong>W</strong><sup>O</sup> for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias by default: that is why the package has plain matrices.</p></div>
 
 # %% [markdown]
 # ### Eight steps for one token
 #
-# The same for $\mathbf a_3$, the output for *tuned*, with nothing hidden (Fig. 8.5 · 7.5). To see
+# Here is every step of computing $\mathbf a_3$, the output for *tuned* (Fig. 8.5 · 7.5). To show
 # the book's shapes, the rows keep their leading 1 here: `X[2:3]` is $[1\times d]$. Steps 1 to 4
-# find out *where* to read,
+# determine *where* to read,
 
 # %%
 from slp_transformer._internal.shape_types import format_shape
@@ -375,7 +376,7 @@ alpha = torch.softmax(scaled, dim=-1)
 print("4 softmax α₃ =", [round(a.item(), 3) for a in alpha[0]])
 
 # %% [markdown]
-# and steps 5 to 8 *what*.
+# and steps 5 to 8 compute *what* is read.
 
 # %%
 parts = [alpha[0, 0] * v_1, alpha[0, 1] * v_2, alpha[0, 2] * v_3]
@@ -393,8 +394,8 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # %% [markdown]
 # ### All tokens in the package
 #
-# The package computes every token's row at once, which is the subject of
-# [chapter 3](03_one_matrix.py). Its masked softmax plays the part of our `range(i + 1)`.
+# The package computes the rows of all tokens at once, which is the subject of
+# [chapter 3](03_one_matrix.py). Its masked softmax replaces our `range(i + 1)`.
 
 # %%
 from slp_transformer.attention import attention
@@ -402,8 +403,8 @@ from slp_transformer.attention import attention
 plotting.show_source(attention)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> puts the
-# four matrices around it.
+# <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> adds the
+# four matrices.
 
 # %%
 from slp_transformer import AttentionHead, causal_mask
@@ -411,9 +412,9 @@ from slp_transformer import AttentionHead, causal_mask
 plotting.show_source(AttentionHead.forward)
 
 # %% [markdown]
-# With our matrices it gives what the loops gave, and PyTorch's own attention gives it a third time.
-# And the simplest attention was the same function all along, with every row as its own query,
-# key and value. (Multiplying the queries by $\sqrt d$ takes back the division.)
+# With our matrices it gives the same result as the loops, and so does PyTorch's own attention.
+# The simplest attention is the same function, too, with every row as its own query,
+# key and value. (Multiplying the queries by $\sqrt d$ undoes the division.)
 
 # %%
 head = AttentionHead(d, d_k, d_v)
@@ -432,18 +433,18 @@ simple, _ = attention(X * d**0.5, X, X, causal_mask(N))
 torch.testing.assert_close(simple, A_simple)
 
 # %% [markdown]
-# All weights of the head, one row for each token that reads. *Tuned* finds its guitarist; *it*
+# Here are all weights of the head, one row for each token that reads. *Tuned* finds its guitarist; *it*
 # and *flat* find the string. Words that ask for nothing spread their weights evenly.
 
-# %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. Tuned puts 1.00 on guitarist, string 1.00 on itself, it 0.88 on string, flat 0.86 on string. The, because, was and guitarist spread evenly over the words so far." caption="The weights of one head, a row for each token that reads"
+# %% alt="Heat map of the head's weights, nine rows by nine columns, zero above the diagonal. “tuned” puts 1.00 on “guitarist”, “string” 1.00 on itself, “it” 0.88 on “string”, “flat” 0.86 on “string”. “the”, “because”, “was” and “guitarist” spread their weight evenly over the words so far." caption="The weights of one head, a row for each token that reads"
 plotting.heatmap(alpha, rows=words, columns=words, top=1)
 
 # %% [markdown]
 # ## Several heads
 #
-# One head has one set of weights for each token, so it answers one question at a time. *It* might
-# want to know *which thing am I?* and *what happened to it?* So the book gives each of A heads
-# its own matrices. The raised c is the head's number, not a power.
+# One head has one set of weights for each token, so it can answer only one question at a time. *It* might
+# need to know both *which thing am I?* and *what happened to it?* So there are A heads, each with its own
+# matrices. The superscript c is the head's number, not a power.
 #
 # <span class="eq" id="eq-mh-qkv">mh-qkv</span>
 #
@@ -455,14 +456,14 @@ plotting.heatmap(alpha, rows=words, columns=words, top=1)
 # $$
 #
 # <autoref identifier="slp_transformer.multi_head.MultiHeadAttention">MultiHeadAttention</autoref>
-# lets us read and set each head's matrices in this form. Four heads:
+# lets us read and set each head's matrices in this form. Ours has four heads:
 #
 # | head | who asks | for what |
 # |---|---|---|
 # | 1 | an action | a person |
 # | 2 | a thing, a quality | a thing |
 # | 3 | glue | an action |
-# | 4 | nobody | (so it averages all words so far) |
+# | 4 | no word | nothing (so it averages all words so far) |
 
 # %%
 from slp_transformer import MultiHeadAttention
@@ -481,7 +482,7 @@ for c in range(A):  # the book's head 1 is heads[0]
     assert mha.heads[c].W_Q.shape == mha.heads[c].W_K.shape == (d, d_k)
 
 # %% [markdown]
-# Each head then does what one head did: scores, weights, weighted sum.
+# Each head then computes scores, weights and a weighted sum as before.
 #
 # <span class="eq" id="eq-mh-score">mh-score</span>
 #
@@ -504,8 +505,8 @@ for c in range(A):  # the book's head 1 is heads[0]
 # \tag{mh-head}
 # $$
 #
-# Nothing is learned on this page, so PyTorch need not remember how each number came about: that is
-# what [`no_grad`](../docs/pytorch.md#gradients) says.
+# Nothing is learned on this page, so PyTorch need not record how each number was computed;
+# [`no_grad`](../docs/pytorch.md#gradients) turns that off.
 
 
 # %% alt="Heat map of the weights of “it”, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned." caption="What “it” reads through each of four heads"
@@ -525,8 +526,8 @@ plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 
 # %% [markdown]
 # *It* reads *string* with its second head and *tuned* with its third, in the same step. To make
-# one vector of the four, lay them end to end ($\oplus$ means concatenation) and let
-# $\mathbf W^O$, now $[Ad_v\times d]$, mix them into a row of the model's size.
+# one vector of the four, concatenate them ($\oplus$) and multiply by
+# $\mathbf W^O$, now $[Ad_v\times d]$, which gives a row of the model's size.
 #
 # <span class="eq" id="eq-mh-concat">mh-concat</span>
 #
@@ -536,7 +537,7 @@ plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 # \tag{mh-concat}
 # $$
 
-# %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are laid end to end into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third." caption="The results of four heads, laid end to end (Fig. 8.6 · 7.6, its upper half)"
+# %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are concatenated into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third." caption="The outputs of four heads, concatenated (Fig. 8.6 · 7.6, upper half)"
 joined = torch.cat(heads_it)
 assert joined.shape == (A * d_v,) and mha.W_O.shape == (A * d_v, d)
 
@@ -550,9 +551,9 @@ figure += [plotting.Panel(joined, "joined", "1 × 4dᵥ", **look)]
 plotting.panels(*figure)
 
 # %% [markdown]
-# That was the upper half of Fig. 8.6 · 7.6 for A = 4. The lower half is one product:
+# This is the upper half of Fig. 8.6 · 7.6 for A = 4. The lower half is one matrix product:
 
-# %% alt="The joined row, 1 by 4d_v, times W^O, 4d_v by d, twelve rows of five cells in which each head's three rows put person, thing and action back in their places, gives a_i, 1 by d, strong in thing and action." caption="Wᴼ makes one row of them (Fig. 8.6 · 7.6, its lower half)"
+# %% alt="The joined row, 1 by 4d_v, times W^O, 4d_v by d, twelve rows of five cells in which each head's three rows put person, thing and action back in their places, gives a_i, 1 by d, strong in thing and action." caption="Wᴼ turns them into one row (Fig. 8.6 · 7.6, lower half)"
 a_it = (joined @ mha.W_O).detach()
 assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
@@ -566,7 +567,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Seen from outside, all this is one function of the current token and those before it.
+# From the outside, all this is one function of the current token and the tokens before it.
 #
 # <span class="eq" id="eq-mh-def">mh-def</span>
 #
@@ -589,47 +590,47 @@ torch.testing.assert_close(mha(X, causal=True), loop)
 torch.testing.assert_close(loop[IT], a_it)
 
 # %% [markdown]
-# All weights of all four heads at once; on the site, choose in [Figure](#fig-weights-to-choose) who
-# reads, and through which head.
+# The package also returns the weights of all four heads. On the site you can choose in
+# [Figure](#fig-weights-to-choose) which token reads, and through which head.
 
-# %% alt="Heat map of the weights of it, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned." caption="What a token reads through each of four heads" figure="weights-to-choose"
+# %% alt="Heat map of the weights of “it”, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on “string”. Head 3 puts 0.92 on “tuned”." caption="What a token reads through each of four heads" figure="weights-to-choose"
 _, alphas = mha(X, causal=True, return_weights=True)
 assert alphas.shape == (A, N, N)
 torch.testing.assert_close(alphas[:, IT, : IT + 1], torch.stack(alphas_it))
 plotting.interactive_weights(alphas, words, start=IT)
 
 # %% [markdown]
-# The loops over tokens and heads are gone from the package's version:
+# The package's version has no loops over tokens and heads:
 # <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> and
 # <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
-# axes of one tensor. [Chapter 3](03_one_matrix.py) takes that apart.
+# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how.
 
 # %%
 plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all the sums run over j ≤ i: the current token reads itself too, so our function adds it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a custom, not a need: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package takes d/A when you name no sizes, and refuses a number of heads that doesn't divide d. Dropout, which the book doesn't mention, is an option and off by default.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package uses d/A by default, and raises an error if the number of heads does not divide d. Dropout, which the book doesn't mention, is an option and off by default.</p></div>
 
 # %% [markdown]
 # ## Try it
 #
-# 1. Make *it* a faint person as well: `[1, 1, 0, 0, 1]`. How will the strip of the simplest
-#    attention change? Then let the things of the one head ask for persons too, by setting the first
+# 1. Make *it* weakly a person as well: `[1, 1, 0, 0, 1]`. How will its weights in the simplest
+#    attention change? Then let things ask for persons too, in the single head, by setting the first
 #    number in the second row of `W_Q` to 2. What does *it* read now?
 #
 #    <details><summary>What happens</summary>
 #
-#    The strip splits evenly between *guitarist*, *string* and *it*: each has a score of 3. The
-#    head hesitates only after the second change, and then between *guitarist* and *string*.
+#    *Guitarist*, *string* and *it* get equal weights: each has a score of 3. In the head the weights change
+#    only after the second step, and are then shared by *guitarist* and *string*.
 #
 #    </details>
 #
-# 2. Double `W_Q`, then take a tenth of it. What will happen to the weight of *string* in the row of
+# 2. Double `W_Q`, then divide it by ten instead. What will happen to the weight of *string* in the row of
 #    *it*, which is 0.88?
 #
 #    <details><summary>What happens</summary>
 #
-#    It rises to nearly 1: scores twice as large make a sharper question. With a tenth it is
+#    It rises to nearly 1: larger scores make a sharper softmax. With a tenth, it is
 #    only a little above that of the other words.
 #
 #    </details>
@@ -638,13 +639,13 @@ plotting.show_source(MultiHeadAttention.forward)
 #
 #    <details><summary>What happens</summary>
 #
-#    The weights stay as they are, and the action in $\mathbf a_{it}$ falls from 3.66 to 0.90. What
-#    is left comes from the averages of heads 1 and 4, and a trace from head 2. Where a head looks and
-#    what it brings are separate.
+#    The weights stay the same, and the action in $\mathbf a_{it}$ falls from 3.66 to 0.90. What
+#    is left comes from the averages of heads 1 and 4, with a little from head 2. Where a head looks and
+#    what it passes on are separate.
 #
 #    </details>
 #
-# 4. Leave out `/ len(k_j) ** 0.5` in `scaled_score`. Which assertion will notice?
+# 4. Leave out `/ len(k_j) ** 0.5` in `scaled_score`. Which assertion will fail?
 #
 #    <details><summary>What happens</summary>
 #
@@ -657,27 +658,27 @@ plotting.show_source(MultiHeadAttention.forward)
 #
 # - Attention gives each token a weighted sum of rows, its own and earlier ones; the weights of one
 #   token are positive and sum to 1.
-# - Queries meet keys to decide where to look; values are what is fetched from there.
+# - Queries and keys decide where to look; values are what is read there.
 # - Scores are divided by $\sqrt{d_k}$, so that their spread does not grow with $d_k$ and the softmax
 #   keeps a gradient.
-# - No sum reaches beyond i. So what comes later cannot change what came before.
-# - Heads work side by side, each with matrices of its own; their results are laid end to end, and
-#   $\mathbf W^O$ brings them back to d.
+# - No sum goes beyond i, so later tokens cannot affect earlier outputs.
+# - Heads work in parallel, each with its own matrices; their outputs are concatenated, and
+#   $\mathbf W^O$ maps them back to size d.
 
 # %% [markdown]
 # ## Test yourself
 #
-# 1. All scores of a token are equal. What does its head give?
+# 1. All scores of a token are equal. What does the head return?
 #
 #    <details><summary>Answer</summary>
 #
-#    The plain average of the values so far. Equal scores make equal weights, whatever the scores
+#    The mean of the values so far. Equal scores give equal weights, whatever the scores
 #    are.
 #
 #    </details>
 #
-# 2. Here d = 512, $d_k=d_v=64$ and A = 8. What shapes have $\mathbf W^{Q1}$, the joined heads of one
-#    token, and $\mathbf W^O$?
+# 2. Let d = 512, $d_k=d_v=64$ and A = 8. What are the shapes of $\mathbf W^{Q1}$, of the concatenated
+#    heads of one token, and of $\mathbf W^O$?
 #
 #    <details><summary>Answer</summary>
 #
@@ -685,13 +686,13 @@ plotting.show_source(MultiHeadAttention.forward)
 #
 #    </details>
 #
-# 3. Why may $d_v$ differ from $d_k$, while queries and keys must have one size?
+# 3. Why may $d_v$ differ from $d_k$, while queries and keys must have the same size?
 #
 #    <details><summary>Answer</summary>
 #
-#    A query and a key meet in a dot product, number by number. Values are only scaled and added to
-#    each other, and $\mathbf W^O$ takes whatever size they have.
+#    The score is a dot product of a query and a key. Values are only scaled and added to
+#    each other, and $\mathbf W^O$ can have any number of rows.
 #
 #    </details>
 #
-# Next: [The block](02_block.py), where attention meets the feedforward layer.
+# Next: [The block](02_block.py), which combines attention with the feedforward layer.

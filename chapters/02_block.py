@@ -6,15 +6,15 @@
 # Build a Transformer block from its parts, and follow one token through it, from x to h.
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block; say
-# what each step adds to a token's row; and recognize the two classic mistakes with layer
+# what each step adds to a token's row; and avoid the two classic mistakes with layer
 # norm. Read first: [Attention](01_attention.py). About 50 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
 #
-# Attention moves information between tokens. The feedforward layer works on what has arrived:
-# one row in, one row out, the same network at every position. Each hidden unit reads the row
-# with a column of $\mathbf W_1$; if it finds enough, it adds a row of $\mathbf W_2$.
+# Attention moves information between tokens. The feedforward layer then processes each row on its
+# own, with the same network at every position. Each hidden unit computes the dot product of the row
+# with a column of $\mathbf W_1$; if its activation is positive, it adds a row of $\mathbf W_2$.
 #
 # <span class="eq" id="eq-ffn">ffn</span>
 #
@@ -36,10 +36,10 @@ def ffn(x_i, W_1, b_1, W_2, b_2):
 
 
 # %% [markdown]
-# A network you can run in your head. The row has three features: is this a *pronoun*, does it
-# speak of a *string*, is it *found* that the pronoun means the string. One hidden unit adds the
-# first two and subtracts 1, so it is above 0 only when both are there: an *and*. It writes the
-# third.
+# Here is a network that you can run in your head. The row has three features: *pronoun*, *string*, and
+# *found*, which says that the pronoun refers to the string. One hidden unit adds the
+# first two and subtracts 1, so it is above 0 only when both are present: a logical *and*. It writes the
+# third feature.
 
 # %%
 W_1 = torch.tensor([[1.0], [1.0], [0.0]])  # reads pronoun and string
@@ -54,7 +54,7 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
     print(f"pronoun {pronoun}, string {string}: found {found:.0f}")
 
 # %% [markdown]
-# The package takes all rows at once, and the loop over units becomes a product of matrices.
+# The package processes all rows at once, and the loop over units becomes a matrix product.
 # <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
 # $d_{ff}=4d$ by default (512 and 2048 in the original Transformer).
 # <autoref identifier="slp_transformer._internal.weight_matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
@@ -66,8 +66,8 @@ from slp_transformer._internal.weight_matrices import affine
 plotting.show_source(FeedForward.forward, affine)
 
 # %% [markdown]
-# Loop, package and PyTorch agree. Random numbers serve best here: agreement has to hold for any.
-# And since every position meets the same network, shuffling the tokens shuffles the output.
+# The loop, the package and PyTorch agree. We test with random numbers, since the results must agree for
+# any input. And since the network is the same at every position, shuffling the tokens shuffles the output.
 
 # %%
 torch.manual_seed(2)
@@ -88,9 +88,9 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # %% [markdown]
 # ### The gated form
 #
-# The August 2026 draft has a different layer in this place, the one that many current models
-# use. It begins with a smoother bend. Swish multiplies x by a sigmoid of itself; the larger β,
-# the closer it comes to ReLU.
+# The August 2026 draft has a different layer here, which many current models
+# use. Its activation function is smoother than ReLU: Swish multiplies x by a sigmoid of βx. The larger β is,
+# the closer Swish comes to ReLU.
 #
 # <span class="eq" id="eq-swish">swish</span>
 #
@@ -110,11 +110,11 @@ torch.testing.assert_close(swish(x), F.silu(x))  # PyTorch's name for β = 1
 print(f"Swish goes as low as {swish(x).min().item():.2f}, ReLU never below 0")
 curves = {"ReLU": F.relu(x)}
 curves |= {f"Swish, β = {beta}": swish(x, beta) for beta in (1, 4)}
-plotting.lines(curves, x="x", y="what passes", at=x.tolist())
+plotting.lines(curves, x="x", y="activation", at=x.tolist())
 
 # %% [markdown]
-# Then it reads the row twice. The first reading, bent by Swish, is a gate; it decides how much
-# of the second passes, unit by unit ($\otimes$ multiplies elementwise).
+# The layer multiplies the row by two matrices. The first product goes through Swish and becomes a gate, which
+# decides, unit by unit, how much of the second passes ($\otimes$ multiplies elementwise).
 #
 # <span class="eq" id="eq-swiglu">swiglu</span>
 #
@@ -144,8 +144,8 @@ torch.testing.assert_close(gated(X), loop)
 plotting.show_source(SwiGLU.forward)
 
 # %% [markdown]
-# Three matrices instead of two would make the layer half as large again, so $d_{ff}$ is set
-# lower: at $\tfrac{8}{3}d$ both weigh the same.
+# Three matrices instead of two would make the layer larger by half, so $d_{ff}$ is reduced:
+# with $\tfrac{8}{3}d$ both layers have the same number of parameters.
 
 # %%
 plain, gated = FeedForward(768), SwiGLU(768)
@@ -154,18 +154,18 @@ for layer in (plain, gated):
     numbers = sum(W.numel() for W in matrices)
     assert numbers == 8 * 768**2
     d_ff = len(layer.b_1)
-    print(f"{len(matrices)} matrices, d_ff = {d_ff}: {numbers:,} numbers")
+    print(f"{len(matrices)} matrices, d_ff = {d_ff}: {numbers:,} weights")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book leaves β open; <code>SwiGLU</code> fixes it at 1, as Llama and Qwen do. <code>FeedForward</code> also offers GELU, which GPT-2 has and the chapter does not.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book leaves β open; <code>SwiGLU</code> fixes it at 1, as Llama and Qwen do. <code>FeedForward</code> also offers GELU, which GPT-2 uses and the book's chapter does not mention.</p></div>
 
 # %% [markdown]
 # ## Layer norm
 #
-# Attention and the feedforward layer are the two *sublayers* of a block. A sublayer works best when its input
-# always has the same size. Layer norm sees to that for one token at a time: take the d numbers of its row,
-# move them to mean 0, stretch them to deviation 1. No other token is involved, and no other sentence of the
-# batch.
+# Attention and the feedforward layer are the two *sublayers* of a block. A sublayer works best when its inputs
+# are always on the same scale. Layer norm ensures this for each token separately: it shifts the d numbers of a
+# row to mean 0 and scales them to standard deviation 1. Other tokens and other sentences of the batch play no
+# part.
 #
 # <span class="eq" id="eq-ln-mean">ln-mean</span>
 #
@@ -181,7 +181,7 @@ for layer in (plain, gated):
 # \tag{ln-std}
 # $$
 #
-# (Here i counts features, not tokens.) These eight numbers come out even:
+# (Here i counts features, not tokens.) For these eight numbers the results are whole:
 
 # %%
 x = torch.tensor([2.0, 4, 4, 4, 5, 5, 7, 9])
@@ -196,7 +196,7 @@ def mean_and_deviation(x):
 
 mu, sigma = mean_and_deviation(x)
 assert (mu, sigma) == (5, 2)
-print(f"mean {mu:.0f}, deviation {sigma:.0f}")
+print(f"mean {mu:.0f}, standard deviation {sigma:.0f}")
 
 # %% [markdown]
 # <span class="eq" id="eq-ln-hat">ln-hat</span>
@@ -207,7 +207,7 @@ print(f"mean {mu:.0f}, deviation {sigma:.0f}")
 # $$
 
 
-# %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="Layer norm: mean 0, deviation 1"
+# %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="A row before and after normalizing: mean 0, standard deviation 1"
 def normalize(x):
     mu, sigma = mean_and_deviation(x)
     return (x - mu) / sigma
@@ -219,9 +219,8 @@ assert mean_and_deviation(x_hat) == (0, 1)
 plotting.heatmap(torch.stack([x, x_hat]), rows=["x", "x̂"], decimals=1)
 
 # %% [markdown]
-# Scale and offset of the row are forgotten: three times the row plus seven normalizes to the
-# same. Two learned vectors can put back what turns out to be useful, a gain γ and an offset β
-# for each feature.
+# The scale and offset of the row are lost: three times the row plus seven gives the same result. Two learned
+# vectors, a gain γ and an offset β for each feature, can restore what is useful.
 #
 # <span class="eq" id="eq-ln">ln</span>
 #
@@ -240,15 +239,15 @@ def layer_norm(x, gamma, beta):
 
 torch.testing.assert_close(normalize(3 * x + 7), normalize(x))
 
-norm = LayerNorm(8, eps=0)  # the book's, to the letter
+norm = LayerNorm(8, eps=0)  # exactly the book's
 norm.gamma.data, norm.beta.data = torch.arange(1.0, 9), torch.full((8,), 0.5)
 loop = layer_norm(x, norm.gamma, norm.beta)
 torch.testing.assert_close(norm(x), loop)
 print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.layer_norm.LayerNorm">LayerNorm</autoref> hands the arithmetic
-# to PyTorch, which does it in one step. The assertion above says that the loop gives the same.
+# <autoref identifier="slp_transformer.layer_norm.LayerNorm">LayerNorm</autoref> leaves the arithmetic
+# to PyTorch, which does it in one step. The assertion above shows that the loop gives the same result.
 
 # %%
 plotting.show_source(LayerNorm.forward)
@@ -257,8 +256,8 @@ plotting.show_source(LayerNorm.forward)
 # ### Two traps
 #
 # **d, not d − 1.** [(8.23)](#eq-ln-std) divides by d. `Tensor.std()` divides by d − 1 by default,
-# which makes σ too large and every row too small by $\sqrt{(d-1)/d}$. In a large model the
-# difference hides in the rounding of a printout; it still makes copied weights disagree.
+# which makes σ too large and every row too small, by a factor of $\sqrt{(d-1)/d}$. In a large model the
+# factor is very close to 1, but results still differ from those of the model the weights came from.
 
 # %%
 from math import sqrt
@@ -270,38 +269,38 @@ print(f"σ of our row: {sigma:.3f}, by std(): {x.std():.3f}")
 print(f"its last number: {right[-1]:.3f}, by std(): {wrong[-1]:.3f}")
 for size in (8, 768):
     shrunk = sqrt((size - 1) / size)
-    print(f"d = {size}: rows come out {shrunk:.4f} times as large")
+    print(f"d = {size}: rows are {shrunk:.4f} times as large")
 
 # %% [markdown]
 # **Where epsilon goes.** A row whose numbers are all equal has σ = 0, and [(8.24)](#eq-ln-hat) divides by it.
-# Libraries therefore add a small ε, and it matters where. PyTorch's rule is
-# $\sqrt{\sigma^2+\varepsilon}$; a common variant writes $\sigma+\varepsilon$. Our row with a
-# deviation of 0.001 tells them apart:
+# Libraries therefore add a small ε, and it matters where. PyTorch uses
+# $\sqrt{\sigma^2+\varepsilon}$; a common variant is $\sigma+\varepsilon$. Our row, scaled to a standard
+# deviation of 0.001, shows the difference:
 
 # %%
-small = 0.001 * x_hat  # mean 0, deviation 0.001
+small = 0.001 * x_hat  # mean 0, standard deviation 0.001
 book = LayerNorm(8, eps=0)(small)
 pytorch = LayerNorm(8, eps=1e-5)(small)
 variant = small / (small.std(correction=0) + 1e-5)
 torch.testing.assert_close(pytorch, torch.nn.LayerNorm(8)(small))
 for name, row in [("book", book), ("PyTorch", pytorch), ("σ + ε", variant)]:
-    print(f"{name}: deviation {mean_and_deviation(row)[1]:.3f} after the norm")
+    print(f"{name}: σ = {mean_and_deviation(row)[1]:.3f} after the norm")
 
 flat = torch.ones(8)
 assert LayerNorm(8, eps=0)(flat).isnan().all()
 assert (LayerNorm(8)(flat) == 0).all()
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book has no ε. The package's default is PyTorch's, <code>eps=1e-5</code> under the root, so that weights can be exchanged and a constant row stays finite; <code>eps=0</code> is the book's. Nor does the book give shapes for γ and β: they are vectors [d], used elementwise, and each layer norm has its own pair.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book has no ε. The package's default is PyTorch's, <code>eps=1e-5</code> under the root, so that weights can be exchanged with other libraries and a constant row stays finite; <code>eps=0</code> is the book's. Nor does the book give shapes for γ and β: they are vectors [d], applied elementwise, and each layer norm has its own pair.</p></div>
 
 # %% [markdown]
 # ## The residual stream
 #
-# Think of each token as a stream that runs up through the model. A sublayer reads a normalized
-# copy of it and *adds* what it found. Nothing is ever overwritten.
+# Think of each token's row as a stream that runs up through the model. Each sublayer reads a normalized
+# copy of it and *adds* its output. Nothing is ever overwritten.
 #
-# To watch this, here are nine streams whose features have names. Each word has a 1 where its
-# feature is, and the last feature, *found*, is empty: the block is to fill it in.
+# To see this, we make nine rows whose features have names. Each word has a 1 for its own kind.
+# The last feature, *found*, is 0 everywhere: the block will fill it in.
 
 # %%
 words = "the guitarist tuned the string because it was flat".split()
@@ -315,14 +314,14 @@ for i in range(N):  # the book's x_1 is X[0]
     X[i, features.index(kinds[i])] = 1
 
 # %% [markdown]
-# And a block made by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
+# We set the weights of a block by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
 #
-# - The head asks *at a pronoun* for *a string*, and copies what it finds into the feature string.
+# - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature string.
 # - The unit is the *and* from above: pronoun and string together write *found*. Its threshold, 3.6,
-#   lies between what it will read from one of them (3.02) and from both (4.62).
+#   lies between its input for one of them (3.02) and for both (4.62).
 #
-# Layer norm shifts every row, so an empty feature no longer reads as 0. Subtracting *found*,
-# which is empty in every word, takes the shift out again.
+# Layer norm shifts every row, so a feature that was 0 no longer is. Subtracting *found*,
+# which is 0 in every word, undoes the shift.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -334,7 +333,7 @@ eye = torch.eye(d)
 head = block.attention.heads[0]
 head.W_Q = (eye[PRONOUN] - eye[FOUND])[:, None]
 head.W_K = head.W_V = (eye[STRING] - eye[FOUND])[:, None]
-head.W_O = eye[STRING][None] / 3  # layer norm made the 1 about 3 long
+head.W_O = eye[STRING][None] / 3  # layer norm turned the 1 into about 3
 reads = eye[PRONOUN] + eye[STRING] - 2 * eye[FOUND]
 block.ffn.W_1.data, block.ffn.b_1.data[:] = reads[:, None], -3.6
 block.ffn.W_2.data = eye[FOUND][None]
@@ -342,8 +341,8 @@ block.ffn.W_2.data = eye[FOUND][None]
 # %% [markdown]
 # ## Six steps for one token
 #
-# First the attention half: normalize, attend, add. Only the second step reads other streams;
-# everything else in a block stays within its own.
+# First the attention half: normalize, attend, add. Only the second step reads other tokens' rows;
+# everything else in a block works on one row.
 #
 # <span class="eq" id="eq-t1">t1</span>
 #
@@ -366,7 +365,7 @@ block.ffn.W_2.data = eye[FOUND][None]
 # \tag{t3}
 # $$
 #
-# The loop hands the attention only the tokens up to i, so there is no future to mask.
+# The loop passes only the tokens up to i to the attention, so there is no future to mask.
 
 
 # %%
@@ -385,10 +384,10 @@ print(f"“it” before: pronoun {X[it, PRONOUN]:.2f}, string {X[it, STRING]:.2f
 print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: <a href="#eq-t2">(8.27)</a> names all N tokens, <a href="#eq-t2">(7.28)</a> those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to what came before. So the code reads the list as <strong>t</strong><sup>1</sup><sub>1</sub> to <strong>t</strong><sup>1</sup><sub>i</sub>: <code>X[: i + 1]</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: <a href="#eq-t2">(8.27)</a> names all N tokens, <a href="#eq-t2">(7.28)</a> those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to earlier tokens. So the code takes the list to be <strong>t</strong><sup>1</sup><sub>1</sub> to <strong>t</strong><sup>1</sup><sub>i</sub>: <code>X[: i + 1]</code>.</p></div>
 
 # %% [markdown]
-# Then the feedforward half, in the same rhythm: normalize, compute, add.
+# Then the feedforward half, in the same pattern: normalize, compute, add.
 #
 # <span class="eq" id="eq-t4">t4</span>
 #
@@ -422,26 +421,26 @@ def feedforward_half(t3_i, block):
 
 t4, t5, h = feedforward_half(t3, block)
 assert t4.shape == t5.shape == h.shape == (d,)
-print(f"“it” leaves with found = {h[FOUND].item():.2f}")
+print(f"“it” after the block: found {h[FOUND].item():.2f}")
 
 for word in ("string", "it"):
     *_, t3 = attention_half(words.index(word), X, block)
     t4, *_ = feedforward_half(t3, block)
-    print(f"the hidden unit reads {t4 @ reads:.2f} at “{word}”")
+    print(f"the hidden unit's input at “{word}” is {t4 @ reads:.2f}")
 
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps with all rows at once. (`point` shows each step to whoever
-# records it, and passes it on; `drop` does nothing by default. The lines about `C1` to `C3` are for the
-# encoder-decoder of chapter 10; they are skipped here.)
+# The package does the same six steps for all rows at once. (`point` is a hook: it returns its input, and lets
+# others record it. `drop` is dropout, which is off by default. The lines about `C1` to `C3` are for the
+# encoder-decoder of chapter 10.)
 
 # %%
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> records: it keeps T1 to T5, H and
-# the attention weights α of each pass through a block. Each row must be what the loop computed.
+# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> keeps T1 to T5, H and
+# the attention weights α of each block. Each row must equal what the loop computed.
 
 # %%
 from slp_transformer import record_activations
@@ -461,8 +460,8 @@ assert H is trace["H"] and H.shape == (N, d)
 # ### What each sublayer writes
 #
 # The book draws a head that carries information from one stream to another (Fig. 8.8, 7.8).
-# Here is that head: *it* reads *string*. The other words have nothing to ask. Their scores are
-# all 0, and since weights must sum to 1, they take the plain average of what they see.
+# This is our head: *it* reads *string*. The other words ask for nothing. Their scores are
+# all 0, and since the weights must sum to 1, they take the mean over all tokens up to themselves.
 
 # %% alt="Lines from nine input words to nine output words. From the output it, one strong line leads to the input string; every other output has faint equal lines to itself and all earlier words." caption="A head carries information from one stream to another (Fig. 8.8 · 7.8)"
 alpha = trace["alpha"][0]
@@ -472,12 +471,12 @@ print(f"“because” gives it {alpha[because, string].item():.3f}, one sixth")
 plotting.flow(alpha.detach(), rows=words, columns=words, row=it)
 
 # %% [markdown]
-# The block as a sum (Fig. 8.7, 7.7): what came in, what attention wrote, what the feedforward
-# layer wrote, what goes out. Attention wrote into the column string, fully at *it* and in
-# traces from *string* on. Those traces stay below the threshold of the hidden unit, so the
-# feedforward layer wrote in one place only.
+# Here is the block as a sum (Fig. 8.7, 7.7): the input, what attention added, what the feedforward
+# layer added, and the output. Attention wrote into the column string, strongly at *it* and weakly
+# from *string* on. The weak values stay below the threshold of the hidden unit, so the
+# feedforward layer wrote at one word only.
 
-# %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, at it and string, and faint ones in the same column for later words. T5 has one cell, at it and found. In H the row it has pronoun, string and found." caption="The block as a sum: what each sublayer writes (Fig. 8.7 · 7.7)"
+# %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, in row “it” and column string, and faint ones in the same column for other words from “string” on. T5 has one cell, in row “it” and column found. In H the row of “it” has pronoun, string and found." caption="The block as a sum: what each sublayer adds (Fig. 8.7 · 7.7)"
 torch.testing.assert_close(X + trace["T2"] + trace["T5"], H)
 look = {"shape": "N × d", "columns": features, "top": 1, "decimals": None}
 plotting.panels(
@@ -491,23 +490,23 @@ plotting.panels(
 )
 
 # %% [markdown]
-# The length of a write says how much a sublayer changed a stream. In a trained model, where
-# features have no names, this is often the first thing to look at;
-# [chapter 5](05_language_model.py) does so.
+# The norm of what a sublayer adds says how much it changed a row. In a trained model, where
+# features have no names, this is often the first thing to look at, as in
+# [chapter 5](05_language_model.py).
 
-# %% alt="Table of lengths, one row per word. X is 1 everywhere. Attention wrote 1.01 at it, 0.20 at string, 0.17 at because, 0.13 at was, 0.11 at flat and nothing before string. The feedforward layer wrote 1.02 at it and nothing elsewhere." caption="How much each sublayer writes, word by word"
+# %% alt="Table of norms, one row per word. X is 1 everywhere. Attention wrote 1.01 at “it”, 0.20 at “string”, 0.17 at “because”, 0.13 at “was”, 0.11 at “flat” and nothing before “string”. The feedforward layer wrote 1.02 at “it” and nothing elsewhere." caption="The norm of what each sublayer adds, word by word"
 lengths = torch.stack([X, trace["T2"], trace["T5"], H]).norm(dim=-1).T.detach()
 first = kinds.index("string")
 assert (lengths[:first, 1] == 0).all()  # there is no string to read yet
 assert lengths[:, 2].count_nonzero() == 1
-plotting.heatmap(lengths, words, ["x", "t²", "t⁵", "h"], "Lengths", top=1)
+plotting.heatmap(lengths, words, ["x", "t²", "t⁵", "h"], "Norms", top=1)
 
 # %% [markdown]
 # ### PyTorch agrees
 #
-# PyTorch's own layer gives the same when it has our matrices. It keeps its matrices the other way round
-# ([out × in]) and has biases in its attention, which begin at 0; the layer norms begin with γ = 1 and β = 0 in both.
-# A random block makes the test harder to pass by chance.
+# PyTorch's own layer gives the same output with our matrices. It stores its matrices transposed
+# ([out × in]) and has biases in its attention, which start at 0; both layer norms start with γ = 1 and β = 0.
+# With a random block the outputs cannot agree by chance.
 
 # %%
 torch.manual_seed(3)
@@ -536,8 +535,8 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 # ## Norm before, norm after
 #
 # The Transformer of 2017 normalized after each addition instead of before each sublayer. The
-# main text of the book's current drafts has pre-norm; the February 2024 draft wrote this order
-# out, as (10.32) to (10.37):
+# current drafts of the book use pre-norm; the February 2024 draft has the equations of post-norm,
+# (10.32) to (10.37):
 #
 # <span class="eq" id="eq-postnorm-t">postnorm-t</span>
 #
@@ -573,12 +572,12 @@ torch.testing.assert_close(post(X, causal=True), loop)
 plotting.show_source(TransformerBlock._post_norm)
 
 # %% [markdown]
-# What difference does it make? Stack 24 blocks with fresh weights, and measure how long the
-# rows are after each. After a layer norm a row has mean 0 and deviation 1, so its length is
-# $\sqrt d=8$: that is post-norm. In pre-norm no norm is in the stream, and with fresh
-# weights, where what a sublayer adds has nothing to do with what is there, it grows.
+# What difference does it make? Stack 24 untrained blocks, and measure the norm of the rows after each. After a
+# layer norm a row has mean 0 and standard deviation 1, so its norm is
+# $\sqrt d=8$: this is the case in post-norm. In pre-norm nothing normalizes the stream itself. With random
+# weights, what a sublayer adds is unrelated to what is already there, and the norm grows.
 
-# %% alt="Length of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block." caption="The length of a row after each of 24 blocks, pre-norm and post-norm"
+# %% alt="Norm of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block." caption="The norm of a row after each of 24 blocks, pre-norm and post-norm"
 torch.manual_seed(4)
 size, depth = 64, 24  # d is 64 here
 lengths = {"pre": [], "post": []}
@@ -589,14 +588,14 @@ for norm, curve in lengths.items():
         random_block = TransformerBlock(size, 4, norm=norm)
         H = random_block(H, causal=True).detach()
         curve.append(H.norm(dim=-1).mean().item())
-    print(f"{norm}-norm: length {curve[0]:.1f} first, {curve[-1]:.1f} last")
-plotting.lines(lengths, x="after block", y="mean length of a row")
+    print(f"{norm}-norm: {curve[0]:.1f} first, {curve[-1]:.1f} last")
+plotting.lines(lengths, x="after block", y="mean norm of a row")
 
 # %% [markdown]
 # ### One more norm at the top
 #
-# So a pre-norm stack hands over rows of any length. One extra layer norm at the top sets that
-# right before the language-model head reads them. Post-norm needs none: its last step is one.
+# So the rows at the top of a pre-norm stack can have any norm. One more layer norm at the top normalizes them
+# before the language model head reads them. Post-norm needs none: its last step is a layer norm.
 #
 # <span class="eq" id="eq-final-ln">final-ln</span>
 #
@@ -619,18 +618,18 @@ assert (top.var(dim=-1, correction=0) - 1).abs().max() < 1e-4
 plotting.show_source(TransformerStack.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: read to the letter, <a href="05_language_model.py#eq-logits">(8.46)</a> skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the chapter, nor is any rule for the first weights; the stack draws them as GPT-2 did.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: taken literally, <a href="05_language_model.py#eq-logits">(8.46)</a> skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the book's chapter, nor is any initialization of the weights; the stack uses GPT-2's.</p></div>
 
 # %% [markdown]
 # ## Try it
 #
 # 1. Lower the hidden unit's threshold: set `block.ffn.b_1` to −2 instead of −3.6. Where else will
-#    *found* light up?
+#    *found* become active?
 #
 #    <details><summary>What happens</summary>
 #
-#    At *string*, which is no pronoun: 3.02 is above 2 too. The *and* has become an *or*, and the
-#    assertion that the feedforward layer writes in one place only says so.
+#    At *string*, which is not a pronoun: 3.02 is above 2, too. The *and* has become an *or*, and the
+#    assertion that the feedforward layer writes at one word only fails.
 #
 #    </details>
 #
@@ -639,12 +638,12 @@ plotting.show_source(TransformerStack.forward)
 #
 #    <details><summary>What happens</summary>
 #
-#    With two strings before it, *it* shares its attention between them, half each. What comes last
-#    it does not see.
+#    With two strings before it, *it* gives half of its attention to each. It does not see the last
+#    word.
 #
 #    </details>
 #
-# 3. Let `mean_and_deviation` divide by `d - 1` under the root. Which assertion notices first?
+# 3. Let `mean_and_deviation` divide by `d - 1` under the root. Which assertion fails first?
 #
 #    <details><summary>What happens</summary>
 #
@@ -652,13 +651,13 @@ plotting.show_source(TransformerStack.forward)
 #
 #    </details>
 #
-# 4. Set `depth = 96`. With four times the blocks, are the rows of the pre-norm stack four times as
-#    long, or nearer to twice?
+# 4. Set `depth = 96`. With four times as many blocks, is the norm of the rows of the pre-norm stack four times
+#    as large, or closer to twice?
 #
 #    <details><summary>What happens</summary>
 #
-#    Nearer to twice. What the sublayers add points in all directions, so the squares of the lengths
-#    add up, and the length grows like the root of the number of blocks.
+#    Closer to twice. The sublayers add vectors in random directions, so the squares of the norms
+#    add up, and the norm grows like the square root of the number of blocks.
 #
 #    </details>
 
@@ -666,22 +665,22 @@ plotting.show_source(TransformerStack.forward)
 # ## To remember
 #
 # - A block has two sublayers: attention, which moves information between tokens, and the feedforward
-#   layer, which works on each row alone.
-# - Each reads a normalized copy of the row and adds what it found. Nothing is overwritten.
-# - Layer norm takes one row to mean 0 and deviation 1, dividing by d, and γ and β may undo it.
+#   layer, which works on each row separately.
+# - Each reads a normalized copy of the row and adds its output to the row. Nothing is overwritten.
+# - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β can undo that.
 # - Pre-norm normalizes before each sublayer and needs one more norm at the top; post-norm normalizes
 #   after each addition.
-# - What a sublayer wrote, and how long it is, can be read off a trace.
+# - Recorded activations show what each sublayer added, and how large it is.
 
 # %% [markdown]
 # ## Test yourself
 #
-# 1. All weights of both sublayers are 0. What does a pre-norm block give, and what a post-norm block?
+# 1. All weights of both sublayers are 0. What does a pre-norm block return, and a post-norm block?
 #
 #    <details><summary>Answer</summary>
 #
-#    Pre-norm gives back its input: nothing is added. Post-norm gives the input normalized, since the
-#    norms are in between.
+#    Pre-norm returns its input, since nothing is added. Post-norm returns the normalized input, since its
+#    norms are in the residual stream.
 #
 #    </details>
 #
@@ -689,7 +688,7 @@ plotting.show_source(TransformerStack.forward)
 #
 #    <details><summary>Answer</summary>
 #
-#    Nothing, as long as ε does not matter: mean and deviation grow tenfold as well.
+#    Nothing, as long as ε is negligible: mean and standard deviation grow tenfold as well.
 #
 #    </details>
 #
@@ -698,8 +697,8 @@ plotting.show_source(TransformerStack.forward)
 #
 #    <details><summary>Answer</summary>
 #
-#    The feedforward layer: its two matrices have $8d^2$ numbers, the four of attention $4d^2$.
+#    The feedforward layer: its two matrices have $8d^2$ weights, the four of attention $4d^2$.
 #
 #    </details>
 #
-# Next: [One matrix X](03_one_matrix.py), where the loops go away.
+# Next: [One matrix X](03_one_matrix.py), which replaces the loops with matrix products.

@@ -3,19 +3,19 @@
 #
 # Sections 8.3 (2025-26 drafts) and 7.3 (August 2026 draft)
 #
-# Turn the loops over tokens and heads into products of matrices, and see that nothing changes.
+# Turn the loops over tokens and heads into matrix products, and check that the results stay the same.
 #
-# You will be able to write attention and the block for all tokens at once; build masks and say
-# how they differ from PyTorch's; and split a matrix into heads and join it again, knowing where
+# You will be able to write attention and the block for all tokens at once; build masks and explain
+# how they differ from PyTorch's; and split a matrix into heads and join it again, knowing when
 # memory is shared. Read first: [Attention](01_attention.py) and [The block](02_block.py).
 # About 70 minutes.
 
 # %% [markdown]
 # ## Queries, keys and values of all tokens
 #
-# Stack the tokens, one below the other, into a matrix $\mathbf X$ of size $[N\times d]$. Since
-# each token is a row and weights multiply on the right, one product gives the queries of all of
-# them; row i of the product is row i times the matrix.
+# Stack the tokens' rows into a matrix $\mathbf X$ of size $[N\times d]$. Since
+# each token is a row and weights multiply on the right, one product gives all queries:
+# row i of the product is row i of $\mathbf X$ times the matrix.
 #
 # <span class="eq" id="eq-QKV">QKV</span>
 #
@@ -26,9 +26,9 @@
 # \tag{QKV}
 # $$
 #
-# Four words made by hand, with the five features of chapter 1: person, thing, action, quality,
+# Here are four words with the five features of chapter 1: person, thing, action, quality,
 # glue. An action asks for a person *and* a thing, *the* asks for the thing it belongs to, and
-# *string* asks for the hand that holds it.
+# a thing asks for a person.
 
 # %%
 import torch
@@ -43,15 +43,15 @@ W_V = torch.eye(5)[:, :3]  # passes on person, thing and action
 
 Q, K, V = X @ W_Q, X @ W_K, X @ W_V
 assert Q.shape == K.shape == (N, d_k) and V.shape == (N, d_v)
-for i in range(N):  # the page's form, one token at a time
+for i in range(N):  # chapter 1's form, one token at a time
     assert torch.equal(Q[i], X[i] @ W_Q)
     assert torch.equal(K[i], X[i] @ W_K) and torch.equal(V[i], X[i] @ W_V)
 
 # %% [markdown]
 # ## All scores in one product
 #
-# The score of tokens i and j is a dot product of row i of $\mathbf Q$ with row j of $\mathbf K$.
-# That is what a matrix product with the transpose computes, for every pair.
+# The score of tokens i and j is the dot product of row i of $\mathbf Q$ and row j of $\mathbf K$.
+# A matrix product with the transpose computes this for every pair.
 #
 # <span class="eq" id="eq-QK^T">QK^T</span>
 #
@@ -59,7 +59,7 @@ for i in range(N):  # the page's form, one token at a time
 # (\mathbf Q\mathbf K^\top)_{ij}=\mathbf q_i\cdot\mathbf k_j
 # $$
 
-# %% alt="The matrix QKᵀ for the words guitarist, tuned, the, string. The row of tuned has 8 for guitarist and 8 for string, which comes later; the row of the has 4 for string; the row of string has 8 for guitarist." caption="All scores in one product (Fig. 8.9 · 7.9)"
+# %% alt="The matrix QKᵀ for the words guitarist, tuned, the, string. The row of “tuned” has 8 for “guitarist” and 8 for “string”, which comes later; the row of “the” has 4 for “string”; the row of “string” has 8 for “guitarist”." caption="All scores in one product (Fig. 8.9 · 7.9)"
 S = torch.zeros(N, N)
 for i in range(N):
     for j in range(N):
@@ -72,13 +72,13 @@ plotting.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
 
 # %% [markdown]
 # *Tuned* finds its person and its thing, and *the* finds its thing. But the thing comes later!
-# A model that learns to predict the next word must not be able to look it up.
+# A model that learns to predict the next word must not be able to see it.
 
 # %% [markdown]
 # ## The mask
 #
-# In chapter 1 the sums simply stopped at i. A matrix product doesn't stop, so the scores above
-# the diagonal are pushed down to −∞, where $\exp$ gives 0. The book does it by adding a matrix.
+# In chapter 1 the sums simply stopped at i. A matrix product computes all scores, so those above
+# the diagonal are set to −∞, for which $\exp$ gives 0. The book does this by adding a matrix.
 #
 # <span class="eq" id="eq-mask">mask</span>
 #
@@ -87,7 +87,7 @@ plotting.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
 # M_{ij}=\begin{cases}-\infty & j>i\\ 0 & \text{otherwise}\end{cases}
 # $$
 
-# %% alt="QKᵀ plus M, which is 0 on and below the diagonal and −∞ above it, gives the masked scores: below the diagonal the numbers of QKᵀ, above it −∞, hatched. Of tuned's two 8s only the one for guitarist is left." caption="The mask is added to the scores (Fig. 8.10 · 7.10)"
+# %% alt="QKᵀ plus M, which is 0 on and below the diagonal and −∞ above it, gives the masked scores: below the diagonal the numbers of QKᵀ, above it −∞, hatched. Of the two 8s in the row of “tuned” only the one for “guitarist” is left." caption="The mask is added to the scores (Fig. 8.10 · 7.10)"
 from slp_transformer import causal_mask
 
 M = torch.zeros(N, N)
@@ -101,15 +101,15 @@ left, added, masked = [plotting.Panel(*part, "N × N") for part in parts]
 plotting.panels(left, "+", added, "=", masked)
 
 # %% [markdown]
-# The package writes the same without loops:
+# The package builds the same mask without loops:
 
 # %%
 plotting.show_source(causal_mask)
 
 # %% [markdown]
-# Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would keep its
-# share. And why not a large negative number? Then it matters how large it is, and whether the
-# mask comes before or after the scaling. How much of its weight does *the* still give to
+# Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would still get some
+# weight. And why not a large negative number? Then it matters how large it is, and whether the
+# mask is added before or after the scaling. How much weight does *the* still give to
 # *string*, which it should not see?
 
 
@@ -133,8 +133,8 @@ print(f"−∞ added after scaling:   {leak(-torch.inf)}")
 # %% [markdown]
 # ## One head for all tokens
 #
-# Scale, mask, softmax over each row, and let the weights mix the values. The shapes fit together
-# like dominoes: $[N\times d_k][d_k\times N]$ gives $[N\times N]$, and
+# Scale, mask, take the softmax of each row, and multiply the weights by the values. The shapes match:
+# $[N\times d_k][d_k\times N]$ gives $[N\times N]$, and
 # $[N\times N][N\times d_v]$ gives $[N\times d_v]$.
 #
 # <span class="eq" id="eq-head-par">head-par</span>
@@ -164,8 +164,8 @@ for name, row in [("unmasked", free[1]), ("masked", alpha[1])]:
     print(f"tuned, {name}: {row[0]:.3f} guitarist, {row[3]:.3f} string")
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.attention.attention">attention</autoref> is this line with
-# names for its parts. It also takes any number of leading axes, for batches and for heads.
+# <autoref identifier="slp_transformer.attention.attention">attention</autoref> is this equation in the
+# package. It also takes any number of leading axes, for batches and heads.
 
 # %%
 from slp_transformer.attention import attention
@@ -186,7 +186,7 @@ both, _ = attention(batch @ W_Q, batch @ W_K, batch @ W_V, causal_mask(N))
 torch.testing.assert_close(both[0], loop)
 
 # %% [markdown]
-# The output matrix comes last.
+# The last step is the output matrix.
 #
 # <span class="eq" id="eq-A-out">A-out</span>
 #
@@ -210,9 +210,9 @@ torch.testing.assert_close(A, loop)
 torch.testing.assert_close(module(X, causal_mask(N))[0], loop)
 
 # %% [markdown]
-# The whole head in matrix form (Fig. 8.11 · 7.11), our numbers in it. First the scores,
+# The figures show the whole head in matrix form (Fig. 8.11 · 7.11), with our numbers: first the scores,
 
-# %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four." caption="The scores of all tokens (Fig. 8.11 · 7.11, its first part)"
+# %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four." caption="The scores of all tokens (Fig. 8.11 · 7.11, first part)"
 plotting.panels(
     plotting.Panel(Q, "Q = X W_Q", "N × dₖ", rows=words),
     "×",
@@ -224,7 +224,7 @@ plotting.panels(
 # %% [markdown]
 # then the weights and the values,
 
-# %% alt="The weights, four by four with zeros above the diagonal, times V, four by three, give head, four by three. In the row of tuned the weight 1.00 is on guitarist, so head has 1.99 in its person column." caption="Weights times values (Fig. 8.11 · 7.11, its second part)"
+# %% alt="The weights, four by four with zeros above the diagonal, times V, four by three, give head, four by three. In the row of “tuned” the weight 1.00 is on “guitarist”, so head has 1.99 in its person column." caption="Weights times values (Fig. 8.11 · 7.11, second part)"
 plotting.panels(
     plotting.Panel(
         alpha, "softmax(mask(QKᵀ/√dₖ))", "N × N", rows=words, top=1
@@ -236,9 +236,9 @@ plotting.panels(
 )
 
 # %% [markdown]
-# and the way back to the model's size.
+# and finally the product with $\mathbf W^O$, which is back at the model's size.
 
-# %% alt="Head, four by three, times W^O, three by five, gives A, four by five: the columns person, thing and action of head, and two empty columns." caption="Back to the model's size (Fig. 8.11 · 7.11, its last part)"
+# %% alt="Head, four by three, times W^O, three by five, gives A, four by five: the columns person, thing and action of head, and two empty columns." caption="Back to the model's size (Fig. 8.11 · 7.11, last part)"
 plotting.panels(
     plotting.Panel(head, "head", "N × dᵥ", rows=words),
     "×",
@@ -250,7 +250,7 @@ plotting.panels(
 # %% [markdown]
 # ### What it costs
 #
-# $\mathbf Q\mathbf K^\top$ has a number for every pair of tokens. Twice as long a text costs four
+# $\mathbf Q\mathbf K^\top$ has one number for every pair of tokens. A text twice as long takes four
 # times the work and, if the scores are kept, four times the memory: $O(N^2)$. PyTorch can count
 # the operations while the package's function runs.
 
@@ -271,12 +271,12 @@ for length in (128, 256, 512):
 assert counts[512] == 4 * counts[256] == 16 * counts[128]
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once refer to the mask as being in <a href="#eq-A-out">(8.34)</a>; it is in <a href="#eq-head-par">(8.33)</a>. The August 2026 draft corrects the first mention to <a href="#eq-head-par">(7.34)</a>, while others still say <a href="#eq-A-out">(7.35)</a>. <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch of the causal mask by a flag. Where PyTorch has a fused kernel for the device and the sizes, no N×N matrix is ever kept: the work is still O(N²), the memory isn't.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once say that the mask is in <a href="#eq-A-out">(8.34)</a>; it is in <a href="#eq-head-par">(8.33)</a>. The August 2026 draft corrects the first mention to <a href="#eq-head-par">(7.34)</a>, while others still say <a href="#eq-A-out">(7.35)</a>. <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch with a flag to use a causal mask. Where PyTorch has a fused kernel for the device and the sizes, it never stores an N×N matrix: the work is still O(N²), the memory is not.</p></div>
 
 # %% [markdown]
-# ## Masks here, masks there
+# ## Masks in PyTorch
 #
-# Three conventions are in use, and two of them are each other's opposite.
+# Three conventions are in use, and two of them are opposites.
 #
 # | where | kind | hides a token with |
 # |---|---|---|
@@ -284,7 +284,7 @@ assert counts[512] == 4 * counts[256] == 16 * counts[128]
 # | `scaled_dot_product_attention` | boolean | False: True means *may attend* |
 # | `nn.MultiheadAttention` | boolean | True: True means *may not attend* |
 #
-# Both functions of PyTorch take additive masks as well. The wrong boolean raises no error; it
+# Both PyTorch functions also take additive masks. A boolean mask of the wrong convention raises no error; it
 # hides the past and shows the future.
 
 # %%
@@ -301,7 +301,7 @@ mistaken, _ = theirs(X, X, X, attn_mask=allowed)
 assert not torch.allclose(mistaken, expected)
 
 # %% [markdown]
-# The package takes additive masks only, since a boolean one doesn't say which convention it
+# The package takes only additive masks, since a boolean mask does not show which convention it
 # follows:
 
 # %%
@@ -314,10 +314,10 @@ converted = torch.zeros(N, N).masked_fill(~allowed, -torch.inf)
 assert torch.equal(converted, causal_mask(N))
 
 # %% [markdown]
-# Additive masks combine with `+`. That brings up a case the book doesn't meet. Sentences of a
-# batch are padded to one length; if the padding is on the left, the first row of the causal
-# mask sees nothing but padding. A softmax over nothing but −∞ is 0/0, and one NaN spreads to all
-# weights in the backward pass. In the package, a token that may see nothing reads zeros.
+# Additive masks are combined with `+`. This leads to a case that the book does not discuss. Sentences of a
+# batch are padded to the same length; if the padding is on the left, the first token may see only
+# padding. Then all its scores are −∞, the softmax is 0/0, and one NaN spreads to all
+# weights in the backward pass. In the package, the output for such a token is zero.
 
 # %% alt="The padding mask, one row with −∞ in its first place, plus the causal mask gives a mask whose first row is −∞ everywhere." caption="A padding mask and the causal mask, added"
 from slp_transformer import padding_mask
@@ -339,7 +339,7 @@ plotting.panels(padding, "+", causal, "=", both)
 # %% [markdown]
 # ## Several heads in parallel
 #
-# Each head does the same with matrices of its own. Mind the index: in these three equations i
+# Each head does the same with its own matrices. Note the index: in these three equations i
 # counts **heads**, not tokens.
 #
 # <span class="eq" id="eq-mh-par-qkv">mh-par-qkv</span>
@@ -367,8 +367,8 @@ plotting.panels(padding, "+", causal, "=", both)
 # \tag{mh-par-out}
 # $$
 #
-# Here the heads lie side by side, column blocks of one matrix $[N\times Ad_v]$. We compare with
-# random weights, since agreement has to hold for any, and let every size be different.
+# Here the heads are side by side, as blocks of columns of one matrix $[N\times Ad_v]$. We test with
+# random weights, since the results must agree for any weights, and with sizes that all differ.
 
 
 # %%
@@ -392,16 +392,16 @@ assert mha_by_heads(X, mha).shape == X.shape
 torch.testing.assert_close(mha(X, causal=True), mha_by_heads(X, mha))
 
 # %% [markdown]
-# The package has no loop over heads. It keeps the heads' matrices side by side too, in one `W_Q`
+# The package has no loop over heads. It stores the heads' matrices side by side in one `W_Q`
 # of size $[d\times Ad_k]$, so one product gives the queries of all heads. PyTorch's module goes
-# one step further and keeps $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in one matrix, and
-# transposed, [outputs × inputs]. With the weights copied over, it gives the same.
+# one step further and stores $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in a single transposed matrix,
+# [outputs × inputs]. With the same weights, it gives the same output.
 
 # %%
 by_heads = torch.cat([X @ W.W_Q for W in mha.heads], dim=-1)
 torch.testing.assert_close(X @ mha.W_Q, by_heads)
 
-d, num_heads = 6, 3  # PyTorch's module insists on d_k = d_v = d/A
+d, num_heads = 6, 3  # PyTorch's module requires d_k = d_v = d/A
 mha = MultiHeadAttention(d, num_heads)
 X = torch.randn(11, d)
 theirs = torch.nn.MultiheadAttention(d, num_heads, bias=False)
@@ -416,16 +416,15 @@ torch.testing.assert_close(mha_by_heads(X, mha), expected)
 # %% [markdown]
 # ## Splitting and joining heads
 #
-# Between the one product and the loop-free attention there is a step that every implementer has to
-# get right: giving each head its own columns, and putting the results side by side again. Most
-# mistakes here raise no error and have the right shape. So we choose numbers that tell us where
-# they come from.
+# Computing all heads at once needs a step that is easy to get wrong: giving each head its own columns, and
+# putting the outputs side by side again. Most mistakes here raise no error and give the right shape. So we
+# choose numbers that show where they come from.
 #
-# $\mathbf X$ is a staircase, so the rows sum to 1, 2, 3, 4, 5, and no reordering leaves it as it is. From
-# here on `A` is the number of heads again. Each head's matrix is constant: 1 for head 1, 10 for head 2, 100
-# for head 3. A query of 40 then can only be token 4 in head 2.
+# $\mathbf X$ is a staircase whose rows sum to 1, 2, 3, 4, 5. From
+# here on `A` is the number of heads again. All entries of a head's matrix are equal: 1 for head 1, 10 for
+# head 2, 100 for head 3. So a query of 40 can only be that of token 4 in head 2.
 
-# %% alt="X is a staircase of ones: row 1 has one, row 5 has five. Times W_Q, whose three column pairs are all 1, all 10 and all 100, it gives Q: row i reads i, i, 10i, 10i, 100i, 100i." caption="Numbers that tell where they come from"
+# %% alt="X is a staircase of ones: row 1 has one, row 5 has five. Times W_Q, whose three column pairs are all 1, all 10 and all 100, it gives Q: row i reads i, i, 10i, 10i, 100i, 100i." caption="Numbers that show where they come from"
 N, A, d, d_k = 5, 3, 7, 2
 X = torch.ones(N, d).tril()
 mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_k)
@@ -445,11 +444,11 @@ plotting.panels(
 # %% [markdown]
 # ### Two steps to split
 #
-# A *view* reads each row of six as three groups of two: $[N\times A\times d_k]$. Then a
-# *transpose* brings the head to the front, $[A\times N\times d_k]$, so that `split[c]` is the
+# A *view* divides each row of six numbers into three groups of two: $[N\times A\times d_k]$. Then a
+# *transpose* moves the head axis to the front, $[A\times N\times d_k]$, so that `split[c]` is the
 # book's $\mathbf Q^c$.
 
-# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing of another head." caption="The queries of three heads, after view and transpose"
+# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing from another head." caption="The queries of three heads, after view and transpose"
 viewed = Q.view(N, A, d_k)
 split = viewed.transpose(0, 1)
 assert split.shape == (A, N, d_k)
@@ -461,15 +460,15 @@ panels = [plotting.Panel(split[c], names[c], "N × dₖ") for c in range(A)]
 plotting.panels(panels[0], "  ", panels[1], "  ", panels[2])
 
 # %% [markdown]
-# [Figure](#fig-heads-step-by-step) goes through the steps one at a time, and back again:
+# [Figure](#fig-heads-step-by-step) shows the steps one at a time, forward and back:
 
 # %% alt="Q, five rows by six columns, and the three heads that it is cut into, five rows by two columns each: head 1 has 1 to 5, head 2 has 10 to 50, head 3 has 100 to 500." caption="From one matrix to heads, and back" figure="heads-step-by-step"
 plotting.interactive_heads(Q, num_heads=A)
 
 # %% [markdown]
-# Neither step moved a number. A tensor is a row of numbers in memory, and *strides* that say how
-# far to step for the next index of each axis. View and transpose change the strides alone. So
-# all three are one memory, and writing to one writes to all.
+# Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how
+# far to go for the next index of each axis. View and transpose change only shape and strides. So
+# all three tensors share the same memory, and writing to one changes them all.
 
 # %%
 for name, tensor in dict(Q=Q, viewed=viewed, split=split).items():
@@ -483,8 +482,8 @@ assert Q[3, 2] == -40
 split[1, 3, 0] = 40
 
 # %% [markdown]
-# *Not in order* means that walking through `split` by its last index, then the middle one, jumps
-# about in memory. Products don't mind. The package does it in one line, and the way back too:
+# *Not in order* means that reading `split` index by index jumps back and forth in memory (PyTorch calls this *not
+# contiguous*). Matrix products work all the same. The package splits and joins in one line each:
 
 # %%
 from slp_transformer.multi_head import join_heads, split_heads
@@ -497,12 +496,12 @@ plotting.show_source(split_heads, join_heads)
 # %% [markdown]
 # ### Right ways to join
 #
-# `alpha @ V` makes a new tensor $[A\times N\times d_v]$, head after head in memory. For the
-# numbers to be read, let it hold what `split` holds.
+# `alpha @ V` gives a new tensor $[A\times N\times d_v]$, with one head after another in memory. So that we can
+# follow the numbers, we fill it with those of `split`.
 #
-# The first right way undoes the two steps: transpose back, then merge the last two axes. Now the
-# numbers really have to move, since a row of the result is made of pieces that lie far apart.
-# `view` refuses, `reshape` and `flatten` make a copy.
+# The first right way undoes the two steps: transpose back, then merge the last two axes. This time the
+# numbers have to move, since the parts of a row are far apart in memory.
+# `view` raises an error; `reshape` and `flatten` make a copy.
 
 
 # %%
@@ -517,18 +516,18 @@ assert memory(turned) == memory(heads)
 try:
     turned.view(N, A * d_k)
 except RuntimeError:
-    print("view cannot: the pieces of a row lie apart")
+    print("view cannot: the parts of a row are far apart in memory")
 
 joined = turned.reshape(N, A * d_k)
 assert memory(joined) != memory(heads) and torch.equal(joined, Q)
 
 # %% [markdown]
-# `reshape` copies only when it must. Where the pieces still lie side by side, as in `split`
-# itself, it returns a view. So never rely on its result being a copy, or on its being none.
+# `reshape` copies only when it must. Where the parts are already side by side in memory, as in `split`,
+# it returns a view. So never rely on its result being a copy, nor on its being a view.
 #
-# The second right way is the equation to the letter: concatenate the heads. The third doesn't
-# join at all. A row times $\mathbf W^O$ is a sum over the columns, and each head meets only its
-# own $d_v$ rows of $\mathbf W^O$, so the heads' contributions simply add up:
+# The second right way follows the equation literally: concatenate the heads. The third does not
+# join at all. Each head is multiplied only by its
+# own $d_v$ rows of $\mathbf W^O$, so the heads' contributions can simply be added:
 #
 # $$
 # (\mathbf{head}_1\oplus\dots\oplus\mathbf{head}_A)\,\mathbf W^O
@@ -549,9 +548,9 @@ torch.testing.assert_close(added, joined @ mha.W_O)
 # %% [markdown]
 # ### The tempting wrong way
 #
-# `heads` has the right number of numbers, so why not ask for the shape straight away?
+# `heads` has the right number of elements, so why not view it in the new shape directly?
 
-# %% alt="Left, joined rightly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row holds several tokens of one head, where it should hold one token of all heads." caption="Joined rightly, and by a view alone"
+# %% alt="Left, joined correctly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row holds several tokens of one head, where it should hold one token of all heads." caption="Joined correctly, and by a view alone"
 wrong = heads.view(N, A * d_k)  # no error, no warning
 assert wrong.shape == joined.shape
 assert not torch.equal(wrong, joined)
@@ -564,13 +563,13 @@ wrong_panel = plotting.Panel(wrong, "view alone", "N × Adᵥ", top=500)
 plotting.panels(right_panel, "≠", wrong_panel)
 
 # %% [markdown]
-# The first row should be token 1 as all heads see it. It is tokens 1, 2 and 3 of head 1. With
-# the future in its row, the first token knows what it must predict: the loss falls nicely, and
-# the model is worthless.
+# The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1. With
+# the future in its row, the first token can see what it must predict: the training loss falls, and
+# the model is useless.
 #
-# The same mistake in splitting, a view straight to $[A\times N\times d_k]$, is subtler still.
-# Done both ways, the two mistakes cancel on a round trip, so a test of splitting and joining
-# alone finds nothing. With attention between them, look at who reaches whom, by gradients.
+# The same mistake in splitting, a view straight to $[A\times N\times d_k]$, is even harder to notice.
+# If you make both, they cancel in a round trip, so a test of splitting and joining
+# alone finds nothing. With attention in between, gradients show which inputs affect which outputs.
 
 
 # %%
@@ -589,7 +588,7 @@ torch.manual_seed(3)
 mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_k)
 
 
-# %% alt="Three maps of which output is reached by which input, five by five. Right: the lower triangle. View alone when joining: the first output is reached by tokens 1 to 3, so there are marks above the diagonal. View alone both ways: nothing above the diagonal, but the last token is not reached by tokens 1 to 3." caption="Who reaches whom, when a transpose is left out"
+# %% alt="Three maps of which output is reached by which input, five by five. Right: the lower triangle. View alone when joining: the first output is reached by tokens 1 to 3, so there are marks above the diagonal. View alone both ways: nothing above the diagonal, but the last token is not reached by tokens 1 to 3." caption="Which inputs affect which outputs when a transpose is missing"
 def wrong_split(Q):
     return Q.view(A, N, d_k)
 
@@ -615,15 +614,15 @@ for name, m in maps.items():
     print(f"{name}: {more} too many, {less} missing")
 
 # %% [markdown]
-# With both wrong, no one sees the future, so that a test of causality passes as well; but tokens
-# are missing that should be seen. What finds all of these mistakes is the comparison with the
-# loop over heads, with sizes that are all different.
+# With both mistakes, no token sees the future, so even a test of causality passes; but some tokens
+# that should be visible are missing. All of these mistakes are found by a comparison with the
+# loop over heads, with sizes that all differ.
 
 # %% [markdown]
 # ## The block in two lines
 #
-# Layer norm and the feedforward layer work on each row by itself, so they take
-# $\mathbf X$ as it is. A whole block is then two lines, one for each half.
+# Layer norm and the feedforward layer work on each row separately, so they can be applied to
+# $\mathbf X$ directly. A whole block is then two lines, one for each half.
 #
 # <span class="eq" id="eq-O">O</span>
 #
@@ -643,7 +642,7 @@ for name, m in maps.items():
 # %%
 def block_loop(X, block):
     T1 = torch.stack([block.norm_1(x_i) for x_i in X])
-    T2 = mha_by_heads(T1, block.attention)  # what reads other rows
+    T2 = mha_by_heads(T1, block.attention)  # reads other rows
     O = torch.stack([x_i + t2_i for x_i, t2_i in zip(X, T2, strict=True)])
     return torch.stack([o_i + block.ffn(block.norm_2(o_i)) for o_i in O])
 
@@ -660,7 +659,7 @@ torch.testing.assert_close(H, block_loop(X, block))
 torch.testing.assert_close(block(X, causal=True), H)
 
 # %% [markdown]
-# Step by step, as in chapter 2, with capital letters for all tokens at once:
+# These are the six steps of chapter 2, with capital letters for all tokens at once:
 #
 # <span class="eq" id="eq-T1">T1</span>
 # <span class="eq" id="eq-T2">T2</span>
@@ -686,11 +685,7 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# The package has these six lines. `point` shows each step to whoever records it, as
-# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> does below.
-
-# %%
-plotting.show_source(TransformerBlock._pre_norm)
+# The package's block does these six steps, as [chapter 2](02_block.py) showed.
 
 # %%
 T1 = block.norm_1(X)
@@ -710,13 +705,13 @@ for name, T in dict(T1=T1, T2=T2, T3=T3, T4=T4, T5=T5, H=H).items():
 torch.testing.assert_close(T3, O)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Next to <a href="#eq-T5">(8.44)</a> the text once has the feedforward layer read <strong>T</strong><sup>3</sup>; the equation, and the code, have it read <strong>T</strong><sup>4</sup>. The index i counts tokens in section 8.1 and heads in <a href="#eq-mh-par-qkv">(8.35)</a> and <a href="#eq-mh-par-head">(8.36)</a>; the code says <code>c</code> for a head everywhere else. The letter A is the number of heads and the attention output. The Feb 2024 draft gives the same steps in post-norm order: <code>TransformerBlock(..., norm="post")</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Next to <a href="#eq-T5">(8.44)</a> the text once has the feedforward layer read <strong>T</strong><sup>3</sup>; the equation, and the code, have it read <strong>T</strong><sup>4</sup>. The index i counts tokens in section 8.1 and heads in <a href="#eq-mh-par-qkv">(8.35)</a> and <a href="#eq-mh-par-head">(8.36)</a>; the code says <code>c</code> for a head everywhere else. The letter A stands both for the number of heads and for the output of attention. The Feb 2024 draft gives the same steps in post-norm order: <code>TransformerBlock(..., norm="post")</code>.</p></div>
 
 # %% [markdown]
-# ## Blocks on blocks
+# ## Stacking blocks
 #
-# What comes out of one block goes into the next. Input and output have the same shape, so blocks
-# stack to any height.
+# The output of one block is the input of the next. Both have the same shape, so any number of blocks can
+# be stacked.
 #
 # <span class="eq" id="eq-stack">stack</span>
 #
@@ -724,7 +719,7 @@ torch.testing.assert_close(T3, O)
 # \mathbf X^{\ell}=\mathbf H^{\ell-1}
 # $$
 #
-# At the top the stream passes one more layer norm, which the book gives in prose.
+# At the top there is one more layer norm, which the book mentions in its prose.
 
 # %%
 from slp_transformer import TransformerStack
@@ -751,8 +746,8 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #
 #    <details><summary>What happens</summary>
 #
-#    It comes last and sees both: in the figure of the weights its row is half *guitarist*, half
-#    *string*. (Cells further down that print the words by number now name others.)
+#    It comes last and sees both: in the figure of the weights, *guitarist* and *string* get half each. (Later
+#    cells, which print words by their index, now name others.)
 #
 #    </details>
 #
@@ -761,8 +756,8 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #
 #    <details><summary>What happens</summary>
 #
-#    With −1000 the weights stay as they are, since $e^{-1000}$ rounds to 0. With −1 the future leaks,
-#    and the comparison of the head with its loop fails.
+#    With −1000 the weights stay the same, since $e^{-1000}$ rounds to 0. With −1 the future leaks,
+#    and the comparison of the head with the loop fails.
 #
 #    </details>
 #
@@ -770,29 +765,29 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #
 #    <details><summary>What happens</summary>
 #
-#    No, and the assertion that it is wrong fails: `contiguous` makes the copy, and then a view is right.
+#    No, and the assertion that it is wrong fails: `contiguous` makes a copy, and then the view is right.
 #
 #    </details>
 #
-# 4. In `mha_by_heads`, join with `torch.stack(heads).reshape(len(X), -1)` instead of `torch.cat`. What
-#    will notice?
+# 4. In `mha_by_heads`, join with `torch.stack(heads).reshape(len(X), -1)` instead of `torch.cat`. Which
+#    test will fail?
 #
 #    <details><summary>What happens</summary>
 #
-#    The comparison with the package. The shape is right, and nothing else is.
+#    The comparison with the package. Only the shape is right.
 #
 #    </details>
 
 # %% [markdown]
 # ## To remember
 #
-# - One product gives the queries of all tokens, and one the scores of all pairs.
-# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch's
-#   boolean masks have two conventions, one the opposite of the other.
-# - All heads are one tensor with an axis of its own; view, then transpose splits, transpose, then
-#   reshape joins.
-# - Wrong reshapes have the right shape. A comparison with the loop finds them, with sizes that all
-#   differ.
+# - One product gives the queries of all tokens, and another gives the scores of all pairs.
+# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch
+#   has two opposite conventions for boolean masks.
+# - All heads are one tensor with a head axis: a view and a transpose split it, a transpose and a reshape
+#   join it.
+# - A wrong reshape still has the right shape. Compare with the loop, using sizes that all differ, to find
+#   the mistake.
 # - A block is two lines, O = X + MHA(LayerNorm(X)) and H = O + FFN(LayerNorm(O)), and blocks stack.
 
 # %% [markdown]
@@ -802,20 +797,20 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #
 #    <details><summary>Answer</summary>
 #
-#    Because exp(0) = 1: the token keeps a share, and a large one if the other scores are negative.
+#    Because exp(0) = 1: the token keeps some weight, and much if the other scores are negative.
 #
 #    </details>
 #
-# 2. A text gets three times as long. How many times as many scores are there, and how many times as
-#    many queries?
+# 2. A text becomes three times as long. By what factor does the number of scores grow, and the number of
+#    queries?
 #
 #    <details><summary>Answer</summary>
 #
-#    Nine times the scores, three times the queries.
+#    Nine times as many scores, three times as many queries.
 #
 #    </details>
 #
-# 3. Which shapes have `Q`, `split_heads(Q, A)` and the scores of all heads, for N tokens?
+# 3. What are the shapes of `Q`, `split_heads(Q, A)` and the scores of all heads, for N tokens?
 #
 #    <details><summary>Answer</summary>
 #
@@ -823,4 +818,4 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #
 #    </details>
 #
-# Next: [Input: embeddings and positions](04_input.py), where X comes from.
+# Next: [The input](04_input.py), which explains where X comes from.

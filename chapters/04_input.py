@@ -6,16 +6,16 @@
 # Turn words into the rows of X: one row for what a token is, plus one for where it is.
 #
 # You will be able to look up embeddings with and without one-hot rows; show by experiment that
-# attention alone cannot tell one word order from another; add learned or sinusoidal positions;
-# and say what limits the length of a sequence. Read first: [Attention](01_attention.py) and
+# attention alone ignores word order; add learned or sinusoidal positions;
+# and explain what limits the length of a sequence. Read first: [Attention](01_attention.py) and
 # [One matrix X](03_one_matrix.py). About 45 minutes.
 
 # %% [markdown]
 # ## Words become numbers
 #
 # A vocabulary gives every word a number, its id. Ours has the eight words of one sentence;
-# `the` is in it twice and has one id. A real vocabulary has tens of thousands, and many of
-# its entries are pieces of words.
+# `the` occurs twice but has only one id. A real vocabulary has tens of thousands of entries, and many of
+# them are parts of words.
 
 # %%
 import torch
@@ -31,9 +31,9 @@ print("ids:", ids.tolist())
 # %% [markdown]
 # ## One row of E for each word
 #
-# The embedding matrix $\mathbf E$ has one row for each word of the vocabulary. Training finds
-# its numbers; here they are set by hand, so that you can read them. Five columns say what a word
-# is. The last two are left empty; they will be needed below.
+# The embedding matrix $\mathbf E$ has one row for each word of the vocabulary. Usually
+# its numbers are learned; here they are set by hand, so that you can read them. Five columns say what kind of
+# word it is. The last two are 0 for now.
 
 # %%
 features = ["noun", "verb", "music", "alive", "function", "early", "late"]
@@ -51,9 +51,9 @@ E = torch.tensor(
 )
 
 # %% [markdown]
-# To take row $w$ out of $\mathbf E$, one may multiply with a one-hot row: zeros, and a single 1
-# in place $w$. The 1 lets one row through and the zeros stop the others. So a look-up is a
-# product of matrices like all else in the model, and gradients pass through it.
+# One way to select row $w$ of $\mathbf E$ is to multiply by a one-hot row: zeros, and a single 1
+# at position $w$. The 1 keeps one row, and the zeros remove the others. So a look-up is a
+# matrix product like everything else in the model, and gradients pass through it.
 #
 # <span class="eq" id="eq-onehot">onehot</span>
 #
@@ -95,10 +95,10 @@ plotting.panels(
 )
 
 # %% [markdown]
-# A whole sentence is $N$ one-hot rows, one below the other, and the product is the whole input,
+# A whole sentence is a matrix of $N$ one-hot rows, and the product gives all embeddings at once,
 # as in Fig. 8.13 (7.13). Both rows for `the` select the same row of $\mathbf E$.
 
-# %% alt="Three matrices: 9 one-hot rows, one a token, times E equals 9 rows of 7 features. The first and the fourth row, both for the word the, are the same." caption="All tokens as one-hot rows times E (Fig. 8.13 · 7.13)"
+# %% alt="Three matrices: 9 one-hot rows, one per token, times E equals 9 rows of 7 features. The first and the fourth row, both for the word “the”, are the same." caption="All tokens as one-hot rows times E (Fig. 8.13 · 7.13)"
 hots = torch.stack([one_hot(w, V) for w in ids])
 assert hots.shape == (N, V)
 assert (hots @ E).equal(E[ids])
@@ -113,9 +113,9 @@ plotting.panels(
 )
 
 # %% [markdown]
-# The package has both forms. `one_hot_lookup` is the figure;
+# The package has both forms. `one_hot_lookup` multiplies as in the figure;
 # <autoref identifier="slp_transformer.embedding.TokenEmbedding">TokenEmbedding</autoref> reads
-# the rows directly, which is what every model does.
+# the rows directly, as models do in practice.
 
 # %%
 from slp_transformer.embedding import TokenEmbedding, one_hot_lookup
@@ -134,29 +134,29 @@ torch.testing.assert_close(embedding(ids), loop)
 torch.testing.assert_close(torch.nn.functional.embedding(ids, E), loop)
 
 size = 1024 * 50_000 * 4 / 1e6  # 4 bytes a number
-print(f"one-hots of 1,024 tokens from 50,000 words: {size:.0f} MB")
+print(f"one-hot rows of 1,024 tokens, 50,000 words: {size:.0f} MB")
 
 # %% [markdown]
-# The gradient shows that it is a product all the same: in a look-up, a row of $\mathbf E$ learns as
-# often as its word occurs. Here `the` learns twice, and a word that is not in the text does not learn.
-# (That is the look-up alone. In [chapter 5](05_language_model.py) the same matrix also scores the
-# words at the top of the model, and there every row learns at every step.)
+# The gradient is still that of the product: each row of $\mathbf E$ gets one contribution for each
+# time its word occurs. Here `the` gets two, and the rows of words that do not occur get none.
+# (In [chapter 5](05_language_model.py) the same matrix also scores the
+# words at the top of the model, and there every row gets a gradient at every step.)
 
 # %%
 first_five = ids[:5]  # the guitarist tuned the string
 embedding(first_five).sum().backward()
-learned = embedding.E.grad[:, 0]
-for word, times in zip(vocabulary, learned, strict=True):
+gradient = embedding.E.grad[:, 0]
+for word, times in zip(vocabulary, gradient, strict=True):
     print(f"{word:<10}{times:.0f}")
-assert learned.tolist() == [2, 1, 1, 1, 0, 0, 0, 0]
+assert gradient.tolist() == [2, 1, 1, 1, 0, 0, 0, 0]
 
 # %% [markdown]
 # ## Why this is not enough
 #
-# A head's output is a weighted sum, and a sum does not care for the order of its terms. Without
-# a mask, shuffling the tokens shuffles the outputs, and nothing else happens. The same holds for
-# a whole block, since its other parts work on each row alone. Mathematicians say that the block
-# is *permutation equivariant*; for a reader it means that it sees a bag of words.
+# A head's output is a weighted sum, and a sum does not depend on the order of its terms. Without
+# a mask, shuffling the tokens only shuffles the outputs. The same is true of
+# a whole block, since its other parts work on each row separately. In mathematical terms, the block
+# is *permutation equivariant*; in other words, it sees a bag of words.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -168,8 +168,8 @@ shuffled = torch.randperm(N)
 torch.testing.assert_close(block(X[shuffled]), block(X)[shuffled])
 
 # %% [markdown]
-# So the two sentences below, which tell different stories, give `string` the very same output,
-# although in one it is tuned and in the other it tunes. The weights are random: it holds for any.
+# So in the two sentences below `string` gets exactly the same output,
+# although in one it is tuned and in the other it tunes. The weights are random, so this is true of any weights.
 
 
 # %%
@@ -183,23 +183,23 @@ def output_of(word, sentence, P=None):
 tuned = output_of("string", "the guitarist tuned the string")
 tunes = output_of("string", "the string tuned the guitarist")
 torch.testing.assert_close(tuned, tunes)
-print(f"without positions they differ by {(tuned - tunes).abs().max():.1e}")
+print(f"without positions, they differ by {(tuned - tunes).abs().max():.1e}")
 
 # %% [markdown]
-# A causal mask helps a little, since it lets each token see another part of the sentence. Yet
-# within what a token sees, one block is as blind as before: shuffle all that comes before the
-# last word, and the last word does not notice.
+# A causal mask helps a little, since each token then sees a different part of the sentence. But a single block
+# still ignores the order within that part: shuffle all words before the
+# last one, and the output for the last word does not change.
 
 # %%
 before = torch.randperm(N - 1)
-X_mixed = torch.cat([X[before], X[-1:]])  # the last word stays in place
+X_mixed = torch.cat([X[before], X[-1:]])  # the last word stays last
 last = block(X, causal=True)[-1]
 torch.testing.assert_close(block(X_mixed, causal=True)[-1], last)
 
 # %% [markdown]
-# From the second block on it can notice, because the rows it reads now differ by how much each
-# one saw. Causal language models without any positions have indeed been trained (Haviv et al.
-# 2022), but nobody would call that a direct way to say where a word is.
+# From the second block on it does change, because the rows that the block reads now depend on how much each
+# of them saw. Causal language models without positions have in fact been trained (Haviv et al.
+# 2022), but there is a more direct way to say where a word is.
 
 # %%
 second = TransformerBlock(d, num_heads=3, key_dim=2, value_dim=5)
@@ -208,11 +208,11 @@ mixed = second(block(X_mixed, causal=True), causal=True)[-1]
 assert not torch.allclose(plain, mixed, atol=1e-3)
 
 # %% [markdown]
-# ## One row of P for each place
+# ## One row of P for each position
 #
-# The direct way is to add to each token's row a second one that depends on its place alone.
-# The position matrix $\mathbf P$ has a row for each place, and is learned like $\mathbf E$. (The
-# August 2026 draft writes $\mathbf E_{pos}$ for it.)
+# The direct way is to add to each token's row a second row that depends only on its position.
+# The position matrix $\mathbf P$ has one row for each position, and is learned like $\mathbf E$. (The
+# August 2026 draft calls it $\mathbf E_{pos}$.)
 #
 # <span class="eq" id="eq-X">X</span>
 #
@@ -220,8 +220,8 @@ assert not torch.allclose(plain, mixed, atol=1e-3)
 # \mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]
 # $$
 #
-# By hand again: let the first place say *early*, the last one *late*, and those between them
-# something of both.
+# We set it by hand again: the first position is *early*, the last one *late*, and those between
+# are some of both.
 
 # %%
 P = torch.zeros(N, d)
@@ -232,7 +232,7 @@ for i in range(N):
 X = torch.zeros(N, d)
 for i in range(N):
     X[i] = E[ids[i]] + P[i]
-assert not X[0].equal(X[3])  # the two the's are different now
+assert not X[0].equal(X[3])  # the rows of “the” are different now
 
 # %% alt="Three matrices of 9 rows: the token rows E[ids], in which both rows for the are equal, plus P, whose early column fades from top to bottom while its late column grows, equals X, where every row is different." caption="Tokens plus positions make X (Fig. 8.14 · 7.14)"
 plotting.panels(
@@ -244,22 +244,22 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Both parts share one row, yet they can be separated: we put them into columns of their own,
-# and training is free to do the same with directions. Now order matters.
+# Both parts share one row, but they can still be told apart: we put them into separate columns,
+# and training can find separate directions. Now order matters.
 
 # %%
-X_other = E[ids[shuffled]] + P  # other words in the same places
+X_other = E[ids[shuffled]] + P  # other words at the same positions
 assert not torch.allclose(block(X_other), block(X)[shuffled], atol=1e-3)
 tuned = output_of("string", "the guitarist tuned the string", P)
 tunes = output_of("string", "the string tuned the guitarist", P)
 assert not torch.allclose(tuned, tunes, atol=1e-3)
-print(f"with positions they differ by {(tuned - tunes).abs().max():.2f}")
+print(f"with positions, they differ by {(tuned - tunes).abs().max():.2f}")
 
 # %% [markdown]
 # In the package the input is
 # <autoref identifier="slp_transformer.embedding.InputEncoding">InputEncoding</autoref>, for one
-# sentence or a batch. (`start` is for later: a model that writes one token at a time has to know
-# that its next token is number 17, say, though it is the only one given.)
+# sentence or a batch. (`start` is for generation: a model that reads one new token at a time has to know
+# the position of that token.)
 
 # %%
 from slp_transformer import InputEncoding, LearnedPositions
@@ -278,14 +278,13 @@ batch = torch.stack([ids, ids.flip(0)])
 assert encoding(batch).shape == (2, N, d)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives <em>P</em> as many rows as the window has tokens. The package gives it <code>context_length</code> rows and uses the first N of them, so that shorter sequences fit too. The original Transformer multiplies the token's row by √d before it adds the position; the book does not, and neither does the code unless it is asked to (chapter 11). The February 2024 draft prints the shape of the position matrix as [1×N]; it is [N×d]. First weights and dropout are not in the book: both matrices begin as small normal numbers, as GPT-2's do, and dropout is an option that is off.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In the book <em>P</em> has as many rows as the window has tokens. The package gives it <code>context_length</code> rows and uses the first N of them, so that shorter sequences fit too. The original Transformer multiplies the token's row by √d before adding the position; the book does not, and the code does so only as an option (chapter 11). The February 2024 draft prints the shape of the position matrix as [1×N]; it is [N×d]. The book does not discuss initialization and dropout: both matrices start as small normally distributed numbers, as in GPT-2, and dropout is off by default.</p></div>
 
 # %% [markdown]
-# ## What does not fit
+# ## Tokens without a row
 #
-# Learned positions end where the matrix ends: for a tenth token no row was learned. And an
-# id beyond the vocabulary has no row in $\mathbf E$. The package says so, rather than fail deep
-# inside.
+# Learned positions end where the matrix ends: there is no row for a tenth token. And an
+# id outside the vocabulary has no row in $\mathbf E$. The package raises clear errors in both cases.
 
 
 # %%
@@ -298,7 +297,7 @@ def show_error(call, *inputs):
     except ValueError as error:
         print(textwrap.fill(str(error), 72))
     else:
-        raise AssertionError("this should have been refused")
+        raise AssertionError("there should have been an error")
 
 
 ten_tokens = torch.cat([ids, ids[:1]])
@@ -306,21 +305,21 @@ show_error(encoding, ten_tokens)
 show_error(encoding, torch.tensor([0, 1, 8]))  # ids are 0 to 7
 
 # %% [markdown]
-# Being within the matrix is not all: a row learns only from texts that reach it.
+# Even within the matrix, a row of $\mathbf P$ learns only from texts long enough to reach it.
 
 # %%
 encoding(ids[:5]).sum().backward()
 reached = (encoding.positions.P.grad != 0).any(dim=1)
 assert reached.tolist() == [True] * 5 + [False] * 4
-print("after a text of 5 tokens,", reached.sum().item(), "of 9 places learned")
+print("a text of 5 tokens trains", reached.sum().item(), "of 9 positions")
 
 # %% [markdown]
 # ## Positions that are not learned
 #
-# The original Transformer computes its positions. Each pair of columns is a clock hand, given by
-# its sine and cosine: the first goes round every $2\pi\approx6$ places, each later one more
-# slowly, the last one in tens of thousands. Together they name every place, as the hands of a clock name
-# every moment. The book mentions the idea in its prose; the formula is from the paper.
+# The original Transformer computes its positions with a formula. Each pair of columns is like a clock hand, given
+# by its sine and cosine: the first goes round once every $2\pi\approx6$ positions, each later one more
+# slowly, and the last one takes tens of thousands. Together they identify every position, as the hands of a clock
+# identify the time. The book mentions the idea in its prose; the formula is from the paper.
 #
 # <span class="eq" id="eq-sinusoid">sinusoid</span>
 #
@@ -331,7 +330,7 @@ print("after a text of 5 tokens,", reached.sum().item(), "of 9 places learned")
 # \end{aligned}
 # $$
 #
-# Here $i$ counts pairs of columns, and both it and $pos$ begin at 0, in the paper too.
+# Here $i$ counts pairs of columns, and both $i$ and $pos$ start at 0, as in the paper.
 
 # %%
 import math
@@ -354,39 +353,39 @@ P = sinusoidal_positions(48, 32)
 torch.testing.assert_close(P, sinusoid(48, 32))
 plotting.show_source(sinusoidal_positions)
 
-# %% alt="Heat map of sinusoidal positions, 32 columns of P from top to bottom against 48 places from left to right. The top rows change sign every few places, the rows below ever more slowly; the lowest hardly change at all." caption="Sinusoidal positions"
+# %% alt="Heat map of sinusoidal positions, 32 columns of P from top to bottom against 48 positions from left to right. The top rows change sign every few positions, the rows below more and more slowly; the lowest hardly change at all." caption="Sinusoidal positions"
 plotting.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 
 # %% [markdown]
-# ### What two places have in common
+# ### The dot product of two positions
 #
-# Multiply two rows. Each pair of columns gives $\sin a\sin b+\cos a\cos b=\cos(a-b)$, and in
-# $a-b$ the places occur only as their difference. So the dot product of two positions depends on
-# how far apart they are, not on where they are:
+# Take the dot product of two rows. Each pair of columns gives $\sin a\sin b+\cos a\cos b=\cos(a-b)$, which
+# depends only on the difference of the positions. So the dot product of two rows depends on
+# how far apart the positions are, not on where they are:
 #
 # $$
 # \mathbf P[p]\cdot\mathbf P[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
 # $$
 
-# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls to 12 within four places, and then goes up and down between about 6 and 12; the curves from place 0 and from place 20 lie on one another." caption="How alike two sinusoidal positions are, by their distance"
+# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls to 12 within four positions, and then goes up and down between about 6 and 12; the curves from position 0 and from position 20 coincide." caption="The dot product of two sinusoidal positions, by their distance"
 G = P @ P.T
 assert P.shape == (48, 32) and G.shape == (48, 48)
 for k in range(48):  # a diagonal holds all pairs at distance k
     diagonal = G.diagonal(k)
     torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
 plotting.lines(
-    {"from place 0": G[0], "from place 20": G[20, 20:]},
+    {"from position 0": G[0], "from position 20": G[20, 20:]},
     x="distance",
     y="dot product",
 )
 
 # %% [markdown]
-# The score of a head multiplies queries with keys, not positions with positions, so this is a
-# hint rather than a law of attention: the matrices $\mathbf W^Q$ and $\mathbf W^K$ can make use
-# of it. Learned positions have no such pattern until they learn one.
+# A head's score is the dot product of a query and a key, not of two positions, so attention need not follow
+# this pattern; but the matrices $\mathbf W^Q$ and $\mathbf W^K$ can make use
+# of it. Learned positions have no such pattern at the start.
 #
-# In the package, the choice is an option. Nothing is learned, and a longer matrix costs nothing;
-# whether the model makes sense of places it never met is another question.
+# In the package this is an option. Sinusoidal positions are not learned, so they can go on to any length;
+# whether a model can use positions that it never saw in training is another question.
 
 # %%
 fixed = InputEncoding(V, 48, model_dim=32, positions="sinusoidal")
@@ -395,61 +394,61 @@ assert names == ["tokens.E"]
 torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 
 # %% [markdown]
-# Beyond the book: most current models rotate queries and keys by an angle that grows with their
-# place (RoPE, Su et al. 2021; the August 2026 draft names it without an equation), and by the
-# identity above every score then depends on the distance of the two tokens.
+# Most current models, though not the book, rotate queries and keys by an angle that grows with their
+# position (RoPE, Su et al. 2021; the August 2026 draft names it without an equation). By the
+# identity above, every score then depends on the distance between the two tokens.
 
 # %% [markdown]
 # ## Try it
 #
 # 1. Give `output_of` any other order of the same words, such as `string the the tuned guitarist`,
-#    without `P` and with it. When will the output of `string` move?
+#    without `P` and with it. When will the output of `string` change?
 #
 #    <details><summary>What happens</summary>
 #
-#    With `P` only. Without it, the block sees a bag of words.
+#    Only with `P`. Without it, the block sees a bag of words.
 #
 #    </details>
 #
-# 2. Set `P` to the same row at every place. Which assertion fails first?
+# 2. Set `P` to the same row at every position. Which assertion fails first?
 #
 #    <details><summary>What happens</summary>
 #
-#    The one that tells the two `the` apart: a constant says nothing about where.
+#    The one that compares the two rows of `the`: a constant carries no information about the position.
 #
 #    </details>
 #
-# 3. Call `encoding(ids + 1)`. What will the message have to say?
+# 3. Call `encoding(ids + 1)`. What will the error message say?
 #
 #    <details><summary>What happens</summary>
 #
-#    It names the id that does not fit, and where it is.
+#    It names the id that is outside the vocabulary, and its position.
 #
 #    </details>
 #
-# 4. Change 10000 to 1 in `sinusoid`, and let `P = sinusoid(48, 32)` instead of asserting. Which places
+# 4. Change 10000 to 1 in `sinusoid`, and replace the assertion by `P = sinusoid(48, 32)`. Which positions
 #    can no longer be distinguished?
 #
 #    <details><summary>What happens</summary>
 #
-#    All hands turn alike now, once in $2\pi$ places. Seven turns are very nearly 44 places, so
-#    places 44 apart have almost the same row.
+#    Now all hands turn at the same speed, once in $2\pi$ positions. Seven turns are almost exactly 44
+#    positions, so positions 44 apart have almost the same row.
 #
 #    </details>
 
 # %% [markdown]
 # ## To remember
 #
-# - An embedding takes a row out of E; as a product, it is a one-hot row times E.
+# - An embedding is a row of E; as a product, it is a one-hot row times E.
 # - Without positions, attention sees a bag of words: shuffled rows give shuffled outputs.
-# - X is the token's row plus the place's row, one sum, no factor.
+# - X is the sum of the token's row and the position's row, without a factor.
 # - Learned positions end with their matrix, and a row learns only from texts that reach it.
-# - Sinusoidal positions are computed; the dot product of two of them depends on their distance.
+# - Sinusoidal positions come from a formula; the dot product of two of them depends only on their distance.
 
 # %% [markdown]
 # ## Test yourself
 #
-# 1. A vocabulary has 50,000 words and d is 768. How many numbers has E, and how many of them does one
+# 1. A vocabulary has 50,000 words and d is 768. How many parameters does E have, and how many of them does one
 #    token use?
 #
 #    <details><summary>Answer</summary>
@@ -458,13 +457,13 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 #
 #    </details>
 #
-# 2. A causal mask is on and there are no positions. Can one block tell *dog bites man* from *man bites
+# 2. With a causal mask and no positions, can one block tell *dog bites man* from *man bites
 #    dog* by its last row? By the row of *bites*?
 #
 #    <details><summary>Answer</summary>
 #
-#    The last rows belong to different words, so they differ; but each is what any order of the two words
-#    before it would give. The row of *bites* differs too: it sees *dog* in one and *man* in the other.
+#    The last rows belong to different words, so they differ; but neither depends on the order of the two words
+#    before it. The row of *bites* differs too: it sees *dog* in one sentence and *man* in the other.
 #
 #    </details>
 #
@@ -473,9 +472,9 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 #
 #    <details><summary>Answer</summary>
 #
-#    There is no row for the last token, and the package refuses. Sinusoidal positions can be computed
-#    for any place, but the model has not learned from that one.
+#    There is no row for the last token, and the package raises an error. Sinusoidal positions can be computed
+#    for any position, but the model was never trained on that one.
 #
 #    </details>
 #
-# Next: [The language model](05_language_model.py).
+# Next: [The language model](05_language_model.py), which puts all the parts together.

@@ -3,18 +3,18 @@
 #
 # Sections 8.5 (2025-26 drafts) and 7.5 (August 2026 draft)
 #
-# Stack the blocks, put the language-model head on top, and read what a small model predicts.
+# Stack the blocks, put the language model head on top, and look at what a small model predicts.
 #
 # You will be able to follow token ids through a whole model, shape by shape, to a distribution
-# over the next word; read a model's layers with the logit lens; and count any model's parameters,
-# GPT-3's included. Read first: [The block](02_block.py), [One matrix X](03_one_matrix.py),
+# over the next word; compare that distribution with the text the model was trained on; and count
+# any model's parameters, GPT-3's included. Read first: [The block](02_block.py), [One matrix X](03_one_matrix.py),
 # [The input](04_input.py). About 50 minutes.
 
 # %% [markdown]
 # ## Eight sentences
 #
-# This is all that the model of this page will ever read. Who tightens something found it flat or
-# low, who loosens it found it sharp or high; after *tuned*, either may follow.
+# This is all the text that the model of this page will ever see. Whoever tightens something does it because it
+# was flat or low, and whoever loosens it because it was sharp or high; after *tuned*, either may follow.
 
 # %%
 text = """the guitarist tightened the string because it was flat .
@@ -33,8 +33,8 @@ print(f"|V| = {len(vocabulary)} words, {len(sentences[0])} in each sentence")
 # %% [markdown]
 # A model is made from one
 # <autoref identifier="slp_transformer.config.TransformerConfig">configuration</autoref>. This
-# one has rows of d = 32 and L = 3 blocks. The embeddings start with a deviation of 0.02, GPT-2's
-# choice for rows of 768; rows as short as ours learn faster from larger numbers.
+# one has rows of d = 32 and L = 3 blocks. By default the embeddings start with a standard deviation of 0.02,
+# which GPT-2 uses for rows of 768; a model as narrow as ours learns faster from larger values.
 
 # %%
 import torch
@@ -55,17 +55,9 @@ P.data *= 5
 # %% [markdown]
 # ## The stack
 #
-# The blocks are stacked. Input and output have the same shape, so each block can read what the one
-# below it gives:
-#
-# <span class="eq" id="eq-stack">stack</span>
-#
-# $$
-# \mathbf X^{\ell}=\mathbf H^{\ell-1}
-# $$
-#
-# Here is the model of Fig. 8.16 (7.16) from its ids to the top, with every shape asserted. The
-# extra layer norm at the end is the one from [chapter 2](02_block.py).
+# Here is the model of Fig. 8.16 (7.16) from its ids to the top, with every shape asserted. The blocks are
+# stacked as in [chapter 3](03_one_matrix.py#eq-stack), with the final layer norm from
+# [chapter 2](02_block.py) after the last one.
 
 
 # %%
@@ -83,7 +75,7 @@ def top_of_stack(ids, model):
 
 
 # %% [markdown]
-# The package's embedding and stack do the same.
+# The package's embedding and stack give the same result.
 
 
 # %%
@@ -98,10 +90,10 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # %% [markdown]
 # ## The head
 #
-# The last row at the top, $\mathbf h^L_N$, has to say which word comes next. Compare it with
-# each word's embedding by a dot product: the word that is most alike scores highest. The matrix
-# E that turned words into rows at the bottom turns a row into words at the top, so $\mathbf E^\top$
-# is called the *unembedding*, and E is *tied*. The scores are called *logits*.
+# The last row at the top, $\mathbf h^L_N$, has to predict the next word. It is compared with each word's
+# embedding by a dot product, and the most similar word gets the highest score. The scores are called
+# *logits*. At the bottom, the matrix E turns words into rows; at the top, its transpose turns a row
+# into scores of words. So $\mathbf E^\top$ is called the *unembedding*, and the weights are *tied*.
 #
 # <span class="eq" id="eq-logits">logits</span>
 #
@@ -128,15 +120,15 @@ torch.testing.assert_close(model(ids)[-1], u)
 plotting.show_source(lm_head, TransformerLM.forward)
 
 # %% [markdown]
-# The package scores the words at *every* position at once, [N×|V|]: training wants a prediction
-# after each word, and thanks to the causal mask all of them come from one pass. To generate, only
-# the last row is needed.
+# The package computes logits at *every* position at once, [N×|V|]: training needs a prediction
+# after each word, and thanks to the causal mask one pass gives all of them. Generation needs only
+# the last row.
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Read to the letter, <a href="#eq-logits">(8.46)</a> takes the output of the last block; the final layer norm between the two is in the book's prose and in its figure, and here in <code>top_of_stack</code>. The head has no matrix of its own and no bias, as in the book; some models untie it. The 2025 draft speaks of the last token only; the August 2026 draft also says that training uses all positions.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Taken literally, <a href="#eq-logits">(8.46)</a> reads the output of the last block. The final layer norm between the two is in the book's prose and in its figure, and here in <code>top_of_stack</code>. As in the book, the head has no matrix of its own and no bias; some models untie it. The 2025 draft mentions only the last token; the August 2026 draft also says that training uses all positions.</p></div>
 
 # %% [markdown]
-# A softmax turns scores into probabilities.
+# A softmax turns the logits into probabilities.
 #
 # <span class="eq" id="eq-probs">probs</span>
 #
@@ -163,9 +155,9 @@ plotting.show_source(next_word_probabilities)
 # %% [markdown]
 # ## A few seconds of training
 #
-# So far the weights are random and the distribution means nothing. A short loop makes it mean
-# something: at each position, raise the probability of the word that did come next. (Why this
-# loop looks as it does is [a chapter of its own](07_training.py).)
+# So far the weights are random, and so are the predictions. A short training loop changes that: at each
+# position, it raises the probability of the word that actually came next. ([Chapter 7](07_training.py)
+# explains the loop.)
 
 # %%
 from torch.nn.functional import cross_entropy
@@ -183,9 +175,9 @@ for _ in range(350):
     losses.append(loss.item())
 
 # %% [markdown]
-# How low can the loss go? No model can know whether the guitarist or the drummer comes after
-# *the*: half the sentences have each. Counting shares in the text gives the best possible
-# prediction after every beginning, and with it the lowest possible loss. The unit is the *nat*: the
+# How low can the loss go? No model can know whether the guitarist or the drummer comes after the first
+# *the*: each is in half of the sentences. Counting how often each word follows each beginning gives the
+# best possible predictions, and with them the lowest possible loss. The unit is the *nat*: the
 # loss is the mean of $-\ln$ of the probability that the model gave to each word that came next.
 
 # %%
@@ -200,20 +192,19 @@ def share(beginning, word):
     return seen[longer] / seen[" ".join(beginning)]
 
 
-# %% alt="The loss over 350 steps: it starts near the dashed line of a uniform guess, falls steeply at first, and ends just above the dashed line of the best possible loss." caption="The loss while the model learns eight sentences"
+# %% alt="The loss over 350 steps: it starts near the dashed line of a uniform guess, falls steeply at first, and ends just above the dashed line of the best possible loss." caption="Training loss on the eight sentences"
 pairs = [(s[:i], s[i]) for s in sentences for i in range(1, N)]
 best = -sum(log(share(*pair)) for pair in pairs) / len(pairs)
-print(f"loss {losses[0]:.2f} at first, {losses[-1]:.3f} at last")
-print(f"best possible {best:.3f}")
+print(f"loss {losses[0]:.2f} at first, {losses[-1]:.3f} at the end")
+print(f"uniform guess {log(vocab_size):.2f}, best possible {best:.3f}")
 levels = {"uniform guess": log(vocab_size), "best possible": best}
 plotting.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
 
 # %% [markdown]
 # ## What it predicts
 #
-# Fig. 8.15 (7.15), with numbers: the logits after *the guitarist tightened the string because it
-# was*, and what the softmax makes of them. Logits may be negative, and only their differences
-# count.
+# This is Fig. 8.15 (7.15) with real numbers: the logits after *the guitarist tightened the string because
+# it was*, and their softmax. Logits may be negative, and only their differences matter.
 
 # %% alt="Bars of the sixteen logits u. Flat has by far the largest; sharp and low follow, and most other words are slightly negative." caption="The logits of the next word (Fig. 8.15 · 7.15, its lower half)"
 model.requires_grad_(False)
@@ -227,10 +218,10 @@ print(f"P(flat) = {y[vocabulary.index('flat')]:.2f}")
 plotting.bars(y, vocabulary, title="y", top=1)
 
 # %% [markdown]
-# After *tuned* the text is of two minds, and so should the model be. Once more, at all
-# positions: row i is the distribution after having read word i and those before it.
+# After *tuned* the text has both *flat* and *sharp*, so the model should be undecided. Here are the
+# predictions at all positions: row i is the distribution after the words up to i.
 
-# %% alt="Heat map of eight positions by sixteen words. After the: guitarist and drummer one half each. After guitarist: tuned one half, loosened and tightened one quarter each. Then single words with probability near 1: the, string, because, it, was. After was: flat and sharp, one half each." caption="What the model expects after each word"
+# %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word"
 words = "the guitarist tuned the string because it was".split()
 Y = next_word_probabilities(model(to_ids(" ".join(words))))
 assert Y.shape == (len(words), vocab_size)
@@ -240,8 +231,8 @@ for word in ("flat", "sharp"):
 plotting.heatmap(Y, words, vocabulary, "Y", "N × |V|", top=1)
 
 # %% [markdown]
-# The model has never been shown a share, only single next words. Yet its distributions are the
-# text's shares, after every beginning of every sentence:
+# In training, the model saw only single next words, never how often each occurs. Yet its
+# predictions match the frequencies in the text, after every beginning of every sentence:
 
 # %%
 Y = next_word_probabilities(model(read))
@@ -250,17 +241,16 @@ for row, s in zip(counted, sentences, strict=True):
     for i in range(1, N):
         row[i - 1] = torch.tensor([share(s[:i], w) for w in vocabulary])
 furthest = (Y - counted).abs().max().item()
-print(f"no probability is further than {furthest:.2f} from the text's share")
+print(f"no probability is off by more than {furthest:.2f}")
 assert furthest < 0.15  # with other seeds too
 
 # %% [markdown]
 # ## It cannot see ahead
 #
-# All positions came from one pass, so did a prediction peek at the word that it predicts? Change
-# one word, and see which logits move. Changing word j may move those at j and after, never those
-# before.
+# All predictions come from one pass over the text, so can a prediction use the word that it predicts?
+# Change word j and see which logits change: those at j and later may, those before may not.
 
-# %% alt="Heat map of eight positions by eight changed words. On and below the diagonal the logits moved; above it every cell is 0." caption="Which logits move when one word changes"
+# %% alt="Heat map of eight positions by eight changed words. On and below the diagonal the logits changed; above it every cell is 0." caption="Which logits change when one word is replaced"
 ids = to_ids(" ".join(words))
 moved = torch.zeros(len(ids), len(ids))
 for j in range(len(ids)):
@@ -273,17 +263,17 @@ assert (moved.diagonal() > 0).all()
 plotting.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 
 # %% [markdown]
-# Read the last row: the larger a number, the more the prediction after *was* leans on that word.
+# In the last row, the larger a number, the more the prediction after *was* depends on that word.
 
 # %%
-leans = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
-print("after “was”:", ", ".join(f"{word} {by:.1f}" for by, word in leans))
+depends = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
+print("after “was”:", ", ".join(f"{word} {by:.1f}" for by, word in depends))
 
 # %% [markdown]
 # ## What each sublayer writes
 #
-# [Chapter 2](02_block.py) measured a block made by hand. Here are the lengths of what each
-# sublayer of the trained model adds to the stream (Fig. 8.7, 7.7). `record_activations` keeps
+# [Chapter 2](02_block.py) measured a block whose weights were set by hand. Here are the norms of what each
+# sublayer of the trained model adds to the residual stream (Fig. 8.7, 7.7). `record_activations` keeps
 # the steps of each block.
 
 # %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word, some more and some less." caption="How much each sublayer of the trained model writes"
@@ -300,14 +290,14 @@ for block, steps in enumerate(trace, start=1):
     names += [f"attention {block}", f"feedforward {block}"]
 torch.testing.assert_close(sum(writes), streams[-1])  # nothing is overwritten
 lengths = torch.stack(writes).norm(dim=-1)
-title, columns = "Length of what is written", phrase.split()
+title, columns = "Norm of each write", phrase.split()
 plotting.heatmap(lengths, names, columns, title, decimals=1)
 
 # %% [markdown]
-# The two words at which the attention of each block writes most, with their places, counted from 0.
-# After the second *the* (3) and after *was* (7) the next word depends on words further back; three of
-# the six places are these. The other three are the first two words, which have hardly anything to read
-# but themselves.
+# At which words does the attention of each block write most? Below are the top two for each block, with
+# their positions, counted from 0. After the second *the* (3) and after *was* (7) the next word depends on words
+# further back, and three of the six positions are these. The other three are among the first two
+# words, which can read little but themselves.
 
 # %%
 for number, steps in enumerate(trace, start=1):
@@ -316,47 +306,10 @@ for number, steps in enumerate(trace, start=1):
     print(f"block {number}: at", " and ".join(places))
 
 # %% [markdown]
-# ## The logit lens
-#
-# Since every block adds to the same stream, one can ask of any layer: if the model stopped here,
-# what would it say? The head reads the stream early.
-#
-# <span class="eq" id="eq-logit-lens">logit-lens</span>
-#
-# $$
-# \mathrm{softmax}(\mathbf h^{\ell}_i\,\mathbf E^\top)
-# $$
-
-# %%
-for layer, H in enumerate(streams):
-    best_words = lm_head(H, E).argmax(dim=-1)
-    said = [vocabulary[w] for w in best_words]
-    print(f"layer {layer}:", *(f"{word:9}" for word in said))
-print("it read:", *(f"{word:9}" for word in columns))
-
-# %% [markdown]
-# At layer 0, where X is hardly more than the word's own embedding, each row is most alike to the
-# word that was just read. After the blocks, it is most alike to a word that may follow.
-#
-# How sure is each layer that *flat* comes next?
-
-# %%
-flat = vocabulary.index("flat")
-for layer, H in enumerate(streams):
-    plain = next_word_probabilities(lm_head(H, E))[-1, flat]
-    H = model.stack.final_norm(H)
-    normed = next_word_probabilities(lm_head(H, E))[-1, flat]
-    print(f"layer {layer}: {plain:.2f}, with the final norm {normed:.2f}")
-torch.testing.assert_close(normed, y[flat])
-
-# %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's description of the logit lens applies $\mathbf E^\top$ to the stream as it is. The head was trained on rows that had passed the final layer norm, so without it even the top layer does not give the model's own answer: the same word on top here, but far less sure. Many implementations therefore apply the norm first. Say which of the two you mean.</p></div>
-
-# %% [markdown]
 # ## How large is it?
 #
-# The matrices of a block are four of the attention's, $d\times d_{attn}$ each, and two of the
-# feedforward layer's, $d\times d_{ff}$. Over all blocks that makes
+# A block has four attention matrices of size $d\times d_{attn}$ and two feedforward matrices of size
+# $d\times d_{ff}$. For all blocks together that makes
 #
 # <span class="eq" id="eq-param-count">param-count</span>
 #
@@ -365,9 +318,9 @@ torch.testing.assert_close(normed, y[flat])
 # \tag{param-count}
 # $$
 #
-# when $d_{attn}=d$ and $d_{ff}=4d$. (Here N counts parameters, not tokens.) What the formula
-# leaves out can be counted just as exactly: the feedforward layer's biases, each layer norm's γ
-# and β, and the embeddings.
+# when $d_{attn}=d$ and $d_{ff}=4d$. (Here N is the number of parameters, not of tokens.) The formula
+# leaves out the biases of the feedforward layers, γ and β of each layer norm, and the embeddings, which can be
+# counted just as easily.
 
 # %%
 from slp_transformer.scaling_laws import count_parameters
@@ -385,9 +338,9 @@ print(f"{matrices:,} in matrices, {total:,} in all")
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.scaling_laws.count_parameters">count_parameters</autoref> needs
-# only a configuration, so it can count models that are too large for any one computer. GPT-2 small has 124,439,808
-# parameters in its published form, where the attention has biases too; ours has none, as in the
-# book. GPT-3 should come to 175 billion.
+# only a configuration, so it can count models that do not fit on one computer. GPT-2 small has 124,439,808
+# parameters as published, where attention has biases too; ours has none, as in the
+# book. For GPT-3 we expect 175 billion.
 
 # %% alt="Bars of GPT-3's parameters in billions: attention 58.0, feedforward 116.0, biases and norms near 0, embeddings 0.6." caption="Where GPT-3's parameters are"
 from slp_transformer.scaling_laws import approximate_parameters
@@ -398,7 +351,8 @@ gpt3 = count_parameters(TransformerConfig(50257, 2048, 12288, 96, 96))
 assert gpt3.matrices == approximate_parameters(num_blocks=96, model_dim=12288)
 print(f"GPT-2 small: {gpt2:,}")
 print(f"GPT-3: {gpt3.total:,},")
-print(f"  of which {gpt3.matrices:,} by 12 L d²")
+missed = 1 - gpt3.matrices / gpt3.total
+print(f"  of which {gpt3.matrices:,} by 12 L d² ({missed:.2%} missed)")
 parts = ["attention", "feedforward", "biases", "norms", "embeddings"]
 billions = [getattr(gpt3, part) / 1e9 for part in parts]
 plotting.bars(
@@ -406,19 +360,19 @@ plotting.bars(
 )
 
 # %% [markdown]
-# Two thirds of it are feedforward layers, and the rule of thumb misses less than one in two
-# hundred. In our model the embeddings and norms weigh more:
-# the smaller d is, the worse a formula in d² does.
+# Two thirds of GPT-3's parameters are in feedforward layers, and the rule of thumb misses less than 0.5 % of
+# the total. Our model has a larger share in embeddings and norms: the smaller d is, the less accurate a
+# formula in d² becomes.
 
 # %% [markdown]
 # ## Try it
 #
-# 1. Give the model a sentence it has never read: *the drummer tightened the string because it was*.
-#    Will it go by the drummer or by the string? Try other seeds as well.
+# 1. Give the model a sentence that it has never seen: *the drummer tightened the string because it was*.
+#    Will it follow the drummer or the string? Try other seeds as well.
 #
 #    <details><summary>What happens</summary>
 #
-#    The text cannot tell, since there each has only its own; seeds 2 and 4 make models that disagree.
+#    The text does not say: in it, the drummer only ever has a drum. The models of seeds 2 and 4 disagree.
 #
 #    </details>
 #
@@ -428,8 +382,8 @@ plotting.bars(
 #    <details><summary>What happens</summary>
 #
 #    After *the guitarist tuned the string because it was*, only *flat* is left, with probability 1. After
-#    the first *the*, four sentences of seven have the drummer. The best possible loss falls: there is
-#    less left to guess.
+#    the first *the*, four of seven sentences have the drummer. The best possible loss falls, since there
+#    is less left to guess.
 #
 #    </details>
 #
@@ -437,19 +391,19 @@ plotting.bars(
 #
 #    <details><summary>What happens</summary>
 #
-#    The first comparison with the package, in the next cell: without the mask the rows look ahead, so
-#    they are different rows.
+#    The first comparison with the package, in the next cell: without the mask the rows depend on later
+#    words, so they differ.
 #
 #    </details>
 
 # %% [markdown]
 # ## To remember
 #
-# - A language model is an input, a stack of blocks, a last layer norm and a head.
+# - A language model is an input encoding, a stack of blocks, a final layer norm and a head.
 # - The head compares the last row with every word's embedding; its scores are the logits, and their
 #   softmax is the distribution over the next word.
-# - Every position predicts its next word in one pass, and the causal mask keeps each from peeking.
-# - Trained on next words alone, the model comes to give the shares of the text.
+# - Every position predicts its next word in one pass, and the causal mask keeps it from looking ahead.
+# - Trained only to predict the next word, the model learns the frequencies of the text.
 # - The matrices of L blocks have about $12Ld^2$ numbers.
 
 # %% [markdown]
@@ -459,20 +413,20 @@ plotting.bars(
 #
 #    <details><summary>Answer</summary>
 #
-#    Nothing: $e^5$ cancels in the softmax. Only differences of logits count.
+#    Nothing: $e^5$ cancels in the softmax. Only differences of logits matter.
 #
 #    </details>
 #
-# 2. E is tied. A word is nowhere in the text to learn from. Does its row of E change in training?
+# 2. E is tied. A word never occurs in the training text. Does its row of E change in training?
 #
 #    <details><summary>Answer</summary>
 #
-#    Yes. It is never looked up, but it is scored at every position, and each time pushed away from
-#    what was there.
+#    Yes. It is never looked up, but it gets a logit at every position, and training lowers that logit
+#    each time.
 #
 #    </details>
 #
-# 3. How many numbers do the matrices of 12 blocks with d = 768 have?
+# 3. How many parameters do the matrices of 12 blocks with d = 768 have?
 #
 #    <details><summary>Answer</summary>
 #
@@ -480,9 +434,10 @@ plotting.bars(
 #
 #    </details>
 #
-# In [One sentence](../docs/model.md) this model runs in the page, and each of its numbers says how it was made.
+# On the page [One sentence](../docs/model.md) this model runs in your browser, and shows how each of its numbers is
+# computed.
 #
-# **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with a place for
+# **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with a stub for
 # each function of the exercises so far. `python -m slp_transformer.check mine.py` checks them, and when all
 # are right it trains this chapter's model with them.
 #

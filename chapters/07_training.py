@@ -3,21 +3,21 @@
 #
 # Sections 8.7 (2025-26 drafts) and 7.7 (August 2026 draft)
 #
-# Teach a model to predict the next token: one number to lower, one step, one loop, and five models.
+# Train a model to predict the next token: the loss, one step, the loop, and five models to compare.
 #
-# You will be able to compute cross-entropy and perplexity by hand; say why one pass scores every
+# You will be able to compute cross-entropy and perplexity by hand; explain why one pass gives a loss at every
 # position; do a whole training step yourself, the optimizer included; and see what each part of
-# the Transformer is worth, on a ladder from a table of pairs to a language model. Read first:
-# [The language model](05_language_model.py). About two hours; the ladder can wait for another day.
+# the Transformer is worth, from a table of character pairs to a language model. Read first:
+# [The language model](05_language_model.py). About two hours; the comparison can wait for another day.
 
 # %% [markdown]
 # ## One word
 #
-# A model has read *the guitarist tuned the*, and gives four words these probabilities. The text goes
-# on with *guitar*. How wrong was the model?
+# A model has read *the guitarist tuned the*, and gives four words the probabilities below. The next word in the
+# text is *guitar*. How wrong was the model?
 #
-# Put the truth in the same form: a distribution too, with all of its probability on the word that came.
-# That is a one-hot row y, and ŷ is the model's. Cross-entropy compares them, word by word:
+# Write the truth as a distribution too, with all of its probability on the word that came next: a one-hot
+# row y. The model's prediction is ŷ. Cross-entropy compares the two, word by word:
 #
 # <span class="eq" id="eq-ce-full">ce-full</span>
 #
@@ -26,7 +26,9 @@
 # \tag{ce-full}
 # $$
 
-# %% alt="Three rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth y: 0, 1, 0, 0. The surprise, minus log ŷ: 0.693, 1.386, 2.079, 2.079." caption="A prediction, the truth, and the surprise at each word"
+# %% alt="Three rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth y: 0, 1, 0, 0. The loss, minus log ŷ: 0.693, 1.386, 2.079, 2.079." caption="A prediction, the truth, and the loss that each word would cost"
+from math import exp, log, prod
+
 import torch
 
 from slp_transformer import plotting
@@ -47,8 +49,8 @@ L = cross_entropy_full(y_hat, y)
 print(f"loss {L:.3f} nats")
 
 # %% [markdown]
-# Three of the four terms are multiplied by 0. What remains is the surprise at the word that did
-# come, and since we number words from 0, `following` is its place in the row:
+# Three of the four terms are multiplied by 0. What remains is the negative log probability of the word that
+# came next:
 #
 # <span class="eq" id="eq-ce">ce</span>
 #
@@ -71,19 +73,17 @@ for following in range(4):
 
 # %% [markdown]
 # The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing,
-# every halving costs another $\ln 2\approx 0.69$, and 0 costs infinitely much:
+# each halving costs another $\ln 2\approx 0.69$, and a probability of 0 costs infinitely much:
 
-# %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1." caption="The surprise at a word, by its probability"
+# %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1." caption="The loss at a word, by its probability"
 chances = [i / 100 for i in range(1, 101)]
-surprise = [-torch.tensor(p).log() for p in chances]
-plotting.lines(
-    {"−log ŷ": surprise}, x="ŷ of the word that came", y="nats", at=chances
-)
+costs = [-torch.tensor(p).log() for p in chances]
+plotting.lines({"−log ŷ": costs}, x="ŷ of the next word", y="nats", at=chances)
 
 # %% [markdown]
 # ## A mean over positions
 #
-# A text of T words to predict gives T such numbers. The loss is their mean.
+# A text with T words to predict gives T such numbers. The loss of the text is their mean.
 #
 # <span class="eq" id="eq-ce-mean">ce-mean</span>
 #
@@ -92,7 +92,7 @@ plotting.lines(
 # \tag{ce-mean}
 # $$
 #
-# From logits to loss, in a loop:
+# A loop from logits to loss:
 
 # %%
 import torch.nn.functional as F
@@ -117,9 +117,9 @@ torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
 plotting.show_source(next_token_loss)
 
 # %% [markdown]
-# PyTorch's `cross_entropy` agrees with the loop, and the package calls it (but for large
-# vocabularies on a CPU, where `try_fast_cross_entropy_sum` has the same loss sooner). It takes logits, not
-# probabilities, and for a reason:
+# PyTorch's `cross_entropy` agrees with the loop, and the package calls it (or, for large vocabularies on a CPU,
+# `try_fast_cross_entropy_sum`, which computes the same loss faster). It takes logits rather than
+# probabilities, and here is why:
 
 # %%
 u, first = torch.tensor([[0.0, 200.0]]), torch.tensor([0])
@@ -129,10 +129,10 @@ print("from the logits:", next_token_loss(u, first).item())
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Taken literally, the softmax comes first and the logarithm second. In between, $e^{200}$ overflows and a small probability becomes 0. The logarithm of a softmax needs neither: it is $u_w-\log\sum_v e^{u_v}$, with the largest logit subtracted first. Positions whose target is <code>IGNORED</code> (padding) do not count in the mean; the book's texts have none.</p></div>
 #
-# ## What the loss asks for
+# ## The gradient of the loss
 #
-# Training will change the logits in the direction that lowers the loss. For one position that
-# direction is as simple as can be: it is the truth minus the prediction, $\mathbf y-\hat{\mathbf y}$.
+# Training changes the logits in the direction that lowers the loss. For a single position that
+# direction is very simple: it is the truth minus the prediction, $\mathbf y-\hat{\mathbf y}$.
 
 # %% alt="Bars of y minus ŷ for the four words: guitar +0.75, string minus 0.5, drum and moon minus 0.125." caption="The direction in which the logits should move"
 u = y_hat.log().requires_grad_()  # logits that give ŷ
@@ -141,14 +141,13 @@ torch.testing.assert_close(-u.grad, y - y_hat)
 plotting.bars(-u.grad, words, title="y − ŷ")
 
 # %% [markdown]
-# Up with the word that came, down with the others, each by as much as it was believed in. A
-# model that is right has nothing to change.
+# The logit of the word that came next goes up, and each of the others goes down by the probability that it
+# was given. If the prediction is already right, nothing changes.
 #
 # ## Teacher forcing
 #
-# A text is its own answer key. At every position the model reads the words so far, the *true* ones
-# even where it would have guessed something else, and has to name the next. So what it should say
-# is what it reads, one place further on:
+# A text is its own answer key. At every position the model reads the *true* words so far, whatever it would
+# have guessed, and predicts the next one. So the targets are the inputs, shifted by one place:
 
 # %%
 from slp_transformer.data.batches import TokenWindows
@@ -158,25 +157,25 @@ vocabulary = sorted(set(text))
 stream = torch.tensor([vocabulary.index(word) for word in text])
 N = len(text) - 1
 batch = next(TokenWindows(stream, N).iter_eval(batch_size=1))
-reads, says = batch.inputs[0][0], batch.targets[0]
+reads, targets = batch.inputs[0][0], batch.targets[0]
 assert reads.tolist() == stream[:-1].tolist()
-assert says.tolist() == stream[1:].tolist()
+assert targets.tolist() == stream[1:].tolist()
 
 # %% [markdown]
-# Which of the words below may a prediction above be made from? The causal mask has the answer:
-# all that come before it in the text.
+# Which of the words in the lower row may a prediction in the upper row use? By the causal mask, all that
+# come before it in the text.
 
-# %% alt="Eight words that are read are in the lower row, eight words to predict in the upper row, shifted by one: guitarist is above the, tuned above guitarist, and so on to flat above was. Lines lead to each word from the word below it and from all to the left of that; those to string, four of them, stand out." caption="Each word is predicted from those before it"
+# %% alt="Eight words that are read are in the lower row, eight words to predict in the upper row, shifted by one: “guitarist” is above “the”, “tuned” above “guitarist”, and so on to “flat” above “was”. Lines lead to each word from the word below it and from all words to its left; the four lines to “string” stand out." caption="Each word is predicted from those before it"
 from slp_transformer import causal_mask
 
 allowed = causal_mask(N) == 0
 read_words = [vocabulary[w] for w in reads]
-said_words = [vocabulary[w] for w in says]
-plotting.flow(allowed, rows=said_words, columns=read_words, row=3)
+target_words = [vocabulary[w] for w in targets]
+plotting.flow(allowed, rows=target_words, columns=read_words, row=3)
 
 # %% [markdown]
-# That is why training is fast. Eight predictions from eight different beginnings take one pass, not
-# eight: each row sees its own beginning and nothing else.
+# This is why training is fast: eight predictions from eight different contexts take one pass, not
+# eight, since each row sees only its own context.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
@@ -190,27 +189,26 @@ for i in range(N):
     torch.testing.assert_close(one_more[-1], U[i])
 
 # %% [markdown]
-# Each position has a loss of its own, and the loss of the text is their mean (Fig. 8.17 · 7.22). This
-# model has learned nothing yet, so each lies near $\ln 8\approx2.08$, an even guess among eight words:
+# Each position has its own loss, and the loss of the text is their mean (Fig. 8.17 · 7.22). This model is
+# untrained, so every loss is near $\ln 8\approx2.08$, that of a uniform guess among eight words:
 
 # %% alt="Bars of the loss at each of eight positions, minus the logarithm of the probability of the word to predict there. The model is untrained, and all of them are near 2.1 nats." caption="The loss at each position, whose mean is the loss" figure="loss-by-position"
-each = F.cross_entropy(U, says, reduction="none").detach()
-torch.testing.assert_close(each.mean(), next_token_loss(U, says).detach())
-print(f"mean {each.mean():.3f} nats")
-plotting.bars(
-    each, said_words, title="−log ŷ of the word that came", decimals=2
-)
+each = F.cross_entropy(U, targets, reduction="none").detach()
+mean = next_token_loss(U, targets).detach()
+torch.testing.assert_close(each.mean(), mean)
+print(f"mean {mean:.3f} nats; uniform guess {log(8):.3f}")
+plotting.bars(each, target_words, title="−log ŷ of the next word", decimals=2)
 
 # %% [markdown]
-# Nor can it cheat. Exchange one word that is read, and see which positions' losses move: its own and
-# later ones, never earlier ones, which would have had to look ahead. They move exactly where there
-# is a line in the figure.
+# Nor can the model cheat. Exchange one of the words that it reads, and see which losses change: those at
+# the same position and later ones, never earlier ones. They change exactly where there is a line in the
+# figure.
 
 
 # %%
 @torch.no_grad()
 def losses(read):
-    return F.cross_entropy(model(read), says, reduction="none")
+    return F.cross_entropy(model(read), targets, reduction="none")
 
 
 moved = torch.zeros(N, N)
@@ -221,24 +219,25 @@ for j in range(N):
 assert torch.equal(moved > 1e-6, allowed)
 
 # %% [markdown]
-# A corpus is one long row of tokens. A batch is cut from it at random places, each window with the
-# same window one token later.
+# A corpus is one long sequence of tokens. A batch consists of windows cut from it at random places; the targets
+# are the same windows, one token later.
 
 # %%
 from slp_transformer.data.batches import random_windows
 
 luck = torch.Generator().manual_seed(7)
-x, targets = random_windows(stream, 4, 2, luck)
-for row, shifted in zip(x, targets, strict=True):
-    print("reads:", *(vocabulary[w] for w in row))
-    print(" says:", *(vocabulary[w] for w in shifted))
+x, shifted = random_windows(stream, 4, 2, luck)
+for row, following in zip(x, shifted, strict=True):
+    print("reads:   ", *(vocabulary[w] for w in row))
+    print("predicts:", *(vocabulary[w] for w in following))
 plotting.show_source(random_windows)
 
 # %% [markdown]
 # ## Perplexity
 #
-# The chain rule makes the probability of a text the product of what the model gave to each word.
-# We take its logarithm, since a product of many probabilities soon gets too small for any float:
+# By the chain rule, the probability of a text is the product of the probabilities that the model gave to its
+# words. We work with its logarithm, since a product of many probabilities soon gets too small for
+# any float:
 #
 # <span class="eq" id="eq-likelihood">likelihood</span>
 #
@@ -248,16 +247,14 @@ plotting.show_source(random_windows)
 # $$
 
 # %%
-from math import exp, log, prod
-
 chances = [1e-4, 2e-4, 5e-6, 1e-7]  # of four words, one after the other
 likelihood = prod(chances)
 print(f"P = {likelihood:.0e}, log P = {sum(map(log, chances)):.2f}")
 assert prod(chances * 20) == 0 > sum(map(log, chances * 20))
 
 # %% [markdown]
-# A long text is less probable than a short one whatever the model. Perplexity takes the length
-# out: the inverse probability, by the geometric mean over words.
+# A long text is less probable than a short one, whatever the model. Perplexity removes the effect of length:
+# it is the inverse of the geometric mean of the words' probabilities.
 #
 # <span class="eq" id="eq-perplexity">perplexity</span>
 #
@@ -266,7 +263,7 @@ assert prod(chances * 20) == 0 > sum(map(log, chances * 20))
 # \tag{perplexity}
 # $$
 #
-# It is nothing new: pull the exponent into the logarithm, and it is e to the power of the loss.
+# It is also e to the power of the loss; exercise 3 asks for the proof.
 
 # %%
 from slp_transformer.loss import perplexity
@@ -280,18 +277,18 @@ print(f"loss {loss:.2f}, perplexity {ppl:,.0f}")
 plotting.show_source(perplexity)
 
 # %% [markdown]
-# Lower is better, and 1 the best. It reads as a number of choices: who guesses evenly among 65
-# characters has a perplexity of 65.
+# Lower is better, and 1 is the best possible. Perplexity can be read as a number of choices: a uniform guess
+# among 65 characters has a perplexity of 65.
 
 # %%
 even = next_token_loss(torch.zeros(10, 65), torch.arange(10)).item()
-print(f"an even guess: {even:.2f} nats, perplexity {perplexity(even):.1f}")
+print(f"a uniform guess: {even:.2f} nats, perplexity {perplexity(even):.1f}")
 
 # %% [markdown]
-# Models of characters are mostly judged in *bits per character*: the loss in logarithms to base 2.
-# Unlike a perplexity it compares across vocabularies, if the sum is divided by the text's
-# characters whatever the tokens were. The four words above, were they 23 characters with
-# their spaces:
+# Character models are usually compared in *bits per character*: the loss in logarithms to base 2.
+# Unlike perplexity, it can be compared between vocabularies, as long as the sum is divided by the number of
+# characters, whatever the tokens were. Suppose the four words above have 23 characters, spaces
+# included:
 
 # %%
 bits = -log(likelihood) / log(2)
@@ -300,16 +297,16 @@ by_character = perplexity(-log(likelihood) / 23)
 print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In <a href="#eq-likelihood">(7.56)</a> the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so <code>mean_loss</code> scores all but that one. It also cuts the stream into windows that do not overlap: the first token of each window is predicted from one token only, and so the loss is a little higher than with the longest possible context everywhere.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In <a href="#eq-likelihood">(7.56)</a> the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so <code>mean_loss</code> scores all the others. It also cuts the stream into windows that do not overlap. The first token predicted in each window has a context of one token, so the loss is a little higher than it would be with the longest possible context everywhere.</p></div>
 
 # %% [markdown]
 # ## One step, spelled out
 #
-# Training repeats one step: read a batch, compute the loss, ask each weight which way and how
-# steeply the loss rises with it (the gradient), and move all weights a little the other way.
+# Training repeats one step: read a batch, compute the loss, compute the gradient of the loss with
+# respect to each weight, and move all weights a little in the opposite direction.
 #
-# How far? Plain descent goes the same multiple of the gradient everywhere. AdamW (Loshchilov and
-# Hutter 2019, not in the book) keeps two averages for each weight, of its gradients g and of their
+# How far? Plain gradient descent moves each weight by the same multiple of its gradient. AdamW (Loshchilov and
+# Hutter 2019, not in the book) keeps two running averages for each weight, of its gradients g and of their
 # squares:
 #
 # $$
@@ -319,15 +316,16 @@ print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 # \end{aligned}
 # $$
 #
-# Both begin at 0, so in step t they are too small, by the factors $1-\beta_1^t$ and $1-\beta_2^t$.
-# Dividing by those gives $\hat m$ and $\hat v$, and the weight moves by
+# Both start at 0, so in step t they are too small, by the factors $1-\beta_1^t$ and $1-\beta_2^t$.
+# Dividing by these factors gives $\hat m$ and $\hat v$, and the update is
 #
 # $$
 # W\leftarrow W-\eta\left(\frac{\hat m}{\sqrt{\hat v}+\epsilon}+\lambda W\right)
 # $$
 #
-# A weight whose gradients agree goes a full η, the learning rate; one whose gradients cancel hardly
-# moves. The last term lets it decay towards 0, matrices only. One weight, three steps:
+# A weight whose gradients agree moves by η, the learning rate; one whose gradients cancel hardly
+# moves. The last term is the weight decay, which pulls weights towards 0; it is applied to matrices only. One
+# weight, three steps:
 
 # %%
 beta_1, beta_2, eps = 0.9, 0.95, 1e-8
@@ -353,12 +351,12 @@ for t, g in enumerate([3.0, 5.0, -4.0], start=1):
     assert abs(W - theirs.item()) < 1e-5
 
 # %% [markdown]
-# The first step is 0.1, and a bit of decay, though the gradient was 3. The third gradient points the
-# other way, and the weight still rolls on.
+# The first step is 0.1, plus the decay, although the gradient was 3. The third gradient has the opposite sign,
+# but the averages keep the weight moving in the old direction.
 #
-# Two precautions. A batch with an odd text in it can have a huge gradient, so one that is longer
-# than 1, all weights taken together, is shortened to 1. And the learning rate is not the same all
-# the time: it warms up while the averages mean little, and falls when the rest is fine tuning.
+# Two more precautions. An unusual batch can have a huge gradient, so a gradient whose norm over all weights
+# is above 1 is scaled down to norm 1. And the learning rate changes during the run: it warms up while the
+# averages are still unreliable, and decays towards the end.
 
 # %% alt="The learning rate over 1,000 steps: a straight rise to 0.003 in the first 50, then half a cosine down to 0.0003." caption="The learning rate over a run"
 from slp_transformer.training.train_config import (
@@ -375,27 +373,27 @@ plotting.lines(rates, x="step", y="learning rate", at=places)
 plotting.show_source(cosine_schedule)
 
 # %% [markdown]
-# All of it together: a whole step for a whole model.
+# All of this together is one training step for a whole model.
 
 
 # %%
 def step_by_hand(model, batch, memory, step, settings):
     loss = next_token_loss(model(*batch.inputs), batch.targets)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
-    length = sum(g.square().sum() for g in gradients).sqrt()
-    shorter = min(1.0, settings.max_grad_norm / length)
+    norm = sum(g.square().sum() for g in gradients).sqrt()
+    scale = min(1.0, settings.max_grad_norm / norm)
     eta = settings.learning_rate_at(step)
     for i, W in enumerate(model.parameters()):
-        g, (m, v) = gradients[i] * shorter, memory[i]
+        g, (m, v) = gradients[i] * scale, memory[i]
         decay = settings.weight_decay if W.dim() == 2 else 0.0
         W_new, m, v = adamw(W.data, g, m, v, step + 1, eta, decay)
         W.data = W_new
         memory[i] = m, v
-    return loss.detach(), length
+    return loss.detach(), norm
 
 
 # %% [markdown]
-# Five such steps on the little model, and five of the package's on a twin:
+# Five such steps on the small model, and five of the package's on a copy of it:
 
 # %%
 from copy import deepcopy
@@ -408,10 +406,10 @@ settings = TrainConfig(steps=60, batch_size=1, learning_rate=0.01)
 memory = [(0.0, 0.0) for _ in model.parameters()]
 optimizer = make_optimizer(twin, settings)
 for step in range(5):
-    mine, length = step_by_hand(model, batch, memory, step, settings)
+    mine, norm = step_by_hand(model, batch, memory, step, settings)
     cpu = torch.device("cpu")
     theirs = training_step(twin, batch, optimizer, step, settings, cpu)
-    print(f"step {step}: loss {mine:.4f}, gradient {length:.2f} long")
+    print(f"step {step}: loss {mine:.4f}, gradient norm {norm:.2f}")
     torch.testing.assert_close(mine, theirs)
 
 # %%
@@ -420,12 +418,12 @@ for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
 plotting.show_source(training_step)
 
 # %% [markdown]
-# The package's step can do more: it adds up gradients of several parts when a batch is too large
-# for the memory, and computes in bfloat16 if asked to. The steps are the same.
+# The package's step can also accumulate gradients when a batch is too large for the memory, and compute in
+# bfloat16. The update is the same.
 #
 # ## The loop
 #
-# Draw a batch, make a step, and again.
+# The training loop draws a batch, makes a step, and repeats.
 
 # %%
 from slp_transformer.training import train
@@ -442,56 +440,42 @@ def train_by_hand(model, source, settings):
 # %%
 model, twin = twin, deepcopy(twin)
 train_by_hand(twin, TokenWindows(stream, N), settings)
-(record,) = train(model, stream, stream, settings)  # and it measures
+(record,) = train(model, stream, stream, settings)  # also measures losses
 for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
     torch.testing.assert_close(W, theirs)
-said = [vocabulary[w] for w in model(reads).argmax(dim=-1)]
-assert said == said_words
-print(f"loss {record.val_loss:.3f}; it says:", *said)
+predicted = [vocabulary[w] for w in model(reads).argmax(dim=-1)]
+assert predicted == target_words
+print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 
 # %% [markdown]
-# The model knows its one sentence by heart. Beyond that,
-# <autoref identifier="slp_transformer.training.trainer.train">train</autoref> measures the loss on text that
-# is held out, keeps checkpoints, resumes, stops early, and picks the device.
+# The model has memorized its one sentence. In addition,
+# <autoref identifier="slp_transformer.training.trainer.train">train</autoref> measures the validation loss,
+# saves checkpoints, resumes, stops early, and picks the device.
 #
-# ## The ladder
+# ## What each part is worth
 #
-# What is each part of the Transformer worth? We build the model up from nearly nothing, train each version on
-# the same text, and look at the loss on the text that was held out. The first four versions read the same
-# number of characters at the same rate; the last reads twice as many at half the rate. The text is the
-# beginning of *Moby-Dick*, which comes with the package; a token is a character. The script climbs on any
-# other text as well, which
-# <autoref identifier="slp_transformer.data.text_files.read_documents">read_documents</autoref> finds:
-#
-# ```
-# python chapters/07_training.py --corpus my_text.txt --steps 4800
-# ```
-
-# <autoref identifier="slp_transformer.cli.ladder_options">A module of its own</autoref> reads the
-# command line. On this page and in a notebook there is none, so the sizes are the defaults, which the
-# text names.
+# What does each part of the Transformer contribute? We build the model up from almost nothing, train five versions
+# on the same text, and compare their validation losses. All five read the same number of characters at the
+# same learning rate. The text is the beginning of *Moby-Dick*, which comes with the package, and the tokens are
+# characters. Put the path of a text file into `corpus` to use a text of your own.
 
 # %%
-from slp_transformer.cli import ladder_options
 from slp_transformer.data import read_documents, train_tokenizer
 
-arguments = ladder_options.settings()
-with ladder_options.one_sentence():  # bad input ends the script with one
-    text = "\n\n".join(read_documents(arguments.corpus))
-    tokenizer = train_tokenizer([text], token_type="characters")
+corpus, budget = "moby-dick", 614_400  # characters that each model reads
+text = "\n\n".join(read_documents(corpus))
+tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
-start = torch.tensor(tokenizer.encode(" "))
 cut = len(stream) * 9 // 10
 learned, held_out = stream[:cut], stream[cut:]
 vocab_size, N, d = tokenizer.vocab_size, 8, 32
-print(f"{len(learned):,} characters to learn from, {len(held_out):,} held out")
-print(f"|V| = {vocab_size}, an even guess costs {log(vocab_size):.2f} nats")
+print(f"{len(learned):,} characters to train on, {len(held_out):,} held out")
+print(f"a uniform guess among {vocab_size}: {log(vocab_size):.2f} nats")
 
 # %% [markdown]
-# Every rung but the last reads windows of 8 characters, 32 at a time, for 1,200 steps, all at the
-# same rate. Then it writes: from a space on, each character is drawn from its distribution after the
-# last 8. All rungs draw with the same random numbers, so where they write differently, the models
-# differ.
+# The first four models read windows of 8 characters, 32 at a time. After training, each writes 200 characters:
+# it starts from a space and draws each character from its prediction after the last 8. All of them use the
+# same random numbers, so where the texts differ, the models differ.
 
 # %%
 from textwrap import fill
@@ -502,7 +486,7 @@ from slp_transformer.sampling import sample
 @torch.no_grad()
 def write(model, window, length=200):
     luck = torch.Generator().manual_seed(7)
-    ids = start
+    ids = torch.tensor(tokenizer.encode(" "))
     for _ in range(length):
         u = model(ids[-window:])[-1:]
         ids = torch.cat([ids, sample(u, luck)])
@@ -511,49 +495,37 @@ def write(model, window, length=200):
 
 
 # %%
-curves, texts, final = {}, {}, {}
-same = {"steps": arguments.steps, "batch_size": 32, "learning_rate": 1e-2}
-last = {"steps": arguments.last_steps, "batch_size": 12, "learning_rate": 5e-3}
-size = {"model_dim": arguments.last_width, "num_blocks": arguments.last_blocks}
-with ladder_options.one_sentence():  # better now than in the middle
-    for how in (same, last):
-        TrainConfig(**how)
-    config = TransformerConfig(vocab_size, 64, num_heads=4, **size)
-    large = TransformerLM(config)
-    TokenWindows(held_out, config.context_length)
+curves, final = {}, {}
 
 
-# %%
-def climb(name, model, window=N, how=same):
-    every = max(1, how["steps"] // 20)  # steps between measurements
-    lengths = {"sequence_length": window, "eval_interval": every}
-    records = train(model, learned, held_out, **how, **lengths)
-    read = how["batch_size"] * window / 1000  # thousands a step
-    curves[name] = [(r.step * read, r.val_loss) for r in records]
+def compare(name, model, window=N, batch_size=32):
+    read = batch_size * window  # characters in a step
+    how = {"steps": budget // read, "batch_size": batch_size}
+    how |= {"learning_rate": 1e-2, "eval_interval": budget // read // 20}
+    records = train(model, learned, held_out, **how, sequence_length=window)
+    curves[name] = [(r.step * read / 1000, r.val_loss) for r in records]
     final[name] = records[-1].val_loss
-    texts[name] = write(model, window)
     print(f"{name}: {final[name]:.3f} nats")
-    print(texts[name])
+    print(write(model, window))
 
 
 # %% [markdown]
-# ### A table of pairs
+# ### A bigram model
 #
-# The first rung looks at one character, the last, and nothing else. A row of logits for each
-# character is a matrix [|V|×|V|], so an embedding whose rows are as long as the vocabulary is the
-# whole model. Models of this kind are called *bigram* models.
+# The first model sees only the last character. For each character it has a row of logits, which makes a
+# matrix [|V|×|V|]; an embedding with rows as long as the vocabulary is the whole model. A model that
+# predicts from the last token alone is called a *bigram* model.
 
 # %%
 from slp_transformer.embedding import TokenEmbedding
 
 torch.manual_seed(0)
 bigram = TokenEmbedding(vocab_size, vocab_size)
-climb("bigram", bigram)
+compare("bigram", bigram)
 
 # %% [markdown]
-# Such a model can also be had without training: count how often each character follows each other
-# one. Training moves towards the same numbers, since on the text it learns from they have the lowest
-# loss.
+# Such a model needs no training: simply count how often each character follows each other
+# one. Training moves towards the same probabilities, since they have the lowest loss on the training text.
 
 # %%
 pairs = torch.zeros(vocab_size, vocab_size)
@@ -564,9 +536,9 @@ by_counting = -counted[held_out[:-1], held_out[1:]].log().mean()
 print(f"trained {final['bigram']:.3f} nats, counted {by_counting:.3f}")
 often = pairs.sum(dim=-1) > len(learned) / 50
 off = (torch.softmax(bigram.E, dim=-1) - counted)[often].abs().max()
-print(f"after frequent characters, no probability is {off:.2f} away")
+print(f"after frequent characters, they differ by at most {off:.2f}")
 
-# %% alt="Heat map of five characters by twelve that may follow, as the bigram model has learned. After q u is far ahead of all others; after t mostly h or a space; after h e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
+# %% alt="Heat map of five characters by twelve that may follow, as learned by the bigram model. After q nearly always u; after t mostly h or a space; after h mostly e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
 lefts = [c for c in "qthn," if c in tokenizer.ids]
 rights = [c for c in " adeghinortu" if c in tokenizer.ids]
 table = torch.softmax(bigram.E.detach(), dim=-1)
@@ -584,15 +556,15 @@ if "q" in lefts and "u" in rights:
     )
 
 # %% [markdown]
-# A batch changes only the rows of characters that occur in it, and *q* is rare. So its row has come
-# only part of the way.
+# A batch changes only the rows of characters that occur in it, and *q* is rare. So its row has not quite
+# converged.
 
 # %% [markdown]
 # ### One head
 #
-# To look further back takes attention. The second rung has rows of d = 32, each a character and its
-# position; one head that looks back; and the head from [chapter 5](05_language_model.py) that turns
-# rows into logits. Nothing else: no residual stream, no norm, no feedforward layer. One head is
+# To look further back, a model needs attention. In the second model each character is a row of d = 32, with its
+# position added; one head looks back; and the language model head from [chapter 5](05_language_model.py) turns
+# rows into logits. There is no residual stream, no norm and no feedforward layer. One head is
 # multi-head attention with A = 1.
 
 # %%
@@ -613,11 +585,11 @@ class Attends(nn.Module):
 
 
 # %% [markdown]
-# As in chapter 5, short rows learn faster from numbers larger than GPT-2's 0.02.
+# As in chapter 5, narrow models learn faster from initial values larger than GPT-2's 0.02.
 
 
 # %%
-def louder(model, embedding):
+def scale_up(model, embedding):
     for W in embedding.parameters():
         W.data *= 5
     return model
@@ -625,21 +597,22 @@ def louder(model, embedding):
 
 torch.manual_seed(0)
 one = Attends(num_heads=1)
-climb("one head", louder(one, one.input))
+compare("one head", scale_up(one, one.input))
 
 # %% [markdown]
 # ### Four heads
 #
-# The same matrices, cut into four heads with queries of 8 instead of one with 32. Not a parameter
-# more, but now a position can look at several places at once, and keep apart what it found there.
+# Now the same matrices are split into four heads, each with queries of size 8 instead of 32. The number of
+# parameters is the same, but a position can now look at several places at once and keep what it finds there
+# apart.
 
 # %%
 torch.manual_seed(0)
 four = Attends(num_heads=4)
-climb("four heads", louder(four, four.input))
+compare("four heads", scale_up(four, four.input))
 
 # %% [markdown]
-# What do they look at? Here are the weights of the last position of a window, averaged over all
+# What do the heads look at? Here are the attention weights of the last position of a window, averaged over all
 # windows of the held-out text.
 
 # %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Nearly all of the rest goes to the character before it, and a little to the one before that; further back it is next to nothing." caption="How far back each head looks"
@@ -651,37 +624,41 @@ for model in (one, four):
     rows.append(alpha[:, :, -1].mean(dim=0))
 places = [f"{back} back" for back in range(N - 1, 0, -1)] + ["itself"]
 names = ["one head", *(f"head {c} of four" for c in range(1, 5))]
-plotting.heatmap(torch.cat(rows), names, places, top=1)
+weights = torch.cat(rows)
+print("on itself:", *(f"{w:.2f}" for w in weights[:, -1]))
+plotting.heatmap(weights, names, places, top=1)
 
 # %% [markdown]
-# All of them spend most on the character itself. With no residual stream, a head is the only
-# way for it to reach the top. One head has to blend the others into it. Four can differ: here one of
-# the four looks back more than the single head does, two look back less, and one about as much.
+# All of them put most weight on the character itself: without a residual stream, a head is the only way for it
+# to reach the output. Compared with the single head, two of the four put more weight on earlier characters, and
+# two put less.
 
 # %% [markdown]
 # ### Blocks
 #
-# Now the feedforward layer, the layer norms and the residual stream, and three such blocks one above
-# the other: that is a `TransformerLM`.
+# The fourth model adds the feedforward layer, the layer norms and the residual stream, and stacks three such
+# blocks: it is a `TransformerLM`.
 
 # %%
 torch.manual_seed(0)
 small = TransformerLM(
     TransformerConfig(vocab_size, N, d, num_heads=4, num_blocks=3)
 )
-climb("blocks", louder(small, small.embedding))
+compare("blocks", scale_up(small, small.embedding))
 
 # %% [markdown]
-# ### The model that leaves it behind
+# ### More room
 #
-# Eight characters are hardly more than a word. The last rung is the same model with more room: a
-# window of 64, and rows twice as long. It makes 800 steps of 12 windows, which is twice as many
-# characters as the others read, at half their learning rate; so not all that it gains is due to room.
+# Eight characters are hardly more than a word. The last model has a window of 64, and rows twice as wide. It reads
+# the same number of characters, as 12 windows of 64 in each of 800 steps, where the others make 2,400.
 
 # %%
 torch.manual_seed(0)
-large = TransformerLM(config)
-climb("more room", louder(large, large.embedding), window=64, how=last)
+large = TransformerLM(
+    TransformerConfig(vocab_size, 64, 2 * d, num_heads=4, num_blocks=3)
+)
+large = scale_up(large, large.embedding)
+compare("more room", large, window=64, batch_size=12)
 
 # %%
 models = dict(zip(final, [bigram, one, four, small, large], strict=True))
@@ -690,30 +667,26 @@ for name, loss in final.items():
     costs = f"{loss:.2f} nats, {loss / log(2):.2f} bits a character"
     ppl = f"perplexity {perplexity(loss):4.1f}"
     print(f"{name:10} {size:7,} parameters: {costs}, {ppl}")
-if arguments == ladder_options.settings([]):  # as the page shows it
-    assert list(final.values()) == sorted(final.values(), reverse=True)
+assert list(final.values()) == sorted(final.values(), reverse=True)
 
-# %% alt="Held-out loss in nats per character over thousands of characters read, five curves that fall steeply and then slowly. From the highest at the end to the lowest: bigram, one head, four heads, blocks, more room." caption="The ladder: held-out loss of five models"
+# %% alt="Validation loss in nats per character over thousands of characters read, five curves that fall steeply and then slowly. From the highest at the end to the lowest: bigram, one head, four heads, blocks, more room." caption="Validation loss of five models that read the same number of characters"
 axes = {"x": "thousands of characters read", "y": "nats per character"}
-ladder = plotting.lines(curves, **axes)
-ladder
+plotting.lines(curves, **axes)
 
 # %% [markdown]
-# Each rung has a lower loss than the one before. What one head hands on is a single blend of the characters
-# so far; four heads make four and keep them apart. The blocks add what they find to the stream, and
-# work on it position by position in the feedforward layer. The last model's loss is measured in
-# windows of 64, where most characters have more before them than in windows of 8. That, too, is
-# what room is for. And it has read twice as many characters: where the curves end for the others, it
-# is half way.
+# Each model has a lower loss than the one before. One head passes on a single mixture of the characters so far;
+# four heads pass on four. The blocks add what they find to the residual stream, and process it position by position
+# in the feedforward layer. The last model is wider, makes fewer steps, and reads longer windows, in which most
+# characters have a longer context; this run does not separate these effects.
 #
 # ## On Tiny Shakespeare
 #
-# The same script climbed the same ladder on a million characters of Shakespeare's plays, the corpus
-# that ladders like this one are usually climbed on. The first four rungs had 4,800 steps each, and
-# the last 2,000, with four blocks and rows of 128. The losses are means over the whole last tenth of
-# the text, cut into windows:
+# Here are the same five models on a million characters of Shakespeare's plays, a common corpus for models of
+# this size. The first four read 1.23 million characters. The last one, with four blocks and rows of 128, read
+# 1.54 million at half the learning rate, so the budgets are *not* equal here. The losses are means over the last
+# tenth of the text, cut into windows:
 #
-# | rung | nats | bits a character | perplexity |
+# | model | nats | bits per character | perplexity |
 # |---|---|---|---|
 # | bigram | 2.492 | 3.60 | 12.1 |
 # | one head | 2.392 | 3.45 | 10.9 |
@@ -721,10 +694,10 @@ ladder
 # | blocks | 2.049 | 2.96 | 7.8 |
 # | more room | 1.766 | 2.55 | 5.8 |
 #
-# Command, machine and date are in `benchmarks/results/ladder`, with the curves and what each rung wrote. If
-# that folder is there, the curves are drawn here.
+# A uniform guess among its 65 characters costs 4.17 nats. Command, machine and date are in
+# `benchmarks/results/ladder`, together with the curves below and a sample from each model.
 
-# %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts slower, crosses them all and ends at 1.77, still falling." caption="The same ladder on Tiny Shakespeare"
+# %% alt="The same five curves for Tiny Shakespeare, over up to 1.5 million characters read. The four small models flatten early, at 2.49, 2.39, 2.22 and 2.05; the last one starts more slowly, crosses them all and ends at 1.77, still falling." caption="Validation loss of the five models on Tiny Shakespeare"
 import csv
 from pathlib import Path
 
@@ -739,7 +712,7 @@ for row in csv.DictReader(rows):
 plotting.lines(recorded, **axes) if recorded else None
 
 # %% [markdown]
-# The last rung begins to write like this:
+# The sample of the last model begins like this:
 #
 # ```
 # lead, my look: lord, letter;
@@ -752,18 +725,18 @@ plotting.lines(recorded, **axes) if recorded else None
 # What they
 # ```
 #
-# Names in capitals, a colon, lines of verse, and mostly words: all of it from having been asked,
-# again and again, for the next character.
+# Names in capitals, a colon, lines of verse and many real words: all of it learned by predicting the next
+# character.
 
 # %% [markdown]
 # ## Try it
 #
-# 1. Take `causal=True` out of `Attends`. What will the loss of the one head do, and its text?
+# 1. Remove `causal=True` from `Attends`. What will happen to the loss of the one head, and to its text?
 #
 #    <details><summary>What happens</summary>
 #
-#    It falls far below all the others: the head reads the answer, which is in its window. Its
-#    text shows what that is worth.
+#    The loss falls far below all the others: the head reads the answer, which is in its window. The text
+#    shows that it has learned nothing useful.
 #
 #    </details>
 #
@@ -772,11 +745,11 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    They know what was there, but not where. They end near the one head.
+#    They know which characters were there, but not where. Their loss ends close to that of the one head.
 #
 #    </details>
 #
-# 3. Make it 8 heads, then 16, with the same number of parameters. Does it go on getting better?
+# 3. Try 8 heads, then 16, with the same number of parameters. Does the loss keep falling?
 #
 #    <details><summary>What happens</summary>
 #
@@ -784,14 +757,14 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    </details>
 #
-# 4. Let the text be short: `learned = stream[:20_000]`, and run with `--last-steps 1200`. What will
-#    the last rung's two losses do?
+# 4. Shorten the training text with `learned = stream[:20_000]`. What will happen to the two losses of the last
+#    model?
 #
 #    <details><summary>What happens</summary>
 #
-#    On what it learns from, the loss goes on falling; on the held-out text it turns, and gets worse.
-#    Let `climb` pass `early_stopping_patience=3` on to `train`, and it stops after three
-#    evaluations without improvement.
+#    The training loss keeps falling, while the validation loss turns and rises. If `compare` passes
+#    `early_stopping_patience=3` on to `train`, training stops after three evaluations without
+#    improvement.
 #
 #    </details>
 #
@@ -809,17 +782,17 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 # - The loss of a word is $-\ln$ of the probability that the model gave it, and the loss of a text is
 #   their mean, in nats.
-# - The target is the next token: what is read, shifted by one. One pass scores all positions.
-# - Perplexity is e to the power of the loss; it compares only models with the same tokens.
-# - A step: loss, gradients, shorten them if they are long, move each weight a little against its
-#   gradient.
-# - Judge on text that was held out. On the ladder, attention, more heads, blocks, and more room and
-#   reading each lowered that loss.
+# - The target is the next token: the input, shifted by one. One pass gives the loss at every position.
+# - Perplexity is e to the power of the loss; use it only to compare models with the same tokens.
+# - A step computes the loss and its gradient, clips the gradient, and moves each weight a little against it.
+# - Judge a model on held-out text. Attention, more heads, blocks, and more room each lowered the validation
+#   loss here.
 
 # %% [markdown]
 # ## Test yourself
 #
-# 1. A model gives the words that came 1/2, 1/4 and 1/8. What are its loss and its perplexity?
+# 1. A model gives the words that came next the probabilities 1/2, 1/4 and 1/8. What are its loss and its
+#    perplexity?
 #
 #    <details><summary>Answer</summary>
 #
@@ -827,25 +800,24 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    </details>
 #
-# 2. The loss of a model on its very first step is 9, and the vocabulary has 100 words. What is wrong?
+# 2. The loss of a model at its very first step is 9, and the vocabulary has 100 words. What is wrong?
 #
 #    <details><summary>Answer</summary>
 #
-#    An even guess costs $\ln 100\approx4.6$. Weights that are too large at the start make it sure of
+#    A uniform guess costs $\ln 100\approx4.6$. Initial weights that are too large make the model sure of
 #    wrong words.
 #
 #    </details>
 #
-# 3. Forget to shift the targets, so that each position has to name the word it reads. What will the
+# 3. You forget to shift the targets, so that each position predicts the word it reads. What will the
 #    loss do?
 #
 #    <details><summary>Answer</summary>
 #
-#    Fall to nearly 0, since the answer is in the input. What it has learned is to copy.
+#    It falls to nearly 0, since the answer is in the input. The model has learned to copy.
 #
 #    </details>
 #
-# Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains. A
-# run that is saved, and continues after a power cut, is in the reference of
-# <autoref identifier="slp_transformer.training.trainer.train">train</autoref>; guitar tab is learned in
-# [chapter 12](12_guitar_tab.py).
+# Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains. To save a run and continue it
+# after an interruption, see the reference of
+# <autoref identifier="slp_transformer.training.trainer.train">train</autoref>.

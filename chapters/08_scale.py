@@ -271,7 +271,7 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 # ## What the cache costs
 #
 # While a model writes, it keeps a key and a value of each token for each head that answers, in every block
-# ([chapter 6](06_decoding.py), [(8.53)](06_decoding.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$ numbers a
+# ([chapter 6b](06b_cache.py), [(8.53)](06b_cache.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$ numbers a
 # token, less where heads share. In 16-bit numbers, for one text as long as the model's publisher allows:
 
 # %%

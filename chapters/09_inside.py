@@ -145,6 +145,8 @@ for l in range(3):
 # The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row
 # with $\mathbf E^\top$ as [(8.46)](05_language_model.py#eq-logits) does with the last one:
 #
+# <span class="eq" id="eq-logit-lens">logit-lens</span>
+#
 # $$
 # \mathbf u=\mathbf h^\ell_i\,\mathbf E^\top
 # $$

@@ -334,7 +334,7 @@ assert written == [SOS, *encode(expected).tolist(), EOS]
 # (A smoothed model is never quite sure: the tenth that was spread is missing from every probability.)
 #
 # `generate` does the same for many sentences at a time, with the encoder's output made once and its
-# keys and values kept ([chapter 6](06_decoding.py)). A translation counts as right if all of it is:
+# keys and values kept ([chapter 6b](06b_cache.py)). A translation counts as right if all of it is:
 
 # %%
 from slp_transformer import generate

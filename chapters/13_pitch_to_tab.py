@@ -163,8 +163,8 @@ print(tab_of(low), tab_of(high), sep="\n")
 # ```
 #
 # `--position`, `--open-strings` and `--pin` ask for what you would rather play, `--alternatives 3`
-# shows other ways. Notes that the guitar does not have are named, and moved or left out only if
-# you say so.
+# shows other ways, and `--review 5` the five moments where the costs hardly decide. Notes that the
+# guitar does not have are named, and moved or left out only if you say so.
 
 # %% [markdown]
 # ## What did people write?
@@ -175,9 +175,12 @@ print(tab_of(low), tab_of(high), sep="\n")
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
-from slp_transformer.guitar.fingering import fingering_metrics as metrics
 from slp_transformer.guitar.fingering.grips import finger_lowest_frets
-from slp_transformer.guitar.fingering.passages import passage_from_tab
+from slp_transformer.guitar.fingering.passages import (
+    compare_fingerings,
+    passage_from_tab,
+    sum_metrics,
+)
 
 data = prepare_tab_dataset(val_split=0.1)
 learned = [passage_from_tab(tab) for tab in data.train_tabs]
@@ -185,10 +188,8 @@ unseen = [passage_from_tab(tab) for tab in data.val_tabs]
 
 
 def measure(way, pieces=unseen):
-    counts = [
-        metrics.compare_fingerings(p.grips, way(p), p.tuning) for p in pieces
-    ]
-    return metrics.sum_metrics(counts).to_shares()
+    counts = [compare_fingerings(p.grips, way(p), p.tuning) for p in pieces]
+    return sum_metrics(counts).to_shares()
 
 
 # %%

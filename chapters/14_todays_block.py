@@ -147,7 +147,7 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # %% [markdown]
 # ## Keys and values that heads share
 #
-# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06_decoding.py#eq-kv-attn), and in a long
+# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06b_cache.py#eq-kv-attn), and in a long
 # text that is what fills the memory. So today's models let the queries of several heads look at
 # one key and one value: $A$ heads ask, $G$ answer.
 #
@@ -313,7 +313,7 @@ apart = (U - theirs_U).abs().max()
 print(f"{type(ours).__name__}: logits at most {apart:.0e} apart")
 
 # %% [markdown]
-# And word by word, with the cache of [chapter 6](06_decoding.py) on both sides:
+# And word by word, with the cache of [chapter 6b](06b_cache.py) on both sides:
 
 # %%
 from slp_transformer import generate

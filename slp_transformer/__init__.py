@@ -65,4 +65,5 @@ __all__ = [
     "sinusoidal_positions",
 ]
 
-__getattr__, __dir__ = attach(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__)

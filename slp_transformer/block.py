@@ -72,10 +72,13 @@ class ResidualBlock(HookedModule):
         super().__init__()
         check_choice(NormOrder, norm=norm)
         self.norm = norm
-        self.attention, self.norm_1 = attention, norm_1
-        self.cross_attention, self.norm_cross = cross_attention, norm_cross
-        self.ffn, self.norm_2 = ffn, norm_2
-        self.drop = Dropout(dropout)
+        self.attention: nn.Module = attention
+        self.norm_1: nn.Module = norm_1
+        self.cross_attention: nn.Module | None = cross_attention
+        self.norm_cross: nn.Module | None = norm_cross
+        self.ffn: nn.Module = ffn
+        self.norm_2: nn.Module = norm_2
+        self.drop: Dropout = Dropout(dropout)
 
     def sublayers(self) -> list[Any]:
         """Return what writes to the stream: attention, cross-attention if any, feedforward."""
@@ -233,7 +236,8 @@ class BlockStack(nn.Module):
         """
         super().__init__()
         check_choice(Initialization, initialization=initialization)
-        self.blocks, self.final_norm = nn.ModuleList(blocks), final_norm
+        self.blocks: nn.ModuleList = nn.ModuleList(blocks)
+        self.final_norm: nn.Module | None = final_norm
         self.initialize(initialization)
 
     @torch.no_grad()
@@ -308,7 +312,7 @@ class TransformerStack(BlockStack):
         num_heads: int,
         *,
         initialization: Initialization = "gpt2",
-        **options,
+        **options: Any,
     ):
         """Make a stack of equal blocks.
 

@@ -23,7 +23,9 @@ class LayerCache:
 
     def __init__(self, capacity: int | None = None):
         """Make an empty cache."""
-        self.capacity, self.length, self._uncommitted_length = capacity, 0, 0
+        self.capacity: int | None = capacity
+        self.length: int = 0
+        self._uncommitted_length = 0
         self.K: Tensor | None = None
         self.V: Tensor | None = None
 
@@ -215,4 +217,5 @@ class BlockCache:
 
     def __init__(self, capacity: int | None = None):
         """Make empty caches."""
-        self.self_attention, self.cross_attention = LayerCache(capacity), LayerCache()
+        self.self_attention: LayerCache = LayerCache(capacity)
+        self.cross_attention: LayerCache = LayerCache()

@@ -64,7 +64,7 @@ class TransformerConfig:
     source_vocab_size: int | None = None
     num_encoder_blocks: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse sizes and choices that no model can be made from.
 
         Raises:

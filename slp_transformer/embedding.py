@@ -127,7 +127,7 @@ class LearnedPositions(PositionTable):
         """
         super().__init__()
         check_size(context_length=context_length, model_dim=model_dim)
-        self.P = nn.Parameter(torch.randn(context_length, model_dim) * 0.02)
+        self.P: nn.Parameter = nn.Parameter(torch.randn(context_length, model_dim) * 0.02)
 
 
 def sinusoidal_positions(N: int, model_dim: int) -> Float[Tensor, "N d"]:
@@ -233,8 +233,8 @@ class InputEncoding(nn.Module):
         else:
             self.tokens = TokenEmbedding(vocab_size, model_dim)
         kind = LearnedPositions if positions == "learned" else SinusoidalPositions
-        self.positions = kind(context_length, model_dim)
-        self.drop = Dropout(dropout)
+        self.positions: LearnedPositions | SinusoidalPositions = kind(context_length, model_dim)
+        self.drop: Dropout = Dropout(dropout)
         self.register_load_state_dict_post_hook(_compute_missing_positions)
 
     def forward(self, ids: Int[Tensor, "*batch N"], start: int = 0) -> Float[Tensor, "*batch N d"]:

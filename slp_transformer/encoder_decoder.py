@@ -42,13 +42,17 @@ class EncoderDecoder(nn.Module):
         self.config = config
         shared = config.embedding_kwargs()
         source_vocab_size = config.source_vocab_size or config.vocab_size
-        self.source_embedding = InputEncoding(source_vocab_size, **shared)
-        self.target_embedding = InputEncoding(config.vocab_size, **shared)
+        self.source_embedding: InputEncoding = InputEncoding(source_vocab_size, **shared)
+        self.target_embedding: InputEncoding = InputEncoding(config.vocab_size, **shared)
         if config.source_vocab_size is None:
             self.source_embedding.tokens = self.target_embedding.tokens
         options = config.block_kwargs()
-        self.encoder = TransformerStack(config.num_encoder_blocks or config.num_blocks, **options)
-        self.decoder = TransformerStack(config.num_blocks, cross_attention=True, **options)
+        self.encoder: TransformerStack = TransformerStack(
+            config.num_encoder_blocks or config.num_blocks, **options
+        )
+        self.decoder: TransformerStack = TransformerStack(
+            config.num_blocks, cross_attention=True, **options
+        )
 
     def encode(
         self,
@@ -74,7 +78,6 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "*batch N"],
         H_enc: Float[Tensor, "*batch M d"],
         source_mask: Float[Tensor, "... #N #M"] | None = None,
-        target_mask: Float[Tensor, "... #N #T"] | None = None,
         *,
         cache: KVCache | None = None,
     ) -> Float[Tensor, "*batch N V"]:
@@ -84,7 +87,6 @@ class EncoderDecoder(nn.Module):
             target: token ids of the target so far.
             H_enc: what `encode` returned.
             source_mask: the same mask that `encode` was given.
-            target_mask: additive mask on top of the causal one; rarely needed.
             cache: what was computed of earlier target tokens, and of `H_enc`; `target` then goes on
                 from there.
 
@@ -95,8 +97,7 @@ class EncoderDecoder(nn.Module):
             ValueError: if an id is outside the vocabulary, or the target is too long.
         """
         X = self.target_embedding(target, start=0 if cache is None else cache.length)
-        reads = {"H_enc": H_enc, "enc_mask": source_mask, "cache": cache}
-        H = self.decoder(X, target_mask, causal=True, **reads)
+        H = self.decoder(X, causal=True, H_enc=H_enc, enc_mask=source_mask, cache=cache)
         return lm_head(H, self.target_embedding.tokens.E)
 
     def forward(
@@ -104,11 +105,10 @@ class EncoderDecoder(nn.Module):
         source: Int[Tensor, "*batch M"],
         target: Int[Tensor, "*batch N"],
         source_mask: Float[Tensor, "... 1 #M"] | None = None,
-        target_mask: Float[Tensor, "... #N #N"] | None = None,
     ) -> Float[Tensor, "*batch N V"]:
         """`encode`, then `decode`: the logits of a whole target at once, as in training.
 
         Raises:
             ValueError: if an id is outside its vocabulary, or a sequence is too long.
         """
-        return self.decode(target, self.encode(source, source_mask), source_mask, target_mask)
+        return self.decode(target, self.encode(source, source_mask), source_mask)

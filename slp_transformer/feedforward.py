@@ -69,11 +69,11 @@ class FeedForward(ShapedModule):
         hidden_dim = 4 * model_dim if hidden_dim is None else hidden_dim
         check_size(hidden_dim=hidden_dim)
         check_choice(PointwiseActivation, activation=activation)
-        self.activation = ACTIVATIONS[activation]
+        self.activation: Callable[[Tensor], Tensor] = ACTIVATIONS[activation]
         self.W_1 = weight_matrix(model_dim, hidden_dim)
-        self.b_1 = nn.Parameter(zeros(hidden_dim)) if bias else None
+        self.b_1: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
         self.W_2 = weight_matrix(hidden_dim, model_dim)
-        self.b_2 = nn.Parameter(zeros(model_dim)) if bias else None
+        self.b_2: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
     def output_matrix(self) -> nn.Parameter:
@@ -124,11 +124,11 @@ class SwiGLU(ShapedModule):
         hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
         check_size(hidden_dim=hidden_dim)
         self.W_1 = weight_matrix(model_dim, hidden_dim)
-        self.b_1 = nn.Parameter(zeros(hidden_dim)) if bias else None
+        self.b_1: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
         self.W_2 = weight_matrix(model_dim, hidden_dim)
-        self.b_2 = nn.Parameter(zeros(hidden_dim)) if bias else None
+        self.b_2: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
         self.W_3 = weight_matrix(hidden_dim, model_dim)
-        self.b_3 = nn.Parameter(zeros(model_dim)) if bias else None
+        self.b_3: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
     def output_matrix(self) -> nn.Parameter:

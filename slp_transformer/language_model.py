@@ -77,7 +77,9 @@ class TransformerLM(ShapedModule):
         super().__init__()
         self.config = config
         self.embedding = embedding or InputEncoding(config.vocab_size, **config.embedding_kwargs())
-        self.stack = stack or TransformerStack(config.num_blocks, **config.block_kwargs())
+        self.stack: BlockStack | TransformerStack = stack or TransformerStack(
+            config.num_blocks, **config.block_kwargs()
+        )
 
     @property
     def unembedding(self) -> Float[Tensor, "V d"]:

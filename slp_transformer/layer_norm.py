@@ -36,9 +36,10 @@ class LayerNorm(ShapedModule):
         check_size(model_dim=model_dim)
         if not eps >= 0:
             raise ValueError(f"eps is added to a variance and must be 0 or more, not {eps!r}.")
-        self.model_dim, self.eps = model_dim, eps
-        self.gamma = nn.Parameter(ones(model_dim))
-        self.beta = nn.Parameter(zeros(model_dim))
+        self.model_dim: int = model_dim
+        self.eps: float = eps
+        self.gamma: nn.Parameter = nn.Parameter(ones(model_dim))
+        self.beta: nn.Parameter = nn.Parameter(zeros(model_dim))
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Normalize each row of X by its own mean and deviation."""

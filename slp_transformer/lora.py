@@ -92,7 +92,8 @@ class FusedLoRA(nn.Module):
             adapters: A and B of those that are to have them.
         """
         super().__init__()
-        self.widths, self.adapters = widths, nn.ModuleDict(adapters)
+        self.widths: dict[str, int] = widths
+        self.adapters: nn.ModuleDict = nn.ModuleDict(adapters)
 
     def forward(self, W: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
         """W + AB, matrix by matrix."""

@@ -125,11 +125,15 @@ class BaseAttention(HookedModule):
         """
         super().__init__()
         check_dropout(dropout)
-        self.key_dim, self.value_dim = head_sizes(model_dim, num_heads, key_dim, value_dim)
-        self.model_dim, self.num_heads, self.num_kv_heads = model_dim, num_heads, num_kv_heads
+        sizes = head_sizes(model_dim, num_heads, key_dim, value_dim)
+        self.key_dim: int = sizes[0]
+        self.value_dim: int = sizes[1]
+        self.model_dim: int = model_dim
+        self.num_heads: int = num_heads
+        self.num_kv_heads: int = num_kv_heads
         self.dropout = dropout
         kv_widths = num_kv_heads * self.key_dim, num_kv_heads * self.value_dim
-        self.widths = (num_heads * self.key_dim, *kv_widths)
+        self.widths: tuple[int, int, int] = (num_heads * self.key_dim, *kv_widths)
         self.W_QKV = nn.Parameter(
             torch.cat([weight_matrix(model_dim, w) for w in self.widths], dim=1)
         )

@@ -28,7 +28,6 @@ from slp_transformer import (
 )
 from slp_transformer.attention import attention
 from slp_transformer.embedding import one_hot_lookup
-from slp_transformer.scaling_laws import count_parameters
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -82,26 +81,19 @@ BAD = {
         lambda: fused_attention(rows(N, 5), rows(N, 5), rows(N, 5), LOWER),
         ["torch.bool", "additive", "causal_mask", "padding_mask"],
     ),
-    "boolean mask, heads": (lambda: mha()(rows(N, D), LOWER), ["torch.bool", "additive"]),
     "boolean mask, model": (lambda: lm()(ids(N), LOWER), ["torch.bool", "additive"]),
-    "boolean mask of the source": (
-        lambda: translator()(ids(2, M), ids(2, N), torch.ones(2, 1, M).bool()),
-        ["torch.bool", "additive"],
-    ),
     "boolean mask of the encoder's output": (
         lambda: block(cross_attention=True)(
             rows(N, D), H_enc=rows(M, D), enc_mask=torch.ones(1, M).bool()
         ),
         ["torch.bool", "additive"],
     ),
-    "mask of whole numbers": (lambda: mha()(rows(N, D), LOWER.long()), ["torch.int64", "additive"]),
     "mask of other queries": (lambda: mha()(rows(N, D), rows(5, N)), ["[5×7]", "[7×7]"]),
     "mask of other keys": (lambda: mha()(rows(N, D), rows(N, 5)), ["[7×5]", "[7×7]", "7 keys"]),
     "transposed mask": (
         lambda: mha()(rows(N, D), rows(M, N), H_enc=rows(M, D)),
         ["[11×7]", "[7×11]", "7 queries by 11 keys"],
     ),
-    "mask of one axis": (lambda: mha()(rows(N, D), rows(N)), ["[7]", "[7×7]"]),
     "mask of another batch": (
         lambda: mha()(rows(2, N, D), rows(5, N, N)),
         ["[5×7×7]", "[2×7×7]"],
@@ -110,21 +102,9 @@ BAD = {
         lambda: mha()(rows(2, N, D), rows(2, 5, N, N)),
         ["[2×5×7×7]", "[2×3×7×7]"],
     ),
-    "mask of too many axes": (
-        lambda: mha()(rows(N, D), rows(2, 3, N, N), return_weights=True),
-        ["[2×3×7×7]", "[3×7×7]"],
-    ),
-    "mask of more axes than the scores": (
-        lambda: attention(rows(N, 5), rows(N, 5), rows(N, 5), rows(2, N, N)),
-        ["[2×7×7]", "[7×7]"],
-    ),
     # attention
     "queries and keys of different size": (
         lambda: attention(rows(N, 5), rows(N, 3), rows(N, 5)),
-        ["[7×5]", "[7×3]", "d_k"],
-    ),
-    "queries and keys of different size, fused": (
-        lambda: fused_attention(rows(N, 5), rows(N, 3), rows(N, 5)),
         ["[7×5]", "[7×3]", "d_k"],
     ),
     "more keys than values": (
@@ -132,7 +112,6 @@ BAD = {
         ["[11×5]", "[7×5]", "a value for each key"],
     ),
     "queries of one axis": (lambda: attention(rows(5), rows(N, 5), rows(N, 5)), ["[5]", "two"]),
-    "values of one axis": (lambda: attention(rows(N, 5), rows(N, 5), rows(7)), ["[7]", "two"]),
     "batches of different size": (
         lambda: attention(rows(2, N, 5), rows(3, N, 5), rows(3, N, 5)),
         ["[2×7×5]", "[3×7×5]", "same axes"],
@@ -146,7 +125,6 @@ BAD = {
         ["11 queries", "7 keys"],
     ),
     "X of another size": (lambda: mha()(rows(N, 13)), ["X", "[7×13]", "15", "model_dim"]),
-    "X of one axis": (lambda: mha()(rows(D)), ["[15]", "tokens"]),
     "H_enc of another size": (
         lambda: mha()(rows(N, D), H_enc=rows(M, 13)),
         ["H_enc", "[11×13]", "15"],
@@ -154,10 +132,6 @@ BAD = {
     "H_enc of another batch": (
         lambda: mha()(rows(2, N, D), H_enc=rows(5, M, D)),
         ["H_enc", "[2×7×15]", "[5×11×15]"],
-    ),
-    "H_enc without the batch": (
-        lambda: mha()(rows(2, N, D), H_enc=rows(M, D)),
-        ["H_enc", "[2×7×15]", "[11×15]"],
     ),
     "causal cross-attention": (
         lambda: mha()(rows(N, D), causal=True, H_enc=rows(N, D)),
@@ -171,22 +145,13 @@ BAD = {
         lambda: TransformerLM(config(num_heads=2)),
         ["model_dim = 15", "num_heads = 2"],
     ),
-    "heads that do not divide d, count": (
-        lambda: count_parameters(config(num_heads=2)),
-        ["model_dim = 15", "num_heads = 2"],
-    ),
     "head set in PyTorch's orientation": (
         lambda: setattr(mha(key_dim=7).heads[1], "W_K", rows(7, D)),
         ["W_K", "[15×7]", "[7×15]"],
     ),
-    "W_O of a head set as W_V": (
-        lambda: setattr(mha().heads[0], "W_O", rows(D, 5)),
-        ["W_O", "[5×15]", "[15×5]"],
-    ),
     # sizes
     "no heads": (lambda: MultiHeadAttention(D, 0), ["num_heads", "0", "1 or more"]),
     "half a head": (lambda: MultiHeadAttention(D, 1.5), ["num_heads", "1.5", "whole number"]),
-    "model_dim of -15": (lambda: MultiHeadAttention(-15, 3), ["model_dim", "-15"]),
     "key_dim of 0": (lambda: AttentionHead(D, 0), ["key_dim", "0"]),
     "value_dim of 0": (lambda: AttentionHead(D, 5, 0), ["value_dim", "0"]),
     "True for a size": (lambda: LayerNorm(True), ["model_dim", "True"]),
@@ -197,14 +162,12 @@ BAD = {
     "no blocks": (lambda: TransformerStack(0, D, A), ["num_blocks", "0"]),
     # the block and its parts
     "eps of -1": (lambda: LayerNorm(D, -1.0), ["eps", "-1", "0 or more"]),
-    "eps that is no number": (lambda: LayerNorm(D, float("nan")), ["eps", "nan"]),
     "unknown activation": (
         lambda: FeedForward(D, activation="tanh"),
         ["activation", "relu", "gelu", "tanh"],
     ),
     "unknown norm": (lambda: block(norm="middle"), ["norm", '"pre"', '"post"', "middle"]),
     "dropout of 1": (lambda: mha(dropout=1.0), ["dropout", "1.0", "0"]),
-    "dropout of -1": (lambda: block(dropout=-0.1), ["dropout", "-0.1"]),
     "dropout of attention": (
         lambda: attention(rows(N, 5), rows(N, 5), rows(N, 5), dropout=1.5),
         ["dropout", "1.5"],
@@ -227,37 +190,21 @@ BAD = {
         lambda: lm()(torch.tensor([[1, 2, 3], [4, 23, 5]])),
         ["23", "[1, 1]", "0 to 22"],
     ),
-    "id outside the vocabulary, alone": (
-        lambda: TokenEmbedding(V, D)(torch.tensor(23)),
-        ["23", "0 to 22"],
-    ),
     "id outside the vocabulary, one-hot": (
         lambda: one_hot_lookup(torch.tensor([0, 23]), rows(V, D)),
         ["23", "[1]", "0 to 22"],
-    ),
-    "negative id, one-hot": (
-        lambda: one_hot_lookup(torch.tensor([-1]), rows(V, D)),
-        ["-1", "0 to 22"],
-    ),
-    "source id outside its vocabulary": (
-        lambda: translator()(torch.tensor([29]), ids(N)),
-        ["29", "0 to 28"],
     ),
     "target id outside its vocabulary": (
         lambda: translator()(ids(M), torch.tensor([23])),
         ["23", "0 to 22"],
     ),
     "ids that are floats": (lambda: lm()(rows(N)), ["float32", "int64"]),
-    "ids that are booleans": (lambda: lm()(ids(N).bool()), ["bool", "int64"]),
-    "ids of eight bits": (lambda: lm()(ids(N).byte()), ["uint8", "int64"]),
     "an id that is no sequence": (lambda: lm()(torch.tensor(3)), ["[]", "sequence"]),
     "too long a sequence": (lambda: lm()(ids(2, 12)), ["12 tokens", "11", "context_length"]),
-    "too long a source": (lambda: translator()(ids(12), ids(N)), ["12 tokens", "11"]),
     "too far from the start": (
         lambda: LearnedPositions(M, D)(5, start=7),
         ["12 tokens", "11"],
     ),
-    "before the start": (lambda: LearnedPositions(M, D)(5, start=-3), ["-3", "from 0"]),
     "positions for -3 tokens": (lambda: SinusoidalPositions(M, D)(-3), ["-3", "from 0"]),
     "sources and targets of different number": (
         lambda: translator()(ids(3, M), ids(2, N)),
@@ -271,7 +218,6 @@ BAD = {
         lambda: InputEncoding(V, M, D, positions="rotary"),
         ["positions", "learned", "sinusoidal", "rotary"],
     ),
-    "dropout of 1, input": (lambda: InputEncoding(V, M, D, dropout=1.0), ["dropout", "1.0"]),
 }
 CONFIG = {
     **dict.fromkeys(("vocab_size", "context_length", "model_dim", "num_heads", "num_blocks"), 0),

@@ -8,7 +8,6 @@ import torch
 from comparing import (
     D_FF,
     D_K,
-    D_SHARED,
     D_V,
     A,
     B,
@@ -20,13 +19,11 @@ from comparing import (
     normal,
     randomized,
 )
-from twins import twin_block
 
 from slp_transformer import (
     FeedForward,
     SwiGLU,
     TransformerBlock,
-    causal_mask,
     padding_mask,
     record_activations,
 )
@@ -39,11 +36,6 @@ def block(**options) -> TransformerBlock:
     """A block whose d_k and d_v differ from each other and from d/A."""
     sizes = {"key_dim": D_K, "value_dim": D_V, "hidden_dim": D_FF}
     return randomized(TransformerBlock(D, A, **sizes, **options))
-
-
-def shared(**options) -> TransformerBlock:
-    """A block whose heads share d equally, as PyTorch's must."""
-    return randomized(TransformerBlock(D_SHARED, A, hidden_dim=D_FF, **options))
 
 
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------
@@ -91,76 +83,9 @@ def test_cross_attn_13_12_block_equals_loop(norm):
 
 POINTS = {*"X T1 T2 T3 T4 T5 H Q K V scores alpha head".split()}
 ACROSS = {*"C1 C2 C3 Q_cross K_cross V_cross scores_cross alpha_cross head_cross".split()}
-PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
-ENC_PADDED = torch.tensor([[False] * M, [False] * (M - 3) + [True] * 3])
-
-
-@pytest.mark.proves("H")
-@NORMS
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
-def test_H_8_39_equals_transformer_encoder_layer(norm, activation, causal):
-    layer = shared(norm=norm, activation=activation)
-    twin, X = twin_block(layer, activation), normal(B, N, D_SHARED)
-    future = torch.ones(N, N, dtype=torch.bool).triu(1) if causal else None
-    expected = twin.theirs(X, src_mask=future, src_key_padding_mask=PADDED)
-    ours = {"mask": padding_mask(PADDED.long(), 1), "causal": causal}
-    twin.assert_agrees(layer(X, **ours), expected, [X])
-    with record_activations(layer):
-        output = layer(X, **ours)
-    twin.assert_agrees(output, expected, [X])
-
-
-@NORMS
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_cross_attn_13_12_equals_transformer_decoder_layer(norm, activation):
-    layer = shared(norm=norm, activation=activation, cross_attention=True)
-    twin = twin_block(layer, activation)
-    X, H_enc = normal(B, N, D_SHARED), normal(B, M, D_SHARED, seed=1)
-    expected = twin.theirs(
-        X,
-        H_enc,
-        tgt_mask=causal_mask(N, dtype=torch.float64),
-        tgt_is_causal=True,
-        memory_key_padding_mask=ENC_PADDED,
-    )
-    ours = {"causal": True, "H_enc": H_enc, "enc_mask": padding_mask(ENC_PADDED.long(), 1)}
-    twin.assert_agrees(layer(X, **ours), expected, [X, H_enc])
-    with record_activations(layer):
-        output = layer(X, **ours)
-    twin.assert_agrees(output, expected, [X, H_enc])
 
 
 # --- The trace ---------------------------------------------------------------------------------
-
-
-@pytest.mark.proves("T1", "T2", "T3", "T4", "T5", "T-H")
-@CROSS
-def test_T1_to_H_8_40_to_8_45_from_the_trace(cross):
-    layer, X = block(cross_attention=cross), normal(B, N, D)
-    H_enc = normal(B, M, D, seed=1) if cross else None
-    with record_activations(layer) as steps:
-        H = layer(X, causal=True, H_enc=H_enc)
-    (trace,) = steps
-    assert set(trace) == POINTS | (ACROSS if cross else set())
-    T2, alpha = layer.attention(trace["T1"], causal=True, return_weights=True)
-    assert_same(trace["T1"], layer.norm_1(X))
-    assert_same(trace["T2"], T2)
-    assert_same(trace["alpha"], alpha)
-    assert_same(trace["T3"], trace["T2"] + X)
-    below = trace["T3"]
-    if cross:
-        C2, alpha = layer.cross_attention(trace["C1"], H_enc=H_enc, return_weights=True)
-        assert_same(trace["C1"], layer.norm_cross(trace["T3"]))
-        assert_same(trace["C2"], C2)
-        assert_same(trace["alpha_cross"], alpha)
-        assert_same(trace["C3"], trace["C2"] + trace["T3"])
-        assert alpha.shape == (B, A, N, M)
-        below = trace["C3"]
-    assert_same(trace["T4"], layer.norm_2(below))
-    assert_same(trace["T5"], layer.ffn(trace["T4"]))
-    assert_same(trace["H"], trace["T5"] + below)
-    assert trace["H"] is H
 
 
 @CROSS
@@ -185,27 +110,6 @@ def test_postnorm_t_10_32_to_10_37_from_the_trace(cross):
     assert_same(H, layer.norm_2(trace["T5"]))
 
 
-@NORMS
-@CROSS
-def test_asking_for_the_trace_changes_nothing(norm, cross):
-    layer, X = block(norm=norm, cross_attention=cross), normal(B, N, D)
-    options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
-    plain = layer(X, causal=True, **options)
-    with record_activations(layer):
-        assert_same(layer(X, causal=True, **options), plain)
-    assert layer.hook is None and layer.attention.hook is None
-
-
-def test_trace_keeps_the_graph():
-    """The steps can be differentiated through, as a chapter does."""
-    layer, X = block(), normal(N, D)
-    with record_activations(layer) as steps:
-        layer(X, causal=True)
-    (trace,) = steps
-    (gradient,) = torch.autograd.grad(trace["T3"].sum(), X)
-    assert gradient.abs().max() > 0
-
-
 # --- Causality and padding ---------------------------------------------------------------------
 
 
@@ -224,28 +128,6 @@ def test_causal_by_perturbation_and_by_zero_gradient(norm, cross):
     assert (gradient[i + 1 :] == 0).all() and (gradient[: i + 1] != 0).any(-1).all()
 
 
-def test_target_may_look_at_the_whole_source():
-    layer, X = block(cross_attention=True), normal(N, D)
-    H_enc = normal(M, D, seed=1)
-    output = layer(X, causal=True, H_enc=H_enc)
-    (gradient,) = torch.autograd.grad(output[0].sum(), H_enc)
-    assert (gradient != 0).any(-1).all()
-
-
-def test_padded_batch_equals_each_alone():
-    """Source and target padded independently of each other."""
-    layer = block(cross_attention=True)
-    X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
-    batch = layer(
-        X,
-        padding_mask(PADDED.long(), 1),
-        H_enc=H_enc,
-        enc_mask=padding_mask(ENC_PADDED.long(), 1),
-    )
-    assert_same(batch[0, : N - 2], layer(X[0, : N - 2], H_enc=H_enc[0]))
-    assert_same(batch[1], layer(X[1], H_enc=H_enc[1, : M - 3]))
-
-
 def test_left_padding_and_empty_source_give_no_nan():
     layer = block(cross_attention=True)
     X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
@@ -261,22 +143,7 @@ def test_left_padding_and_empty_source_give_no_nan():
         assert_same(output[1], alone)
 
 
-def test_leading_axes_are_taken_one_by_one():
-    layer, X = block(), normal(B, 5, N, D)
-    each = torch.stack([layer(x, causal=True) for x in X.reshape(-1, N, D)])
-    assert_same(layer(X, causal=True).reshape(-1, N, D), each)
-
-
 # --- What a block is made of -------------------------------------------------------------------
-
-
-def test_a_layer_that_writes_nothing_leaves_the_stream_alone():
-    """The residual stream: with W^O, W_2 and b_2 at zero, a pre-norm block passes X through."""
-    layer, X = block(), normal(N, D)
-    with torch.no_grad():
-        for parameter in (layer.attention.W_O, layer.ffn.W_2, layer.ffn.b_2):
-            parameter.zero_()
-    assert torch.equal(layer(X, causal=True), X)
 
 
 def test_choices_reach_the_parts():

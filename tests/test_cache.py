@@ -78,17 +78,6 @@ def test_an_encoder_decoder_reads_the_same_in_pieces(kind, pieces, exactness):
     assert cache.length == N and cache[0].cross_attention.length == 7
 
 
-def test_the_source_is_read_once():
-    torch.manual_seed(0)
-    mha, cache = MultiHeadAttention(10, 2), LayerCache()
-    X, H_enc = torch.randn(3, 1, 10), torch.randn(3, 7, 10)
-    with torch.no_grad():
-        first = mha(X, H_enc=H_enc, cache=cache)
-        cache.commit()
-        again = mha(X, H_enc=torch.full_like(H_enc, torch.nan), cache=cache)
-    torch.testing.assert_close(again, first, rtol=0, atol=0)
-
-
 @pytest.mark.proves("kv-attn")
 @pytest.mark.parametrize("pieces", [(3, 1, 4), (1,) * 8])
 def test_weights_of_cached_attention_are_rows_of_the_whole_matrix(pieces):
@@ -118,18 +107,6 @@ def test_an_additive_mask_counts_the_keys_of_the_cache():
     both = torch.cat([first, second], dim=1)
     torch.testing.assert_close(both[0, 4:], whole[0, 4:], rtol=0, atol=1e-5)
     torch.testing.assert_close(both[1], whole[1], rtol=0, atol=1e-5)
-
-
-def test_nothing_is_set_aside_or_moved_after_the_first_tokens():
-    cache = LayerCache(5)
-    K, V = torch.randn(1, 2, 2, 3), torch.randn(1, 2, 2, 7)
-    K_1, V_1 = cache.update(K, V)
-    cache.commit()
-    K_2, V_2 = cache.update(2 * K, 2 * V)
-    assert K_1.data_ptr() == K_2.data_ptr() and V_1.data_ptr() == V_2.data_ptr()
-    torch.testing.assert_close(K_2, torch.cat([K, 2 * K], dim=2))
-    torch.testing.assert_close(V_2, torch.cat([V, 2 * V], dim=2))
-    assert K_2.shape == (1, 2, 4, 3) and cache.length == 2  # the last two do not count yet
 
 
 @pytest.mark.parametrize("rows", [[2, 0, 0, 1, 2], [2, 1], [2, 0, 1], [1, 1, 1], [0, 1, 2]])
@@ -169,17 +146,6 @@ def test_a_copy_goes_on_by_itself(how):
     torch.testing.assert_close(two, flipped, rtol=0, atol=1e-5)
 
 
-def test_blocks_that_are_one_and_the_same_have_caches_of_their_own():
-    torch.manual_seed(0)
-    model = sharpen(TransformerLM(config()))
-    model.stack.blocks[1] = model.stack.blocks[0]
-    ids, cache = torch.randint(11, (2, 8)), KVCache(17)
-    with torch.no_grad():
-        whole = model(ids)
-    read = in_pieces(lambda part, c: model(part, cache=c), ids, (3, 1, 4), cache)
-    torch.testing.assert_close(read, whole, rtol=0, atol=1e-5)
-
-
 def test_a_pass_that_breaks_off_half_way_leaves_the_cache_as_it_was():
     torch.manual_seed(0)
     model = sharpen(TransformerLM(config()))
@@ -214,37 +180,26 @@ def test_without_a_capacity_it_makes_room_as_it_goes():
 # --- What is refused -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("capacity", "read", "more", "mask", "message"),
+    [
+        (99, 17, 1, None, "has 18 tokens, but there are positions for 17"),
+        (5, 4, 2, None, "room for 5 tokens and holds 4: 2 more do not fit"),
+        (9, 4, 2, torch.zeros(2, 5), r"scores have shape \[1×2×6\]"),
+    ],
+    ids=["past the window", "a full cache", "a wrong mask"],
+)
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
-def test_past_the_window_it_says_so_and_stays_as_it_was(positions):
-    model, cache = TransformerLM(config(positions=positions)).eval(), KVCache(99)
+def test_what_cannot_be_read_leaves_the_cache_as_it_was(
+    positions, capacity, read, more, mask, message
+):
+    model, cache = TransformerLM(config(positions=positions)).eval(), KVCache(capacity)
     ids = torch.zeros(1, 17, dtype=torch.long)
     with torch.no_grad():
-        model(ids, cache=cache)
-        with pytest.raises(ValueError, match="has 18 tokens, but there are positions for 17"):
-            model(ids[:, :1], cache=cache)
-    assert cache.length == 17
-
-
-def test_a_full_cache_says_so_and_stays_as_it_was():
-    model, cache = TransformerLM(config()).eval(), KVCache(5)
-    ids = torch.zeros(1, 4, dtype=torch.long)
-    with torch.no_grad():
-        model(ids, cache=cache)
-        with pytest.raises(ValueError, match="room for 5 tokens and holds 4: 2 more do not fit"):
-            model(ids[:, :2], cache=cache)
-        assert cache.length == 4
-        model(ids[:, :1], cache=cache)
-    assert cache.length == 5
-
-
-def test_a_wrong_mask_leaves_the_cache_as_it_was():
-    model, cache = TransformerLM(config()).eval(), KVCache(9)
-    ids = torch.zeros(1, 4, dtype=torch.long)
-    with torch.no_grad():
-        model(ids, cache=cache)
-        with pytest.raises(ValueError, match=r"scores have shape \[1×2×6\]"):
-            model(ids[:, :2], torch.zeros(2, 5), cache=cache)
-    assert cache.length == 4
+        model(ids[:, :read], cache=cache)
+        with pytest.raises(ValueError, match=message):
+            model(ids[:, :more], mask, cache=cache)
+    assert cache.length == read
 
 
 def test_another_batch_and_gradients_are_refused(unchecked):

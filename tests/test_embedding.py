@@ -12,7 +12,6 @@ from comparing import (
     M,
     N,
     V,
-    assert_same,
     assert_same_with_gradients,
     randomized,
     some_ids,
@@ -20,7 +19,6 @@ from comparing import (
 
 from slp_transformer import (
     InputEncoding,
-    LearnedPositions,
     SinusoidalPositions,
     TokenEmbedding,
     sinusoidal_positions,
@@ -58,25 +56,11 @@ def test_X_equals_loop():
     assert_same_with_gradients(encoding(ids), expected, list(encoding.parameters()))
 
 
-def test_X_has_no_root_d_factor_and_every_sentence_the_same_positions():
-    encoding, ids = randomized(InputEncoding(V, M, D)), some_ids(B, N)
-    X = encoding(ids)
-    for b in range(B):
-        assert_same(X[b], encoding.tokens.E[ids[b]] + encoding.positions.P[:N])
-
-
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
 def test_X_from_a_later_start(positions):
     """What a key-value cache asks for: the second half of a sentence, where it stands."""
     encoding, ids = InputEncoding(V, M, D, positions), some_ids(B, N)
     assert torch.equal(encoding(ids[:, 3:], start=3), encoding(ids)[:, 3:])
-
-
-@pytest.mark.parametrize("kind", [LearnedPositions, SinusoidalPositions])
-def test_positions_up_to_the_last(kind):
-    positions = kind(M, D)
-    assert torch.equal(positions(M), positions.P)
-    assert torch.equal(positions(3, start=M - 3), positions.P[M - 3 :])
 
 
 @pytest.mark.proves("sinusoid")
@@ -87,15 +71,6 @@ def test_sinusoid_equals_the_papers_formula():
             angle = pos / 10000 ** (2 * (column // 2) / D)
             expected = math.cos(angle) if column % 2 else math.sin(angle)
             assert P[pos, column].item() == pytest.approx(expected, abs=1e-6)
-
-
-def test_sinusoid_by_hand():
-    """d = 2: sine and cosine of the position; d = 4: a second pair, a hundred times slower."""
-    expected = [[0.0, 1.0], [math.sin(1), math.cos(1)], [math.sin(2), math.cos(2)]]
-    torch.testing.assert_close(sinusoidal_positions(3, 2), torch.tensor(expected))
-    last = sinusoidal_positions(101, 4)[100]
-    expected = [math.sin(100), math.cos(100), math.sin(1), math.cos(1)]
-    torch.testing.assert_close(last, torch.tensor(expected))
 
 
 def test_sinusoid_keeps_its_precision_far_out():

@@ -100,14 +100,6 @@ def test_named_settings_are_those_of_table_3():
     assert TransformerConfig.of_2017(37_000, **big).hidden_dim is None  # 4d, as in the big model
 
 
-def test_the_books_form_stays_the_default():
-    config = TransformerConfig(V)
-    assert (config.scaled_embeddings, config.initialization) == (False, "gpt2")
-    old = {k: v for k, v in config.to_dict().items() if k not in ("scaled_embeddings",)}
-    del old["initialization"]
-    assert TransformerConfig(**old) == config  # as runs of older versions have it
-
-
 def test_xaviers_start_is_uniform_by_each_matrixs_own_sizes():
     torch.manual_seed(1)
     config = TransformerConfig.of_2017(211, 101, model_dim=60, num_heads=3, num_blocks=1)

@@ -3,15 +3,14 @@
 import pytest
 import standin
 import torch
-from test_trainer import encoder_decoder, language_model, pairs
+from tiny_training import STREAM, encoder_decoder, language_model, pairs, stop_at
 
 from slp_transformer import generate, padding_mask
 from slp_transformer.data.batches import LengthBucketedPairs
-from slp_transformer.lora import add_lora, lora_state_dict
+from slp_transformer.lora import add_lora
 from slp_transformer.training import load_model, train
 from slp_transformer.training.devices import pick_device
 
-STREAM = torch.arange(7).repeat(5)
 VARIANTS = [
     {},
     {"norm": "post"},
@@ -40,26 +39,7 @@ def waits(device):
     return standin.WAITS
 
 
-def same_gradients(here, there) -> None:
-    for mine, yours in zip(here.parameters(), there.parameters(), strict=True):
-        torch.testing.assert_close(mine.grad, yours.grad.cpu(), rtol=1e-4, atol=1e-5)
-
-
-# --- The device itself -------------------------------------------------------------------------
-
-
 # --- Models ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("changes", VARIANTS)
-def test_a_language_model_computes_there_what_it_computes_here(device, changes):
-    ids = STREAM[None, :5]
-    here, there = language_model(**changes), language_model(**changes).to(device)
-    U = there(ids.to(device))
-    torch.testing.assert_close(U.cpu(), here(ids), rtol=1e-4, atol=1e-5)
-    U.square().sum().backward()
-    here(ids).square().sum().backward()
-    same_gradients(here, there)
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
@@ -70,15 +50,25 @@ def test_nothing_is_waited_for_there_and_back(device, changes, waits):
     assert sum(waits.values()) == 0
 
 
+SOURCE, TARGET = torch.tensor([[3, 4, 5], [6, 0, 0]]), torch.tensor([[1, 5], [1, 2]])
+
+
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_an_encoder_decoder_does_too(device, changes):
-    source, target = torch.tensor([[3, 4, 5], [6, 7, 0]]), torch.tensor([[1, 9], [1, 2]])
-    mask = padding_mask(source, 0)
-    here, there = encoder_decoder(**changes), encoder_decoder(**changes).to(device)
-    inputs = [X.to(device) for X in (source, target, mask)]
-    there(*inputs).square().sum().backward()
-    here(source, target, mask).square().sum().backward()
-    same_gradients(here, there)
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (language_model, [STREAM[None, :5]]),
+        (encoder_decoder, [SOURCE, TARGET, padding_mask(SOURCE, 0)]),
+    ],
+)
+def test_a_model_computes_there_what_it_computes_here(device, make, inputs, changes):
+    here, there = make(**changes), make(**changes).to(device)
+    U, expected = there(*(X.to(device) for X in inputs)), here(*inputs)
+    torch.testing.assert_close(U.cpu(), expected, rtol=1e-4, atol=1e-5)
+    U.square().sum().backward()
+    expected.square().sum().backward()
+    for mine, yours in zip(here.parameters(), there.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, yours.grad.cpu(), rtol=1e-4, atol=1e-5)
 
 
 # --- Writing -----------------------------------------------------------------------------------
@@ -150,50 +140,38 @@ def numbers(record) -> dict[str, float]:
     return {name: value for name, value in vars(record).items() if value is not None}
 
 
-def test_records_are_those_of_the_cpu(device):
-    how = {"steps": 6, "eval_interval": 2, "batch_size": 3}
-    here = train(language_model(), STREAM, STREAM, **how)
-    there = train(language_model(), STREAM, STREAM, device=device.type, **how)
-    for mine, yours in zip(there, here, strict=True):
+def with_lora():
+    model = language_model()
+    add_lora(model, 2)
+    return model
+
+
+LENGTHS = (3, 5), (2, 1), (7, 2), (1, 6), (2, 2)
+PADDED = pairs(*LENGTHS)
+SPECIAL = {name: getattr(PADDED, name) for name in ("pad_id", "begin_id", "end_id")}
+CASES = {
+    "windows": (language_model, lambda: STREAM, {}),
+    "low ranks": (with_lora, lambda: STREAM, {}),
+    "pairs": (encoder_decoder, lambda: PADDED, {"gradient_accumulation_steps": 2}),
+    "pairs of similar length": (
+        encoder_decoder,
+        lambda: LengthBucketedPairs(PADDED.pairs, max_tokens=18, **SPECIAL),
+        {"batch_tokens": 9, "gradient_accumulation_steps": 2, "label_smoothing": 0.2},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_learned_there_is_what_the_cpu_learns(device, case):
+    make, data, options = CASES[case]
+    how = {"steps": 6, "eval_interval": 2, "batch_size": 3} | options
+    here, there = make(), make()
+    expected = train(here, data(), data(), **how)
+    records = train(there, data(), data(), device=device.type, **how)
+    for mine, yours in zip(records, expected, strict=True):
         assert numbers(mine) == pytest.approx(numbers(yours), rel=1e-5)
-
-
-def test_low_ranks_are_learned_there(device):
-    learned = []
-    for place in ("cpu", device.type):
-        model = language_model()
-        add_lora(model, 2)
-        train(model, STREAM, STREAM, steps=3, eval_interval=3, batch_size=3, device=place)
-        learned.append(lora_state_dict(model))
-    for name, W in learned[0].items():
-        torch.testing.assert_close(learned[1][name], W, rtol=1e-4, atol=1e-6)
-        assert W.abs().max() > 0, name
-
-
-def test_an_encoder_decoder_learns_there(device):
-    data = pairs((3, 5), (2, 1), (7, 2), (1, 6))
-    how = {"steps": 4, "eval_interval": 2, "batch_size": 2, "gradient_accumulation_steps": 2}
-    here = train(encoder_decoder(), data, data, **how)
-    there = train(encoder_decoder(), data, data, device=device.type, **how)
-    for mine, yours in zip(there, here, strict=True):
-        assert numbers(mine) == pytest.approx(numbers(yours), rel=1e-5)
-
-
-def test_pairs_of_similar_length_are_learned_there(device):
-    padded = pairs((3, 5), (2, 1), (7, 2), (1, 6), (2, 2))
-    special = {name: getattr(padded, name) for name in ("pad_id", "begin_id", "end_id")}
-    how = {
-        "steps": 5,
-        "eval_interval": 5,
-        "batch_tokens": 9,
-        "gradient_accumulation_steps": 2,
-        "label_smoothing": 0.2,
-    }
-    records = []
-    for place in ("cpu", device.type):
-        data = LengthBucketedPairs(padded.pairs, max_tokens=18, **special)
-        records += train(encoder_decoder(), data, data, device=place, **how)
-    assert numbers(records[1]) == pytest.approx(numbers(records[0]), rel=1e-5)
+    for W, other in zip(there.parameters(), here.parameters(), strict=True):
+        torch.testing.assert_close(W.cpu(), other.cpu(), rtol=1e-4, atol=1e-5)
 
 
 def test_only_measurements_wait_for_the_device(device, waits):
@@ -217,13 +195,9 @@ def test_a_run_goes_on_there_to_the_last_bit(device, tmp_path):
         model = language_model(dropout=0.3)
         return train(model, STREAM, STREAM, out_dir=tmp_path / folder, steps=6, **how, **more)
 
-    def stop(record):
-        if record.step == 4:
-            raise RuntimeError("pulled out")
-
     whole = run("whole")
-    with pytest.raises(RuntimeError, match="pulled out"):
-        run("halves", report=stop)
+    with pytest.raises(OSError, match="plug"):
+        run("halves", report=stop_at(4))
     torch.rand(3)
     last, end = run("halves", resume=True)[-1], whole[-1]
     assert (last.step, last.train_loss) == (6, pytest.approx(end.train_loss, rel=1e-5))

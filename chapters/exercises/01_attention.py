@@ -1,10 +1,10 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone. Each function is then tried on small, large and
-# extreme inputs; if it is wrong, the check says which mistake it looks like. Rows are tokens, i is
-# counted from 0, and any way to write it will do: loops, products, another library. This is what a check
-# says to somebody who has forgotten something:
+# Fill in what is missing from the equation alone. Each function is then tested on small, large and
+# extreme inputs; if it is wrong, the check names the mistake. Rows are tokens, i
+# counts from 0, and you may use loops, matrix products or another library. This is what a check
+# says when something is missing:
 
 # %%
 import torch
@@ -21,7 +21,7 @@ check.scaled_score(forgetful_score)
 # %% [markdown]
 # ### Exercise 1 · Softmax
 #
-# (`simple-softmax`) `scores` is a vector of numbers. Return as many weights: positive, and together 1. Scores
+# (`simple-softmax`) `scores` is a vector of numbers. Return one weight for each: positive, with sum 1. Scores
 # may be as large as 1000.
 
 # %% tags=["exercise"]
@@ -40,7 +40,7 @@ check.softmax(my_softmax, one_row=True)
 # ### Exercise 2 · A weighted sum
 #
 # (`simple-sum`) `alpha_i` holds the weights $\alpha_{i1},\dots,\alpha_{ii}$ of one token. `rows` is a
-# matrix with one row for each token, perhaps also for tokens after i. Return $\mathbf a_i$.
+# matrix with one row for each token; it may go on after token i. Return $\mathbf a_i$.
 
 # %% tags=["exercise"]
 
@@ -59,7 +59,7 @@ check.weighted_sum(my_weighted_sum)
 # %% [markdown]
 # ### Exercise 3 · The scaled score
 #
-# (`scaled-score`) A query and a key, both vectors of size $d_k$. Return their score, one number.
+# (`scaled-score`) Given a query and a key, both vectors of size $d_k$, return their score, a single number.
 
 # %% tags=["exercise"]
 
@@ -76,8 +76,8 @@ check.scaled_score(my_scaled_score)
 # %% [markdown]
 # ### Exercise 4 · The simplest attention
 #
-# (`simple-sum` to `simple-softmax`) `X` is [N × d], one row a token. Return $\mathbf a_i$ [d]: token i reads itself
-# and what came before. No matrices and no scaling.
+# (`simple-sum` to `simple-softmax`) `X` is [N × d], one row per token. Return $\mathbf a_i$ [d]: token i reads itself
+# and all earlier tokens. There are no weight matrices and no scaling.
 
 # %% tags=["exercise"]
 

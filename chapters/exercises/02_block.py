@@ -1,13 +1,13 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one. `x` is
-# sometimes one row [d], sometimes a matrix of rows [N × d], and should work as both.
+# Fill in what is missing from the equation alone; if there is a mistake, the check names it. Your functions
+# should work both for one row `x` [d] and for a matrix of rows [N × d].
 
 # %% [markdown]
 # ### Exercise 1 · The feedforward layer
 #
-# (`ffn`) Two lines, or one. `W_1` is [d × d_ff], `b_1` [d_ff], `W_2` [d_ff × d], `b_2` [d].
+# (`ffn`) One or two lines are enough. `W_1` is [d × d_ff], `b_1` [d_ff], `W_2` [d_ff × d], `b_2` [d].
 
 # %% tags=["exercise"]
 import torch
@@ -27,8 +27,8 @@ check.ffn(my_ffn)
 # %% [markdown]
 # ### Exercise 2 · Layer norm
 #
-# (`ln-mean` to `ln`) `gamma` and `beta` are vectors [d]. With rows [N × d], each row has its own mean
-# and deviation. (`mean(dim=-1, keepdim=True)` takes the mean of each row and keeps the axis.)
+# (`ln-mean` to `ln`) `gamma` and `beta` are vectors [d]. For a matrix [N × d], each row has its own mean
+# and standard deviation. (`mean(dim=-1, keepdim=True)` takes the mean of each row and keeps the axis.)
 
 # %% tags=["exercise"]
 
@@ -66,7 +66,7 @@ check.swiglu(my_swiglu)
 # ### Exercise 4 · The block
 #
 # (`t1` to `h`, for all tokens at once) Here `attention`, `ffn`, `norm_1` and `norm_2` are
-# functions that take a matrix [N × d] and return one: call them as `attention(Z)`. Put them together
+# functions that take a matrix [N × d] and return one: call them as `attention(Z)`. Combine them
 # in the book's order.
 
 # %% tags=["exercise"]
@@ -84,8 +84,8 @@ check.block(my_block)
 # %% [markdown]
 # ### Exercise 5 · A block that you can switch off
 #
-# Fill in two numbers. The layer of exercise 1 writes $\mathbf W_2$'s rows into the stream. By what must
-# `W_2` and `b_2` be multiplied so that this half of the block passes the stream through unchanged?
+# Fill in two numbers. The layer of exercise 1 adds rows of $\mathbf W_2$ to the residual stream. By what must
+# `W_2` and `b_2` be multiplied so that this half of the block leaves the stream unchanged?
 
 # %% tags=["exercise"]
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one. Masks
-# are additive here, as in the book: 0 where attention is allowed, −∞ (`float("-inf")`) where not.
+# Fill in what is missing from the equation alone; if there is a mistake, the check names it. Masks
+# are additive, as in the book: 0 where attention is allowed, −∞ (`float("-inf")`) where it is not.
 
 # %% [markdown]
 # ### Exercise 1 · The causal mask
@@ -29,9 +29,8 @@ check.causal_mask(my_causal_mask)
 # %% [markdown]
 # ### Exercise 2 · Why −∞, and not 0 (exercise 7.2 in the Aug 2026 draft)
 #
-# `scores` are those of one token, a vector; it may see the first `seen` of them. Suppose that the
-# others, hidden, were set to 0 instead of −∞ before the softmax. Return the weight that they would get
-# together.
+# `scores` is the vector of one token's scores; the token may see the first `seen` of them. Suppose that the
+# hidden ones were set to 0 instead of −∞ before the softmax. Return the total weight that they would get.
 
 # %% tags=["exercise"]
 
@@ -68,8 +67,8 @@ check.attention(my_attention)
 # %% [markdown]
 # ### Exercise 4 · Splitting heads
 #
-# (`mh-par-qkv`) All heads were computed in one product: `X` is [N × A·d_k], and head c has the columns
-# from c·d_k up to (c + 1)·d_k, c counted from 0. Return them as [A × N × d_k].
+# (`mh-par-qkv`) All heads were computed in one product: `X` is [N × A·d_k], and the columns of head c go from
+# c·d_k to (c + 1)·d_k − 1, with c counted from 0. Return the heads as [A × N × d_k].
 
 # %% tags=["exercise"]
 
@@ -84,7 +83,7 @@ def my_split_heads(X, A):
 check.split_heads(my_split_heads)
 
 # %% [markdown]
-# ### Exercise 5 · Joining them
+# ### Exercise 5 · Joining heads
 #
 # (`mh-par-out`, the ⊕) `heads` is [A × N × d_v]. Return [N × A·d_v], head 1 in the first columns.
 
@@ -103,8 +102,8 @@ check.join_heads(my_join_heads)
 # %% [markdown]
 # ### Exercise 6 · Multi-head attention
 #
-# (`mh-par-qkv` to `mh-par-out`) Causal. The heads' matrices lie side by side: `W_Q` and `W_K` are
-# [d × A·d_k], `W_V` is [d × A·d_v], `W_O` is [A·d_v × d]. Use what you have.
+# (`mh-par-qkv` to `mh-par-out`) Write causal multi-head attention. The heads' matrices are side by side: `W_Q` and
+# `W_K` are [d × A·d_k], `W_V` is [d × A·d_v], `W_O` is [A·d_v × d]. Use your functions from above.
 
 # %% tags=["exercise"]
 

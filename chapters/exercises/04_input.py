@@ -1,13 +1,13 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one. Words
-# and places are counted from 0.
+# Fill in what is missing from the equation alone; if there is a mistake, the check names it. Words
+# and positions count from 0.
 
 # %% [markdown]
 # ### Exercise 1 · A look-up is a product
 #
-# `E` is [|V| × d], `w` a word's number. Make the one-hot row [|V|] and multiply.
+# `E` is [|V| × d], and `w` is a word's id. Make the one-hot row [|V|] and multiply it by `E`.
 
 # %% tags=["exercise"]
 import torch
@@ -28,8 +28,8 @@ check.one_hot_lookup(my_lookup)
 # %% [markdown]
 # ### Exercise 2 · What and where
 #
-# $\mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]$ for a sequence of word numbers, `ids`. It may be the
-# middle of a text: its first token then has the place `start`, the next one `start + 1`, and so on.
+# Compute $\mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]$ for a sequence of word ids, `ids`. The sequence may begin in the
+# middle of a text: its first token has the position `start`, the next one `start + 1`, and so on.
 # Return X [N × d].
 
 # %% tags=["exercise"]
@@ -46,8 +46,8 @@ check.input_encoding(my_input)
 # %% [markdown]
 # ### Exercise 3 · Positions that are not learned
 #
-# $\mathbf P_{pos,2i}=\sin(pos/10000^{2i/d})$ and $\mathbf P_{pos,2i+1}=\cos(pos/10000^{2i/d})$ for
-# all places 0 to N − 1 and pairs of columns 0 to d/2 − 1; d is even. Return P [N × d].
+# Compute $\mathbf P_{pos,2i}=\sin(pos/10000^{2i/d})$ and $\mathbf P_{pos,2i+1}=\cos(pos/10000^{2i/d})$ for
+# all positions 0 to N − 1 and pairs of columns 0 to d/2 − 1; d is even. Return P [N × d].
 
 # %% tags=["exercise"]
 import math
@@ -68,10 +68,10 @@ def my_sinusoid(N, d):
 check.sinusoid(my_sinusoid)
 
 # %% [markdown]
-# ### Exercise 4 · k places on
+# ### Exercise 4 · k positions later
 #
-# You are given one row of exercise 3's P [d], but not which. Return the row that stands k places
-# after it. (Each pair of columns is a clock hand: turn it by $k/10000^{2i/d}$. You may want
+# You are given one row [d] of the P of exercise 3, but not its position. Return the row k positions
+# later. (Each pair of columns is a clock hand: turn it by $k/10000^{2i/d}$. You may need
 # $\sin(a+b)=\sin a\cos b+\cos a\sin b$ and $\cos(a+b)=\cos a\cos b-\sin a\sin b$.)
 
 # %% tags=["exercise"]

@@ -1,13 +1,13 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one.
+# Fill in what is missing from the equation alone; if there is a mistake, the check names it.
 
 # %% [markdown]
 # ### Exercise 1 · The stack
 #
-# `blocks` is a list of functions, the lowest block first; each takes a matrix [N × d] and returns one.
-# So does `final_norm`. Return what goes into the head.
+# `blocks` is a list of functions, the lowest block first; each takes a matrix [N × d] and returns one, as does
+# `final_norm`. Return the input of the language model head.
 
 # %% tags=["exercise"]
 from slp_transformer import check
@@ -26,8 +26,8 @@ check.stack(my_stack)
 # %% [markdown]
 # ### Exercise 2 · The head
 #
-# (`logits`) For every position: `H` is [N × d], `E` is the embedding matrix [|V| × d]. Return the
-# logits U [N × |V|].
+# (`logits`) `H` is [N × d] and `E` is the embedding matrix [|V| × d]. Return the logits U [N × |V|] at all
+# positions.
 
 # %% tags=["exercise"]
 
@@ -41,9 +41,9 @@ def my_lm_head(H, E):
 check.lm_head(my_lm_head)
 
 # %% [markdown]
-# ### Exercise 3 · How many numbers? (exercise 7.1 in the Aug 2026 draft)
+# ### Exercise 3 · How many parameters? (exercise 7.1 in the Aug 2026 draft)
 #
-# Count those of $\mathbf W^Q$, $\mathbf W^K$, $\mathbf W^V$ and $\mathbf W^O$ of all heads, and of
+# Count the parameters of $\mathbf W^Q$, $\mathbf W^K$, $\mathbf W^V$ and $\mathbf W^O$ of all heads, and of
 # $\mathbf W_1$ and $\mathbf W_2$, in `L` blocks of width `d`, with $d_{ff}=4d$ and $d_k=d_v=d/A$. Biases
 # and layer norms do not count. Does it matter how many heads there are?
 
@@ -63,9 +63,9 @@ check.parameters(my_parameters)
 # %% [markdown]
 # ### Exercise 4 · Train it
 #
-# Twelve sentences of the same kind as the chapter's, and a model too small for them: it stops at 0.66
-# nats a word. Change its settings and the rate so that it gets to 0.29 in 300 steps. No model can go
-# below 0.276: who acts, and whether tuning was up or down, cannot be known. (d is `model_dim`, L is
+# Here are twelve sentences like those of the chapter, and a model that is too small for them: it ends at 0.66
+# nats per word. Change its settings and the learning rate so that it reaches 0.29 in 300 steps. No model can go
+# below 0.276, since nothing in the text tells who acts, or whether something was tuned up or down. (d is `model_dim`, L is
 # `num_blocks`, and d must be a multiple of `num_heads`.)
 
 # %%

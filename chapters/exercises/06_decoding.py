@@ -1,8 +1,8 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one. `u` are
-# the logits of one step, a vector with one number for each word.
+# Fill in what is missing from the equation alone; if there is a mistake, the check names it. `u` holds the
+# logits of one step, one number for each word.
 
 # %% [markdown]
 # ### Exercise 1 · Temperature
@@ -26,8 +26,8 @@ check.temperature(my_temperature)
 # %% [markdown]
 # ### Exercise 2 · Colder and warmer (exercise 7.5 in the Aug 2026 draft)
 #
-# The book's logits are 1.2, 0.9, 0.1 and −0.5. First guess, then let your function say what τ = 0.2 and
-# τ = 2 make of them, and what happens as τ goes to 0 and to ∞. Write down the limits.
+# The book's logits are 1.2, 0.9, 0.1 and −0.5. First guess, then use your function to see the
+# probabilities for τ = 0.2 and τ = 2, and for τ close to 0 and very large. Write down the two limits.
 
 # %% tags=["exercise"]
 u = torch.tensor([1.2, 0.9, 0.1, -0.5])
@@ -37,14 +37,14 @@ towards_0 = [None, None, None, None]
 towards_infinity = [None, None, None, None]
 # solution
 towards_0 = [1, 0, 0, 0]  # the most probable word takes all: greedy
-towards_infinity = [1 / 4, 1 / 4, 1 / 4, 1 / 4]  # every word alike
+towards_infinity = [1 / 4, 1 / 4, 1 / 4, 1 / 4]  # all words equal
 # end
 check.limits_of_temperature(lambda: (towards_0, towards_infinity))
 
 # %% [markdown]
 # ### Exercise 3 · Top-k
 #
-# Return probabilities that sum to 1 and are 0 for all but the k words with the largest logits.
+# Return probabilities that sum to 1 and are 0 for all words except the k with the largest logits.
 
 # %% tags=["exercise"]
 
@@ -63,7 +63,7 @@ check.top_k(my_top_k)
 # %% [markdown]
 # ### Exercise 4 · Top-p
 #
-# (`top-p`) Keep the fewest words that together have at least the share p, and renormalise. Each
+# (`top-p`) Keep the fewest words whose probabilities sum to at least p, and renormalize. Each
 # probability stays in its word's place.
 
 # %% tags=["exercise"]
@@ -85,42 +85,44 @@ def my_top_p(u, p):
 check.top_p(my_top_p)
 
 # %% [markdown]
-# ### Exercise 5 · A step with a cache
+# ### Exercise 5 · A draw
 #
-# (`kv-attn`) `x` [d] is a new token's row; `K` and `V` are the keys and values of all tokens before
-# it, one a row. Return three things: the new token's head, K with the new key, V with the new value.
+# (`random`) The probabilities `y` are laid end to end from 0 to 1, in the order of the words. Return the
+# number of the word on whose stretch the dart lands; `dart` is at least 0 and below 1.
 
 # %% tags=["exercise"]
 
 
-def my_cached_step(x, W_Q, W_K, W_V, K, V):
+def my_draw(y, dart):
     # solution
-    q = x @ W_Q
-    K = torch.cat([K, (x @ W_K)[None]])
-    V = torch.cat([V, (x @ W_V)[None]])
-    alpha = torch.softmax(K @ q / len(q) ** 0.5, dim=-1)
-    return alpha @ V, K, V
+    end = 0.0
+    for w in range(len(y) - 1):
+        end += y[w]
+        if dart < end:
+            return w
+    return len(y) - 1
     # end
 
 
-check.cached_step(my_cached_step)
+check.draw(my_draw)
 
 # %% [markdown]
-# ### Exercise 6 · The mask of a prompt's second half
+# ### Exercise 6 · One step of a beam search
 #
-# A cache holds `held` tokens, and N more come at once. Return their mask, [N × (held + N)]: 0 where a new
-# token may look, −∞ where not.
+# (`beam-score`) `scores` [B] holds the scores of B hypotheses, and row b of `log_y` [B × V] the log
+# probabilities of the words after hypothesis b. Keep the `width` best extensions. Return three tensors,
+# with the best extension first: the hypotheses that are extended, the words, and the new scores.
 
 # %% tags=["exercise"]
 
 
-def my_mask_after(N, held):
+def my_beam_step(scores, log_y, width):
     # solution
-    M = torch.zeros(N, held + N)
-    for i in range(N):
-        M[i, held + i + 1 :] = float("-inf")
-    return M
+    totals = scores[:, None] + log_y
+    best, places = totals.flatten().topk(width)
+    V = log_y.shape[1]
+    return places // V, places % V, best
     # end
 
 
-check.mask_after(my_mask_after)
+check.beam_step(my_beam_step)

@@ -1,13 +1,13 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one.
+# Fill in what is missing from the equation alone; if there is a mistake, the check names it.
 
 # %% [markdown]
 # ### Exercise 1 · The loss
 #
-# (`ce-mean`) A text has the word numbers `ids` [N], and `U` [N × |V|] holds the logits
-# after each of them. Return the mean loss of the words that came next, in nats.
+# (`ce-mean`) A text has the word ids `ids` [N], and `U` [N × |V|] holds the logits of the word after
+# each of them. Return the mean loss of the words that came next, in nats.
 
 # %% tags=["exercise"]
 import torch
@@ -31,7 +31,7 @@ check.next_token_loss(my_loss)
 # ### Exercise 2 · Perplexity (exercise 7.3 in the Aug 2026 draft)
 #
 # (`perplexity`) Four words had the probabilities 0.0001, 0.0002, 0.000005 and 0.0000001. What is the text's
-# perplexity? Write a function that gets a vector of such probabilities, however long.
+# perplexity? Write a function of a vector of such probabilities, however long.
 
 # %% tags=["exercise"]
 
@@ -49,17 +49,28 @@ check.perplexity(my_perplexity)
 # %% [markdown]
 # ### Exercise 3 · One is the other's exponential (exercise 7.4 in the Aug 2026 draft)
 #
-# Show that $P(w_{1:T})^{-1/T}=\exp(L_{CE})$, on paper. Then let the code agree: return the perplexity from
-# the mean loss.
+# Prove on paper that $P(w_{1:T})^{-1/T}=\exp(L_{CE})$. Then write the perplexity as a function of the mean
+# loss.
+#
+# <details><summary>The proof, step by step</summary>
+#
+# $$
+# \begin{aligned}
+# P(w_{1:T})^{-\frac1T}
+# &=\exp\left(-\tfrac1T\log P(w_{1:T})\right)&&x=e^{\log x},\ \log x^a=a\log x\\
+# &=\exp\left(-\tfrac1T\log\prod_{t}P(w_t\mid w_{<t})\right)&&\text{chain rule}\\
+# &=\exp\left(\tfrac1T\sum_{t}-\log P(w_t\mid w_{<t})\right)&&\text{the log of a product is a sum}\\
+# &=\exp(L_{CE})&&\text{the mean loss}
+# \end{aligned}
+# $$
+#
+# </details>
 
 # %% tags=["exercise"]
 
 
 def my_perplexity_of(loss):
     # solution
-    # P^(−1/T) = exp(−1/T · log P)            since x = exp(log x)
-    #          = exp(−1/T · Σ log P(w_t|w_<t))  the log of a product is a sum
-    #          = exp(L)                         which is ce-mean
     return torch.exp(loss)
     # end
 
@@ -69,8 +80,8 @@ check.perplexity_of_loss(my_perplexity_of)
 # %% [markdown]
 # ### Exercise 4 · A batch with padding
 #
-# Texts of several lengths, filled up with `pad_id`: `ids` is [B × N], `U` is [B × N × |V|]. Return the
-# mean over all words that came next; padding is no word.
+# Texts of different lengths are padded with `pad_id`: `ids` is [B × N], `U` is [B × N × |V|]. Return the
+# mean loss over all words that came next, without the padding.
 
 # %% tags=["exercise"]
 
@@ -88,9 +99,9 @@ check.padded_loss(my_padded_loss)
 # %% [markdown]
 # ### Exercise 5 · Train it
 #
-# Counting which character follows which, in the first 60,000 characters of *Moby-Dick*, gives a table
-# that costs 2.43 nats a character on the next 6,000. Train a model that needs at most 2.3, with no
-# more than 400 steps. Its settings below are too timid.
+# A table of character pairs, counted in the first 60,000 characters of *Moby-Dick*, has a loss of 2.43 nats per
+# character on the next 6,000. Train a model whose loss is at most 2.3, in no more than 400 steps. The
+# settings below are too small.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM

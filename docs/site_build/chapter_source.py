@@ -82,6 +82,11 @@ class Chapter:
         raise IndexError(index)
 
 
+def number_of(stem: str) -> str:
+    """Return a chapter's number from its file's name: "6" of `06_decoding`, "6b" of `06b_cache`."""
+    return re.match(r"0*(\d+[a-z]?)", stem)[1]
+
+
 def read_chapter(path: Path, root: Path) -> Chapter:
     """Reads one chapter, and the exercises that belong to it."""
     script = path.read_text(encoding="utf-8").rstrip("\n") + "\n"

@@ -455,11 +455,11 @@ SIDE_PARTS = (
 INSIDE = ("ln1", "mha", "add1", "ln2", "ffn", "add2")
 # Chapters that declare no equation of a part, by their number.
 ELSEWHERE = {
-    9: ("stream", "mha"),
-    11: ("encoder", "mha"),
-    12: ("tokens", "next"),
-    13: ("encoder", "tokens", "next"),
-    14: ("P", "ln1", "mha", "ln2", "ffn"),
+    "9": ("stream", "mha"),
+    "11": ("encoder", "mha"),
+    "12": ("tokens", "next"),
+    "13": ("encoder", "tokens", "next"),
+    "14": ("P", "ln1", "mha", "ln2", "ffn"),
 }
 _STREAM = "the residual stream"
 
@@ -474,7 +474,7 @@ TEXT = (
 )
 
 
-def here(number: int, declared: set[str]) -> frozenset[str]:
+def here(number: str, declared: set[str]) -> frozenset[str]:
     """The parts that a chapter is about, by its number and the equations that it declares."""
     found = {part.key for part in (*CHAIN, *SIDE_PARTS) if declared & set(part.slugs)}
     found |= {"block"} if "stack" in declared else set()

@@ -13,7 +13,7 @@ from html import escape
 
 import diagrams
 import links
-from chapter_source import Chapter
+from chapter_source import Chapter, number_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def of(chapter: Chapter, taken: Iterable[str] = ()) -> list[Figure]:
         chapter: a chapter.
         taken: equations whose picture another chapter has.
     """
-    first = str(int(re.match(r"\d+", chapter.path.stem)[0]))
+    first = number_of(chapter.path.stem)
     found: list[Figure] = []
 
     def add(name: str, caption: str, alt: str, cell: int | None, slug: str = "") -> None:
@@ -138,5 +138,5 @@ def with_references(body: str, stem: str, known: dict[str, list[Figure]]) -> str
                 return f"{match[1]}Figure {figure.number}</a>"
         raise ValueError(f"There is no figure {match[3]!r} in {there}.")
 
-    pattern = r'(<a href="(?:(?:\.\./)?(\d\d_\w+)(?:/|\.py))?#fig-([\w^-]+)">)Figure</a>'
+    pattern = r'(<a href="(?:(?:\.\./)?(\d\d[a-z]?_\w+)(?:/|\.py))?#fig-([\w^-]+)">)Figure</a>'
     return re.sub(pattern, numbered, body)

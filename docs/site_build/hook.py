@@ -226,7 +226,7 @@ def on_page_content(content, page, config, files):
             return drawn
         return previews.linked(drawn, pages.link_from(page), site.book)
     body, headings = notebook_html.finished(content)
-    body = re.sub(r'href="(\d\d_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
+    body = re.sub(r'href="(\d\d[a-z]?_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
     body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
     page.toc = get_toc(pages.nested(headings))
     stem = chapter.path.stem

@@ -14,7 +14,7 @@ from functools import lru_cache
 from html import unescape
 from pathlib import Path
 
-from chapter_source import Chapter, equations_of, module_name
+from chapter_source import Chapter, equations_of, module_name, number_of
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
 SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -45,7 +45,7 @@ class Summary:
     """A chapter's summary: number, title, first sentences, numbers of its equations."""
 
     stem: str
-    number: int
+    number: str
     title: str
     text: str
     equations: str
@@ -54,18 +54,17 @@ class Summary:
 def summarize(chapter: Chapter) -> Summary:
     """Reads a chapter's first cell: its title, and the paragraph below it."""
     stem = chapter.path.stem
-    number = int(re.match(r"\d+", stem)[0])
     first = next((c.source for c in chapter.notebook.cells if c.cell_type == "markdown"), "")
     heading = re.search(r"^# +(.+)$", first, flags=re.MULTILINE)
     title = heading[1].strip() if heading else stem
-    title = re.sub(r"^(?:chapter\s+)?0*\d+\s*[.:·—–-]\s*", "", title, flags=re.IGNORECASE)
+    title = re.sub(r"^(?:chapter\s+)?0*\d+[a-z]?\s*[.:·—–-]\s*", "", title, flags=re.IGNORECASE)
     title = re.sub(r"\s*\([^()]*\d[^()]*\)$", "", title)
     below = first[heading.end() :] if heading else first
     paragraphs = [" ".join(block.split()) for block in below.split("\n\n")]
     prose = [p for p in paragraphs if re.match(r"(?!Sections? )[A-Za-z`“\"']", p)]
     sentence = re.match(r".+?[.!?](?=\s|$)", prose[0]) if prose else None
     text = sentence[0] if sentence else (prose[0] if prose else "")
-    return Summary(stem, number, title, plain(text), _range(chapter))
+    return Summary(stem, number_of(stem), title, plain(text), _range(chapter))
 
 
 def plain(text: str) -> str:

@@ -153,7 +153,7 @@ def to_take_away(
         if cell.cell_type == "markdown":
             cell.source = REFERENCE.sub(reference, cell.source)
             if site:
-                cell.source = re.sub(r"\]\((\d\d_\w+)\.(?:py|ipynb|md)", chapter, cell.source)
+                cell.source = re.sub(r"\]\((\d\d[a-z]?_\w+)\.(?:py|ipynb|md)", chapter, cell.source)
                 cell.source = re.sub(r"\]\(\.\./(?:docs/)?([\w-]+)(?:\.md|/)", page, cell.source)
         for data in texts:
             if "text/markdown" in data:

@@ -6,7 +6,8 @@ done at once. A package lists its names in imports that only type checkers and t
     if TYPE_CHECKING:
         from slp_transformer.layer_norm import LayerNorm
 
-    __getattr__, __dir__ = attach(__name__)
+    if not TYPE_CHECKING:  # so that these know every name
+        __getattr__, __dir__ = attach(__name__)
 """
 
 import ast

@@ -46,7 +46,8 @@ class SignalHandler:
             ignore_afterwards: ignore the signals after the block, in a process that is about to
                 end.
         """
-        self.defer, self.ignore_afterwards = defer, ignore_afterwards
+        self.defer: bool = defer
+        self.ignore_afterwards: bool = ignore_afterwards
         self.signal_number: int | None = None
         self.previous_handlers: dict[int, Any] = {}
 
@@ -77,7 +78,7 @@ class SignalHandler:
         if first and not self.defer:
             raise StoppedBySignal(signal_number=number)
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         """Restore the previous handlers; an outer `SignalHandler` learns of the signal."""
         for number, before in self.previous_handlers.items():
             outer = getattr(before, "__self__", None)

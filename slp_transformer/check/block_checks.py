@@ -39,29 +39,28 @@ def _norm_cases(d: int = 0) -> list[Case]:
     "`ln-mean` to `ln`",
     _norm_cases,
     {
-        "unbiased": "The deviation divides by d − 1, as Tensor.std() does by default; "
+        "unbiased": "σ divides by d − 1, as Tensor.std() does by default; "
         "`ln-std` divides by d: write correction=0.",
         **dict.fromkeys(
             OUTER_EPSILONS,
             "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
             "the variance, under the root.",
         ),
-        "variance": "The row is divided by its variance; the root is missing.",
+        "variance": "The row is divided by its variance; the square root is missing.",
         "mean kept": "The mean is not subtracted.",
-        "not divided": "The row is not divided by its deviation.",
-        "all rows together": "Mean and deviation are the matrix's; each row has its own.",
-        "over tokens": "Mean and deviation run over the tokens, not over the features of a row.",
+        "not divided": "The row is not divided by its standard deviation.",
+        "all rows together": "Mean and σ are those of the matrix; each row has its own.",
+        "over tokens": "Mean and σ are taken over the tokens, not over the features of a row.",
         "no gain": "The gain γ is not used.",
         "no offset": "The offset β is not used.",
-        "gain on the offset": "γ multiplies β as well: first γ times the row, then β added.",
-        "gain and offset swapped": "γ and β have changed places: γ multiplies, β is added.",
+        "gain on the offset": "γ multiplies β as well: multiply the row by γ first, then add β.",
+        "gain and offset swapped": "γ and β are swapped: γ multiplies, β is added.",
         "root mean square": "The mean is not subtracted: that is RMSNorm.",
-        "divided by the length": "The row is divided by its length; the deviation is that over √d.",
-        "mean deviation": "The mean of |x − μ| is taken; the deviation is the root of the mean of "
-        "squares.",
-        "to the range": "The row is brought to 0…1 by its least and largest; take mean and "
-        "deviation.",
-        "gain summed": "γ and the row are multiplied as vectors; γ works feature by feature.",
+        "divided by the length": "The row is divided by its norm; σ is the norm over √d.",
+        "mean deviation": "The mean of |x − μ| is taken; σ is the root of the mean of squares.",
+        "to the range": "The row is scaled to 0…1 by its minimum and maximum; use mean and "
+        "standard deviation.",
+        "gain summed": "This is the dot product of γ and the row; γ multiplies elementwise.",
     },
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
@@ -120,18 +119,18 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
     "`ffn`",
     _ffn_cases,
     {
-        "no ReLU": "The bend is missing: without ReLU two products of matrices are as good as one.",
+        "no ReLU": "The activation function is missing: between the two matrices there is a ReLU.",
         "ReLU at the end": "ReLU comes after W_2; it should come between the two matrices.",
-        "ReLU twice": "There is a second ReLU after W_2: what the layer writes may be negative.",
+        "ReLU twice": "There is a second ReLU after W_2; the layer's output may be negative.",
         "ReLU before b_1": "ReLU comes before b_1 is added.",
         "no b_1": "b_1 is not added.",
         "no b_2": "b_2 is not added.",
-        "GELU": "The bend is GELU, as in GPT-2; the equation has ReLU.",
-        "Swish": "The bend is Swish; the equation has ReLU.",
-        "sigmoid": "The bend is a sigmoid; the equation has ReLU.",
-        "tanh": "The bend is tanh; the equation has ReLU.",
-        "absolute value": "The bend is |x|; ReLU gives 0 below 0.",
-        "leaky": "The bend leaks below 0 (LeakyReLU); the equation has ReLU.",
+        "GELU": "This uses GELU, as in GPT-2; the equation has ReLU.",
+        "Swish": "This uses Swish; the equation has ReLU.",
+        "sigmoid": "This uses a sigmoid; the equation has ReLU.",
+        "tanh": "This uses tanh; the equation has ReLU.",
+        "absolute value": "This uses |x|; ReLU gives 0 below 0.",
+        "leaky": "This uses LeakyReLU; the equation has ReLU.",
         "residual": "The input is added at the end: that is the block's work, not the layer's.",
     },
     sizes_from_module=lambda shapes, module: dict(
@@ -163,10 +162,10 @@ def identity(x: Tensor) -> Tensor:
     "`H`",
     lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
     {
-        "as before": "The layer still writes all that it wrote: both W_2 and b_2 must go.",
+        "as before": "The layer's output is unchanged: both W_2 and b_2 must become 0.",
         "b_2 left": "b_2 is still added to every row.",
-        "W_2 left": "What W_2 writes is still added.",
-        "stream gone": "The stream is lost: X itself has to stay.",
+        "W_2 left": "The product with W_2 is still added.",
+        "stream gone": "The residual stream is lost: X itself has to stay.",
     },
 )
 def unchanged(
@@ -194,13 +193,13 @@ def _gated_cases() -> list[Case]:
 
 
 GATE_MISTAKES = {
-    "both bent": "Swish bends both readings; the second passes as it is.",
+    "both bent": "Swish is applied to both products; it belongs only to the first.",
     "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
     "ReLU": "The gate is a ReLU; it should be Swish.",
     "GELU": "The gate is a GELU; it should be Swish.",
-    "no bend": "Nothing is bent: the gate should go through Swish.",
-    "added": "The two readings are added; they should be multiplied, unit by unit.",
-    "no gate": "The second reading is not used: it should be multiplied with the gate.",
+    "no bend": "There is no activation function: the gate should go through Swish.",
+    "added": "The two products are added; they should be multiplied elementwise.",
+    "no gate": "The second product is not used; multiply it by the gate.",
 }
 
 
@@ -208,7 +207,7 @@ GATE_MISTAKES = {
     "`swiglu`",
     _gated_cases,
     {
-        "gate on the other side": "Swish bends the second reading (W_2); it should bend the first.",
+        "gate on the other side": "Swish is applied to the second product, not the first.",
         **GATE_MISTAKES,
         "no biases": "The biases are not added.",
         "no b_2": "b_2 is not added.",
@@ -285,16 +284,16 @@ def _block_cases() -> list[Case]:
     _block_cases,
     {
         "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
-        "block normalizes what a sublayer reads, not the stream.",
-        "no first residual": "The attention's output replaces the stream; add it instead.",
+        "block normalizes the input of a sublayer, not the residual stream.",
+        "no first residual": "The attention's output replaces the residual stream; add it instead.",
         "no second residual": "The feedforward layer's output replaces the stream; add it.",
         "norm on the residual": "The normalized rows T¹ are added back; add the stream X itself.",
         "second norm on the residual": "The normalized rows are added back; add the stream O.",
-        "X instead of O": "The last step adds X, so that what attention found is lost; it adds O.",
+        "X instead of O": "The last step adds X, so attention's output is lost; it should add O.",
         "no first norm": "Attention reads the stream itself; it should read its layer norm.",
         "no second norm": "The feedforward layer reads O (T³); it should read its norm (T⁴).",
         "same norm twice": "Both halves use the first norm; each has its own gain and offset.",
-        "norms swapped": "The two norms have changed places.",
+        "norms swapped": "The two norms are swapped.",
         "parallel": "The feedforward layer reads X; it should read O, with attention's output.",
         "feedforward first": "The feedforward layer comes before attention.",
         "no feedforward": (

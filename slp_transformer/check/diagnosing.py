@@ -31,7 +31,8 @@ from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_time
 from slp_transformer.check.verdict import Verdict, print_verdict
 
 Case = dict[str, Any]
-Mistakes = frozenset  # names of the mistakes that a solution makes on purpose
+Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purpose
+SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
 MistakeTable = Mapping[str, str | tuple[str, Callable[..., Any]]]
 DEFAULT_TIMEOUT_S = 5.0
 CHECKS: dict[str, "Check"] = {}
@@ -56,8 +57,7 @@ class Check:
         cases: Callable[..., Sequence[Case]],
         mistakes: MistakeTable,
         accepted: Sequence[str] = (),
-        sizes_from_module: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
-        | None = None,
+        sizes_from_module: SizesFromModule | None = None,
     ):
         """Make a check.
 
@@ -71,14 +71,21 @@ class Check:
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
         """
-        self._solve, self.cases, self.sizes_from_module = solve, cases, sizes_from_module
-        self.source = equations().cite(source)
+        self._solve = solve
+        self.cases: Callable[..., Sequence[Case]] = cases
+        self.sizes_from_module: SizesFromModule | None = sizes_from_module
+        self.source: str = equations().cite(source)
         pairs = {name: one for name, one in mistakes.items() if isinstance(one, tuple)}
-        self.formulas = {name: formula for name, (_, formula) in pairs.items()}
-        self.mistakes = {n: one if isinstance(one, str) else one[0] for n, one in mistakes.items()}
-        self.accepted = tuple(accepted)
-        self.name, self.__doc__ = solve.__name__, solve.__doc__
-        self.arguments = tuple(inspect.signature(solve).parameters)[:-1]
+        self.formulas: dict[str, Callable[..., Any]] = {
+            name: formula for name, (_, formula) in pairs.items()
+        }
+        self.mistakes: dict[str, str] = {
+            n: one if isinstance(one, str) else one[0] for n, one in mistakes.items()
+        }
+        self.accepted: tuple[str, ...] = tuple(accepted)
+        self.name: str = solve.__name__
+        self.__doc__ = solve.__doc__
+        self.arguments: tuple[str, ...] = tuple(inspect.signature(solve).parameters)[:-1]
         CHECKS[self.name] = self
 
     @property
@@ -225,7 +232,7 @@ def check(
     cases: Callable[..., Sequence[Case]],
     mistakes: MistakeTable,
     accepted: Sequence[str] = (),
-    sizes_from_module: Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]] | None = None,
+    sizes_from_module: SizesFromModule | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:
     """Make a check of a function with mistakes; for what they mean, see `Check`."""
     return lambda solve: Check(solve, source, cases, mistakes, accepted, sizes_from_module)

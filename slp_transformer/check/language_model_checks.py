@@ -33,7 +33,7 @@ def _lookup_cases() -> list[Case]:
         "one too far": "The row after the word's own is taken.",
         "column": "This is a column of E; a word is a row.",
         "one-hot alone": "This is the one-hot row; it should be multiplied with E.",
-        "times w": "The row is multiplied by the word's number: a one-hot row holds a single 1.",
+        "times w": "The row is multiplied by the word's id: a one-hot row has a single 1.",
     },
 )
 def one_hot_lookup(w: int, E: Tensor, mistakes: Mistakes) -> Tensor:
@@ -71,16 +71,16 @@ def _input_cases() -> list[Case]:
         "the next token is number `start`.",
         "counted from 1": "The first token gets the second row of P: positions are counted from 0.",
         "counted from the end": "The positions are counted from the end of the sequence.",
-        "one position": "All tokens get the row of one position; each place has its own.",
+        "one position": "All tokens get the same row of P; each position has its own.",
         "no positions": "The positions are not added.",
-        "positions by word": "The row of P is chosen by the word's id; it should be by its place.",
+        "positions by word": "The row of P is chosen by the word's id; choose it by position.",
         "positions by word (from start)": (
-            "The row of P is chosen by the word's id; it should be by its place.",
+            "The row of P is chosen by the word's id; choose it by position.",
             lambda ids, E, P, start: E[ids] + P[(ids + start) % len(P)],
         ),
-        "words by place": "The row of E is chosen by the place; it should be by the word's id.",
+        "words by place": "The row of E is chosen by position; choose it by the word's id.",
         "times √d": "The token's row is multiplied by √d, as in the paper of 2017.",
-        "side by side": "Token and position stand side by side; they should be added.",
+        "side by side": "Token and position are concatenated; they should be added.",
         "multiplied": "Token and position are multiplied; they should be added.",
     },
 )
@@ -106,15 +106,15 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
     lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}],
     {
         "halves": "Sines and cosines fill one half of the columns each; they should alternate.",
-        "cosine first": "Sine and cosine have changed places: column 0 is a sine.",
+        "cosine first": "Sine and cosine are swapped: column 0 is a sine.",
         "column as i": "The exponent counts columns; i counts pairs of columns.",
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
-        "counted from 1": "The places are counted from 1; the first is 0, where every sine is 0.",
+        "counted from 1": "Positions are counted from 1; the first is 0, where every sine is 0.",
         "base 1000": "The base is not 10000.",
-        "degrees": "The angle is taken for degrees: math.sin and torch.sin expect radians.",
+        "degrees": "The angle is treated as degrees: math.sin and torch.sin expect radians.",
         "product": "The exponent has become a factor: 10000 to the power of 2i/d.",
         "sines only": "All columns are sines; every second one should be a cosine.",
-        "multiplied": "The place is multiplied by the power of 10000; it should be divided.",
+        "multiplied": "The position is multiplied by the power of 10000; divide by it.",
     },
 )
 def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
@@ -146,15 +146,15 @@ def _shift_cases() -> list[Case]:
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
     _shift_cases,
     {
-        "backwards": "The hands turn backwards: this row stands k places before, not after.",
+        "backwards": "The hands turn backwards: this is the row k positions before, not after.",
         "all alike": "All pairs turn by the same angle k; pair i turns by k/10000^(2i/d).",
         "first pair only": "Only the first pair of columns turns.",
-        "sine and cosine swapped": "Sine and cosine have changed places in what is returned.",
-        "angle added": "The angle is added to numbers that are sines and cosines of angles.",
+        "sine and cosine swapped": "Sine and cosine are swapped in the result.",
+        "angle added": "The angle is added to sines and cosines; use the sum formulas.",
         "not moved": "This is the row that was given.",
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
         "one sign": "A sign is wrong: the cosine of a sum is cos·cos − sin·sin.",
-        "as if from 0": "This is the row of place k, whatever row was given.",
+        "as if from 0": "This is the row of position k, whatever row was given.",
     },
 )
 def shift_position(row: Tensor, k: int, mistakes: Mistakes) -> Tensor:
@@ -196,7 +196,7 @@ def _head_cases() -> list[Case]:
         "last position only": "Only the last position has logits; in training all of them predict.",
         "not transposed": "E is not transposed: each word's row is compared with h, which is H Eᵀ.",
         "scaled": "The logits are divided by √d; the book does not.",
-        "cosine": "Rows are divided by their lengths first; a logit is the plain dot product.",
+        "cosine": "Rows are divided by their norms first; a logit is the plain dot product.",
         "turned": (
             "Rows and columns are exchanged: position i has row i of U, one column a word.",
             lambda H, E: E @ H.T,
@@ -238,18 +238,18 @@ def _stack_cases() -> list[Case]:
     "`stack` and `final-ln`",
     _stack_cases,
     {
-        "no final norm": "The last layer norm is missing: a pre-norm stack ends in one more.",
+        "no final norm": "The final layer norm is missing.",
         "norm after each": "The final norm comes after every block, not after the last alone.",
         "norm before each": (
             "The final norm comes before every block; it comes once, after the last.",
             lambda X, blocks, final_norm: reduce(lambda H, b: b(final_norm(H)), blocks, X),
         ),
         "norm first": "The final norm comes before the blocks; it belongs after the last.",
-        "all read X": "Every block reads X; each should read what the one below gave.",
+        "all read X": "Every block reads X; each should read the output of the one below.",
         "reversed": "The blocks run from the last to the first.",
         "first only": "Only one block runs.",
         "last only": "Only the last block's output of X counts, so that all blocks below are lost.",
-        "added": "A block's output is added to the stream; the block has done that itself.",
+        "added": "A block's output is added to X; the block does that itself.",
     },
 )
 def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor:
@@ -275,11 +275,11 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor
         "one matrix of the feedforward layer": "W_1 and W_2 have 4d² each; only one is counted.",
         "one block": "Only one block is counted.",
         "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
-        "biases": "The biases are counted as well; asked for are the matrices alone.",
-        "norms and biases": "Biases and norms are counted as well; asked for are the matrices.",
+        "biases": "The biases are counted as well; count only the matrices.",
+        "norms and biases": "Biases and norms are counted as well; count only the matrices.",
         "wide feedforward": "A matrix of the feedforward layer is d × 4d, not 4d × 4d.",
-        "d once": "d counts once where it should be squared.",
-        "attention per head": "Each head is counted with d² a matrix; its share is d × d/A, so "
+        "d once": "d is not squared somewhere.",
+        "attention per head": "Each head is counted with d² per matrix; it has d × d/A, so "
         "that the number of heads does not matter.",
     },
 )

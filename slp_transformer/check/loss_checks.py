@@ -10,7 +10,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 LOSS_MISTAKES = {
     "not shifted": "The targets are not shifted: position t predicts the next word, w_{t+1}.",
-    "shifted backwards": "Targets are shifted the wrong way: position t meets the word before it.",
+    "shifted backwards": "The targets are shifted backwards: position t predicts the word before.",
     "summed": "The losses are added up; the loss is their mean.",
     "softmax twice": "The softmax is taken twice: cross_entropy expects logits, not probabilities.",
     "no minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
@@ -109,7 +109,7 @@ def _padded_cases() -> list[Case]:
     _padded_cases,
     LOSS_MISTAKES
     | {
-        "padding counted": "Padding counts as a target; a place with no word should not.",
+        "padding counted": "Padding counts as a target; it should not.",
         "padding in the mean": "Padding adds nothing to the sum, but the mean still divides by it.",
         "divided by all words": (
             "The sum is divided by all words; the first of a text is never predicted.",
@@ -150,7 +150,7 @@ def _perplexity_cases() -> list[Case]:
     _perplexity_cases,
     {
         "no root": "The root is missing: 1/P(text) grows with its length; take the T-th root.",
-        "square root": "The square root is taken whatever the length; it is the T-th root.",
+        "square root": "The square root is taken; it should be the T-th root.",
         "not inverted": "This is the mean probability, P to the 1/T; perplexity is one over it.",
         "loss": "This is the cross-entropy; perplexity is exp of it.",
         "T − 1": "The sum is divided by T − 1; all T words have a probability here.",
@@ -189,7 +189,7 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     lambda: [{"loss": torch.tensor(loss)} for loss in (0.0, math.log(8), 1.25, 4.0)],
     {
         "base 2": "The base is 2; the loss is in nats, so the base is e.",
-        "minus": "The sign is turned: that is the mean probability; perplexity is 1 at best.",
+        "minus": "The sign is reversed: that is the mean probability; perplexity is 1 at best.",
         "logarithm": "The logarithm is taken; perplexity undoes it with exp.",
         "base 10": "The base is 10; the loss is in nats, so the base is e.",
         "loss": "The loss is returned as it is.",
@@ -220,7 +220,7 @@ def _lora_cases() -> list[Case]:
     "`lora`, scaled as in Hu et al. 2021",
     _lora_cases,
     {
-        "A and B swapped": "A and B have changed places: x meets A [k×r] first, then B [r×d].",
+        "A and B swapped": "A and B are swapped: multiply x by A [k×r] first, then by B [r×d].",
         "no scale": "The scale α/r is missing.",
         "scaled by α": "What the adapter adds is multiplied by α; it should be by α/r.",
         "scaled by the root": "What the adapter adds is multiplied by α/√r; it should be by α/r.",

@@ -39,9 +39,9 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
     "`mask`",
     lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}],
     {
-        "wrong way round": "The mask is the wrong way round: it hides the past, not the future.",
+        "wrong way round": "The mask is inverted: it hides the past, not the future.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
-        "one too late": "The mask begins one place too late: each token sees the next one.",
+        "one too late": "The mask begins one column too late: each token sees the next one.",
         **NOT_ADDITIVE,
         "-1e9": "−10⁹ is not −∞: a row that may see nothing then spreads its weights over all.",
         "plus": "The future has +∞, so it gets all the weight: the sign is missing.",
@@ -71,10 +71,10 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
         "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "
         "them, new token i sees the columns up to held + i.",
         "new tokens only": "The mask has no columns for the cache: it should be [N × (held + N)].",
-        "past hidden": "What the cache holds is hidden; every new token should see all of it.",
+        "past hidden": "The cached tokens are hidden; every new token should see all of them.",
         "nothing hidden": "Nothing is hidden: a new token should not see later ones.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
-        "one too late": "The mask begins one place too late: each token sees the next one.",
+        "one too late": "The mask begins one column too late: each token sees the next one.",
         **NOT_ADDITIVE,
     },
 )
@@ -101,13 +101,13 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
         {"ids": torch.tensor([0, 0, 3, 1]), "pad_id": 0},
     ],
     {
-        "wrong way round": "The words are hidden and the padding is shown.",
+        "wrong way round": "The words are hidden and the padding is visible.",
         **NOT_ADDITIVE,
         "at the end alone": "Only padding at the end is hidden; it may come first as well.",
-        "counted": "As many places are hidden at the end as there are paddings, wherever they are.",
+        "counted": "Positions at the end are hidden, wherever the padding is.",
         "-1e9": "−10⁹ is not −∞: where nothing but padding can be seen, it gets all the weight.",
         "always 0": "The padding's id is taken to be 0; it is `pad_id`.",
-        "after the first": "All is hidden from the first padding on, words as well.",
+        "after the first": "Everything after the first padding is hidden, words as well.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
     },
 )

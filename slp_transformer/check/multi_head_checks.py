@@ -15,7 +15,7 @@ ITSELF_HIDDEN = dict.fromkeys(
     "A token does not read itself: only j > i is hidden.",
 )
 LATE_MASKS = {
-    "mask after softmax": "The mask comes after the softmax: a row no longer sums to 1.",
+    "mask after softmax": "The mask is applied after the softmax, so a row no longer sums to 1.",
     "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as "
     "when scores are multiplied by ones and zeros.",
 }
@@ -44,18 +44,18 @@ def _head_cases() -> list[Case]:
     {
         **SCALES,
         "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
-        "roles of Q and K": "W_Q and W_K have changed places: the token that asks uses W_Q.",
+        "roles of Q and K": "W_Q and W_K are swapped: the token that asks uses W_Q.",
         "V from W_K": "The values come from W_K; they should come from W_V.",
         "no W_V": "The rows of X themselves are mixed, without W_V.",
         "no W_O": "The last step is missing: the head times W_O brings it back to size d.",
         "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
-        "mask turned": "The past is hidden and the future shown: token i should read tokens j ≤ i.",
+        "mask turned": "The past is hidden and the future visible: token i should read j ≤ i.",
         **ITSELF_HIDDEN,
         **LATE_MASKS,
         "zeros and ones added": "A mask of ones and zeros is added: hidden scores need −∞.",
         "other axis": "The softmax runs over the wrong axis: each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
-        "transposed weights": "A weight matrix is transposed: rows stand left, X @ W, without .T.",
+        "transposed weights": "A weight matrix is transposed: write X @ W, without .T.",
     },
 )
 def head(
@@ -95,10 +95,10 @@ def _split_cases() -> list[Case]:
     "`mh-par-qkv`",
     _split_cases,
     {
-        "view without transpose": "The numbers are only cut anew (view or reshape to [A×N×d_k]), "
-        "so a head gets rows of other tokens: first cut into [N×A×d_k], then transpose.",
+        "view without transpose": "A view or reshape straight to [A×N×d_k] mixes the tokens, "
+        "and a head gets rows of other tokens: first view as [N×A×d_k], then transpose.",
         "transposed first": "The matrix is transposed before it is cut: columns become rows.",
-        "columns dealt out": "The columns are dealt out like cards: head c should get the d_k "
+        "columns dealt out": "The columns are dealt out in turn: head c should get the d_k "
         "columns from c·d_k on, side by side.",
         "not transposed": "The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
         "heads reversed": "The heads are in reverse order: head 0 takes the first columns.",
@@ -135,13 +135,13 @@ def _join_cases() -> list[Case]:
     "`mh-concat`",
     _join_cases,
     {
-        "view without transpose": "The numbers are only cut anew, so a row mixes tokens: transpose "
+        "view without transpose": "A view or reshape alone makes a row mix tokens: transpose "
         "to [N×A×d_v] first, then join the last two axes.",
         "interleaved": "The heads' columns are interleaved; keep each head's d_v columns together.",
         "heads reversed": "The heads are joined in reverse order: head 1 comes first.",
-        "one below the other": "The heads stand one below the other; set them side by side.",
-        "added": "The heads are added up; they should be laid side by side.",
-        "mean": "The heads are averaged; they should be laid side by side.",
+        "one below the other": "The heads are stacked as rows; concatenate their columns.",
+        "added": "The heads are added; they should be concatenated.",
+        "mean": "The heads are averaged; they should be concatenated.",
     },
 )
 def join_heads(heads: Tensor, mistakes: Mistakes) -> Tensor:
@@ -199,18 +199,18 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "one head": "This is one head of size A·d_k: each head should have its own scores.",
         "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
         "no W_O": "The last step is missing: the joined heads times W_O.",
-        "roles of Q and K": "W_Q and W_K have changed places: the token that asks uses W_Q.",
+        "roles of Q and K": "W_Q and W_K are swapped: the token that asks uses W_Q.",
         **LATE_MASKS,
-        "mask turned": "The past is hidden and the future shown: token i should read tokens j ≤ i.",
+        "mask turned": "The past is hidden and the future visible: token i should read j ≤ i.",
         **ITSELF_HIDDEN,
         "head 0 for all": "All heads are head 0: head c has its own columns of W_Q, W_K and W_V.",
         "shared K and V": "All heads read the keys and values of head 0; each has its own.",
-        "added": "The heads are added up; lay them side by side before W_O.",
-        "mean": "The heads are averaged; lay them side by side before W_O.",
+        "added": "The heads are added; concatenate them before W_O.",
+        "mean": "The heads are averaged; concatenate them before W_O.",
         "residual": "The input is added at the end: that is the block's work, not attention's.",
         "softmax over heads": "The softmax runs over the heads; it should run over the keys.",
         "softmax over queries": "The softmax runs over the queries; it should run over the keys.",
-        "columns dealt out": "The columns are dealt out to the heads like cards: head c should get "
+        "columns dealt out": "The columns are dealt out to the heads in turn: head c should get "
         "d_k columns side by side, from c·d_k on.",
     },
     sizes_from_module=_many_fit,
@@ -279,9 +279,9 @@ def _cache_cases() -> list[Case]:
         "scaled by √T": "The scores are divided by the root of the number of keys, not √d_k.",
         "new token not read": "The new token does not read itself: add its key and value first.",
         "not kept": "The new key and value are used but not kept: return the longer K and V.",
-        "put in front": "The new key and value are put in front; the next place is at the end.",
-        "only itself": "The new token reads itself alone, and not what the cache holds.",
-        "query kept as key": "The query is put into the cache of keys; it should be x W_K.",
+        "put in front": "The new key and value are put in front; they belong at the end.",
+        "only itself": "The new token reads only itself, not the cached tokens.",
+        "query kept as key": "The query is cached as the key; the key should be x W_K.",
         "value from W_K": "The new value comes from W_K; it should be x W_V.",
         "last replaced": "The last entry of the cache is replaced; append the new one.",
     },

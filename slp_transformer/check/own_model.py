@@ -27,12 +27,13 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.layer_norm import LayerNorm
 
 CHAPTERS = {
-    1: ("softmax", "weighted_sum", "scaled_score", "simple_attention", "head"),
-    2: ("ffn", "layer_norm", "swiglu", "block"),
-    3: ("causal_mask", "attention", "split_heads", "join_heads", "multi_head_attention"),
-    4: ("one_hot_lookup", "input_encoding", "sinusoid"),
-    5: ("stack", "lm_head"),
-    6: ("temperature", "top_k", "top_p", "mask_after", "cached_step"),
+    "1": ("softmax", "weighted_sum", "scaled_score", "simple_attention", "head"),
+    "2": ("ffn", "layer_norm", "swiglu", "block"),
+    "3": ("causal_mask", "attention", "split_heads", "join_heads", "multi_head_attention"),
+    "4": ("one_hot_lookup", "input_encoding", "sinusoid"),
+    "5": ("stack", "lm_head"),
+    "6": ("temperature", "top_k", "top_p", "draw", "beam_step"),
+    "6b": ("mask_after", "cached_step"),
 }
 NEEDED = (
     *("ffn", "layer_norm", "block", "causal_mask", "attention", "split_heads", "join_heads"),
@@ -149,9 +150,10 @@ class OwnModel:
             ValueError: if the model has parts that neither the book's has nor a GPT-2.
         """
         self.model: Any = model
-        self.parts, self.A = parts, model.config.num_heads
+        self.parts: Parts = parts
+        self.A = model.config.num_heads
         block = self.model.stack.blocks[0]
-        self.biases = getattr(block.attention, "b_QKV", None) is not None
+        self.biases: bool = getattr(block.attention, "b_QKV", None) is not None
         self.activation = model.config.activation
         if (
             not isinstance(block.norm_1, LayerNorm)
@@ -162,7 +164,7 @@ class OwnModel:
         ):
             raise ValueError("This model has other parts than the book's and GPT-2's.")
         added = {"biases of attention": self.biases, "GELU": self.activation != "relu"}
-        self.additions = [name for name, is_added in added.items() if is_added]
+        self.additions: list[str] = [name for name, is_added in added.items() if is_added]
 
     def __call__(self, ids: Tensor) -> Tensor:
         """Return the logits [N×|V|] of a row of ids [N]."""

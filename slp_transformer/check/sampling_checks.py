@@ -1,4 +1,4 @@
-"""Checks for choosing the next word: temperature, top-k, top-p (chapter 6)."""
+"""Checks for choosing the next word: temperature, top-k, top-p, draws, beams (chapter 6)."""
 
 import math
 
@@ -59,7 +59,7 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     "temperature (exercise 7.5 of the Aug 2026 draft)",
     lambda: [{}],
     {
-        "swapped": "The two limits have changed places: a small τ sharpens, a large one flattens.",
+        "swapped": "The two limits are swapped: a small τ sharpens, a large one flattens.",
         "unchanged at ∞": "As τ grows, u/τ goes to 0 for every word: equal shares.",
         "unchanged at 0": "As τ goes to 0, the differences of u/τ grow beyond all bounds.",
         "two words at 0": "However close the second word is, u/τ leaves it behind as τ goes to 0.",
@@ -85,22 +85,22 @@ def _top_k_cases() -> list[Case]:
     "`top-k`",
     _top_k_cases,
     {
-        "not renormalised": "The rest does not sum to 1: cut before the softmax.",
-        "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
+        "not renormalised": "The result does not sum to 1: cut before the softmax.",
+        "logits 0": "Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
         "smallest": "The smallest are kept; it should be the largest.",
         "one too many": "One word too many is kept.",
         "one too few": "One word too few is kept: the k-th stays.",
         "sorted": "The probabilities are sorted; each should keep its word's place.",
         "first k": "The first k words are kept; it should be the k largest.",
-        "logits": "These are logits; asked for are the probabilities that are left.",
+        "logits": "These are logits; return the probabilities that are left.",
         "ordered all": "Nothing is cut.",
         "more than k": "Words as probable as the k-th stay as well, so that more than k are left.",
         "equal shares": (
-            "What is left gets equal shares; the softmax of its logits is wanted.",
+            "The words that are left get equal shares; take the softmax of their logits.",
             lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
         ),
         "places lost": (
-            "Only the k probabilities come back: leave each in its word's place, the others 0.",
+            "Only k probabilities come back: keep each in its word's place, with 0 elsewhere.",
             lambda u, k: torch.softmax(u.topk(k).values, -1),
         ),
     },
@@ -153,19 +153,19 @@ def _top_p_cases() -> list[Case]:
             "what is kept should have at least p.",
         ),
         "one too many": "One word too many is kept: stop as soon as the sum has reached p.",
-        "not renormalised": "The rest does not sum to 1: cut before the softmax.",
-        "logits 0": "What is cut has the logit 0, which exp turns into 1; it should be −∞.",
+        "not renormalised": "The result does not sum to 1: cut before the softmax.",
+        "logits 0": "Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
         "each above p": "Each probability is compared with p; compare the sum from the largest on.",
         "each above 1 − p": "Each probability is compared with 1 − p; compare the sum with p.",
         "share of the largest": "Each probability is compared with p times the largest (min-p); it "
-        "should be the sum from the most probable on.",
+        "should be the sum from the most probable word on.",
         "not sorted": "The sum runs over the words in their order, not from the largest on.",
         "least probable first": "The sum begins with the least probable word, not the most.",
         "sorted": "The probabilities are sorted; each should keep its word's place.",
-        "percent": "p is taken for percent; it is a share between 0 and 1.",
-        "logits": "These are logits; asked for are the probabilities that are left.",
+        "percent": "p is treated as percent; it is a share between 0 and 1.",
+        "logits": "These are logits; return the probabilities that are left.",
         "nothing cut": "Nothing is cut.",
-        "beyond p": "Where the sum is p exactly, one word more is kept: what has at least p stops.",
+        "beyond p": "Where the sum is exactly p, one word too many is kept.",
     },
     accepted=("last of equals",),
 )
@@ -191,6 +191,90 @@ def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
     return _keep_and_normalize(u, keep, mistakes, none="nothing cut")
 
 
+def _draw_cases() -> list[Case]:
+    y = vector(0.1, 0.15, 0.6, 0.15)
+    given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
+    return [{"y": y, "dart": dart} for y, dart in [*given, (vector(0, 0.5, 0.5), 0.0)]]
+
+
+@check(
+    "`random`",
+    _draw_cases,
+    {
+        "not added up": "The dart is compared with single probabilities; compare it with their sum "
+        "so far.",
+        "one too late": "This is the word after the right one: add its probability, then compare.",
+        "counted from 1": "Words are counted from 1; the first is word 0.",
+        "always the largest": "This is always the most probable word: the dart is not used.",
+        "equal shares": "Every word has the same share; word w has y[w].",
+        "rank": "This is the word's rank among the most probable; return its number in y.",
+        "sorted": "The words are laid out from the most probable on; they should keep their order.",
+        "0 drawn": "A dart at 0 draws a word with probability 0: a stretch ends before its end, so "
+        "compare with <, not ≤.",
+    },
+)
+def draw(y: Tensor, dart: float, mistakes: Mistakes) -> int:
+    """Check `draw(y, dart)`: the number of the word on whose stretch from 0 to 1 the dart lands."""
+    by_rank = mistakes & {"rank", "sorted"}
+    order = y.argsort(descending=True) if by_rank else torch.arange(len(y))
+    if "always the largest" in mistakes:
+        return int(y.argmax())
+    if "equal shares" in mistakes:
+        return int(dart * len(y))
+    ends = y[order] if "not added up" in mistakes else y[order].cumsum(0)
+    hit = (dart <= ends) if "0 drawn" in mistakes else (dart < ends)
+    place = int(hit.int().argmax()) if hit.any() else len(y) - 1
+    place = min(place + ("one too late" in mistakes), len(y) - 1)
+    place += "counted from 1" in mistakes
+    return int(order[place]) if "sorted" in mistakes else place
+
+
+def _beam_cases() -> list[Case]:
+    by_hand = vector(0.5, 0.3, 0.2, 0.15, 0.05, 0.8).log().view(2, 3)
+    made = [(vector(0.6, 0.4).log(), by_hand, 2), (vector(0.0), by_hand[:1], 2)]
+    z = seeded_randn(45)
+    made.append((-z(3).abs(), torch.log_softmax(z(3, 5), -1), 3))
+    return [{"scores": s, "log_y": log_y, "width": width} for s, log_y, width in made]
+
+
+@check(
+    "`beam-score`",
+    _beam_cases,
+    {
+        "words alone": "The scores so far are left out; add them to the words' log probabilities.",
+        "best of each": "Each hypothesis keeps its own best word; keep the best of all extensions.",
+        "first only": "Only the first hypothesis is extended.",
+        "lowest": "The lowest scores are kept; it should be the highest.",
+        "worst first": "The worst of those kept comes first; begin with the best.",
+        "multiplied": "Scores are multiplied by log probabilities; logarithms are added.",
+        "probabilities": "Probabilities are added to the scores; add their logarithms.",
+        "word not taken out": "The words are numbered through all hypotheses: take the "
+        "remainder of the division by V.",
+        "divided by B": "The place is divided by the number of hypotheses; divide it by V.",
+        "swapped": "Hypotheses and words are swapped.",
+    },
+)
+def beam_step(
+    scores: Tensor, log_y: Tensor, width: int, mistakes: Mistakes
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Check `beam_step(scores, log_y, width)`: hypotheses, words, scores of the best extensions."""
+    B, V = log_y.shape
+    before = scores[:, None] * ("words alone" not in mistakes)
+    totals = before + (log_y.exp() if "probabilities" in mistakes else log_y)
+    totals = scores[:, None] * log_y if "multiplied" in mistakes else totals
+    if "best of each" in mistakes:
+        totals = totals.masked_fill(totals < totals.amax(1, keepdim=True), -math.inf)
+        width = B
+    totals = totals[:1] if "first only" in mistakes else totals
+    best, places = totals.flatten().topk(width, largest="lowest" not in mistakes)
+    if "worst first" in mistakes:
+        best, places = best.flip(0), places.flip(0)
+    size = B if "divided by B" in mistakes else V
+    words = places if "word not taken out" in mistakes else places % size
+    parents = places // size
+    return (words, parents, best) if "swapped" in mistakes else (parents, words, best)
+
+
 def _leak_cases() -> list[Case]:
     draw = seeded_randn(44)
     return [
@@ -205,13 +289,13 @@ def _leak_cases() -> list[Case]:
     "mask (exercise 7.2 of the Aug 2026 draft)",
     _leak_cases,
     {
-        "visible share": "This is the weight on visible tokens; return the rest.",
+        "visible share": "This is the weight of visible tokens; return that of hidden ones.",
         "scores kept": "The hidden scores are left as they are; set them to 0 before the softmax.",
         "−∞": "With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.",
-        "one token": "This is the weight of one hidden token; asked for is that of all together.",
+        "one token": "This is the weight of one hidden token; return that of all together.",
         "one too many": "Hidden tokens begin with scores[seen], which is not counted here.",
         "mean": (
-            "This is the mean weight of a hidden token; asked for is that of all together.",
+            "This is the mean weight of a hidden token; return that of all together.",
             lambda scores, seen: (
                 CHECKS["leak"].solve(scores, seen, frozenset()) / (len(scores) - seen)
             ),

@@ -61,7 +61,7 @@ class RunOptions:
     checkpoint: Checkpoint = "best"
     device: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse counts below 1, and temperatures below 0.
 
         Raises:
@@ -201,7 +201,7 @@ class Translate(RunOptions):
     json: bool = False
     attention: Path | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse impossible values.
 
         Raises:
@@ -301,6 +301,7 @@ class Tab:
       slp-transformer tab song.mid -o song.txt --position 7       around the seventh fret
       slp-transformer tab song.mid -o song.txt --alternatives 3   also song-2.txt and song-3.txt
       slp-transformer tab song.txt --tuning DADGAD                the same notes on another guitar
+      slp-transformer tab song.mid --review 5                     where another way is as good
       slp-transformer tab song.mid --pin 3:1=2/5                  bar 3, first moment: string 2,
       fret 5
 
@@ -318,8 +319,10 @@ class Tab:
         max_span: frets that a grip may reach over.
         position: preferred position, 1 to 15.
         open_strings: use open strings more often, or less often.
-        pin: force this note onto a string and fret, as BAR:MOMENT=STRING/FRET; may be given several
-            times.
+        pin: force notes onto a string and fret, as BAR:MOMENT=STRING/FRET, or several of a moment
+            as BAR:MOMENT=4/5,2/6; the rest follows. May be given several times.
+        review: show so many moments where another grip is almost as good, the least certain first,
+            each with its two best alternatives and what pins them.
         alternatives: ways to play the piece.
         unplayable: what to do about notes that cannot be played: refuse the piece and name them,
             move them by octaves, or drop them.
@@ -340,6 +343,7 @@ class Tab:
     position: int | None = None
     open_strings: Literal["more", "less"] | None = None
     pin: UseAppendAction[tuple[str, ...]] = ()
+    review: int = 0
     alternatives: int = 1
     unplayable: Literal["refuse", "octave", "drop"] = "refuse"
     model: tuple[Path, ...] = ()
@@ -482,7 +486,7 @@ def check_run(name: str, options: Any) -> None:
         )
 
 
-def parse_train(args: Sequence[str]) -> Train:
+def parse_train(args: Sequence[str]) -> Train[Any]:
     """Parse the options of `train`: a preset, configuration files and flags, in layers.
 
     Raises:
@@ -530,7 +534,7 @@ def parse_train(args: Sequence[str]) -> Train:
     return replace(options, run=config)
 
 
-def check_resume(saved: RunConfig, config: RunConfig, folder: Path) -> RunConfig:
+def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) -> RunConfig[Any]:
     """Return the configuration that a run resumes with.
 
     Raises:
@@ -567,7 +571,7 @@ def check_resume(saved: RunConfig, config: RunConfig, folder: Path) -> RunConfig
     raise SystemExit(EXIT_OK)
 
 
-def check_init_from(before: RunConfig, config: RunConfig) -> None:
+def check_init_from(before: RunConfig[Any], config: RunConfig[Any]) -> None:
     """Refuse another model or tokenizer than those of the run to begin with.
 
     Raises:

@@ -10,9 +10,11 @@ from slp_transformer.cli.options import Convert
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.fingering.fingering_pieces import (
+    Doubt,
     FingeringOptions,
     finger_piece,
     piece_from_tab,
+    review_fingering,
     summarize_fingering,
 )
 from slp_transformer.guitar.formats.midi import read_midi
@@ -25,7 +27,7 @@ from slp_transformer.guitar.formats.registry import (
     write_tab,
 )
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
-from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 from slp_transformer.guitar.tab_header import parse_tuning
 from slp_transformer.tasks.base import format_table
 
@@ -33,9 +35,9 @@ MAX_REMARKS = 8  # remarks of one kind that are printed
 MIDI_SUFFIXES = (".mid", ".midi")
 FINGERING_FLAGS = (
     *("tuning", "capo", "max_fret", "max_span", "position", "open_strings"),
-    *("pin", "alternatives", "unplayable", "model", "refinger"),
+    *("pin", "review", "alternatives", "unplayable", "model", "refinger"),
 )
-PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+)/(\d+)")
+PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
 
 def execute(options: Options) -> None:
@@ -82,6 +84,34 @@ def execute(options: Options) -> None:
             print_status(f"Written to {path}.")
     if count < options.alternatives:
         print_status(f"There is no other fingering than these {count}.")
+    if options.review:
+        doubts = review_fingering(piece, wanted, options.review, score_grips)
+        for number, doubt in enumerate(doubts, start=1):
+            print_result(f"{number}. {format_doubt(doubt, wanted.tuning)}")
+        if len(doubts) < options.review:
+            print_status(f"No other moment is uncertain: {len(doubts)} found.")
+
+
+def format_doubt(doubt: Doubt, tuning: Tuning) -> str:
+    """Draw an uncertain moment between its neighbors, as it is and in other ways, with their pins.
+
+    The drawing is one system with a bar for each way; the first is the fingering that is taken.
+    """
+    shown = range(max(0, doubt.place - 1), min(len(doubt.paths[0]), doubt.place + 2))
+    bars = []
+    for path in doubt.paths:
+        notes = [Event.from_notes(n, map(TabNote, path[t])) for n, t in enumerate(shown)]
+        bars.append(Bar(len(shown), tuple(notes)))
+    text = format_tab(Tab(tuning=tuning, bars=tuple(bars))).splitlines()
+    drawn = text[-len(tuning.open_pitches) :]
+    lines = [f"{doubt.moment}, with its neighbors: as it is, and in other ways", *drawn]
+    where = f"{doubt.moment.bar_number}:{doubt.moment.number}"
+    for path, extra in zip(doubt.paths[1:], doubt.extra_costs[1:], strict=True):
+        grip = ",".join(f"{note.string}/{note.fret}" for note in path[doubt.place])
+        changed = sum(a != b for a, b in zip(path, doubt.paths[0], strict=True))
+        moments = "moment" if changed == 1 else "moments"
+        lines.append(f"--pin {where}={grip}  costs {extra:.1f} more, changes {changed} {moments}")
+    return "\n".join(lines) + "\n"
 
 
 def check_output(path: Path) -> None:
@@ -139,6 +169,7 @@ def make_options(options: Options, tab: Tab) -> FingeringOptions:
         "max_span": (1, 12),
         "alternatives": (1, 20),
         "position": (1, 15),
+        "review": (0, 1000),
     }
     for name, (low, high) in ranges.items():
         value = getattr(options, name)
@@ -191,8 +222,9 @@ def parse_pins(words: Sequence[str]) -> dict[tuple[int, int], tuple[Note, ...]]:
                 f"--pin is BAR:MOMENT=STRING/FRET, such as 3:1=2/5 for the first moment of bar 3 "
                 f"on string 2 at fret 5, not {word}."
             )
-        bar, moment, string, fret = map(int, found.groups())
-        pins[bar, moment] = (*pins.get((bar, moment), ()), Note(string, fret))
+        moment = int(found[1]), int(found[2])
+        places = (Note(*map(int, place.split("/"))) for place in found[3].split(","))
+        pins[moment] = (*pins.get(moment, ()), *places)
     return pins
 
 

@@ -51,7 +51,7 @@ STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
 NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER, TEMP_FOLDER)
 
 
-def execute(options: Train) -> None:
+def execute(options: Train[Any]) -> None:
     """Train, and print what to do next.
 
     Raises:
@@ -79,7 +79,7 @@ def execute(options: Train) -> None:
     print_summary(folder, config, records)
 
 
-def run(options: Train, folder: Path) -> list[EvalRecord]:
+def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     """Prepare the data and the model, and train."""
     config, task = options.run, load_task(options.run.data.task)
     if config.lora_rank is not None:  # rather now than after the data
@@ -118,7 +118,7 @@ def run(options: Train, folder: Path) -> list[EvalRecord]:
     )
 
 
-def prepare_run(task: Task, config: RunConfig, folder: Path, resume: bool) -> Dataset:
+def prepare_run(task: Task, config: RunConfig[Any], folder: Path, resume: bool) -> Dataset:
     """Prepare the data, and write the configuration once everything is known to fit.
 
     Raises:
@@ -134,7 +134,7 @@ def prepare_run(task: Task, config: RunConfig, folder: Path, resume: bool) -> Da
     return data
 
 
-def load_base(model: nn.Module, config: RunConfig, folder: Path) -> LoraBase | None:
+def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBase | None:
     """Load the weights that a new run begins with, if any; for LoRA add A and B.
 
     Returns:
@@ -198,7 +198,7 @@ def cleanup_on_error(folder: Path) -> Iterator[None]:
         raise
 
 
-def resume_hint(folder: Path, config: RunConfig) -> str:
+def resume_hint(folder: Path, config: RunConfig[Any]) -> str:
     """Return what to print after Ctrl-C."""
     if not find_checkpoints(folder):
         return "Stopped before the first step; nothing was saved."
@@ -210,7 +210,7 @@ def resume_hint(folder: Path, config: RunConfig) -> str:
     return f"Stopped; step {step} of {config.train.steps} is saved. {how}"
 
 
-def print_summary(folder: Path, config: RunConfig, records: Sequence[EvalRecord]) -> None:
+def print_summary(folder: Path, config: RunConfig[Any], records: Sequence[EvalRecord]) -> None:
     """Print the result, and a command that uses the model."""
     best, last = min(records, key=lambda record: record.val_loss), records[-1]
     early = " (stopped early)" if last.step < config.train.steps else ""

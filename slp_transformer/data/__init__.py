@@ -47,4 +47,5 @@ __all__ = [
     "train_tokenizer",
 ]
 
-__getattr__, __dir__ = attach(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__)

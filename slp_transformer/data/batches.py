@@ -159,7 +159,8 @@ class TokenWindows:
             ValueError: if the stream is too short for one window.
         """
         check_stream(stream, N)
-        self.stream, self.N = stream, N
+        self.stream: Tensor | TokenStore = stream
+        self.N = N
         # A tensor of them would outgrow the stream.
         self.window_indices: Sequence[int] = range((len(stream) - 1) // N)
 
@@ -221,7 +222,9 @@ class DocumentWindows(TokenWindows):
         """
         super().__init__(stream, N)
         begins = find_token(stream, begin_id)
-        self.document_starts = begins[begins < len(stream) - N]  # from the others no window fits
+        self.document_starts: Tensor = begins[
+            begins < len(stream) - N
+        ]  # from the others no window fits
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return windows from the beginnings of random documents, then from random positions."""
@@ -290,8 +293,15 @@ class PaddedPairs:
         for i, (source, _) in enumerate(pairs):
             if not len(source):
                 raise ValueError(f"Pair {i} has an empty source: every source needs a token.")
-        self.pairs, self.pad_id, self.begin_id, self.end_id = pairs, pad_id, begin_id, end_id
-        self.init_kwargs = {"pad_id": pad_id, "begin_id": begin_id, "end_id": end_id}
+        self.pairs: Sequence[tuple[TokenIds, TokenIds]] = pairs
+        self.pad_id: int = pad_id
+        self.begin_id: int = begin_id
+        self.end_id: int = end_id
+        self.init_kwargs: dict[str, int] = {
+            "pad_id": pad_id,
+            "begin_id": begin_id,
+            "end_id": end_id,
+        }
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -355,10 +365,11 @@ class LengthBucketedPairs(PaddedPairs):
         """
         super().__init__(pairs, **special_ids)
         check_size(max_tokens=max_tokens)
-        self.init_kwargs |= {"max_tokens": max_tokens}
+        self.init_kwargs["max_tokens"] = max_tokens
         sizes = [(len(source), len(target) + 1) for source, target in pairs]
-        self.max_tokens, self.lengths = max_tokens, torch.tensor(sizes)
-        self.max_lengths = self.lengths.max(dim=1).values.tolist()
+        self.max_tokens: int = max_tokens
+        self.lengths: Tensor = torch.tensor(sizes)
+        self.max_lengths: list[int] = self.lengths.max(dim=1).values.tolist()
         longest = max(range(len(pairs)), key=self.max_lengths.__getitem__)
         if self.max_lengths[longest] > max_tokens:
             raise ValueError(
@@ -369,7 +380,9 @@ class LengthBucketedPairs(PaddedPairs):
 
     def seek(self, step: int) -> None:
         """Continue `draw` with the batch of a step, counted from 0."""
-        self.step, self.epoch_start_step, self.num_epochs_begun = step, 0, 0
+        self.step: int = step
+        self.epoch_start_step: int = 0
+        self.num_epochs_begun: int = 0
         self.batches: list[Tensor] = []  # of the epoch that began at step `begun`
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:

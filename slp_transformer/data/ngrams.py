@@ -35,7 +35,8 @@ class NGramModel:
         """
         if order < 1:
             raise ValueError(f"order must be a whole number of 1 or more, not {order!r}.")
-        self.order, self.vocab_size = order, vocab_size
+        self.order: int = order
+        self.vocab_size: int = vocab_size
         grams = Counter(gram for row in rows for gram in self.iter_ngrams(row))
         if not grams:
             raise ValueError("There is nothing to count: no row has two tokens.")
@@ -46,7 +47,7 @@ class NGramModel:
             grams = Counter(gram[1:] for gram in grams)
         self.context_counts: list[Counter[NGram]] = [Counter() for _ in self.levels]
         self.num_continuations: list[Counter[NGram]] = [Counter() for _ in self.levels]
-        self.discounts = []
+        self.discounts: list[float] = []
         for n, level in enumerate(self.levels):
             for gram, count in level.items():
                 self.context_counts[n][gram[:-1]] += count

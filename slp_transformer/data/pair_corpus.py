@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -58,7 +58,7 @@ class PairCorpus:
     warnings: list[str] = field(default_factory=list)
 
 
-class EncodedPairs(Sequence):
+class EncodedPairs(Sequence[Any]):
     """Pairs of rows of ids, from one stream in which [EOS] ends each row: memory or a file."""
 
     def __init__(self, stream: Int[Tensor, "tokens"] | TokenStore, end_id: int):
@@ -67,7 +67,8 @@ class EncodedPairs(Sequence):
         Raises:
             ValueError: if a row has no end, or a source no target.
         """
-        self.stream, self.row_ends = stream, find_token(stream, end_id)
+        self.stream: Tensor | TokenStore = stream
+        self.row_ends: Tensor = find_token(stream, end_id)
         used = int(self.row_ends[-1]) + 1 if len(self.row_ends) else 0
         if len(self.row_ends) % 2 or len(stream) != used:
             raise ValueError("These tokens are no pairs: they end in the middle of one.")

@@ -8,7 +8,7 @@ first four ids are [PAD], [UNK], [SOS] and [EOS], which no text gives.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, SupportsInt
+from typing import Any, ClassVar, SupportsInt
 
 from slp_transformer._internal.atomic_write import validate_json
 from slp_transformer.data.text_tokenizer import (
@@ -40,9 +40,11 @@ class PairTokenizer:
     languages: tuple[str, str]
     source: TextTokenizer
     target: TextTokenizer
-    pad_id, begin_id, end_id = (SENTENCE_TOKENS.index(name) for name in (PAD, SOS, EOS))
+    pad_id: ClassVar[int] = SENTENCE_TOKENS.index(PAD)
+    begin_id: ClassVar[int] = SENTENCE_TOKENS.index(SOS)
+    end_id: ClassVar[int] = SENTENCE_TOKENS.index(EOS)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Put two tokenizers together.
 
         Raises:

@@ -198,7 +198,7 @@ def encode_files(
         documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
 
 
-def take_ranges(ids: array, ranges: list[range]) -> Int[Tensor, "tokens"]:
+def take_ranges(ids: "array[int]", ranges: list[range]) -> Int[Tensor, "tokens"]:
     """Return some of the ids in memory as a tensor, which one range shares with the array."""
     # No memory can be taken over from an empty array.
     tokens = torch.frombuffer(ids, dtype=torch.int64) if ids else torch.empty(0).long()

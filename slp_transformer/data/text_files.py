@@ -21,7 +21,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,6 @@ from typing import Any
 from slp_transformer._internal.atomic_write import error_message, require_extra
 
 LOG = logging.getLogger("slp_transformer")
-TEXT_SUFFIXES = (".txt",)
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 1 << 16  # bytes read at a time
 DATA_DIR_VARIABLE, OFFLINE_VARIABLE = "SLP_TRANSFORMER_DATA", "SLP_TRANSFORMER_OFFLINE"
@@ -166,14 +165,13 @@ def root_cause_message(error: BaseException) -> str:
 # --- Where the text is -------------------------------------------------------------------------
 
 
-def find_text_files(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES) -> list[Path]:
+def find_text_files(source: str | Path) -> list[Path]:
     """Return the files of a source, each a document.
 
     Args:
-        source: a corpus's name, a file, or a folder, which is searched with all its subfolders.
-            A `Path` is never taken for a name.
-        suffixes: of the files that are taken from a folder; case does not matter. Hidden files
-            (".name") are left out, and so are empty ones.
+        source: a corpus's name, a file, or a folder, which is searched for .txt files with all its
+            subfolders; hidden files (".name") are left out, and so are empty ones. A `Path` is
+            never taken for a name.
 
     Returns:
         The files, sorted by path.
@@ -185,12 +183,11 @@ def find_text_files(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES)
         return [fetch_corpus(source)]
     path = Path(source)
     if path.is_dir():
-        wanted = {suffix.lower() for suffix in suffixes}
-        texts = [p for p in list_files(path) if p.suffix.lower() in wanted and p.stat().st_size]
+        texts = [p for p in list_files(path) if p.suffix.lower() == ".txt" and p.stat().st_size]
         if not texts:
             raise ValueError(
-                f"{path} has no text: there is no file ending in {' or '.join(sorted(wanted))} "
-                "with anything in it, there or in a folder below."
+                f"{path} has no text: there is no file ending in .txt with anything in it, there "
+                "or in a folder below."
             )
         return texts
     if not path.exists():
@@ -252,12 +249,11 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
 # --- Reading it --------------------------------------------------------------------------------
 
 
-def read_documents(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES) -> Iterator[str]:
+def read_documents(source: str | Path) -> Iterator[str]:
     """Yield the documents of a source, each as a whole.
 
     Args:
         source: what `find_text_files` takes, or "-" for standard input, which is one document.
-        suffixes: of the files that are taken from a folder.
 
     Raises:
         ValueError: if there is no such source or no text in it, or it is not UTF-8.
@@ -265,7 +261,7 @@ def read_documents(source: str | Path, suffixes: Iterable[str] = TEXT_SUFFIXES) 
     if source == STANDARD_INPUT:
         yield "".join(decode_pieces(sys.stdin.buffer.read, "Standard input"))
         return
-    for path in find_text_files(source, suffixes):
+    for path in find_text_files(source):
         yield "".join(read_pieces(path))
 
 

@@ -51,7 +51,7 @@ class TextTokenizer:
     vocabulary: list[str]
     merges: list[tuple[str, str]] = field(default_factory=list)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse a vocabulary that no training gave.
 
         Raises:
@@ -59,7 +59,7 @@ class TextTokenizer:
                 or one that no text of this type can have.
         """
         check_choice(TokenType, token_type=self.token_type)
-        self.ids = {token: i for i, token in enumerate(self.vocabulary)}
+        self.ids: dict[str, int] = {token: i for i, token in enumerate(self.vocabulary)}
         if len(self.ids) != len(self.vocabulary):
             raise ValueError("The vocabulary has a token twice: every token needs one id.")
         check_vocabulary(self.token_type, self.ids, self.merges)
@@ -198,7 +198,9 @@ class StreamDecoder:
     def __init__(self, tokenizer: TextTokenizer):
         """Begin a text."""
         self.tokenizer = tokenizer
-        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self.decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder("utf-8")(
+            errors="replace"
+        )
 
     def decode_next(self, token_id: int) -> str:
         """Return the text that can be printed after this id; "" while a character is unfinished.

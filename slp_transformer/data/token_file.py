@@ -43,7 +43,8 @@ class TokenStore:
             ValueError: if it cannot be read, is of another kind, or was cut short.
             ImportError: if NumPy is not installed.
         """
-        self.path, self.vocab_size = Path(path), vocab_size
+        self.path: Path = Path(path)
+        self.vocab_size: int = vocab_size
         numpy = require_extra("numpy", "Token files")
         try:
             ids = numpy.lib.format.open_memmap(self.path, mode="r")
@@ -55,7 +56,7 @@ class TokenStore:
             raise ValueError(f"{path} is damaged, or no file of tokens: {error}.") from None
         if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
             raise ValueError(f"{path} is no file of tokens that write_tokens wrote.")
-        self.ids = numpy.asarray(ids)
+        self.ids: Any = numpy.asarray(ids)
 
     def __len__(self) -> int:
         """Return the number of tokens."""

@@ -12,4 +12,5 @@ if TYPE_CHECKING:
 
 __all__ = ["GenerationResult", "generate", "decode_loop"]
 
-__getattr__, __dir__ = attach(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__)

@@ -54,11 +54,14 @@ class Beam:
         self, prompt: Int[Tensor, "N"], end: int, width: int, alpha: float, stop: Collection[int]
     ):
         """Begin with the prompt; for the arguments see `beam_search`."""
-        self.ids = prompt.cpu().unsqueeze(0)
-        self.log_probs = torch.zeros(1, dtype=torch.double, device="cpu")
+        self.ids: Tensor = prompt.cpu().unsqueeze(0)
+        self.log_probs: Tensor = torch.zeros(1, dtype=torch.double, device="cpu")
         self.finished: list[Hypothesis] = []
-        self.start, self.end, self.width, self.alpha = len(prompt), end, width, alpha
-        self.stop = torch.tensor(list(stop), dtype=torch.long, device="cpu")
+        self.start: int = len(prompt)
+        self.end: int = end
+        self.width: int = width
+        self.alpha: float = alpha
+        self.stop: Tensor = torch.tensor(list(stop), dtype=torch.long, device="cpu")
 
     @property
     def can_grow(self) -> bool:
@@ -94,7 +97,8 @@ class Beam:
         possible, stops = best > -math.inf, torch.isin(words, self.stop)
         ended, growing = possible & stops, possible & ~stops
         self.finished += self._to_hypotheses(ids[ended], best[ended], True)
-        self.ids, self.log_probs = ids[growing], best[growing]
+        self.ids = ids[growing]
+        self.log_probs = best[growing]
         return parents[growing].tolist()
 
     def ranked(self) -> list[Hypothesis]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -222,7 +222,7 @@ def parse_stop_ids(stop: int | Collection[int]) -> set[int]:
     return set(map(int, ids))
 
 
-def check_sources(model: Model, num_prompts: int, sources: Sequence | Tensor | None) -> None:
+def check_sources(model: Model, num_prompts: int, sources: Sequence[Any] | Tensor | None) -> None:
     """Refuse sources that the model cannot read, or a lack of them.
 
     Raises:
@@ -366,14 +366,15 @@ class DecoderSession:
         Raises:
             ValueError: if a source is empty or too long, or has ids outside the vocabulary.
         """
-        self.model, device = model, model_device(model)
-        self.cache = None if cache_capacity is None else KVCache(cache_capacity)
+        self.model: Model = model
+        device = model_device(model)
+        self.cache: KVCache | None = None if cache_capacity is None else KVCache(cache_capacity)
         self.single_token_model: Model | None = None
-        self.has_nan = torch.zeros((), dtype=torch.bool, device=device)
+        self.has_nan: Tensor = torch.zeros((), dtype=torch.bool, device=device)
         if isinstance(model, EncoderDecoder) and sources is not None:
             source, self.source_mask = pad_right(sources, device)
-            self.H_enc = model.encode(source, self.source_mask)
-            self.source_of_row = list(range(len(source)))
+            self.H_enc: Tensor = model.encode(source, self.source_mask)
+            self.source_of_row: list[int] = list(range(len(source)))
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Return the logits of the word after `ids`, which begin with the ids of the last call."""

@@ -58,13 +58,13 @@ class ShardedMatrix(torch.Tensor):
         return sharded
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Replace each of PyTorch's functions that is given such a matrix."""
         with torch._C.DisableTorchFunctionSubclass():
             if func in PRODUCTS and isinstance(args[1], ShardedMatrix) and not kwargs:
                 if args[0].numel() <= MAX_ROWS * args[0].shape[-1]:
                     return sharded_matmul(*args)
-            if func == torch.Tensor.T.__get__:
+            if func == torch.Tensor.T.__get__:  # type: ignore[attr-defined]  # a getset descriptor
                 return cls.with_shards(args[0].T, args[0].shards)
             return func(*args, **(kwargs or {}))
 

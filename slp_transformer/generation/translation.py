@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from slp_transformer._internal.atomic_write import require_extra
 from slp_transformer.data.pair_tokenizer import PairTokenizer
@@ -45,7 +46,8 @@ class Translator:
                 f"The model knows {sizes[0]} and {sizes[1]} tokens, the tokenizer {own[0]} and "
                 f"{own[1]}: they do not belong together."
             )
-        self.model, self.tokenizer = model, tokenizer
+        self.model: EncoderDecoder = model
+        self.tokenizer: PairTokenizer = tokenizer
 
     def encode_source(self, sentence: str, label: str = "The sentence") -> list[int]:
         """The ids that the encoder reads; just [EOS] for a sentence of nothing but spaces.
@@ -111,7 +113,7 @@ class Translator:
                 ]
         return found
 
-    def best_translations(self, sentences: Sequence[str], **options) -> list[str]:
+    def best_translations(self, sentences: Sequence[str], **options: Any) -> list[str]:
         """The best translation of each sentence, for options as `__call__` takes them.
 
         Raises:

@@ -44,4 +44,5 @@ __all__ = [
     "write_tab",
 ]
 
-__getattr__, __dir__ = attach(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__)

@@ -5,7 +5,7 @@ what could be read, and a list of problems, each with its file and line: a tab t
 broken system in it is still read, without that system.
 
 Systems are recognized in `slp_transformer.guitar.ascii_tab`, bars in
-`slp_transformer.guitar.ascii_bars`, frets in `slp_transformer.guitar.ascii_frets`, and a stated
+`slp_transformer.guitar.ascii_bars`, frets in `slp_transformer.guitar.ascii_bars`, and a stated
 style, tuning and capo in `slp_transformer.guitar.tab_header`.
 
 **Steps.** The column of a note in a text file says when it sounds, so columns are the
@@ -24,8 +24,14 @@ from bisect import bisect_left
 from pathlib import Path
 
 from slp_transformer.data.text_files import list_files
-from slp_transformer.guitar.ascii_bars import BarRows, split_system_into_bars
-from slp_transformer.guitar.ascii_frets import read_bars
+from slp_transformer.guitar.ascii_bars import (
+    UNCLEAR_MARK_PATTERN,
+    BarRows,
+    is_repeat_statement,
+    mark_repeats,
+    read_bars,
+    split_system_into_bars,
+)
 from slp_transformer.guitar.ascii_tab import (
     StaffSystem,
     build_system,
@@ -38,16 +44,25 @@ from slp_transformer.guitar.ascii_tab import (
     split_by_guitar,
     split_group_into_systems,
     split_other_systems,
+    tidy_lines,
 )
 from slp_transformer.guitar.ascii_time import (
     apply_bar_changes,
     build_timed_bars,
     build_untimed_bars,
+    looks_like_time_signature,
     parse_time_line,
 )
 from slp_transformer.guitar.fretboard import Tuning
 from slp_transformer.guitar.tab import ReadProblem, Tab
-from slp_transformer.guitar.tab_header import find_style, find_title, is_style_line, parse_track
+from slp_transformer.guitar.tab_header import (
+    OpenPitches,
+    find_style,
+    find_title,
+    find_unread_statement,
+    is_style_line,
+    parse_track,
+)
 
 TEXT_SUFFIXES = (".txt", ".tab")
 
@@ -142,13 +157,23 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     """
     written = re.split(r"\r\n|\r|\n", text)
     # What a style is called says nothing else, so that Drop D or a row of dashes may be one.
-    lines = ["" if is_style_line(line) else line for line in written]
-    systems, problems = _find_all_systems(lines, source)
+    lines = tidy_lines(["" if is_style_line(line) else line for line in written])
+    tunings = find_other_tunings([line for line in lines if not is_string_line(line)])
+    systems, problems = _find_all_systems(lines, source, tunings)
     prose = ["" if is_string_line(line) else line for line in lines]
     tabs = []
     file_head = systems[0].first_line_number - 1 if systems else 0
     file_title, file_style = find_title(prose[:file_head]), find_style(written[:file_head])
-    for first, group, stated, capo in split_by_guitar(prose, systems):
+    for number, line in enumerate(prose, start=1):
+        if unread := find_unread_statement(line):
+            problems.append(ReadProblem(source, number, unread))
+    unclear = (n for n, line in enumerate(lines) if UNCLEAR_MARK_PATTERN.search(line))
+    if (place := next((n for n in unclear if not prose[n]), None)) is not None:
+        message = "%, *, ^ and [5] say nothing here; <5> is a harmonic, 5b7 a bend, x2 a repeat"
+        problems.append(ReadProblem(source, place + 1, message))
+    statements = [i for i, line in enumerate(prose) if is_repeat_statement(line)]
+    for part in split_by_guitar(prose, systems):
+        first, group = part.first_line, part.systems
         head = range(first, group[0].first_line_number - 1)
         timing = next(filter(None, (parse_time_line(prose[i]) for i in head)), None)
         rows: list[BarRows] = []
@@ -157,32 +182,47 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             lines_above[len(rows)] = prose[first : system.first_line_number - 1]
             first = system.first_line_number - 1
             system_rows, found = split_system_into_bars(system, trust_bar_lines=timing is not None)
+            above = written[first - 1] if first else ""
+            tails = [written[number - 1].rpartition("|")[2] for number in system.line_numbers]
+            if len(systems) == 1:
+                tails += [prose[i] for i in statements]
+            system_rows = mark_repeats(system_rows, rows, above, " ".join(tails))
+            if any(row.num_plays for row in system_rows):
+                statements = [i for i in statements if i != first - 1 and len(systems) > 1]
             rows += system_rows
             problems += [ReadProblem(source, line, message) for line, message in found]
         bars = read_bars(rows)
+        bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
         if timing:
-            bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
             bars = build_timed_bars(rows, bars, timing.columns_per_step)
         else:
             bars = build_untimed_bars(rows, bars)
-        if any(bar.events for bar in bars):
-            tuning = Tuning(infer_tuning(group, stated), capo)
+        begun = [bar.events for bar in bars if bar.events]
+        if len(begun) == 1 and not timing and looks_like_time_signature(begun[0][0].notes):
+            message = "two numbers before all others are read as notes, not as a time signature"
+            problems.append(ReadProblem(source, group[0].first_line_number, message))
+        if begun:
+            tuning = Tuning(infer_tuning(part, tunings), part.capo)
             title = find_title([prose[i] for i in head]) or file_title
             style = find_style([written[i] for i in head]) or file_style
             unit = timing.steps_per_quarter if timing else None
-            track = next(filter(None, (parse_track(prose[i]) for i in head)), "")
+            track = next(filter(None, (parse_track(prose[i]) for i in head)), part.name)
             tabs.append(Tab(title, tuning, tuple(bars), source, unit, style, track))
+    for i in statements:
+        message = "how often something is played, but not from where to where; |: and :| x2 say it"
+        problems.append(ReadProblem(source, i + 1, message))
     if not tabs and not problems:
         problems = [ReadProblem(source, 1, "no tablature: no six string lines one under the other")]
     return tabs, sorted(problems, key=lambda problem: problem.line_number)
 
 
-def _find_all_systems(lines: list[str], source: str) -> tuple[list[StaffSystem], list[ReadProblem]]:
+def _find_all_systems(
+    lines: list[str], source: str, tunings: list[OpenPitches]
+) -> tuple[list[StaffSystem], list[ReadProblem]]:
     """Every system of a text, and the string lines that belong to none."""
     systems, problems = [], []
-    guitars = find_other_tunings([line for line in lines if not is_string_line(line)])
     for run in group_string_lines(lines):
-        chosen = split_other_systems(lines, run, guitars) or split_group_into_systems(lines, run)
+        chosen = split_other_systems(lines, run, tunings) or split_group_into_systems(lines, run)
         systems += [build_system(lines, six) for six in chosen]
         for left_out in _lines_between_systems(run, chosen):
             if chosen and len(left_out) == 1 and _is_seventh_string_line(lines, left_out[0]):

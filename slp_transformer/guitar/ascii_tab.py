@@ -3,7 +3,7 @@
 A *system* is a group of six string lines, one under the other, highest string first. A *column* is
 a character position in it. `guitar.ascii_reader` reads a file with the parts in here and
 in `slp_transformer.guitar.ascii_bars`, which cuts systems into bars, and
-`slp_transformer.guitar.ascii_frets`, which reads their notes.
+`slp_transformer.guitar.ascii_bars`, which reads their notes.
 
 - **String lines.** A line is a string line when most of it is dashes, frets and bar lines. Six in a
   row make a system. From a longer run the six are chosen whose labels and bar lines agree best (a
@@ -20,6 +20,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD
 from slp_transformer.guitar.tab_header import (
@@ -45,6 +46,19 @@ _STRING_NUMBER_PATTERN = re.compile(r"\s*([1-6])(?=\s*[|:)])")
 _WORD_PATTERN = re.compile(r"[^\W\d_]{4,}")
 _BARRE_PATTERN = re.compile(r"^[\s\d|{\[(]*[cCbB]?\.?\s?[IVX]+\b")
 _DASH_MARKS = "-=\u2013\u2014"
+_PLAIN_MARKS = str.maketrans(
+    "\u2010\u2011\u2012\u2015\u2212\u2500\u2501\u2502\u2503\u2551\u00a0", "-------||| "
+)
+_ROW = r"\s*[A-Ga-g][#b]?\s?"  # a label
+_WRAPPING_PATTERN = re.compile(r"^(?:>+ ?)+|\[/?tab\]")  # of mail, and of sites
+_LABEL_IN_BRACKETS_PATTERN = re.compile(r"^(\s*)\(([A-Ga-g][#b]?)\)(?=\s*\|)")
+_COMMENT_PATTERN = re.compile(r"(?<=\|)[:*]?\s*(?!.*--)[^|]*[^\W\d_][^|]*$")
+_LEGEND_PATTERN = re.compile(r"\b(?:hammer|pull|slide|bend|vibrato|mute|harmonic|trill|dead)", re.I)
+_OTHER_FILLER_PATTERN = re.compile(_ROW + r"\|(?=.*(?:\.\.|  ))[\s\d|.hpbx/\\~()]*\|\s*")
+_TIGHT_ROW_PATTERN = re.compile(_ROW + r"\|(?=.*-)[-\d|hpbrstxX/\\~()<>^]+\|\s*")
+_CUT_ROW_PATTERN = re.compile(_ROW + r"\|.*-.*[^|\s]\s*")
+_REST_OF_ROW_PATTERN = re.compile(r"[-\d][-\d|hpbrstxX/\\~()<>^]*\|?\s*")
+_NUMBERED_LABEL_PATTERN = re.compile(r"^(\s*[A-Ga-g][#b]?)\d(?=\s*[|:])")
 _STAFF_PATTERN = re.compile(r"[-=~|0-9\u2013\u2014]+")
 _BAR_LINE_MARKS = "|I[]!\u00a6"
 _BAR_LINE_TRANSLATION = str.maketrans(dict.fromkeys(_BAR_LINE_MARKS, "|"))
@@ -74,6 +88,37 @@ class StaffSystem:
         return min(self.line_numbers)
 
 
+def tidy_lines(lines: list[str]) -> list[str]:
+    """Return the lines of a text as most people would have typed them, each in its place.
+
+    Marks of mail and of sites around a row go, and so do a comment behind it, and rows of a legend.
+    Other strokes, dots and spaces for strings become dashes. Where all rows of a system were
+    wrapped, they are whole again.
+    """
+    tidy = []
+    for line in lines:
+        line = _WRAPPING_PATTERN.sub("", line.translate(_PLAIN_MARKS))
+        line = _LABEL_IN_BRACKETS_PATTERN.sub(r"\1\2", line)
+        if _OTHER_FILLER_PATTERN.fullmatch(line) and "-" not in line:
+            start = line.index("|")
+            line = line[:start] + re.sub("[ .]", "-", line[start:].rstrip())
+        if "~" in line and not any(dash in line for dash in _DASH_MARKS) and is_string_line(line):
+            line = line.replace("~", "-")
+        comment = _COMMENT_PATTERN.search(line)
+        if comment and is_string_line(line[: comment.start()]):
+            explained = not get_string_label(line) and _LEGEND_PATTERN.search(comment[0])
+            line = "" if explained else line[: comment.start()]
+        tidy.append(line)
+    for start in range(len(tidy) - 2 * NUM_STRINGS + 1):
+        firsts, rests = (tidy[start + i : start + 2 * NUM_STRINGS : 2] for i in (0, 1))
+        if all(map(_CUT_ROW_PATTERN.fullmatch, firsts)) and all(
+            map(_REST_OF_ROW_PATTERN.fullmatch, rests)
+        ):
+            whole = [first.rstrip() + rest for first, rest in zip(firsts, rests, strict=True)]
+            tidy[start : start + 2 * NUM_STRINGS] = [*whole, *[""] * NUM_STRINGS]
+    return tidy
+
+
 def get_string_label(line: str) -> str:
     """The string name in front of a string line, or an empty string."""
     found = _LABEL_PATTERN.match(line)
@@ -89,7 +134,7 @@ def blank_out_label(line: str) -> str:
 @lru_cache(maxsize=20_000)
 def is_string_line(line: str) -> bool:
     """Return whether a line of text looks like one string of a system."""
-    if _SHORT_LINE_PATTERN.fullmatch(line):
+    if _SHORT_LINE_PATTERN.fullmatch(line) or _TIGHT_ROW_PATTERN.fullmatch(line):
         return True
     body = blank_out_label(line).strip()
     marks = "".join(body.split())
@@ -172,8 +217,12 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
         six = [_STRING_NUMBER_PATTERN.sub(" ", line) for line in six]
         if numbers == "654321":
             six, line_indices = six[::-1], line_indices[::-1]
+    if all(map(_NUMBERED_LABEL_PATTERN.match, six)):
+        six = [_NUMBERED_LABEL_PATTERN.sub(r"\1 ", line) for line in six]
     width = max(map(len, six))
     rows = _normalize_bar_lines([blank_out_label(line).ljust(width) for line in six])
+    again = [i for i, six in enumerate(zip(*rows, strict=True)) if _spells_strings("".join(six))]
+    rows = [_overwrite_columns(row, again, " ") for row in rows]
     columns = enumerate(zip(*rows, strict=True))
     text = [i for i, marks in columns if 2 * marks.count(" ") > len(rows)]
     end = width - next((n for n, i in enumerate(reversed(text)) if i != width - 1 - n), len(text))
@@ -185,6 +234,11 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
     )
     labels = tuple(get_string_label(line) for line in six)
     return StaffSystem(tuple(i + 1 for i in line_indices), labels, cleared, beyond)
+
+
+def _spells_strings(letters: str) -> bool:
+    """Return whether one column names the strings, as where two systems are side by side."""
+    return letters.upper() == "EBGDAE"
 
 
 def _find_row_end(row: str, common_end: int) -> int:
@@ -224,55 +278,115 @@ def _overwrite_columns(row: str, columns: list[int], mark: str) -> str:
 OTHER_INSTRUMENT_TUNINGS: dict[str, OpenPitches] = {
     "bass": (43, 38, 33, 28),
     "ukulele": (69, 64, 60, 67),
+    "mandolin": (76, 69, 62, 55),
+    "banjo": (62, 59, 55, 50, 67),
     "five-string bass": (43, 38, 33, 28, 23),
     "seven strings": (*STANDARD.open_pitches, 35),
     "eight strings": (*STANDARD.open_pitches, 35, 30),
 }
 """Open strings of instruments that have not six, the highest first."""
+SIX_STRING_BASS = (48, 43, 38, 33, 28, 23)
+_INSTRUMENT_PATTERN = re.compile(
+    r"\W*(?P<name>bass|ukulele|mandolin|banjo)(?:\s+(?:guitar|tab|part))?\W*", re.I
+)
 
 # In the table of contents of a file that holds several versions of a piece.
 _LATER_VERSION_PATTERN = re.compile(
     r"\b(?:2nd|3rd|[4-9]th|second|third) version|\bversion [2-9]", re.I
 )
 _GUITAR_NAME_PATTERN = re.compile(
-    r"^\W*(?:gtr|guitar|guit|gt)\.?\s*#?(?P<number>[1-4]|I{1,3}|IV|[A-D])\b\W*(?:\W.{0,20})?$", re.I
+    r"^\W*(?P<name>(?:gtr|guitar|guit|gt)\.?\s*#?(?P<number>[1-4]|I{1,3}|IV|[A-D])\b"
+    r"|(?:(?P<part>lead|rhythm|bass|acoustic|electric)(?: (?:guitar|gtr)\.?)?|guitar|gtr)"
+    r"(?=:?\W*$))"
+    r"\W*(?:\W.{0,20})?$",
+    re.I,
 )
 _ROMAN_TO_ARABIC = {"i": "1", "ii": "2", "iii": "3", "iv": "4"}
 
 MAX_UNNAMED_GUITARS = 4  # that are looked for where nothing names them
 
-TabPart = tuple[int, list[StaffSystem], OpenPitches | None, int]
+
+class TabPart(NamedTuple):
+    """The systems of one guitar in a text.
+
+    Attributes:
+        first_line: the index of its first line of text.
+        systems: its systems.
+        tuning: None if none is stated.
+        capo: the fret of its capo.
+        name: what the text calls the guitar, or empty.
+    """
+
+    first_line: int
+    systems: list[StaffSystem]
+    tuning: OpenPitches | None
+    capo: int
+    name: str
 
 
-def find_guitar_number(lines: list[str]) -> str | None:
-    """Return the guitar that the lines above a system name (``Gtr. 2``, ``Guitar II``), or None."""
-    found = [found for line in lines if (found := _GUITAR_NAME_PATTERN.match(line[:60]))]
-    if not found:
-        return None
-    number = str(found[-1]["number"]).lower()
-    return _ROMAN_TO_ARABIC.get(number, number)
+def _guitar_names(lines: list[str]) -> dict[str, str]:
+    """The guitars that lines of text name (``Gtr. 2``, ``Guitar II``, ``Lead:``), by a short key.
+
+    Parts are guitars only beside others: a lead on its own is a passage.
+    """
+    names = {}
+    for line in lines:
+        if found := _GUITAR_NAME_PATTERN.match(line[:60]):
+            key = str(found["number"] or found["part"] or "guitar").lower()
+            names[_ROMAN_TO_ARABIC.get(key, key)] = found["name"].strip()
+    return names
 
 
 def find_other_tunings(lines: list[str]) -> list[OpenPitches]:
-    """The tunings of other than six strings that are known, or that a text states."""
-    stated = filter(None, map(parse_tuning, lines))
-    other = [pitches for pitches in stated if len(pitches) != NUM_STRINGS]
-    return [*dict.fromkeys(other), *OTHER_INSTRUMENT_TUNINGS.values()]
+    """The tunings of other than six strings that are known, or that a text states or names first.
+
+    A mandolin counts only if it is named: its strings are those of a bass, from the other side.
+    """
+    stated = [pitches for line in lines if (pitches := parse_tuning(line))]
+    named = [found["name"].lower() for line in lines if (found := _match_instrument(line))]
+    known = [name for name in OTHER_INSTRUMENT_TUNINGS if name not in (*named, "mandolin")]
+    first = [pitches for pitches in stated if len(pitches) != NUM_STRINGS]
+    return list(dict.fromkeys(first + [OTHER_INSTRUMENT_TUNINGS[name] for name in named + known]))
+
+
+def _match_instrument(line: str) -> re.Match[str] | None:
+    """Return the instrument that a line names, with nothing else in it."""
+    return _INSTRUMENT_PATTERN.fullmatch(line[:60])
 
 
 def split_other_systems(
     lines: list[str], indices: list[int], tunings: list[OpenPitches]
 ) -> list[list[int]]:
-    """The systems in a group of string lines, if they all are of one guitar of not six strings."""
+    """The systems in a group of string lines, if they all are of one guitar of not six strings.
+
+    Rows without labels are, if the line above names the instrument. The lower rows of a guitar
+    below a row that cannot be read are not a bass.
+    """
     labels = [get_string_label(lines[index]) for index in indices]
+    before = lines[max(0, indices[0] - 2) : indices[0]]
+    named = before and _match_instrument(before[-1])
+    if before and before[-1].strip() and not named and any(map(_LABEL_PATTERN.match, before)):
+        return []
     for pitches in tunings:
         size = len(pitches)
-        if len(indices) % size == 0 and all(
-            _labels_match_tuning(tuple(labels[first : first + size]), pitches)
-            for first in range(0, len(indices), size)
-        ):
-            return [indices[first : first + size] for first in range(0, len(indices), size)]
+        starts = range(0, len(indices), size)
+        here = [tuple(labels[first : first + size]) for first in starts]
+        bare = named and not any(labels) and pitches == tunings[0]
+        if len(indices) % size == 0 and (bare or all(_fit_tuning(h, pitches) for h in here)):
+            return [indices[first : first + size] for first in starts]
     return []
+
+
+def _fit_tuning(labels: tuple[str, ...], pitches: OpenPitches) -> OpenPitches | None:
+    """Return a tuning with the letters of these labels: moved as a whole, the lowest also alone."""
+    if len(labels) != len(pitches) or not all(labels):
+        return None
+    wanted = [parse_pitch_class(label[0].upper() + label[1:]) for label in labels]
+    shifts = [(a - b + 6) % 12 - 6 for a, b in zip(wanted, pitches, strict=True)]
+    low = shifts[-1] - shifts[0]
+    if len(set(shifts[:-1])) > 1 or not -4 <= shifts[0] <= 0 or not -2 <= low <= 0:
+        return None
+    return tuple(pitch + shift for pitch, shift in zip(pitches, shifts, strict=True))
 
 
 def count_stacked_guitars(systems: list[StaffSystem]) -> int:
@@ -304,14 +418,16 @@ def count_stacked_guitars(systems: list[StaffSystem]) -> int:
 def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[TabPart]:
     """Split the systems of a text by guitar, and where another tuning or capo is stated.
 
-    Returns:
-        For each part the index of its first line of text, its systems, the tuning (None if none is
-        stated) and the capo.
+    Args:
+        text_lines: the text, with nothing where strings are.
+        systems: its systems.
     """
     parts: list[TabPart] = []
-    current: dict[tuple[str | None, int], TabPart] = {}  # by guitar and strings
-    stated, capo, guitar, read_to = None, 0, None, 0
-    count = 1 if find_guitar_number(text_lines) else count_stacked_guitars(systems)
+    current: dict[tuple[str, int], TabPart] = {}  # by guitar and strings
+    stated, capo, guitar, read_to = None, 0, "", 0
+    names = _guitar_names(text_lines)
+    names = names if len(names) > 1 or any(key.isdigit() for key in names) else {}
+    count = 1 if names else count_stacked_guitars(systems)
     for number, system in enumerate(systems):
         before = stated or STANDARD.open_pitches, capo
         between = text_lines[read_to : system.first_line_number - 1]
@@ -321,46 +437,48 @@ def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[T
             elif parts or not _LATER_VERSION_PATTERN.search(line):
                 stated = parse_tuning(line) or stated
                 capo = parse_capo(line) or capo
-        guitar = find_guitar_number(between) or (str(number % count + 1) if count > 1 else guitar)
+        named = [key for key in _guitar_names(between) if key in names]
+        guitar = named[-1] if named else str(number % count + 1) if count > 1 else guitar
         if (stated or STANDARD.open_pitches, capo) != before:
             current = {}
         key = guitar, len(system.rows)
         if key not in current:
-            current[key] = (read_to, [], stated, capo)
+            current[key] = TabPart(read_to, [], stated, capo, names.get(guitar, ""))
             parts.append(current[key])
-        current[key][1].append(system)
+        current[key].systems.append(system)
         read_to = system.first_line_number - 1
     return parts
 
 
-def infer_tuning(systems: list[StaffSystem], stated: OpenPitches | None) -> OpenPitches:
-    """Return what most labels say, if that is not standard tuning, or else `stated`.
+def infer_tuning(part: TabPart, tunings: list[OpenPitches]) -> OpenPitches:
+    """Return what most labels say, if that is not standard tuning, or else what is stated.
 
     Standard labels prove little: many write E in front of a string that the text tunes to D. Labels
     with the names that the text states leave it the octaves, which letters do not tell.
+
+    Args:
+        part: the systems of one guitar.
+        tunings: as `find_other_tunings` returns them.
     """
-    size = len(systems[0].rows)
+    size, stated = len(part.systems[0].rows), part.tuning
     stated = stated if stated is not None and len(stated) == size else None
-    names = Counter(system.labels for system in systems if all(system.labels))
-    labels = names.most_common(1)[0][0] if names else None
+    names = Counter(system.labels for system in part.systems if all(system.labels))
+    labels = names.most_common(1)[0][0] if names else ()
+    if stated and _fit_tuning(labels, stated) == stated:
+        return stated
     if size != NUM_STRINGS:
         known = [stated] if stated else []
-        known += [pitches for pitches in OTHER_INSTRUMENT_TUNINGS.values() if len(pitches) == size]
-        return next(
-            pitches for pitches in known if labels is None or _labels_match_tuning(labels, pitches)
-        )
-    if labels:
-        pitches = infer_open_pitches(labels[::-1])
-        if pitches not in (None, STANDARD.open_pitches) and not (
-            stated and _labels_match_tuning(labels, stated)
-        ):
-            return pitches
+        known += [pitches for pitches in tunings if len(pitches) == size]
+        pitches = next(filter(None, (_fit_tuning(labels, each) for each in known)), known[0])
+        if part.tuning and not stated and pitches in known:  # "half a step down", of a bass
+            moved, low = (part.tuning[i] - STANDARD.open_pitches[i] for i in (1, -1))
+            ends = [low if pitches[-1] % 12 == STANDARD.open_pitches[-1] % 12 else moved]
+            shifts = [moved] * (size - 1) + ends
+            return tuple(pitch + shift for pitch, shift in zip(pitches, shifts, strict=True))
+        return pitches
+    if "".join(labels) == "CGDAEB":
+        return SIX_STRING_BASS
+    inferred = infer_open_pitches(labels[::-1]) if labels else None
+    if inferred not in (None, STANDARD.open_pitches):
+        return inferred
     return stated or STANDARD.open_pitches
-
-
-def _labels_match_tuning(labels: tuple[str, ...], pitches: OpenPitches) -> bool:
-    """Return whether the letters in front of some strings are those of a tuning."""
-    return len(labels) == len(pitches) and all(
-        label and parse_pitch_class(label[0].upper() + label[1:]) == pitch % 12
-        for label, pitch in zip(labels, pitches, strict=True)
-    )

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from slp_transformer.guitar.ascii_bars import BarRows
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, Tab
 
 _TIME_PATTERN = re.compile(
     r"\s*time: (?:(?P<unit>\d{1,2}) steps? to a quarter, )?"
@@ -28,8 +28,17 @@ _TIME_PATTERN = re.compile(
 )
 MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
-_TIME_SIGNATURE_PATTERN = re.compile(r"\s*metre: (?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)\s*")
-_TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4})\s*")
+_TIME_SIGNATURE_PATTERN = re.compile(
+    r"\W*(?:(?:metre|meter|time(?: signature)?)\s*[:=-]?\s*"
+    r"(?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)"
+    r"|(?P<bare>[2-9]|12)/(?P<of>4|8)(?: time)?)\W*",
+    re.I,
+)
+_TEMPO_PATTERN = re.compile(
+    r"\W*(?:(?:tempo\s*[:=]?|bpm\s*[:=]?|[q\u2669]\s*=)\W*(?P<tempo>\d{1,4})(?:\s*bpm)?"
+    r"|(?P<before>\d{2,3})\s*bpm)\W*",
+    re.I,
+)
 _REPEAT_PATTERN = re.compile(r"\s*repeat: (?:begins here|played (?P<times>\d{1,3}) times)\s*")
 _ENDINGS_PATTERN = re.compile(r"\s*endings: (?P<times>\d{1,2}(?: \d{1,2}){0,7})\s*")
 
@@ -105,10 +114,12 @@ def parse_time_line(line: str) -> ColumnTiming | None:
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
     """Return a bar with what the lines above it state."""
     for line in lines:
-        if (found := _TIME_SIGNATURE_PATTERN.fullmatch(line)) and int(found["beats"]):
-            bar = replace(bar, time_signature=(int(found["beats"]), int(found["kind"])))
-        elif (found := _TEMPO_PATTERN.fullmatch(line)) and 1 <= int(found["tempo"]) <= 1000:
-            bar = replace(bar, tempo_bpm=int(found["tempo"]))
+        if found := _TIME_SIGNATURE_PATTERN.fullmatch(line):
+            beats, kind = int(found["beats"] or found["bare"]), int(found["kind"] or found["of"])
+            bar = replace(bar, time_signature=(beats, kind)) if beats else bar
+        elif found := _TEMPO_PATTERN.fullmatch(line):
+            tempo = int(found["tempo"] or found["before"])
+            bar = replace(bar, tempo_bpm=tempo) if 1 <= tempo <= 1000 else bar
         elif found := _ENDINGS_PATTERN.fullmatch(line):
             bar = replace(bar, endings=tuple(map(int, found["times"].split())))
         elif (found := _REPEAT_PATTERN.fullmatch(line)) and found["times"]:
@@ -166,8 +177,11 @@ def _join_cut_bars(bar_rows: list[BarRows], bars: list[Bar], max_columns: float)
         if is_open and text.open_start and joined[-1].steps + bar.steps <= max_columns:
             begun = joined.pop()
             moved = (replace(event, step=event.step + begun.steps) for event in bar.events)
+            events = (*begun.events, *moved)
             columns = begun.steps + bar.steps
-            bar = replace(begun, steps=columns, events=(*begun.events, *moved))
+            bar = replace(
+                begun, steps=columns, events=events, num_plays=begun.num_plays or bar.num_plays
+            )
         joined.append(bar)
         is_open = text.open_end
     return joined
@@ -186,19 +200,37 @@ def _remove_time_signature_notes(bars: list[Bar]) -> list[Bar]:
     there are notes. A bar as ``G|-4-|``, ``D|-4-|`` has at most half of the columns of the longest.
     """
     longest = max((bar.steps for bar in bars), default=0)
-    bars = [
-        bar
-        for bar in bars
-        if not (
+    kept: list[Bar] = []
+    own: Bar | None = None  # a bar that holds a time signature
+    for bar in bars:
+        if own is not None:
+            repeats = bar.starts_repeat or own.starts_repeat
+            bar = _with_time_signature(replace(bar, starts_repeat=repeats), own.events[0])
+            own = None
+        if (
             len(bar.events) == 1
             and bar.steps <= min(MAX_TIME_SIGNATURE_COLUMNS, longest / 2)
             and looks_like_time_signature(bar.events[0].notes)
-        )
-    ]
+        ):
+            own = bar
+        else:
+            kept.append(bar)
+    bars = kept
     begun = [bar for bar in bars if bar.events]
     at_once = [bar for bar in begun if bar.events[0].step == 0]
     if len(at_once) == len(begun) or not all(
         looks_like_time_signature(bar.events[0].notes) for bar in at_once
     ):
         return bars
-    return [replace(bar, events=tuple(e for e in bar.events if e.step)) for bar in bars]
+    return [
+        _with_time_signature(replace(bar, events=bar.events[1:]), bar.events[0])
+        if bar.events and bar.events[0].step == 0
+        else bar
+        for bar in bars
+    ]
+
+
+def _with_time_signature(bar: Bar, digits: Event) -> Bar:
+    """Return a bar with the time signature that two digits one above the other are."""
+    places = dict(digits.notes)
+    return replace(bar, time_signature=(places[3], places[4]))

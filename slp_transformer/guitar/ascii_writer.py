@@ -158,9 +158,9 @@ def _draw_system(system: list[_BarText], labels: list[str]) -> list[str]:
 def format_note(tab_note: TabNote) -> str:
     """A fret with the first of its marks that can be written: ``7``, ``7h``, ``7b1/2``, ``x``."""
     fret = tab_note.note.fret
+    if any(kind == "dead" for kind, _ in tab_note.techniques):
+        return "x"
     for kind, size in tab_note.techniques:
-        if kind == "dead":
-            return "x"
         if kind == "bend":
             parts = {1: "1/4", 2: "1/2", 3: "3/4", WHOLE_STEP_QUARTER_TONES: ""}
             return f"{fret}b" + parts.get(size, str(fret + (size + 1) // 2))

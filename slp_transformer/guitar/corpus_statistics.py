@@ -168,7 +168,7 @@ class CopyDetector:
 
     def __init__(self, tabs: Iterable[Tab]):
         """Take the pieces that may have been copied from."""
-        self.pieces = [hash_moments(tab) for tab in tabs]
+        self.pieces: list[list[int]] = [hash_moments(tab) for tab in tabs]
         self.hashes_by_length: dict[int, set[int]] = {}
 
     def longest_copied_run(self, tab: Tab) -> int:

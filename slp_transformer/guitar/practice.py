@@ -13,20 +13,21 @@ from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from slp_transformer.guitar.fretboard import (
-    DADGAD,
     DROP_D,
     HALF_STEP_DOWN,
     MAX_FRET,
-    OPEN_G,
     STANDARD,
+    TUNINGS,
     Note,
     Tuning,
+    get_tuning_name,
     is_playable_grip,
 )
 from slp_transformer.guitar.tab import Bar, Event, Tab
 from slp_transformer.guitar.theory import (
     NOTE_NAMES,
     SCALE_HALF_STEPS,
+    TABLES,
     chord_above_root,
     chord_pitch_classes,
     parse_pitch_class,
@@ -90,14 +91,15 @@ def draw_tuning(draw: SeededChooser) -> Tuning:
 
 def describe_tuning(tuning: Tuning) -> str:
     """Return the guitar as part of a title: empty for standard tuning without a capo."""
-    names = {
-        DROP_D.open_pitches: ", drop D",
-        DADGAD.open_pitches: ", DADGAD",
-        OPEN_G.open_pitches: ", open G",
-        HALF_STEP_DOWN.open_pitches: ", half step down",
-    }
+    name = str(get_tuning_name(tuning)).replace("-", " ")
     capo = f", capo {tuning.capo}" if tuning.capo else ""
-    return names.get(tuning.open_pitches, "") + capo
+    return (f", {name}" if name != "standard" else "") + capo
+
+
+def chords_above_root(root: str, degrees: str) -> list[str]:
+    """Return the chords of a progression: ``0 9:m`` above G is G and Em."""
+    parts = (degree.partition(":") for degree in degrees.split())
+    return [chord_above_root(root, int(half_steps), kind) for half_steps, _, kind in parts]
 
 
 def make_study(
@@ -202,46 +204,6 @@ def random_step(draw: SeededChooser, index: int, scale_size: int) -> int:
 
 # --- Chord shapes --------------------------------------------------------------------------------
 
-# Shapes that beginners learn first, low string to high; the root is the lowest note.
-OPEN_SHAPES: dict[Tuning, dict[str, str]] = {
-    STANDARD: {
-        "C": "x32010", "A": "x02220", "G": "320003", "E": "022100", "D": "xx0232",
-        "Am": "x02210", "Em": "022000", "Dm": "xx0231", "C7": "x32310", "A7": "x02020",
-        "G7": "320001", "E7": "020100", "D7": "xx0212", "B7": "x21202", "Am7": "x02010",
-        "Em7": "022030", "Dm7": "xx0211", "Cmaj7": "x32000", "Amaj7": "x02120",
-        "Gmaj7": "3x0002", "Dmaj7": "xx0222", "Fmaj7": "xx3210", "Cadd9": "x32030",
-        "Asus2": "x02200", "Asus4": "x02230", "Dsus2": "xx0230", "Dsus4": "xx0233",
-        "Esus4": "022200",
-    },
-    DROP_D: {
-        "D": "000232", "Dm": "000231", "D7": "000212", "Dsus2": "000230", "Dsus4": "000233",
-        "Em": "222000", "G": "520003", "A": "x02220", "Am": "x02210", "A7": "x02020",
-        "C": "x32010", "Bm": "x24432", "Bb": "x13331", "F": "xx3211", "Gm": "xx5333",
-        "F#m": "xx4222", "D5": "000xxx", "E5": "222xxx", "F5": "333xxx", "G5": "555xxx",
-        "A5": "777xxx", "Bb5": "888xxx", "C5": "x355xx",
-    },
-    OPEN_G: {
-        "G": "x00000", "A": "x22222", "C": "x55555", "D": "x77777", "D7": "020214",
-        "Am": "x22212", "Bm": "x44434", "Em": "242002",
-    },
-    DADGAD: {
-        "D5": "000200", "D": "004200", "G": "5x0020", "Gsus2": "5x0000", "A5": "x02202",
-        "A7sus4": "x02000", "Em11": "222000", "Bm": "x24454", "Bm7": "x20200",
-    },
-}  # fmt: skip
-# Shapes that move up the neck with a barre, by the chord that they are at shift 0: with the root
-# on string 6 (the E shapes) and on string 5 (the A shapes).
-_BARRE_SHAPES = {
-    "E": {
-        "": "022100", "m": "022000", "7": "020100", "m7": "020000", "maj7": "0x110x",
-        "5": "022xxx", "sus4": "022200", "7sus4": "020200",
-    },
-    "A": {
-        "": "x02220", "m": "x02210", "7": "x02020", "m7": "x02010", "maj7": "x02120",
-        "5": "x022xx", "sus2": "x02200", "sus4": "x02230", "7sus4": "x02030", "m7b5": "x0101x",
-    },
-}  # fmt: skip
-
 
 def parse_grip_diagram(diagram: str, shift: int = 0) -> ChordGrip:
     """Read a chord diagram, low string first: ``x32010`` is C; `shift` moves it up the neck."""
@@ -255,7 +217,7 @@ def find_barre_shapes(chord: str) -> list[ChordGrip]:
     """The movable shapes of a chord in standard tuning to the twelfth fret, lowest fret first."""
     root, quality = split_chord_name(chord)
     shapes = []
-    for base, diagrams in _BARRE_SHAPES.items():
+    for base, diagrams in TABLES["barre_shapes"].items():
         shift = (root - parse_pitch_class(base)) % 12
         if quality in diagrams:
             shapes.append((shift, parse_grip_diagram(diagrams[quality], shift)))
@@ -268,7 +230,7 @@ def find_chord_shape(chord: str, tuning: Tuning = STANDARD) -> ChordGrip:
     Raises:
         ValueError: if neither is known in this tuning.
     """
-    if diagram := OPEN_SHAPES[tuning].get(chord):
+    if diagram := TABLES["open_shapes"][get_tuning_name(tuning)].get(chord):
         return parse_grip_diagram(diagram)
     if tuning == STANDARD and (barres := find_barre_shapes(chord)):
         return barres[0]
@@ -280,86 +242,13 @@ def find_chord_shape(chord: str, tuning: Tuning = STANDARD) -> ChordGrip:
 Progression = tuple[str, Tuning, list[str], list[ChordGrip]]
 """A title, a guitar, chords, a bar each, and their shapes."""
 
-_MAJOR_PROGRESSIONS = (
-    ((0, ""), (7, ""), (9, "m"), (5, "")),
-    ((0, ""), (9, "m"), (5, ""), (7, "")),
-    ((0, ""), (5, ""), (0, ""), (7, "")),
-    ((0, ""), (5, ""), (7, ""), (0, "")),
-    ((9, "m"), (5, ""), (0, ""), (7, "")),
-    ((0, ""), (4, "m"), (5, ""), (7, "")),
-    ((0, ""), (10, ""), (5, ""), (0, "")),
-    ((0, ""), (2, "m"), (5, ""), (7, "7")),
-    ((0, ""), (7, ""), (9, "m"), (4, "m"), (5, ""), (0, ""), (5, ""), (7, "")),
-    ((0, "maj7"), (9, "m7"), (2, "m7"), (7, "7")),
-    ((2, "m7"), (7, "7"), (0, "maj7"), (0, "maj7")),
-)
-_MINOR_PROGRESSIONS = (
-    ((0, "m"), (10, ""), (8, ""), (7, "")),
-    ((0, "m"), (8, ""), (3, ""), (10, "")),
-    ((0, "m"), (5, "m"), (7, "7"), (0, "m")),
-    ((0, "m"), (10, ""), (0, "m"), (7, "7")),
-    ((0, "m"), (3, ""), (10, ""), (5, "m")),
-    ((0, "m"), (5, "m"), (10, ""), (3, ""), (8, ""), (5, "m"), (7, "7"), (0, "m")),
-    ((0, "m7"), (5, "m7"), (0, "m7"), (7, "m7")),
-)
-# Progressions in the home keys of other tunings, made of shapes that those tunings have.
-_OTHER_TUNING_PROGRESSIONS = (
-    (DROP_D, "D G A D"), (DROP_D, "D Bm G A"), (DROP_D, "D F#m G A7"), (DROP_D, "D C G D"),
-    (DROP_D, "D A Bm G"), (DROP_D, "D Em G A7"), (DROP_D, "D Dsus4 D Dsus2"),
-    (DROP_D, "Dm C Bb A7"), (DROP_D, "Dm Gm A7 Dm"), (DROP_D, "Dm F C Gm"),
-    (DROP_D, "Dm Bb F C"), (DROP_D, "Dm Am Bb A"),
-    (OPEN_G, "G C D G"), (OPEN_G, "G Em C D"), (OPEN_G, "G Am D7 G"), (OPEN_G, "G Bm C D"),
-    (OPEN_G, "Em C G D"), (OPEN_G, "G Em Am D7"), (OPEN_G, "G C G D7"),
-    (DADGAD, "D5 G A5 D5"), (DADGAD, "D Bm7 Gsus2 A7sus4"), (DADGAD, "Em11 A7sus4 D5 D5"),
-    (DADGAD, "D G Bm A5"), (DADGAD, "D Gsus2 Em11 A5"), (DADGAD, "Bm7 Gsus2 D A7sus4"),
-)  # fmt: skip
-
-# One word a step: p and P are the thumb on the lowest and the next string of the chord, i m a the
-# fingers on its three highest strings; letters together are a pinch; a dot lets it ring.
-_PICKING_PATTERNS = (
-    ("p . i . m . a . P . i . m . a .", "p-i-m-a"),
-    ("p . i . m . i . a . i . m . i .", "p-i-m-i-a"),
-    ("p . i . ma . i . P . i . ma . i .", "p-i-ma-i"),
-    ("p . m . i . m . P . m . i . m .", "p-m-i-m"),
-    ("p . a . m . i . P . a . m . i .", "p-a-m-i"),
-    ("pa . . . P . m . p . i . P . m .", "Travis picking with a pinch"),
-    ("p . m . P . i . p . m . P . i .", "Travis picking, inside out"),
-    ("p . i . P . m . p . i . P . a .", "Travis picking, outside in"),
-    ("p . . . ima . . . P . . . ima . . .", "bass and chord"),
-    ("p . i m a . m i P . i m a . m i", "sixteenths in fours"),
-    ("p i m a p i m a P i m a P i m a", "rolling sixteenths"),
-    ("p a a a P a a a p a a a P a a a", "tremolo"),
-    ("pima . . . . . i . m . a . m . i .", "chord and arpeggio"),
-    ("p . i . m . a . m . i .", "six-eight, p-i-m-a-m-i"),
-    ("p . i . m . pa . m . i .", "six-eight with a pinch"),
-    ("p . . . ima . . . ima . . .", "waltz"),
-    ("p . . . ma . i . ma . i .", "broken waltz"),
-    ("p i m a m i P i m a m i", "triplets, p-i-m-a-m-i"),
-    ("p i m P i m p i a P i a", "triplets, thumb on every beat"),
-)
-# One letter a step: B and A are the bass and the next string alone, D a down-strum over all
-# strings, U an up-strum over the highest ones.
-_STRUM_PATTERNS = (
-    ("D...D...D...D...", "quarters"),
-    ("D...D.U...U.D.U.", "down, down-up, up-down-up"),
-    ("D...D.U.D...D.U.", "down, down-up"),
-    ("D.D.D.D.D.D.D.D.", "driving eighths"),
-    ("B...D...A...D...", "boom-chick"),
-    ("B...D.U.A...D.U.", "boom-chick-a"),
-    ("D..D..D.D..D..D.", "three-three-two"),
-    ("D.UUD.U.D.UUD.U.", "sixteenth accents"),
-    ("D...D...D...", "waltz in quarters"),
-    ("B...D...D.U.", "waltz with a bass note"),
-    ("D..D.UD..D.U", "shuffle"),
-    ("D.UD.UD.UD.U", "shuffle eighths"),
-)
-
 
 def draw_chord_progression(draw: SeededChooser) -> Progression:
     """Chords in a key: open shapes, movable shapes, or a tuning of its own; four to nine bars."""
     style = draw.draw_item(("open", "open", "open", "barre", "barre", "tuning", "tuning"))
     if style == "tuning":
-        hand, names = draw.draw_item(_OTHER_TUNING_PROGRESSIONS)
+        name, names = draw.draw_item(TABLES["other_progressions"])
+        hand = TUNINGS[name]
         tuning = replace(hand, capo=draw.draw_item((0, 0, 0, 2, 3)))
         chords = names.split()
         key = f"in {chords[0]}"
@@ -369,8 +258,8 @@ def draw_chord_progression(draw: SeededChooser) -> Progression:
         if style == "barre":
             keys = "F F# G Ab A Bb B C D Eb"
         hand, tuning, root = STANDARD, draw_tuning(draw), draw.draw_item(keys.split())
-        degrees = draw.draw_item(_MINOR_PROGRESSIONS if minor else _MAJOR_PROGRESSIONS)
-        chords = [chord_above_root(root, *degree) for degree in degrees]
+        degrees = draw.draw_item(TABLES[f"{'minor' if minor else 'major'}_progressions"])
+        chords = chords_above_root(root, degrees)
         key = f"in {root} {'minor' if minor else 'major'}"
     if len(chords) == 4 and draw.draw_bool(0.6):
         chords = chords * 2
@@ -419,9 +308,9 @@ def make_accompaniment(
 def make_picking_study(draw: SeededChooser) -> Study:
     """A progression in a picking pattern, every fourth bar varied at times."""
     progression = draw_chord_progression(draw)
-    words, name = draw.draw_item(_PICKING_PATTERNS)
+    words, name = draw.draw_item(TABLES["picking"])
     pattern = turn = words.split()
-    alike = [other.split() for other, _ in _PICKING_PATTERNS]
+    alike = [other.split() for other, _ in TABLES["picking"]]
     if draw.draw_bool(0.4):
         turn = draw.draw_item([other for other in alike if len(other) == len(pattern)])
     return make_accompaniment("Picking", progression, name, pattern, turn)
@@ -430,19 +319,13 @@ def make_picking_study(draw: SeededChooser) -> Study:
 def make_strumming_study(draw: SeededChooser) -> Study:
     """A progression strummed in one rhythm."""
     progression = draw_chord_progression(draw)
-    pattern, name = draw.draw_item(_STRUM_PATTERNS)
+    pattern, name = draw.draw_item(TABLES["strumming"])
     return make_accompaniment("Strumming", progression, name, pattern, pattern)
-
-
-_RIFF_RHYTHMS = (
-    "c.pppp..c.pppp..", "c..ppp..c..pp.c.", "ppc.ppc.ppc.c...", "c.ppc.ppc.ppc.c.",
-    "pp.pp.c.pp.pp.c.", "c...pp.pc...pp.p", "cppcppcppcpp", "c..ppp" * 2,
-)  # fmt: skip
 
 
 def make_riff_study(draw: SeededChooser) -> Study:
     """Drop-D power chords (one finger across three strings) between strokes on the open low D."""
-    pattern = draw.draw_item(_RIFF_RHYTHMS)
+    pattern = draw.draw_item(TABLES["riffs"])
     four = ["D5", *(draw.draw_item(("D5", "E5", "F5", "G5", "A5", "Bb5")) for _ in range(3))]
     chords = [*(four * 2)[: draw.draw_item((4, 8))], "D5"]
     grips = [find_chord_shape(chord, DROP_D) for chord in chords]
@@ -454,27 +337,11 @@ def make_riff_study(draw: SeededChooser) -> Study:
 
 # --- Blues ---------------------------------------------------------------------------------------
 
-# Half steps above the key for the chord of every bar: I is 0, IV is 5, V is 7.
-_BLUES_FORMS = (
-    ("twelve-bar blues", (0, 0, 0, 0, 5, 5, 0, 0, 7, 5, 0, 7)),
-    ("quick-change blues", (0, 5, 0, 0, 5, 5, 0, 0, 7, 5, 0, 7)),
-)
-_BLUES_KEYS = ("E", "A", "E", "A", "G", "C", "D", "Bb", "B")
-# What the upper note of the shuffle does on the eighths of a bar, in frets above the root's.
-_SHUFFLE_PATTERNS = (
-    (2, 2, 4, 4, 2, 2, 4, 4), (2, 2, 4, 2, 2, 2, 4, 2), (2, 4, 2, 4, 2, 4, 2, 4),
-    (2, 2, 4, 4, 5, 5, 4, 4),
-)  # fmt: skip
-# A bar of walking bass, in half steps above the root of its chord.
-_WALKING_PATTERNS = (
-    (0, 4, 7, 9), (0, 4, 7, 10), (0, 7, 9, 10), (0, 2, 4, 7), (0, 9, 7, 4), (0, 10, 9, 7),
-)  # fmt: skip
-
 
 def draw_blues(draw: SeededChooser) -> tuple[Tuning, str, str, list[str]]:
     """A guitar, a key, a title and the seventh chords bar by bar; the last is V, or I to end on."""
-    tuning, key = draw_tuning(draw), draw.draw_item(_BLUES_KEYS)
-    name, degrees = draw.draw_item(_BLUES_FORMS)
+    tuning, key = draw_tuning(draw), draw.draw_item(TABLES["blues_keys"])
+    name, degrees = draw.draw_item(TABLES["blues"])
     if not draw.draw_bool(0.5):
         degrees = (*degrees[:-1], 0)
     chords = [chord_above_root(key, degree, "7") for degree in degrees]
@@ -504,7 +371,7 @@ def find_ending_shape(chord: str, target_fret: int) -> ChordGrip:
 def make_shuffle_study(draw: SeededChooser) -> Study:
     """Twelve bars of root and fifth, root and sixth, and a turnaround that falls in half steps."""
     tuning, key, title, chords = draw_blues(draw)
-    pattern = draw.draw_item(_SHUFFLE_PATTERNS)
+    pattern = draw.draw_item(TABLES["shuffles"])
     home = find_bass_root(key, 2)
     rhythm = SHUFFLE if draw.draw_bool(0.75) else EIGHTHS
     dyads = []
@@ -538,7 +405,7 @@ def make_walking_bass_study(draw: SeededChooser) -> Study:
     """Twelve bars of walking bass in quarters; the last beat may lead into the next root."""
     tuning, key, title, chords = draw_blues(draw)
     home = find_bass_root(key, draw.draw_item((0, 2, 5, 8)))
-    walks = [draw.draw_item(_WALKING_PATTERNS), draw.draw_item(_WALKING_PATTERNS)]
+    walks = [draw.draw_item(TABLES["walks"]) for _ in range(2)]
     leads, doubled = draw.draw_bool(0.6), draw.draw_bool(0.4)
     steps = 12 if doubled else draw.draw_item((12, 16))
     roots = [find_bass_root(chord[:-1], home.fret) for chord in chords]
@@ -567,17 +434,6 @@ def find_low_note(pitch: int, min_fret: int) -> Note:
 
 # --- Single lines and double stops ----------------------------------------------------------------
 
-# A tuning that is not standard is played in its own key, near its open strings.
-_BEGINNER_KEYS = ((DROP_D, "D"), (DADGAD, "D"), (OPEN_G, "G"))
-# The degrees above each that a sequence visits before it goes on to the next.
-_SCALE_SEQUENCES = {
-    "up and down": (0,),
-    "thirds": (0, 2),
-    "groups of four": (0, 1, 2, 3),
-    "groups of three": (0, 1, 2),
-    "fourths": (0, 3),
-}
-
 
 def scale_sequence_degrees(sequence_name: str, low_degree: int, high_degree: int) -> list[int]:
     """Places in a scale that a sequence visits between two places, up and then down again.
@@ -585,7 +441,7 @@ def scale_sequence_degrees(sequence_name: str, low_degree: int, high_degree: int
     >>> scale_sequence_degrees("thirds", 0, 3)
     [0, 2, 1, 3, 3, 1, 2, 0]
     """
-    cell = _SCALE_SEQUENCES[sequence_name]
+    cell = TABLES["sequences"][sequence_name]
     starts = range(low_degree, high_degree - max(cell) + 1)
     up = [start + move for start in starts for move in cell]
     return up + [low_degree + high_degree - degree for degree in up]
@@ -595,8 +451,9 @@ def make_scale_study(draw: SeededChooser) -> Study:
     """A scale in one position, straight or in sequences, from root to root."""
     scale = draw.draw_item(tuple(SCALE_HALF_STEPS))
     if draw.draw_bool(0.2):
-        tuning, root = draw.draw_item(_BEGINNER_KEYS)
-        hand, position = tuning, 0
+        name, root = draw.draw_item(TABLES["beginner_keys"])
+        tuning = hand = TUNINGS[name]
+        position = 0
         classes = scale_pitch_classes(root, scale)
     else:
         tuning, root, hand = draw_tuning(draw), draw.draw_item(NOTE_NAMES), STANDARD
@@ -614,7 +471,7 @@ def make_scale_study(draw: SeededChooser) -> Study:
     places: list[int] = []
     used: list[str] = []
     while len(places) < 4 * len(rhythm.onset_steps):
-        name = draw.draw_item([name for name in _SCALE_SEQUENCES if name not in used])
+        name = draw.draw_item([name for name in TABLES["sequences"] if name not in used])
         low = draw.draw_item(roots[:-1] or [0])
         high = draw.draw_item([i for i in (*roots, len(box) - 1) if i > low + 3] or [len(box) - 1])
         if moves := scale_sequence_degrees(name, low, high):
@@ -627,23 +484,11 @@ def make_scale_study(draw: SeededChooser) -> Study:
     return make_study(title, tuning, bars, rhythm.steps_per_quarter, f"{root} {scale}")
 
 
-_ARPEGGIO_CHORDS = (
-    ("ii-V-I", ((2, "m7"), (7, "7"), (0, "maj7"), (0, "maj7"))),
-    ("I-vi-ii-V", ((0, "maj7"), (9, "m7"), (2, "m7"), (7, "7"))),
-    ("I-IV-V-I", ((0, ""), (5, ""), (7, "7"), (0, ""))),
-    ("I-V-vi-IV", ((0, ""), (7, ""), (9, "m"), (5, ""))),
-    ("minor ii-V-i", ((2, "m7b5"), (7, "7"), (0, "m7"), (0, "m7"))),
-    ("i-VII-VI-V", ((0, "m"), (10, ""), (8, ""), (7, ""))),
-    ("circle of fourths", ((0, "m7"), (5, "7"), (10, "maj7"), (3, "maj7"))),
-    ("i-iv-V-i", ((0, "m"), (5, "m"), (7, "7"), (0, "m"))),
-)
-
-
 def make_arpeggio_study(draw: SeededChooser) -> Study:
     """Chord tones through a progression, a chord a bar, the hand staying in one position."""
     tuning, root = draw_tuning(draw), draw.draw_item(NOTE_NAMES)
-    name, degrees = draw.draw_item(_ARPEGGIO_CHORDS)
-    chords = [chord_above_root(root, *degree) for degree in degrees * draw.draw_item((1, 1, 2))]
+    name, degrees = draw.draw_item(TABLES["arpeggio_progressions"])
+    chords = chords_above_root(root, degrees) * draw.draw_item((1, 1, 2))
     position = draw.draw_item((0, 2, 3, 4, 5, 7, 8, 9))
     rhythm = draw.draw_item((EIGHTHS, EIGHTHS, TRIPLETS, SIXTEENTHS, WALTZ))
     leaps = draw.draw_item(((1,), (1,), (2, -1), (1, 1, -1)))
@@ -663,7 +508,7 @@ def make_arpeggio_study(draw: SeededChooser) -> Study:
                 direction = -direction
             place += direction * leap
         pitch = STANDARD.pitch_of(line[-1][0])
-    if draw.draw_bool(0.7) and degrees[0][0] == 0:
+    if draw.draw_bool(0.7) and degrees[0] == "0":
         line.append((home_roots[nearest_note_index(home_roots, pitch)],))
         chords.append(chords[0])
     title = f"Arpeggios in {root}, {name}, {describe_position(position)}, {rhythm.name}"
@@ -699,20 +544,10 @@ def make_double_stop_study(draw: SeededChooser) -> Study:
     return make_study(title, tuning, bars, rhythm.steps_per_quarter, f"{root} {scale}")
 
 
-# A bass that needs no finger: the tuning, the key, and the open strings the thumb goes round.
-_DRONE_TUNINGS = (
-    (STANDARD, "E", (6, 6)), (STANDARD, "A", (5, 5)), (STANDARD, "A", (5, 6)),
-    (STANDARD, "D", (4, 4)), (STANDARD, "D", (4, 5)),
-    (DROP_D, "D", (6, 4)), (DROP_D, "D", (6, 5)), (DROP_D, "D", (6, 4, 5, 4)),
-    (DADGAD, "D", (6, 4)), (DADGAD, "D", (6, 4, 5, 4)), (OPEN_G, "G", (5, 4)),
-    (OPEN_G, "G", (5, 4, 6, 4)),
-)  # fmt: skip
-_MELODY_CELLS = ((0,), (0, 2), (0, 2), (2,), (0, 2, 3), (0, 1, 2), ())
-
-
 def make_drone_study(draw: SeededChooser) -> Study:
     """A melody in phrases (A A B A) over open bass strings, the thumb on every beat."""
-    hand, root, thumb = draw.draw_item(_DRONE_TUNINGS)
+    drone, root, thumb = draw.draw_item(TABLES["drones"])
+    hand = TUNINGS[drone]
     tuning = replace(hand, capo=draw.draw_item((0, 0, 0, 2, 4)))
     scale = draw.draw_item(("major", "minor", "dorian", "major pentatonic", "minor pentatonic"))
     classes, beats = scale_pitch_classes(root, scale), draw.draw_item((4, 4, 3))
@@ -725,8 +560,8 @@ def make_drone_study(draw: SeededChooser) -> Study:
         for last in (False, True):
             onsets = {4 * beat: [Note(thumb[beat % len(thumb)], 0)] for beat in range(beats)}
             for beat in range(beats - last):
-                cell = (0,) if last and beat == beats - 2 else draw.draw_item(_MELODY_CELLS)
-                for offset in cell:
+                is_long = last and beat == beats - 2
+                for offset in (0,) if is_long else draw.draw_item(TABLES["melody_cells"]):
                     onsets.setdefault(4 * beat + offset, []).append(melody[place])
                     place = random_step(draw, place, len(melody))
             bars.append(make_bar(4 * beats, onsets))
@@ -739,7 +574,6 @@ def make_drone_study(draw: SeededChooser) -> Study:
     return make_study(f"Melody over a drone, {name}", tuning, bars, 4, name)
 
 
-_SWUNG_CELLS = ((0,), (0, 2), (0, 2), (0, 1, 2), (2,), ())
 _SOLO_SCALES = ("blues", "blues", "minor pentatonic", "major pentatonic")
 
 
@@ -788,10 +622,10 @@ def random_walk(draw: SeededChooser, index: int, num_notes: int, scale_size: int
     return places
 
 
-def draw_rhythm_cells(draw: SeededChooser) -> list[tuple[int, ...]]:
+def draw_rhythm_cells(draw: SeededChooser) -> list[list[int]]:
     """The rhythm of a phrase, beat by beat: five beats, with at least five notes in them."""
     while True:
-        cells = [draw.draw_item(_SWUNG_CELLS) for _ in range(5)]
+        cells = [draw.draw_item(TABLES["swung_cells"]) for _ in range(5)]
         if sum(map(len, cells)) >= 5:
             return cells
 

@@ -42,7 +42,9 @@ _DROP_TUNING_PATTERN = re.compile(
     r"(?P<note>(?-i:[A-D](?:[#b\u266f\u266d]|-?flat)?)|d)(?![\w#\u266f])",
     re.I,
 )
-_OPEN_TUNING_PATTERN = re.compile(r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])", re.I)
+_OPEN_TUNING_PATTERN = re.compile(
+    r"\bopen[\s-]*(?P<chord>(?-i:[A-G][#b]?m?)|[dg])(?![\w#])(?P<minor>\s+min(?:or)?\b)?", re.I
+)
 _OPEN_TUNING_PITCHES = {
     "G": OPEN_G.open_pitches,
     "D": OPEN_D.open_pitches,
@@ -53,6 +55,7 @@ _OPEN_TUNING_PITCHES = {
     "Em": (64, 59, 55, 52, 47, 40),
     "Gm": (62, 58, 55, 50, 43, 38),
 }
+NASHVILLE = (64, 59, 67, 62, 57, 52)  # the lower four an octave up
 _STEP_COUNT_REGEX = (
     r"(?:a\s+)?(?:one[\s-]+and[\s-]+a[\s-]+half|1[\s-]1/2|1\.5|1/2|half|whole|full|one|two|three"
     r"|[123])(?:[\s-]+(?:half|whole|full))?[\s-]*(?:a[\s-]+)?(?:steps?|tones?|semitones?)\b"
@@ -61,6 +64,7 @@ _TUNED_DOWN_PATTERN = re.compile(
     rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
     re.I,
 )
+_NOTHING_MUCH_PATTERN = re.compile(r"\W*(?:all\s+)?(?:(?:guitars?|gtrs?)\W*)?", re.I)
 _NOTE_REGEX = r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])"
 _STANDARD_ON_NOTE_PATTERN = re.compile(
     rf"\b{_NOTE_REGEX}[\s-]+standard\b|\bE(?:b|\u266d|-flat)\s+tuning", re.I
@@ -79,8 +83,7 @@ _SINGLE_STRING_PATTERN = re.compile(
     r"(?<![\w/])\(?(?P<string>[1-6](?:st|nd|rd|th)?|first|second|third|fourth|fifth|sixth|low)\)?"
     r"(?P<word>\s+string|(?<=low)\s+E(?:\s+string)?)?"
     r"[\s:]*(?P<sign>=|->|(?:is\s+)?(?:re)?tuned(?:\s+down|\s+up)?\s+to|(?:down\s+|up\s+)?to)\s*"
-    + _NOTE_NAME_REGEX
-    + r"(?![\w#/])",
+    r"(?:an?\s+)?" + _NOTE_NAME_REGEX + r"(?![\w#/])",
     re.I,
 )
 _FRET_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
@@ -92,12 +95,19 @@ _FRET_NUMBERS = {
 }
 _FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + _FRET_WORDS.replace(" ", "|") + r")(?:st|nd|rd|th)?\b"
 _CAPO_PATTERN = re.compile(
-    r"(?:^\W*(?:(?:put|place|use|with)\s+)?(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
-    r"capo\b[\s:=\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
+    r"(?:^\W*(?:guitar:\s*)?(?:(?:put|place|use|with)\s+)?(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
+    r"capo\b[\s:=#\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
     re.I,
 )
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
+)
+_ANY_CAPO_PATTERN = re.compile(r"(?<!\bda )(?<!\bal )\bcapo(?=.*(?:\d|\b[IVX]+\b|fret))", re.I)
+_JUMP_PATTERN = re.compile(r"\W*(?:D\.\s?[CS]\.|da capo|dal segno)(?:\s+al\b.{0,30})?\s*$", re.I)
+_ANY_TUNING_PATTERN = re.compile(
+    r"\W*(?:(?:guitar|alternate|special|my)\s+)?tun{1,2}(?:ing|ed)\b\s*(?:[:=-]|(?:to|down|up)\b)"
+    r"|\W*(?:tune|lower|raise|drop)\b.*\b(?:string|[A-G])\b",
+    re.I,
 )
 _STATEMENT_PATTERN = re.compile(
     r"\s*(?:tun{1,2}ing|capo|time|metre|tempo|track|repeat|endings)\b[^:]*:\s", re.I
@@ -174,7 +184,8 @@ def parse_tuning(line: str) -> OpenPitches | None:
         pitches = infer_open_pitches(six.groups())
         if pitches is not None:
             return pitches
-    return _parse_tuning_name(line, about_tuning) or _parse_single_strings(line, about_tuning)
+    named = _parse_tuning_name(line, about_tuning)
+    return _parse_single_strings(line, about_tuning, named or STANDARD.open_pitches) or named
 
 
 def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
@@ -201,17 +212,22 @@ def parse_pitches_with_octaves(text: str) -> list[int]:
 
 def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
     """A tuning stated by its name: ``Drop C``, ``open G tuning``, ``1 whole step down``."""
+    if re.search(r"\bnashville\b", line, re.I) and mentions_tuning:
+        return NASHVILLE
     if found := _DROP_TUNING_PATTERN.search(line):
         base = DOUBLE_DROP_D if found["double"] else DROP_D
-        return _transpose_pitches(base.open_pitches, (_parse_pitch_class(found["note"]) - 2) % -12)
+        down = (_parse_pitch_class(found["note"]) - 2) % -12
+        if further := _TUNED_DOWN_PATTERN.search(line):  # Drop D, half a step down
+            down -= 0 if down else _parse_half_steps(further["after"] or further["before"])
+        return _transpose_pitches(base.open_pitches, down)
     if found := _OPEN_TUNING_PATTERN.search(line):
         stated = mentions_tuning or line.strip(" ()[]*.\t") == found.group()
-        chord = found["chord"][0].upper() + found["chord"][1:]
+        chord = found["chord"][0].upper() + found["chord"][1:] + "m" * bool(found["minor"])
         if stated and chord in _OPEN_TUNING_PITCHES:
             return _OPEN_TUNING_PITCHES[chord]
     if found := _TUNED_DOWN_PATTERN.search(line):
         half_steps = _parse_half_steps(found["after"] or found["before"])
-        begins_line = not line[: found.start()].strip(" ()[]*.\t")
+        begins_line = _NOTHING_MUCH_PATTERN.fullmatch(line[: found.start()])
         if mentions_tuning or begins_line or half_steps == 1:
             return _transpose_pitches(STANDARD.open_pitches, -half_steps)
     if found := _STANDARD_ON_NOTE_PATTERN.search(line) or _TUNED_TO_NOTE_PATTERN.search(line):
@@ -241,16 +257,18 @@ def _parse_half_steps(words: str) -> int:
     return number if re.search("1/2|half|semitone", words) else 2 * number
 
 
-def _parse_single_strings(line: str, mentions_tuning: bool) -> OpenPitches | None:
-    """A tuning stated string by string: ``6th = D, 3 = F#``."""
-    pitches = list(STANDARD.open_pitches)
+def _parse_single_strings(
+    line: str, mentions_tuning: bool, others: OpenPitches
+) -> OpenPitches | None:
+    """A tuning stated string by string, ``6th = D, 3 = F#``, with the other strings as given."""
+    pitches = list(others)
     found = False
     for match in _SINGLE_STRING_PATTERN.finditer(line):
         name, sign = match["string"].lower(), match["sign"].lower()
         if sign.endswith("to") and "tuned" not in sign and not (mentions_tuning and match["word"]):
             continue
         string = min(6, _STRING_NAMES.index(name)) if name in _STRING_NAMES else int(name[0])
-        usual = STANDARD.open_pitches[string - 1]
+        usual = others[string - 1]
         pitch_class = _parse_pitch_class(match.groups()[-1])
         pitches[string - 1] = usual + (pitch_class - usual + 6) % 12 - 6
         found = True
@@ -266,6 +284,19 @@ def parse_capo(line: str) -> int | None:
     line = line[:MAX_STATEMENT_COLUMNS]
     found = _CAPO_PATTERN.search(line) or _FRET_THEN_CAPO_PATTERN.search(line)
     return _FRET_NUMBERS.get(found["fret"].lower()) if found else None
+
+
+def find_unread_statement(line: str) -> str | None:
+    """Return what to say of a line about a capo or a tuning that is not understood, or None."""
+    line = line[:MAX_STATEMENT_COLUMNS]
+    capos = _ANY_CAPO_PATTERN.findall(line)
+    if len(capos) > 1 or (capos and parse_capo(line) is None):
+        return "a capo that is not taken; 'Capo: 2' on a line above the strings sets one"
+    if _JUMP_PATTERN.match(line):
+        return "a jump (D.C., D.S.) that is not kept; write out what is played"
+    if _ANY_TUNING_PATTERN.match(line) and parse_tuning(line) is None:
+        return "a tuning that is not understood; 'Tuning: D A D G B E' states one, lowest first"
+    return None
 
 
 def find_title(lines: list[str]) -> str:

@@ -42,21 +42,16 @@ machine, which decoding and `TabTokenizer.allowed_next_ids` share.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, Literal
 
 from slp_transformer._internal.atomic_write import validate_json
 from slp_transformer._internal.config_checks import check_choice, is_integer
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
-from slp_transformer.guitar.tab import Bar, Tab, iter_checked_events
+from slp_transformer.guitar.tab import Bar, Event, Tab, iter_checked_events
 from slp_transformer.guitar.tab_header import MAX_STYLE_CHARACTERS, is_valid_style
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
-from slp_transformer.guitar.token_grammar import (
-    NUM_STRINGS,
-    SPECIAL_TOKENS,
-    TokenReader,
-    parse_token,
-)
 
 TokenScheme = Literal["plain", "placed"]
 BarMoments = tuple[tuple[int, tuple[Note, ...]], ...]
@@ -116,7 +111,9 @@ class TabTokenizer:
             twice, or styles are given for the plain code.
     """
 
-    pad_id, bos_id, eos_id = 0, 1, 2
+    pad_id: ClassVar[int] = 0
+    bos_id: ClassVar[int] = 1
+    eos_id: ClassVar[int] = 2
 
     max_fret: int = 24
     max_position: int = 128
@@ -125,7 +122,7 @@ class TabTokenizer:
     styles: tuple[str, ...] = ()
     kind: Literal["tab tokens"] = "tab tokens"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         limits = [("max_fret", self.max_fret, 0), ("max_position", self.max_position, 1)]
         limits += [("steps_per_quarter", unit, 1) for unit in self.steps_per_quarter_options]
         for name, value, least in limits:
@@ -144,9 +141,11 @@ class TabTokenizer:
                 )
             if self.styles.count(name) > 1:
                 raise ValueError(f"The style {name!r} is there twice.")
-        self.vocabulary = self._build_vocabulary()
+        self.vocabulary: tuple[str, ...] = self._build_vocabulary()
         self._ids = {token: i for i, token in enumerate(self.vocabulary)}
-        self.parsed_vocabulary = tuple(parse_token(token) for token in self.vocabulary)
+        self.parsed_vocabulary: tuple[tuple[str, tuple[int, ...]], ...] = tuple(
+            parse_token(token) for token in self.vocabulary
+        )
 
     def _build_vocabulary(self) -> tuple[str, ...]:
         """Return the names of all tokens, by id."""
@@ -337,7 +336,7 @@ class TabTokenizer:
         reader = self._read(ids, STANDARD)
         return {i for i, token in enumerate(self.parsed_vocabulary) if reader.is_allowed(*token)}
 
-    def _read(self, ids: list[int], default_tuning: Tuning) -> TokenReader:
+    def _read(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":
         """Read a sequence: from its beginning, or as the middle of a piece."""
         header: list[tuple[str, ...]] = []
         if not ids or ids[0] == self.bos_id:
@@ -383,3 +382,180 @@ def encode_all_tabs(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:
             name = tab.source or tab.title or f"tab {number}"
             raise ValueError(f"{name}: {error}") from None
     return stream
+
+
+NUM_STRINGS = 6
+SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
+
+
+@cache
+def parse_token(token: str) -> tuple[str, tuple[int, ...]]:
+    """Kind and numbers of a token's name: ``TAB<6,3>`` is ``TAB`` and (6, 3)."""
+    if token.startswith("<") or "<" not in token:
+        return token, ()
+    kind, _, inside = token[:-1].partition("<")
+    named = kind in ("TUNING", "METRE", "KEY", "STYLE")
+    return kind, () if named else tuple(int(number) for number in inside.split(","))
+
+
+class TokenReader:
+    """Reads tokens one by one, and knows which may come next.
+
+    Args:
+        placed: read the placed code; the plain one otherwise.
+        max_position: the last position that has a token.
+        tuning: the tuning until a token says another.
+        header_kinds: the kinds of token at each place of a header, the last of them what begins the
+            bars; empty if the sequence begins inside a bar, as a piece's middle does.
+
+    Attributes:
+        steps_per_quarter: steps to a quarter note; None for columns, or where no token says it.
+        time_signature: of the first bar; None where no token says it.
+        style: what kind of music it is; empty where no token says it.
+        bars: what has been read, without the bar that is not closed yet.
+        num_invalid_tokens: number of tokens that the grammar does not allow.
+    """
+
+    def __init__(
+        self,
+        placed: bool,
+        max_position: int,
+        tuning: Tuning,
+        header_kinds: Sequence[tuple[str, ...]],
+    ):
+        self.placed: bool = placed
+        self.max_position: int = max_position
+        self.tuning: Tuning = tuning
+        self.remaining_header_kinds: list[tuple[str, ...]] = list(header_kinds)
+        self.steps_per_quarter: int | None = None
+        self.time_signature: tuple[int, int] | None = None
+        self.style: str = ""
+        self.bars: list[Bar] = []
+        self.num_invalid_tokens: int = 0
+        self.open_pitches: list[int] = []
+        self.last_kind: str = "BAR"
+        self.begin_bar(0)
+
+    def begin_bar(self, steps: int) -> None:
+        """Begin a bar; of 0 steps where no token says how long it is."""
+        self.bar_steps: int = steps
+        self.current_step: int = 0
+        self.position_offset: int = 0
+        self.moments: list[tuple[int, list[Note]]] = []
+
+    def read_token(self, token: str) -> None:
+        """Take in the next token.
+
+        One that is not allowed is counted and skipped; but a bar line and the end are obeyed.
+        """
+        kind, numbers = parse_token(token)
+        if not self.is_allowed(kind, numbers):
+            self.num_invalid_tokens += 1
+            can_repeat = kind == "SAME" and not self.remaining_header_kinds
+            if kind not in ("BAR", "<eos>") and not (can_repeat and self.has_bar(numbers[0])):
+                return
+        if kind in ("BAR", "<eos>", "SAME"):
+            self.close_bar()
+            self.remaining_header_kinds = [()] if kind == "<eos>" else []
+            if kind == "SAME":
+                again = self.bars[-numbers[0]]
+                self.bars.append(Bar(again.steps, again.events))
+            elif numbers:
+                self.begin_bar(*numbers)
+        elif self.remaining_header_kinds:
+            self.read_header_token(kind, token.partition("<")[2][:-1])
+        elif kind in ("TAB", "WITH"):
+            if kind == "WITH" or self.last_kind == "TAB":
+                self.moments[-1][1].append(Note(*numbers))
+            else:
+                self.moments.append((self.current_step, [Note(*numbers)]))
+        elif kind == "LONGER":
+            self.bar_steps += self.max_position
+        elif kind == "LONG":
+            self.position_offset += self.max_position
+        else:
+            self.current_step = self.position_offset + numbers[0]
+        self.last_kind = kind
+
+    def read_header_token(self, kind: str, argument: str) -> None:
+        """Take in a token of the header, and what it says between ``<`` and ``>``."""
+        if kind == "OPEN":
+            self.open_pitches.append(int(argument))
+            if len(self.open_pitches) < NUM_STRINGS:
+                self.remaining_header_kinds[0] = ("OPEN",)
+                return
+            self.tuning = Tuning(tuple(reversed(self.open_pitches)))
+        elif kind == "TUNING":
+            self.tuning = TUNINGS[argument]
+        elif kind == "CAPO":
+            self.tuning = replace(self.tuning, capo=int(argument))
+        elif kind == "STEPS":
+            self.steps_per_quarter = int(argument)
+        elif kind == "METRE" and "/" in argument:
+            beats, unit = argument.split("/")
+            self.time_signature = (int(beats), int(unit))
+        elif kind == "STYLE" and argument != "none":
+            self.style = argument
+        del self.remaining_header_kinds[0]
+
+    def is_allowed(self, kind: str, numbers: tuple[int, ...]) -> bool:
+        """Return whether this token may come next."""
+        if self.remaining_header_kinds:
+            return kind in self.remaining_header_kinds[0]
+        return (self.is_allowed_placed if self.placed else self.is_allowed_plain)(kind, numbers)
+
+    def is_allowed_plain(self, kind: str, numbers: tuple[int, ...]) -> bool:
+        """Return whether this token may come next in a bar of the plain code."""
+        if kind == "TAB":
+            return self.last_kind in ("BAR", "POS") or (
+                self.last_kind == "TAB" and self.is_on_higher_string(numbers[0])
+            )
+        if kind == "POS":
+            return self.last_kind != "POS" and self.position_offset + numbers[0] > self.current_step
+        if kind == "LONG":
+            return self.last_kind != "POS"
+        return kind in ("BAR", "<eos>") and self.last_kind == "POS"
+
+    def is_allowed_placed(self, kind: str, numbers: tuple[int, ...]) -> bool:
+        """Return whether this token may come next in a bar of the placed code."""
+        last = self.last_kind
+        if kind == "WITH":
+            return last in ("TAB", "WITH") and self.is_on_higher_string(numbers[0])
+        if kind in ("BAR", "<eos>", "SAME"):
+            return last not in ("POS", "LONG") and (kind != "SAME" or self.has_bar(numbers[0]))
+        if last == "SAME":
+            return False
+        if kind == "LONGER":
+            return last in ("BAR", "LONGER") and self.bar_steps > 0
+        if kind == "TAB":
+            return last == "POS" or (not self.moments and last != "LONG")
+        if kind == "LONG":
+            beyond = max(self.current_step, self.position_offset + self.max_position) + 1
+            return last != "POS" and self.is_inside_bar(beyond)
+        step = self.position_offset + numbers[0] if kind == "POS" else 0
+        return last != "POS" and step > self.current_step and self.is_inside_bar(step)
+
+    def is_on_higher_string(self, string: int) -> bool:
+        """Return whether a string is above that of the last note."""
+        return string < self.moments[-1][1][-1].string
+
+    def is_inside_bar(self, step: int) -> bool:
+        """Return whether a moment lies in the bar that is being read."""
+        return step < self.bar_steps or not self.bar_steps
+
+    def has_bar(self, bars_back: int) -> bool:
+        """Return whether there are so many bars, with the one that is being read.
+
+        In the middle of a piece a bar has begun only if it has notes.
+        """
+        return bars_back <= len(self.bars) + bool(self.bar_steps or self.moments)
+
+    def close_bar(self) -> None:
+        """End the bar; one that never began, or holds nothing and lasts no time, is dropped."""
+        steps = 0 if self.placed else self.current_step
+        if self.moments:  # notes that the bar ends with get one step
+            steps = max(steps, self.moments[-1][0] + 1)
+        if steps := self.bar_steps or steps:
+            events = tuple(Event(step, tuple(notes)) for step, notes in self.moments)
+            self.bars.append(Bar(steps, events, None if self.bars else self.time_signature))
+        self.begin_bar(0)

@@ -4,41 +4,25 @@ Pitch classes count half steps from C (C is 0, B is 11). Note names are spelled 
 name keys; `pitch_class` reads any sharp or flat.
 """
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from statistics import correlation
+from typing import Any
 
 from slp_transformer.guitar.tab import Tab
 
 NOTE_NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 _PITCH_CLASS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 
-SCALE_HALF_STEPS: dict[str, tuple[int, ...]] = {
-    "major": (0, 2, 4, 5, 7, 9, 11),
-    "minor": (0, 2, 3, 5, 7, 8, 10),
-    "harmonic minor": (0, 2, 3, 5, 7, 8, 11),
-    "dorian": (0, 2, 3, 5, 7, 9, 10),
-    "mixolydian": (0, 2, 4, 5, 7, 9, 10),
-    "major pentatonic": (0, 2, 4, 7, 9),
-    "minor pentatonic": (0, 3, 5, 7, 10),
-    "blues": (0, 3, 5, 6, 7, 10),
-}
+TABLES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("theory.toml").read_text(encoding="utf-8")
+)
+"""Scales and chords, and the progressions, patterns and shapes of the practice corpus."""
+SCALE_HALF_STEPS: dict[str, list[int]] = TABLES["scales"]
 """Half steps above the root for every degree of a scale."""
-
-CHORD_HALF_STEPS: dict[str, tuple[int, ...]] = {
-    "": (0, 4, 7),
-    "m": (0, 3, 7),
-    "5": (0, 7),
-    "7": (0, 4, 7, 10),
-    "m7": (0, 3, 7, 10),
-    "maj7": (0, 4, 7, 11),
-    "m7b5": (0, 3, 6, 10),
-    "sus2": (0, 2, 7),
-    "sus4": (0, 5, 7),
-    "7sus4": (0, 5, 7, 10),
-    "add9": (0, 4, 7, 2),
-    "m11": (0, 3, 7, 10, 5),
-}
+CHORD_HALF_STEPS: dict[str, list[int]] = TABLES["chords"]
 """Half steps above the root for every tone of a chord, by what follows the root in its name."""
 
 

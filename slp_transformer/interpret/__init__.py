@@ -38,4 +38,5 @@ __all__ = [
     "zero_ablate",
 ]
 
-__getattr__, __dir__ = attach(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__)

@@ -37,16 +37,12 @@ def ov_circuit(mha: BaseAttention, c: int) -> Float[Tensor, "d d"]:
 
 
 def circuit_in_vocabulary(
-    circuit: Float[Tensor, "d d"],
-    E: Float[Tensor, "V d"],
-    input_rows: Float[Tensor, "V d"] | None = None,
+    circuit: Float[Tensor, "d d"], E: Float[Tensor, "V d"]
 ) -> Float[Tensor, "V V"]:
     """A circuit between words: E circuit Eᵀ, what each word asks of, or writes for, each other.
 
     Args:
         circuit: as from `qk_circuit` or `ov_circuit`.
         E: the embedding matrix.
-        input_rows: what is read for each word, if not its row of E itself (after a layer norm,
-            say).
     """
-    return (E if input_rows is None else input_rows) @ circuit @ E.T
+    return E @ circuit @ E.T

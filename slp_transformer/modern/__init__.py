@@ -37,4 +37,5 @@ __all__ = [
     "repeat_kv",
 ]
 
-__getattr__, __dir__ = attach(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__)

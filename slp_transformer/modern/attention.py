@@ -73,10 +73,14 @@ class GroupedQueryAttention(BaseAttention):
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_num_kv_heads(num_heads, num_kv_heads)
         super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim, dropout)
-        self.b_QKV = nn.Parameter(zeros(sum(self.widths))) if bias else None
-        self.b_O = nn.Parameter(zeros(model_dim)) if bias is True else None
-        self.norm_Q = None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
-        self.norm_K = None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
+        self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if bias else None
+        self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias is True else None
+        self.norm_Q: RMSNorm | None = (
+            None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
+        )
+        self.norm_K: RMSNorm | None = (
+            None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
+        )
         self.rotary = rotary
 
     def forward(

@@ -1,6 +1,7 @@
 """BERT: a stack without a causal mask, that says which words are hidden behind masks."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -45,7 +46,7 @@ class BertConfig(ModernConfig):
     num_segments: int = 2
     next_sentence: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse what no model can be made from.
 
         Raises:
@@ -90,18 +91,20 @@ class Bert(ShapedModule):
         super().__init__()
         self.config: BertConfig = config
         d = config.model_dim
-        self.embedding = make_embedding(replace(config, dropout=0.0))
+        self.embedding: Any = make_embedding(replace(config, dropout=0.0))
         self.S = nn.Parameter(torch.randn(config.num_segments, d) * 0.02)
-        self.norm_0, self.norm_head = LayerNorm(d, config.eps), LayerNorm(d, config.eps)
-        self.drop = Dropout(config.dropout)
-        self.stack = make_stack(config)
-        self.W_head, self.b_head = weight_matrix(d, d), nn.Parameter(zeros(d))
-        self.b_words = nn.Parameter(zeros(config.vocab_size))
+        self.norm_0: LayerNorm = LayerNorm(d, config.eps)
+        self.norm_head: LayerNorm = LayerNorm(d, config.eps)
+        self.drop: Dropout = Dropout(config.dropout)
+        self.stack: nn.Module = make_stack(config)
+        self.W_head: nn.Parameter = weight_matrix(d, d)
+        self.b_head: nn.Parameter = nn.Parameter(zeros(d))
+        self.b_words: nn.Parameter = nn.Parameter(zeros(config.vocab_size))
         pooled = config.next_sentence
-        self.W_pool = weight_matrix(d, d) if pooled else None
-        self.b_pool = nn.Parameter(zeros(d)) if pooled else None
-        self.W_next = weight_matrix(d, 2) if pooled else None
-        self.b_next = nn.Parameter(zeros(2)) if pooled else None
+        self.W_pool: nn.Parameter | None = weight_matrix(d, d) if pooled else None
+        self.b_pool: nn.Parameter | None = nn.Parameter(zeros(d)) if pooled else None
+        self.W_next: nn.Parameter | None = weight_matrix(d, 2) if pooled else None
+        self.b_next: nn.Parameter | None = nn.Parameter(zeros(2)) if pooled else None
 
     def encode(
         self,

@@ -55,7 +55,7 @@ class RopeScaling:
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse numbers that no angles can be scaled by.
 
         Raises:
@@ -114,7 +114,7 @@ class ModernConfig(TransformerConfig):
     begin_id: int | None = None
     end_ids: Sequence[int] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse what no model can be made from.
 
         Raises:

@@ -20,7 +20,8 @@ class HFConfigReader:
             content: the settings.
             source: the file, for messages.
         """
-        self.content, self.source = content, source
+        self.content: dict[str, Any] = content
+        self.source: str = source
 
     def get(self, name: str, kind: type, default: Any = None) -> Any:
         """Return a setting, or the default where it is missing or null.

@@ -39,7 +39,9 @@ class PretrainedTokenizer:
 
     def __init__(self, library: Any, begin_id: int | None = None, end_ids: Iterable[int] = ()):
         """Wrap a `tokenizers.Tokenizer`."""
-        self.library, self.begin_id, self.end_ids = library, begin_id, tuple(end_ids)
+        self.library: Any = library
+        self.begin_id: int | None = begin_id
+        self.end_ids: tuple[int, ...] = tuple(end_ids)
 
     @property
     def vocab_size(self) -> int:
@@ -97,10 +99,10 @@ class StreamingDecoder:
 
     def __init__(self, tokenizer: PretrainedTokenizer):
         """Begin a text."""
-        self.decoders = require_extra("tokenizers.decoders", "Tokenizers of others")
-        self.library = tokenizer.library
+        self.decoders: Any = require_extra("tokenizers.decoders", "Tokenizers of others")
+        self.library: Any = tokenizer.library
         self.pending_ids: list[int] = []
-        self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
+        self.decoder: Any = self.decoders.DecodeStream(skip_special_tokens=True)
 
     def decode_next(self, i: int) -> str:
         """Return the text that this id completes; "" while a character is unfinished."""

@@ -96,9 +96,9 @@ class TokenEmbeddingOnly(nn.Module):
             ValueError: if a size is not a positive whole number.
         """
         super().__init__()
-        self.tokens = TokenEmbedding(vocab_size, model_dim)
+        self.tokens: TokenEmbedding = TokenEmbedding(vocab_size, model_dim)
         self.context_length = context_length
-        self.drop = Dropout(dropout)
+        self.drop: Dropout = Dropout(dropout)
 
     def forward(self, ids: Int[Tensor, "*batch N"], start: int = 0) -> Float[Tensor, "*batch N d"]:
         """Look up the rows of E for a sequence of ids.

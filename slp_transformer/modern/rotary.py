@@ -105,7 +105,9 @@ class RotaryPositions(nn.Module):
             )
         if not base > 1:
             raise ValueError(f"The base of rotary frequencies must be above 1, not {base!r}.")
-        self.key_dim, self.base, self.scaling = key_dim, base, scaling
+        self.key_dim: int = key_dim
+        self.base: float = base
+        self.scaling: RopeScaling | None = scaling
         self._cached_tables: tuple[Tensor, Tensor] | None = None
 
     def forward(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -156,7 +156,7 @@ def column_widths(sources: tuple[HFTensor, ...], shape: torch.Size) -> list[int]
     return [source.columns or shape[-1] for source in sources]
 
 
-def open_safetensors(path: Path):
+def open_safetensors(path: Path) -> Any:
     """Map a safetensors file.
 
     Raises:

@@ -61,7 +61,9 @@ class AttentionMaps:
     note: str = ""
 
     def __post_init__(self) -> None:
-        self.values = torch.as_tensor(self.weights, dtype=torch.float64).detach().cpu()
+        self.values: torch.Tensor = (
+            torch.as_tensor(self.weights, dtype=torch.float64).detach().cpu()
+        )
         if self.values.dim() != 4 or not self.values.numel():
             raise ValueError(
                 f"The weights of {self.title!r} must be [layers × heads × rows × columns], not "
@@ -81,7 +83,8 @@ class AttentionFigure:
     """Maps of attention; an SVG in the color of its page where a notebook shows it."""
 
     def __init__(self, parts: Sequence[AttentionMaps], title: str = "Attention"):
-        self.parts, self.title = list(parts), title
+        self.parts: list[AttentionMaps] = list(parts)
+        self.title: str = title
 
     def __repr__(self) -> str:
         return f"<AttentionFigure {self.title!r}>"

@@ -28,7 +28,7 @@ SMALL_FONT_PT, NORMAL_FONT_PT, LARGE_FONT_PT = 8.5, 9.0, 10.5  # points, of 4/3 
 MIN_SCALE = 8.25 / SMALL_FONT_PT  # the smallest scale, at which small letters have eleven pixels
 
 
-def import_matplotlib():
+def import_matplotlib() -> Any:
     """Import Matplotlib.
 
     Raises:
@@ -87,7 +87,7 @@ def make_axes(width: float, bottom: float, top: float) -> Any:
 
 
 def draw_box(
-    axes: Any, corner: tuple, width: float, height: float, color: str, alpha: float
+    axes: Any, corner: tuple[float, float], width: float, height: float, color: str, alpha: float
 ) -> None:
     """Draw a rectangle without a border, unless it would be invisible."""
     from matplotlib.patches import Rectangle
@@ -98,8 +98,16 @@ def draw_box(
 
 
 def draw_text(
-    axes, x, y, words, size=NORMAL_FONT_PT, align="center", weight="normal", alpha=1.0, **more
-):
+    axes: Any,
+    x: float,
+    y: float,
+    words: str,
+    size: float = NORMAL_FONT_PT,
+    align: str = "center",
+    weight: str = "normal",
+    alpha: float = 1.0,
+    **more: Any,
+) -> None:
     """Draw text in the color of the page."""
     options = {"ha": align, "va": "center", "fontsize": size, "fontweight": weight, **more}
     # A lone dollar sign would begin TeX.

@@ -78,7 +78,7 @@ class Panel:
     decimals: int | None = 2
 
     def __post_init__(self) -> None:
-        self.values = _to_matrix(self.matrix, self.title)
+        self.values: torch.Tensor = _to_matrix(self.matrix, self.title)
         height, width = self.values.shape
         for name, labels, size in (("row", self.rows, height), ("column", self.columns, width)):
             if labels is not None and len(labels) != size:

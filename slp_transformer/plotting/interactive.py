@@ -25,7 +25,9 @@ class InteractiveFigure:
     """
 
     def __init__(self, kind: str, values: dict[str, Any], still_figure: Figure):
-        self.kind, self.values, self.still_figure = kind, values, still_figure
+        self.kind: str = kind
+        self.values: dict[str, Any] = values
+        self.still_figure: Figure = still_figure
 
     def __repr__(self) -> str:
         return f"<InteractiveFigure {self.kind!r}>"

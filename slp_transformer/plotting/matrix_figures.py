@@ -55,29 +55,30 @@ class PanelLayout:
         rows, columns = panel.values.shape
         finite = panel.values[torch.isfinite(panel.values)]
         self.decimals = 0 if bool((finite == finite.round()).all()) else panel.decimals
-        self.full = full_color_value(panel)
-        self.row_labels = 0.0
+        self.full: float = full_color_value(panel)
+        self.row_labels: float = 0.0
         if panel.rows is not None:
             self.row_labels = 7 + max_text_width_px(panel.rows, SMALL_FONT_PT)
         if panel.decimals is not None:
             shown = [format_number(x, self.decimals) for x in panel.values.flatten().tolist()]
-            self.cell_width = max(23.0, max_text_width_px(shown, SMALL_FONT_PT) + 5)
-            self.cell_height = 23.0
+            self.cell_width: float = max(23.0, max_text_width_px(shown, SMALL_FONT_PT) + 5)
+            self.cell_height: float = 23.0
         else:
             side = min(_MAX_PLAIN_CELL_PX, (MAX_WIDTH_PX - self.row_labels) / columns, 420 / rows)
             labels = [*(panel.rows or ()), *(panel.columns or ())]
             if not all(isinstance(label, int) for label in labels):
                 side = max(side, _MIN_LABEL_SPACING_PX)  # each word is there, apart from the next
             self.cell_width = self.cell_height = side
-        self.vertical, self.column_labels = False, 0.0
+        self.vertical: bool = False
+        self.column_labels: float = 0.0
         if panel.columns is not None:
             widest = max_text_width_px(panel.columns, SMALL_FONT_PT)
             self.vertical = widest > self.cell_width - 2
             self.column_labels = 7 + widest if self.vertical else _LINE_HEIGHT_PX
         shape = text_width_px(f"[{panel.shape}]", SMALL_FONT_PT) if panel.shape else 0.0
         title = text_width_px(panel.title, LARGE_FONT_PT, bold=True)
-        self.width = max(title, self.row_labels + max(columns * self.cell_width, shape))
-        self.height = rows * self.cell_height
+        self.width: float = max(title, self.row_labels + max(columns * self.cell_width, shape))
+        self.height: float = rows * self.cell_height
 
     def split(self) -> Iterator["PanelLayout"]:
         """Yield pieces of columns that are no wider than a phone."""
@@ -113,7 +114,7 @@ class PanelLayout:
             y = half - (i + 0.5) * rise
             draw_text(axes, x - 5, y, label, align="right", size=SMALL_FONT_PT)
         for j, label in list(enumerate(panel.columns or ()))[::every]:
-            turned = {"rotation": 90, "va": "bottom"} if self.vertical else {}
+            turned: dict[str, Any] = {"rotation": 90, "va": "bottom"} if self.vertical else {}
             y = half + (5 if self.vertical else _LINE_HEIGHT_PX / 2)
             draw_text(axes, x + (j + 0.5) * side, y, label, size=SMALL_FONT_PT, **turned)
         center = x + columns * side / 2

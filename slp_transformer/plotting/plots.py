@@ -1,6 +1,7 @@
 """Draw bars, curves, and who looks at whom."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slp_transformer.plotting.canvas import (
@@ -22,7 +23,13 @@ from slp_transformer.plotting.canvas import (
 from slp_transformer.plotting.matrix_figures import full_color_value
 
 
-def draw_bars(numbers, labels, title, top, decimals) -> Any:
+def draw_bars(
+    numbers: Sequence[float],
+    labels: Sequence[Any],
+    title: str,
+    top: float | None,
+    decimals: int,
+) -> Any:
     """Draw bars from a zero line, the negative to its left."""
     finite = [value for value in numbers if math.isfinite(value)]
     low, high = min([0.0, *finite]), max([0.0, *finite])
@@ -97,7 +104,7 @@ def draw_flow(panel: Any, row: int | None) -> Any:
     return axes.figure
 
 
-def draw_lines(curves, x, y, title, levels) -> Any:
+def draw_lines(curves: Any, x: str, y: str, title: str, levels: Mapping[str, float]) -> Any:
     """Draw curves and dashed levels."""
     size = (MAX_WIDTH_PX / 96, 2.75)
     figure = import_matplotlib().figure.Figure(figsize=size, layout="constrained")

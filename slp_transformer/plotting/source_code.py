@@ -13,7 +13,7 @@ class CodeBlock:
 
     def __init__(self, code: str, names: Sequence[str]):
         self.code = code
-        self.names = tuple(names)
+        self.names: tuple[str, ...] = tuple(names)
 
     def __str__(self) -> str:
         return self.code
@@ -26,12 +26,13 @@ class CodeBlock:
         return f"```python\n{self.code}\n```{below}"
 
 
-def show_source(*objects: Any, docstring: bool = False) -> CodeBlock:
+def show_source(*objects: Any) -> CodeBlock:
     """Show the source of functions, classes, methods or properties, as it is in the package.
+
+    Docstrings are left out, so that an equation's code fits on one screen.
 
     Args:
         objects: what to show, in this order.
-        docstring: keep the docstrings; without them an equation's code fits on one screen.
 
     Returns:
         An object that a notebook displays; `str()` of it is the code.
@@ -54,8 +55,7 @@ def show_source(*objects: Any, docstring: bool = False) -> CodeBlock:
             raise ValueError(
                 f"show_source can show only what was written in Python, and {thing!r} was not."
             ) from None
-        if not docstring:
-            code = _strip_docstrings(code)
+        code = _strip_docstrings(code)
         if len(objects) > 1 and "." in thing.__qualname__:
             code = f"# {thing.__qualname__}\n{code}"  # two methods may have the same name
         blocks.append(code)

@@ -77,7 +77,7 @@ class LoadedRun:
     folder: Path
     model: Any
     tokenizer: Any
-    config: "RunConfig | None"
+    config: "RunConfig[Any] | None"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class DataSettings:
     task: ClassVar[str]
     paths: ClassVar[tuple[str, ...]] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse an impossible share of held-out data, or size of the vocabulary.
 
         Raises:
@@ -138,7 +138,7 @@ class Task(ABC):
 
     # --- training ---
 
-    def check(self, config: "RunConfig") -> None:  # noqa: B027
+    def check(self, config: "RunConfig[Any]") -> None:  # noqa: B027
         """Refuse settings that have no meaning for this task, and files that do not exist.
 
         Raises:
@@ -146,7 +146,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def prepare(self, config: "RunConfig", folder: Path) -> Dataset:
+    def prepare(self, config: "RunConfig[Any]", folder: Path) -> Dataset:
         """Read the data, split it, turn it into tokens, and keep these in a folder.
 
         Raises:
@@ -154,14 +154,14 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def open(self, config: "RunConfig", folder: Path) -> Dataset:
+    def open(self, config: "RunConfig[Any]", folder: Path) -> Dataset:
         """Open the tokens that `prepare` kept.
 
         Raises:
             ValueError: if they are damaged or missing.
         """
 
-    def model_config(self, config: "RunConfig", tokenizer: Any) -> "TransformerConfig":
+    def model_config(self, config: "RunConfig[Any]", tokenizer: Any) -> "TransformerConfig":
         """Return the model's configuration for a tokenizer."""
         sizes = tokenizer.vocab_size, getattr(tokenizer, "source_vocab_size", None)
         return config.model.to_config(*sizes)
@@ -173,7 +173,7 @@ class Task(ABC):
 
         return ModernLM(config) if isinstance(config, ModernConfig) else TransformerLM(config)
 
-    def sources(self, config: "RunConfig", data: Dataset) -> tuple[Any, Any]:
+    def sources(self, config: "RunConfig[Any]", data: Dataset) -> tuple[Any, Any]:
         """Return what training and validation draw their batches from."""
         return data.train, data.val
 

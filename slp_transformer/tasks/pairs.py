@@ -61,7 +61,7 @@ class PairTask(Task):
     """Encoder-decoders that translate."""
 
     name = "pairs"
-    Data = PairData
+    Data: ClassVar[type[DataSettings]] = PairData
     model_kind = "EncoderDecoder"
     unit = "pairs"
 

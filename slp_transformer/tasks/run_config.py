@@ -25,7 +25,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, get_type_hints
 
 from slp_transformer._internal.atomic_write import atomic_write, require_extra, validate_json
 from slp_transformer._internal.config_checks import Activation, Positions, check_size
@@ -68,7 +68,7 @@ class _ModelSettings:
     The defaults are the book's.
     """
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse sizes that no model can have.
 
         Raises:
@@ -94,16 +94,19 @@ class _ModelSettings:
 _BOOK = {f.name: f.default for f in fields(TransformerConfig) if f.name not in FROM_DATA}
 _TYPES = get_type_hints(ModernConfig)
 _MORE = str(ModernConfig.__doc__).partition("Attributes:")[2]
-ModelSettings: Any = dataclasses.make_dataclass(
-    "ModelSettings",
-    [
-        (name, _TYPES[name], dataclasses.field(default=default))
-        for name, default in (_BOOK | MODERN_PARTS).items()
-    ],
-    bases=(_ModelSettings,),
-    namespace={"__doc__": str(TransformerConfig.__doc__).rstrip() + _MORE},  # read by tyro
-    frozen=True,
-)
+if TYPE_CHECKING:
+    ModelSettings: TypeAlias = Any  # made at run time
+else:
+    ModelSettings = dataclasses.make_dataclass(
+        "ModelSettings",
+        [
+            (name, _TYPES[name], dataclasses.field(default=default))
+            for name, default in (_BOOK | MODERN_PARTS).items()
+        ],
+        bases=(_ModelSettings,),
+        namespace={"__doc__": str(TransformerConfig.__doc__).rstrip() + _MORE},  # read by tyro
+        frozen=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ class RunConfig(Generic[DataT]):
     init_from: str | None = None
     lora_rank: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse settings that contradict each other.
 
         Raises:
@@ -145,7 +148,7 @@ class RunConfig(Generic[DataT]):
         top = {"init_from": self.init_from, "lora_rank": self.lora_rank}
         return top | {name: vars(getattr(self, name)).copy() for name in GROUPS}
 
-    def changes(self, other: "RunConfig") -> dict[str, tuple[Any, Any]]:
+    def changes(self, other: "RunConfig[Any]") -> dict[str, tuple[Any, Any]]:
         """Return the settings that another configuration has otherwise: both values by name."""
         mine, theirs = (
             {**config.to_dict(), **vars(config.data), **vars(config.model), **vars(config.train)}
@@ -174,7 +177,7 @@ class RunConfig(Generic[DataT]):
         """Return the tokenizer of the run to begin with; None if there is none."""
         return self.init_from and load_tokenizer_of(Path(self.init_from))
 
-    def resolve_paths(self, folder: Path) -> "RunConfig":
+    def resolve_paths(self, folder: Path) -> "RunConfig[Any]":
         """Return the same configuration with absolute paths, taken as relative to a folder."""
         found = {
             n: resolve_source(v, folder) for n in self.data.paths if (v := getattr(self.data, n))
@@ -203,7 +206,7 @@ def replace_values(tables: Tables, old: Any, new: Any) -> Tables:
 # --- Reading -----------------------------------------------------------------------------------
 
 
-def load_config(*files: str | Path, task: str | None = None) -> RunConfig:
+def load_config(*files: str | Path, task: str | None = None) -> RunConfig[Any]:
     """Load a run's configuration from presets and TOML files, later ones overriding earlier ones.
 
     Args:
@@ -257,7 +260,7 @@ def read_tables(file: str | Path) -> Tables:
     return replace_values(tables, NONE, None)
 
 
-def override(config: RunConfig, tables: Tables) -> RunConfig:
+def override(config: RunConfig[Any], tables: Tables) -> RunConfig[Any]:
     """Return a configuration with the settings of some tables in place of its own.
 
     Raises:
@@ -311,7 +314,7 @@ def find_task(folder: Path) -> Task:
     return load_task(read_tables(path).get("task", "text") if path.exists() else "text")
 
 
-def find_config(folder: Path) -> RunConfig | None:
+def find_config(folder: Path) -> RunConfig[Any] | None:
     """Return the configuration of a run; None if it has none.
 
     Raises:
@@ -371,7 +374,7 @@ def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> 
     return LoadedRun(task, folder, model.to(device), tokenizer, find_config(folder))
 
 
-def config_from_run(config: RunConfig, task: Task, run: Path) -> RunConfig:
+def config_from_run(config: RunConfig[Any], task: Task, run: Path) -> RunConfig[Any]:
     """Return a configuration with the model and the tokenizer of a run to begin with.
 
     Raises:

@@ -1,6 +1,6 @@
 """The task of modeling guitar tablature."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,7 +51,7 @@ class TabTask(Task):
     """Language models of guitar tablature."""
 
     name = "tabs"
-    Data = TabData
+    Data: ClassVar[type[DataSettings]] = TabData
 
     def check(self, config: Any) -> None:
         """Refuse a source that does not exist.
@@ -203,9 +203,11 @@ class TabSession(GenerationSession):
         Raises:
             ValueError: if the model does not know such a style.
         """
-        self.tokenizer, self.tuning, self.constrained = tokenizer, tuning, constrained
-        self.stop = tokenizer.eos_id
-        self.kinds = [kind for kind, _ in tokenizer.parsed_vocabulary]
+        self.tokenizer: TabTokenizer = tokenizer
+        self.tuning: Tuning = tuning
+        self.constrained: bool = constrained
+        self.stop: int | Collection[int] | None = tokenizer.eos_id
+        self.kinds: list[str] = [kind for kind, _ in tokenizer.parsed_vocabulary]
         self.prompts: set[tuple[int, ...]] = set()
         header = header or {}
         for kind, value in header.items():
@@ -216,7 +218,7 @@ class TabSession(GenerationSession):
                 names = ", ".join(tokenizer.styles)
                 raise ValueError(f"--{flag} must be one that this model knows, {names}.")
         tokens = tokenizer.to_ids([f"{kind}<{value}>" for kind, value in header.items()])
-        self.header = dict(zip(header, tokens, strict=True))
+        self.header: dict[str, int] = dict(zip(header, tokens, strict=True))
 
     def allowed(self, ids: Sequence[int]) -> set[int] | None:
         """Return the tokens that may come next; a piece gets at least one bar after its prompt."""

@@ -61,7 +61,7 @@ class TextTask(Task):
     """Language models of text: characters, words or byte pairs."""
 
     name = "text"
-    Data = TextData
+    Data: ClassVar[type[DataSettings]] = TextData
 
     def check(self, config: Any) -> None:
         """Refuse a source that does not exist.
@@ -246,7 +246,8 @@ class TextSession(GenerationSession):
 
     def __init__(self, tokenizer: Any, stop: int | Collection[int] | None):
         """Generate a tokenizer's tokens, until one that ends a text."""
-        self.tokenizer, self.stop = tokenizer, stop
+        self.tokenizer: Any = tokenizer
+        self.stop: int | Collection[int] | None = stop
 
     def begin(self, prompt: str | None) -> list[int]:
         """Return the tokens of a prompt; without one, of what precedes a new text or line.

@@ -25,4 +25,5 @@ __all__ = [
     "training_step",
 ]
 
-__getattr__, __dir__ = attach(__name__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = attach(__name__)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,11 +67,14 @@ class MetricsFile(Callback):
     def on_fit_start(self, trainer: "Trainer") -> None:
         """Continue the file of a resumed run; what it lacks comes from the checkpoint."""
         assert trainer.out_dir is not None
-        self.path = trainer.out_dir / METRICS_FILE
+        self.path: Path = trainer.out_dir / METRICS_FILE
         device, name = trainer.strategy.device, str(trainer.strategy)
         if device.type == "cuda":
             name += f" ({torch.cuda.get_device_name(device)})"
-        self.head = {"device": name, "peak_flops": trainer.monitor.peak_flops}
+        self.head: dict[str, str | float | None] = {
+            "device": name,
+            "peak_flops": trainer.monitor.peak_flops,
+        }
         before = self.read_rows()
         self.rows: list[dict[str, Any]] = []
         for record in trainer.state.eval_history:
@@ -150,7 +154,7 @@ class ProgressBar(Callback):
             tqdm = require_extra("tqdm.auto", "Progress bars").tqdm
             steps = {"total": trainer.config.steps, "initial": trainer.state.step}
             self.bar = tqdm(**steps, unit="step", dynamic_ncols=True)
-        self.updated = time.perf_counter()
+        self.updated: float = time.perf_counter()
 
     def on_log(self, trainer: "Trainer", text: str) -> None:
         """Show a line of text above the bar."""

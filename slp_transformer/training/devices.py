@@ -5,6 +5,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -83,7 +84,7 @@ def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
-def autocast(config: TrainConfig, device: torch.device) -> contextlib.AbstractContextManager:
+def autocast(config: TrainConfig, device: torch.device) -> contextlib.AbstractContextManager[Any]:
     """Compute matrix products in bfloat16, if the run does."""
     if not uses_bf16(config, device):
         return contextlib.nullcontext()
@@ -220,7 +221,9 @@ class DeviceMonitor:
             device: the device.
             world_size: how many devices like this one share the work.
         """
-        self.device, self.flops_per_token, self.peak_flops = device, None, None
+        self.device: torch.device = device
+        self.flops_per_token: int | None = None
+        self.peak_flops: float | None = None
         trainable = all(W.requires_grad for W in model.parameters())  # frozen weights take fewer
         if isinstance(model, TransformerLM) and trainable:
             window = config.sequence_length or model.config.context_length

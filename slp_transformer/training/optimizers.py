@@ -15,7 +15,8 @@ class MuonWithAdamW(torch.optim.Optimizer):
     def __init__(self, muon: torch.optim.Muon, adamw: torch.optim.AdamW):
         """Join the two; their groups and states become this optimizer's."""
         super().__init__([*muon.param_groups, *adamw.param_groups], {})
-        self.muon, self.adamw = muon, adamw
+        self.muon: torch.optim.Muon = muon
+        self.adamw: torch.optim.AdamW = adamw
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]

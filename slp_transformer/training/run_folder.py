@@ -154,7 +154,7 @@ class LoraBase:
     sha256: str
     rank: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse an impossible rank.
 
         Raises:

@@ -48,7 +48,8 @@ class SingleProcess(AbstractContextManager["SingleProcess"]):
         world_size: how many processes there are.
     """
 
-    rank, world_size = 0, 1
+    rank: int = 0
+    world_size: int = 1
 
     def __init__(self, device: torch.device):
         """Use a device."""
@@ -170,7 +171,9 @@ class DDPStrategy(SingleProcess):
             out_dir: the run's folder, if it has one.
         """
         super().__init__(device)
-        self.rank, self.world_size, self.out_dir = rank, world_size, out_dir
+        self.rank: int = rank
+        self.world_size: int = world_size
+        self.out_dir: Path | None = out_dir
         self.pending: tuple[Tensor, dist.Work] | None = None  # a question of `should_stop`
         self.cpu_group: dist.ProcessGroup | None = None  # None if the default one can use the CPU
 
@@ -195,12 +198,12 @@ class DDPStrategy(SingleProcess):
             atexit.register(destroy_process_group_at_exit)
         elif "cpu:" not in dist.get_backend_config():  # initialized by the script, with NCCL alone
             self.cpu_group = dist.new_group(backend="gloo", timeout=TIMEOUT)
-        self.before = None
+        self.before: Any = None
         if threading.current_thread() is threading.main_thread():
             self.before = signal.signal(signal.SIGTERM, self.terminated)
         return self
 
-    def terminated(self, *_) -> None:
+    def terminated(self, *_: Any) -> None:
         """Handle SIGTERM, which torchrun sends to the others when one process has died.
 
         Raises:
@@ -354,12 +357,12 @@ class FSDPStrategy(DDPStrategy):
             there = tensor.detach().to(self.device)
             dist.broadcast(there, 0)
             tensor.detach().copy_(there)
-        self.mesh = init_device_mesh(self.device.type, (self.world_size,))
-        self.module = deepcopy(model)
+        self.mesh: Any = init_device_mesh(self.device.type, (self.world_size,))
+        self.module: nn.Module = deepcopy(model)
         for part in self.module.modules():
             if isinstance(part, ResidualBlock):
                 fully_shard(part, mesh=self.mesh)
-        self.sharded = fully_shard(self.module, mesh=self.mesh)
+        self.sharded: Any = fully_shard(self.module, mesh=self.mesh)
         return self.module.to(self.device)
 
     def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:

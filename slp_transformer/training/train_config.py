@@ -33,10 +33,11 @@ NO_EPOCHS = (
 )
 
 
-COUNT = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or more"
-POSITIVE = (lambda x: 0 < x < math.inf), "a number above 0"
-SHARE = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
-RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
+Range = tuple[Callable[[Any], bool], str]
+COUNT: Range = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or more"
+POSITIVE: Range = (lambda x: 0 < x < math.inf), "a number above 0"
+SHARE: Range = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
+RANGES: dict[str, Range] = {
     "seed": COUNT,
     "warmup_steps": COUNT,
     "learning_rate": POSITIVE,
@@ -114,7 +115,7 @@ class TrainConfig:
     device: str | None = None
     parallel: Parallel = "ddp"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Refuse settings that no run can follow.
 
         Raises:

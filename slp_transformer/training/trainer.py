@@ -172,26 +172,32 @@ class Trainer:
         """
         window = getattr(getattr(model, "config", None), "context_length", None)
         window = config.sequence_length or window
-        self.model, self.config, self.loss = model, config, loss
+        self.model: nn.Module = model
+        self.config: TrainConfig = config
+        self.loss: Loss = loss
         with cpu_default_device():
-            self.train_data = as_data_source(train_data, window)
-            self.val_data = as_data_source(val_data, window)
-            self.val_subset = eval_subset(self.val_data, config.max_eval_samples)
+            self.train_data: DataSource = as_data_source(train_data, window)
+            self.val_data: DataSource = as_data_source(val_data, window)
+            self.val_subset: DataSource = eval_subset(self.val_data, config.max_eval_samples)
             data = {"train": self.train_data.fingerprint(), "val": self.val_data.fingerprint()}
-        self.rows_per_step = config.batch_size * config.gradient_accumulation_steps
+        self.rows_per_step: int = config.batch_size * config.gradient_accumulation_steps
         if config.eval_interval != EPOCH:
-            self.eval_interval = int(config.eval_interval)
+            self.eval_interval: int = int(config.eval_interval)
         elif hasattr(self.train_data, "steps_per_epoch"):
             self.eval_interval = self.train_data.steps_per_epoch(self.rows_per_step, config.seed)
         else:
             raise ValueError(NO_EPOCHS)
-        self.out_dir = None if out_dir is None else Path(out_dir)
-        self.tokenizer, self.lora_base, self.callbacks = tokenizer, lora_base, tuple(callbacks)
-        self.generator = torch.Generator().manual_seed(config.seed)
-        self.state = TrainerState(0, config, json.loads(json.dumps(data)))
+        self.out_dir: Path | None = None if out_dir is None else Path(out_dir)
+        self.tokenizer: Any = tokenizer
+        self.lora_base: LoraBase | None = lora_base
+        self.callbacks: tuple[Callback, ...] = tuple(callbacks)
+        self.generator: torch.Generator = torch.Generator().manual_seed(config.seed)
+        self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)))
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
-        self.signals, self.strategy = SignalHandler(defer=True), SINGLE_PROCESS
-        self.train_seconds = self.tokens_per_second = 0.0
+        self.signals: SignalHandler = SignalHandler(defer=True)
+        self.strategy: SingleProcess = SINGLE_PROCESS
+        self.train_seconds: float = 0.0
+        self.tokens_per_second: float = 0.0
 
     @property
     def learning_rate(self) -> float:
@@ -231,7 +237,9 @@ class Trainer:
             spec, settings = model_spec(self.model), self.config.to_dict()
             self.strategy.check_same(model=spec, config=settings, data=self.state.data)
             self.restore(resume)
-            self.monitor = DeviceMonitor(self.model, self.config, device, self.strategy.world_size)
+            self.monitor: DeviceMonitor = DeviceMonitor(
+                self.model, self.config, device, self.strategy.world_size
+            )
             try:
                 self.strategy.on_rank_zero(self.notify, "on_fit_start")
                 self.log_start()
@@ -318,7 +326,9 @@ class Trainer:
 
     def start_clock(self) -> None:
         """Measure time and tokens of the steps from now on."""
-        self.since, self.since_step, self.tokens = time.perf_counter(), self.state.step, 0
+        self.since: float = time.perf_counter()
+        self.since_step: int = self.state.step
+        self.tokens: int = 0
 
     def sync_losses(self) -> None:
         """Turn the steps' losses into numbers, for which an accelerator has to wait.
@@ -396,7 +406,7 @@ class Trainer:
         progress = self.strategy.broadcast_object(progress)
         state.step, state.eval_history, state.losses, random = progress
         module = self.strategy.wrap(self.model)
-        self.optimizer = make_optimizer(module, config)
+        self.optimizer: torch.optim.Optimizer = make_optimizer(module, config)
         if random:
             self.strategy.load_optimizer(self.optimizer, saved)
             try:

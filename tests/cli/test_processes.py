@@ -1,6 +1,5 @@
 """The command line in processes of its own: pipes, Ctrl-C, torchrun."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,11 +10,10 @@ from pathlib import Path
 import own_process
 import pytest
 import torch
-from commands import SIZES, SMALL, fine, weights
+from commands import SMALL, fine
 
 from slp_transformer.data import load_moby_dick
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.run_folder import checkpoint_folder
 
 ENVIRONMENT = {**os.environ, **own_process.OWN}
 COMMAND = [sys.executable, "-m", "slp_transformer"]
@@ -37,33 +35,6 @@ def test_standard_input_and_utf8_in_a_process(at):
     ended = process("train", "text", "-", "--out-dir", "b", input=b"")
     assert ended.returncode == 2 and b"Standard input is empty" in ended.stderr
     assert b"Traceback" not in ended.stderr and not Path("b").exists()
-
-
-@POSIX
-def test_ctrl_c_keeps_the_run_and_resuming_gives_the_same_weights(at):
-    long = [*SIZES, "--steps", "400", "--eval-interval", "50", "--batch-size", "2"]
-    long += ["--dropout", "0.1"]
-    whole = process("train", "text", "fox.txt", "--out-dir", "whole", *long)
-    assert whole.returncode == 0, whole.stderr
-    started = subprocess.Popen(
-        [*COMMAND, "train", "text", "fox.txt", "--out-dir", "a b", *long],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    )
-    while not Path("a b/step-00000050").exists():
-        assert started.poll() is None, started.stderr.read()
-        time.sleep(0.01)
-    started.send_signal(signal.SIGINT)
-    out, err = started.communicate(timeout=300)
-    assert started.returncode == 130 and out == b"", err
-    assert b"slp-transformer train --out-dir 'a b' --resume" in err and b"Traceback" not in err
-    step = json.loads((checkpoint_folder("a b") / "checkpoint.json").read_text("utf-8"))["step"]
-    assert 50 <= step < 400 and f"step {step} of 400 is saved".encode() in err
-    Path("fox.txt").unlink()  # its tokens are kept
-    resumed = process("train", "--out-dir", "a b", "--resume")
-    assert resumed.returncode == 0, resumed.stderr
-    assert weights("a b") == weights("whole")
 
 
 def interrupted(words: list, at_work, environment=ENVIRONMENT, **options) -> tuple[int, str]:

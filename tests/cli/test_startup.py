@@ -1,6 +1,5 @@
 """What is answered before PyTorch is loaded, and what importing the package offers all the same."""
 
-import importlib
 import pickle
 import re
 
@@ -50,19 +49,6 @@ def test_what_needs_no_model_is_answered_without_pytorch(words, code, said, tmp_
     monkeypatch.chdir(tmp_path)
     ended = own_process.python("-c", LIGHT, *words)
     assert ended.returncode == code and said in ended.stdout + ended.stderr, ended.stderr
-
-
-PACKAGES = ["slp_transformer", *(f"slp_transformer.{p}" for p in ("data", "guitar", "training"))]
-
-
-@pytest.mark.parametrize("package", [*PACKAGES, "slp_transformer.generation"])
-def test_each_name_that_a_package_offers_is_there(package):
-    module = importlib.import_module(package)
-    for name in module.__all__:
-        assert name.isupper() or getattr(module, name).__name__ == name
-        assert name in dir(module)
-    with pytest.raises(AttributeError, match="no attribute 'nothing_of_ours'"):
-        _ = module.nothing_of_ours
 
 
 def test_modules_are_attributes_and_star_brings_every_name():

@@ -1,5 +1,6 @@
 """`slp-transformer tab`: pitches in, tab that can be played out."""
 
+import re
 import subprocess
 import sys
 
@@ -81,12 +82,6 @@ def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix):
     assert sounding(written(tmp_path / "b.txt")) == expected()
 
 
-def test_musicxml_says_string_and_fret_of_every_note(song, tmp_path):
-    fine("tab", str(song), "-o", str(tmp_path / "a.musicxml"))
-    text = (tmp_path / "a.musicxml").read_text(encoding="utf-8")
-    assert text.count("<fret>") == text.count("<string>") == sum(map(len, expected()))
-
-
 def test_wishes_are_heeded(song, tmp_path):
     def frets(*flags):
         fine("tab", str(song), "-o", str(tmp_path / "x.txt"), *flags)
@@ -105,6 +100,17 @@ def test_a_pinned_place_is_kept(song, tmp_path):
     fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--pin", "1:3=3/10", "--pin", "2:1=2/8")
     events = list(written(tmp_path / "x.txt").iter_events())
     assert events[2].notes == (Note(3, 10),) and events[4].notes == (Note(2, 8),)
+
+
+def test_a_review_draws_what_is_uncertain_and_its_pins_do_what_they_say(song, tmp_path, capsys):
+    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--review", "3")
+    said = capsys.readouterr().out
+    assert [said.count(f"{number}. bar ") for number in (1, 2, 3, 4)] == [1, 1, 1, 0]
+    for pin, moments in re.findall(r"--pin (\S+)  costs \S+ more, changes (\d+) moment", said):
+        fine("tab", str(song), "-o", str(tmp_path / "y.txt"), "--pin", pin)
+        before, after = (written(tmp_path / name).iter_events() for name in ("x.txt", "y.txt"))
+        changed = [a.notes != b.notes for a, b in zip(before, after, strict=True)]
+        assert sum(changed) == int(moments) > 0
 
 
 def test_alternatives_differ_and_are_numbered(song, tmp_path):
@@ -202,6 +208,7 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
         (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),
         (["--position", "20"], "--position must be from 1 to 15"),
         (["--alternatives", "0"], "--alternatives must be from 1 to 20"),
+        (["--review", "-1"], "--review must be from 0 to 1000"),
         (["--pin", "1=2"], "--pin is BAR:MOMENT=STRING/FRET"),
         (["--pin", "9:1=2/5"], "Bar 9 has 0 moments, so there is no 9:1"),
         (["--pin", "1:1=2/6"], "bar 1, moment 1: string 2, fret 6 is F4, and what sounds there is"),
@@ -223,20 +230,9 @@ def test_files_of_no_use_are_named(tmp_path, capsys):
     (tmp_path / "a.mid").write_bytes(b"not a MIDI file")
     (tmp_path / "a.txt").write_text("no tab at all", encoding="utf-8")
     (tmp_path / "a.wav").write_bytes(b"RIFF")
-    for name, said in (
-        ("a.mid", "a.mid"),
-        ("a.wav", "has an unsupported file type"),
-        ("b.mid", "b.mid"),
-    ):
-        assert said in refused(capsys, "tab", str(tmp_path / name))
-    assert main_says(capsys, str(tmp_path / "a.txt"))
-
-
-def main_says(capsys, path: str) -> bool:
-    from slp_transformer.cli import main
-
-    assert main(["tab", path]) == 2
-    return "no tablature" in capsys.readouterr().err
+    said = {"a.mid": "a.mid", "a.wav": "has an unsupported file type", "b.mid": "b.mid"}
+    for name, sentence in {**said, "a.txt": "no tablature"}.items():
+        assert sentence in refused(capsys, "tab", str(tmp_path / name))
 
 
 @pytest.mark.parametrize("words", [["tab"], ["convert", "-o", "out.musicxml"]])

@@ -98,18 +98,6 @@ def test_two_files_that_do_not_align_are_refused_by_file_and_line(target, senten
         read_pairs(source, target and written(tmp_path / "b.th", target))
 
 
-def test_a_damaged_gzip_is_refused(tmp_path):
-    target = written(tmp_path / "b.th", THAI * 500)
-    path = tmp_path / "a.en.gz"
-    whole = gzip.compress("".join(f"{i} {line}\n" for i, line in enumerate(ENGLISH * 500)).encode())
-    path.write_bytes(whole[:-20])
-    with pytest.raises(ValueError, match=r"a.en.gz is damaged: Compressed file ended before"):
-        read_pairs(str(path), target)
-    path.write_bytes(whole[:50] + b"\0\1\2\3" * 9 + whole[86:])
-    with pytest.raises(ValueError, match=r"a.en.gz is damaged"):
-        read_pairs(str(path), target)
-
-
 # --- Tokens ------------------------------------------------------------------------------------
 
 
@@ -159,12 +147,6 @@ def test_marks_stay_with_their_letters():
     tokenizer = train_tokenizer(words * 9, "bpe", 400)
     assert [len(tokenizer.encode(word)) for word in words] == [1, 1]
     assert [tokenizer.decode(tokenizer.encode(word)) for word in words] == words
-
-
-def test_a_vocabulary_has_room_for_the_special_tokens():
-    with pytest.raises(ValueError, match=r"at least 260 \(a token for each byte, \[PAD"):
-        train_pair_tokenizer(PAIRS, ("en", "th"), "bpe", 259)
-    assert train_pair_tokenizer(PAIRS, ("en", "th"), "bpe", 263).vocab_size == 263
 
 
 # --- Made ready --------------------------------------------------------------------------------

@@ -40,7 +40,6 @@ def test_a_folder_is_read_in_the_same_order_everywhere(folder):
     found = [path.relative_to(folder).as_posix() for path in find_text_files(folder)]
     assert found == ["a/z.TXT", "a-1.txt", "b.txt"]
     assert list(read_documents(str(folder))) == ["zed", "dash", "bee"]
-    assert list(read_documents(folder, [".md", ".txt"])) == ["# no", "zed", "dash", "bee"]
 
 
 def test_a_file_of_any_name_is_read(folder):
@@ -79,26 +78,6 @@ def test_a_piece_ends_where_a_word_does(tmp_path, monkeypatch):
     assert list(read_pieces(tmp_path / "a")) == ["one\n\ntwo", " \n \nthree", " four"]
 
 
-def test_what_has_no_space_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 10)
-    (tmp_path / "a").write_text("x" * 95, encoding="utf-8")
-    assert [len(piece) for piece in read_pieces(tmp_path / "a")] == [10] * 9 + [5]
-
-
-def test_little_is_read_ahead_of_what_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 100)
-    read = []
-
-    class Counted(io.BytesIO):
-        def read(self, size=-1):
-            read.append(size)
-            return super().read(size)
-
-    pieces = reading_module.decode_pieces(Counted(b"nine char\n" * 1000).read, "it")
-    for i in range(1, 20):
-        assert len(next(pieces)) <= 110 and read == [100] * i
-
-
 # --- Bad input ---------------------------------------------------------------------------------
 
 
@@ -126,17 +105,16 @@ def test_what_is_not_utf8_is_named_with_its_line(content, line, byte, block, tmp
 
 
 @pytest.mark.parametrize(
-    ("source", "suffixes", "sentence"),
+    ("source", "sentence"),
     [
-        ("gone.txt", [".txt"], r"no file or folder .*gone.txt, nor .*tiny-shakespeare\."),
-        ("moby-duck", [".txt"], "no file or folder moby-duck"),
-        ("empty.txt", [".txt"], "empty.txt is empty"),
-        (".git", [".txt", ".md"], r"\.git has no text: there is no file ending in \.md or \.txt "),
-        ("a", [".rst", ".markdown"], r"ending in \.markdown or \.rst "),
+        ("gone.txt", r"no file or folder .*gone.txt, nor .*tiny-shakespeare\."),
+        ("moby-duck", "no file or folder moby-duck"),
+        ("empty.txt", "empty.txt is empty"),
+        (".git", r"\.git has no text: there is no file ending in \.txt "),
     ],
 )
-def test_a_source_without_text_is_named(source, suffixes, sentence, folder, monkeypatch):
+def test_a_source_without_text_is_named(source, sentence, folder, monkeypatch):
     monkeypatch.chdir(folder)
     Path(".git/x.txt").unlink()
     with pytest.raises(ValueError, match=sentence):
-        find_text_files(source, suffixes)
+        find_text_files(source)

@@ -8,12 +8,7 @@ import pytest
 import torch
 from own_process import printed
 
-from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.data import token_file
-from slp_transformer.data.batches import TokenWindows
 from slp_transformer.data.token_file import HEADER_BYTES, TokenStore, write_tokens
-from slp_transformer.training.evaluation import mean_loss
-from slp_transformer.training.trainer import train
 
 
 def ids(count: int, vocab_size: int) -> list[int]:
@@ -35,18 +30,6 @@ def test_ids_come_back_as_they_were(tmp_path, vocab_size, width):
         assert numpy.load(each.path, allow_pickle=False).tolist() == written
         places = torch.tensor([[998, 0], [5, 997]])
         assert each[places].tolist() == [[0, written[0]], [written[5], vocab_size - 1]]
-
-
-def test_writing_goes_through_the_ids_once_and_holds_few(tmp_path, monkeypatch):
-    monkeypatch.setattr(token_file, "CHUNK_TOKENS", 7)
-
-    def stream():
-        for i in range(50):
-            if i > 40:  # what was written before is on its way to the disk
-                assert (tmp_path / ".a.npy.writing").exists() and not (tmp_path / "a.npy").exists()
-            yield i
-
-    assert write_tokens(tmp_path / "a.npy", stream(), 50)[:].tolist() == list(range(50))
 
 
 @pytest.mark.slow
@@ -116,16 +99,3 @@ def test_damaged_foreign_and_missing_files_are_said(tmp_path):
     numpy.save(path, numpy.zeros((3, 2), "float32"))
     with pytest.raises(ValueError, match="a.npy is no file of tokens"):
         TokenStore(path, 9)
-
-
-def test_training_on_a_file_is_training_on_the_tensor(tmp_path):
-    stream = torch.tensor(ids(101, 7))
-    store = write_tokens(tmp_path / "a.npy", stream.tolist(), 7)
-    assert TokenWindows(store, 5).fingerprint() == TokenWindows(stream, 5).fingerprint()
-    runs = []
-    for data in (stream, store):
-        torch.manual_seed(0)
-        model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
-        runs.append(train(model, data, data, steps=4, eval_interval=2, batch_size=3))
-        runs[-1].append(mean_loss(model, data, 5))
-    assert runs[0] == runs[1]

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.py"))
 SETS = [path for path in map(exercises.path_of, CHAPTERS) if path.is_file()]
+FEWEST = {"06b_cache": 2}  # half a chapter
 every_set = pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
 
 
@@ -57,11 +58,11 @@ def test_the_books_own_exercises_are_among_them():
 
 
 @every_set
-def test_each_set_has_four_or_more_in_order_each_with_a_check(path):
+def test_each_set_has_several_in_order_each_with_a_check(path):
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# %% [markdown]\n# ## Exercises\n")
     numbers = [int(n) for n in re.findall(r"^# ### Exercise (\d+) · ", text, flags=re.MULTILINE)]
-    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 4
+    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= FEWEST.get(path.stem, 4)
     solved = [cell.source for cell in cells(path) if "# solution" in cell.source]
     assert len(solved) == len(numbers)
     for source in solved:
@@ -87,7 +88,7 @@ def test_solutions_are_right_by_themselves(path):
     verdicts = [v for v in shown if v is not None]
     wrong = [str(v) for v in verdicts if not v]
     assert len(wrong) == sum("forgetful" in source for source in sources), wrong
-    assert len(verdicts) >= 3
+    assert len(verdicts) >= FEWEST.get(path.stem, 3)
 
 
 @pytest.mark.slow

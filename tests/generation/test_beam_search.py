@@ -84,75 +84,9 @@ def test_length_normalization_13_16_can_turn_the_choice():
     assert length_normalized_score(math.log(0.25), 2) == pytest.approx(math.log(0.5))
 
 
-def test_each_hypothesis_that_ends_makes_the_beam_narrower():
-    y = tensor([[0, 0.4, 0.3, 0.3], [0, 0.6, 0.3, 0.1], [0, 0.6, 0.3, 0.1], [1, 0, 0, 0]])
-    found, read = search(y.log(), end=6, width=3, stop={3})
-    assert read.read[:3] == [(1, 1), (2, 2), (3, 2)]  # of three, one had ended
-    assert len(found) <= 3
-
-
-PROMPTS = [tensor([0, 3]), tensor([1, 2, 3, 0, 1]), tensor([3]), tensor([2, 2, 1, 0])]
-ENDS = [5, 8, 3, 6]
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("stop", [(), {2}])
-def test_prompts_together_find_what_each_finds_alone(seed, stop):
-    table, options = random_table(seed), {"width": 3, "stop": stop}
-    together = Bigrams(table)
-    found = beam_search(together, lambda rows: None, PROMPTS, ENDS, **options)
-    alone, rows = [], {}
-    for prompt, end in zip(PROMPTS, ENDS, strict=True):
-        read = Bigrams(table)
-        alone += beam_search(read, lambda rows: None, [prompt], [end], **options)
-        for length, number in read.read:
-            rows[length] = rows.get(length, 0) + number
-        for length in range(1, len(prompt)):  # where it waits it is one row
-            rows[length] = rows.get(length, 0) + 1
-    assert found == alone
-    lengths = [length for length, _ in together.read]
-    assert lengths == sorted(set(lengths))  # one call for each position,
-    assert all(number == rows[length] for length, number in together.read)  # of what grows or waits
-
-
-def test_where_all_have_to_wait_nothing_is_read():
-    read = Bigrams(random_table(0))
-    beam_search(read, lambda rows: None, [tensor([0]), tensor([3] * 7)], [3, 9], width=2)
-    assert read.read == [(1, 2), (2, 3), (7, 1), (8, 2)]
-
-
 def test_a_stop_word_that_cannot_come_ends_nothing():
     """Only word 1 can follow anything; the beam is wider than what is possible."""
     table = torch.full((V, V), -math.inf)
     table[:, 1] = 0.0
     found, _ = search(table, end=4, width=3, stop=[2])
     assert [(h.ids, h.hit_stop_token) for h in found] == [([0, 1, 1, 1], False)]
-
-
-def test_hypotheses_keep_their_own_past():
-    """What `reorder` is told makes the rows that are read agree with the rows that are written."""
-    table, memory, calls = random_table(3), [[] for _ in PROMPTS], []
-
-    def read(ids, rows):
-        nonlocal memory
-        new = ids[:, len(memory[0]) :].tolist()
-        memory = [past + more for past, more in zip(memory, new, strict=True)]
-        assert memory == ids.tolist()
-        return table[0, ids[rows, -1]]
-
-    def reorder(rows):
-        nonlocal memory
-        memory = [memory[row] for row in rows]
-        calls.append(rows)
-
-    beam_search(read, reorder, PROMPTS, ENDS, width=5, stop={2})
-    assert calls
-
-
-def test_logits_that_are_not_numbers_are_an_error():
-    with pytest.raises(ValueError, match=r"not numbers, so no word can follow: \[0\]"):
-        search(torch.full((V, V), math.nan), width=2)
-    y = torch.zeros(V, V)
-    y[1] = math.nan
-    with pytest.raises(ValueError, match=r"not numbers, so no word can follow: \[0, 1\]"):
-        search(y, width=9)

@@ -135,15 +135,6 @@ def test_a_stop_token_in_the_prompt_stops_nothing():
     assert result.new_ids == [2] * 4 and result.finish_reason == "length"
 
 
-def test_rows_that_have_ended_do_not_disturb_the_others():
-    model = make()
-    stop_first = generate(model, PROMPTS, 9, temperature=0)[1].new_ids[0]
-    results = generate(model, PROMPTS, 9, temperature=0, stop=stop_first)
-    assert len(results[1].new_ids) == 1
-    for result, whole in zip(results, generate(model, PROMPTS, 9, temperature=0), strict=True):
-        assert result.new_ids == whole.new_ids[: len(result.new_ids)]
-
-
 # --- Seeds, hooks, streaming ---------------------------------------------------------------------
 
 

@@ -46,15 +46,6 @@ def test_beams_of_several_prompts_are_those_of_each_alone(kind, cached, how):
     )
 
 
-def test_beams_ask_the_hook_only_where_they_choose():
-    seen = []
-    generate(make(), PROMPTS, 3, num_beams=2, allowed=lambda ids: seen.append(ids))
-    for prompt in PROMPTS:  # no two begin alike
-        asked = sorted(len(ids) for ids in seen if ids[0] == prompt[0])
-        n = len(prompt)
-        assert asked == [n, n + 1, n + 1, n + 2, n + 2]
-
-
 def test_the_beams_of_all_prompts_are_read_in_one_call_a_step(monkeypatch):
     model = make()
     read = rows_read(monkeypatch, model, "forward")
@@ -105,11 +96,3 @@ def test_what_has_ended_is_dropped_when_it_is_half_of_what_is_read(kind, cached,
     #     words so far: 0  1  2  3  4  5  6  7  8  9 10
     #     still growing: 8  8  6  5  4  4  3  3  3  1  1
     assert read == [8, 8, 8, 8, 4, 4, 4, 4, 4, 1, 1]
-
-
-def test_texts_that_end_by_their_length_are_dropped_too(monkeypatch):
-    model = make()
-    read = rows_read(monkeypatch, model, "forward")
-    results = generate(model, PROMPTS, 2, temperature=0)
-    assert [len(r.new_ids) for r in results] == [2] * 4
-    assert read == [4, 4, 2, 2, 1, 1]  # from 1, 2, 3, 4, 7 and 8 tokens on

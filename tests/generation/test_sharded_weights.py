@@ -19,7 +19,6 @@ from slp_transformer.generation.sharded_weights import (
     shard_matrices,
     with_sharded_weights,
 )
-from slp_transformer.language_model import lm_head
 
 
 @pytest.fixture(autouse=True)
@@ -95,29 +94,6 @@ def test_a_fixed_rule_decides(monkeypatch):
     handle.remove()
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     assert with_sharded_weights(model, 1, 64) is model
-
-
-def test_small_matrices_stay_as_they_are(monkeypatch):
-    model = make(TransformerLM)
-    kinds = []
-    for least in (model.stack.blocks[0].ffn.W_1.numel() + extra for extra in (0, 1)):
-        monkeypatch.setattr(module, "MIN_MATRIX_NUMEL", least)
-        kinds.append(type(shard_matrices(model).stack.blocks[0].ffn.W_1))
-    assert kinds == [ShardedMatrix, nn.Parameter]
-
-
-@torch.no_grad()
-def test_the_head_is_read_by_shards(monkeypatch):
-    model = make(TransformerLM)
-    twin = shard_matrices(model)
-    E, laid = model.unembedding, twin.unembedding
-    assert laid.T.shards.data_ptr() == E.data_ptr()  # E is its own transpose's layout: no copy
-    seen, real = [], module.sharded_matmul
-    monkeypatch.setattr(module, "sharded_matmul", lambda *args: seen.append(1) or real(*args))
-    h = torch.randn(3, E.shape[1])
-    torch.testing.assert_close(lm_head(h, laid), lm_head(h, E))
-    assert len(seen) == 1
-    assert torch.equal(nn.functional.embedding(torch.tensor([4, 1]), laid), E[[4, 1]])
 
 
 def test_parts_of_the_readers_own_are_left_alone():

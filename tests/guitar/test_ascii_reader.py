@@ -194,7 +194,8 @@ S - 16th note
 more tabs on page 12
 """
     tab = only(text)
-    assert tab.bars == only(PLAIN).bars
+    assert list(tab.iter_events()) == list(only(PLAIN).iter_events())
+    assert [bar.num_plays for bar in tab.bars][-1] == 2  # x2
     assert tab.title == "The 3 Ravens"
 
 
@@ -210,7 +211,6 @@ def test_a_barre_mark_right_above_is_not_a_string():
 def test_text_behind_the_last_bar_line():
     rows = PLAIN.splitlines()
     rows[0] += "  D.C. 2nd time to 9"
-    rows[3] += " 3x"
     assert only("\n".join(rows)).bars == only(PLAIN).bars
 
 

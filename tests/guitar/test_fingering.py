@@ -3,14 +3,16 @@
 import itertools
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
 from slp_transformer.guitar.fingering import viterbi
-from slp_transformer.guitar.fingering.fingering_metrics import (
-    FingeringMetrics,
-    compare_fingerings,
-    sum_metrics,
+from slp_transformer.guitar.fingering.fingering_pieces import (
+    FingeringOptions,
+    finger_piece,
+    piece_from_tab,
+    review_fingering,
 )
 from slp_transformer.guitar.fingering.grips import (
     UnplayableError,
@@ -20,14 +22,19 @@ from slp_transformer.guitar.fingering.grips import (
     finger_lowest_frets,
 )
 from slp_transformer.guitar.fingering.passages import (
+    FingeringMetrics,
+    compare_fingerings,
     passage_from_grips,
     passage_from_tab,
     read_passages_jsonl,
+    sum_metrics,
 )
 from slp_transformer.guitar.fingering.viterbi import (
     HandCosts,
     find_cheapest_fingering,
     find_cheapest_path,
+    price_grips,
+    rank_by_doubt,
 )
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab
@@ -148,6 +155,54 @@ def test_the_path_is_the_cheapest_of_all(monkeypatch):
                 for hands in itertools.product(hands_there, repeat=len(path))
             )
             assert ours == pytest.approx(best)
+
+
+def test_each_grip_costs_what_the_cheapest_path_through_it_does(monkeypatch):
+    hands_there = (1, 4, 9)
+    monkeypatch.setattr(viterbi, "HAND_FRETS", hands_there)
+    chance, costs = random.Random(5), HandCosts(per_open_string=0.3, preferred_position=4)
+    for _ in range(3):
+        found = [find_grips(random_chord(chance, 1 + k % 2), STANDARD) for k in range(5)]
+        choices = [chance.sample(own, min(3, len(own))) for own in found if own]
+
+        def extra(moment, grip):
+            return 0.13 * moment * grip[0].string
+
+        prices = price_grips(choices, costs, extra)
+        for t, choice in enumerate(choices):
+            for grip, price in zip(choice, prices[t], strict=True):
+                through = [*choices[:t], [grip], *choices[t + 1 :]]
+                assert price == pytest.approx(
+                    min(
+                        cost_of(path, hands, costs) + sum(map(extra, range(9), path))
+                        for path in itertools.product(*through)
+                        for hands in itertools.product(hands_there, repeat=len(path))
+                    )
+                )
+
+
+def test_the_least_certain_moment_comes_first_and_those_without_a_choice_not():
+    assert rank_by_doubt([[3.0, 9.0], [3.0], [5.0, 3.0], [3.5, 7.0, 3.0]]) == [3, 2, 0]
+
+
+def test_a_review_shows_the_cheapest_other_ways_and_a_pin_makes_the_rest_follow():
+    notes = [Note(2, 5), Note(1, 5), Note(1, 8), Note(1, 12), Note(3, 9), Note(6, 0)]
+    bar = Bar(len(notes), tuple(Event(step, (note,)) for step, note in enumerate(notes)))
+    piece, options = piece_from_tab(Tab(bars=(bar,))), FingeringOptions()
+    doubts = review_fingering(piece, options, 9)
+    ((tab, path),), _ = finger_piece(piece, options)
+    assert [own.extra_costs[1] for own in doubts] == sorted(own.extra_costs[1] for own in doubts)
+    for doubt in doubts:
+        assert doubt.paths[0] == path and doubt.extra_costs[0] == 0
+        assert len({own[doubt.place] for own in doubt.paths}) == len(doubt.paths) > 1
+        other = doubt.paths[1]
+        place = doubt.moment.bar_number, doubt.moment.number
+        pinned = replace(options, pinned_notes={place: other[doubt.place]})
+        ((_, found),), _ = finger_piece(piece, pinned)
+        assert found == other
+    changed = [{t for t in range(len(path)) if own.paths[1][t] != path[t]} for own in doubts]
+    assert not any(own.place in set().union(*changed[:n]) for n, own in enumerate(doubts))
+    assert review_fingering(piece, options, 1) == doubts[:1]
 
 
 def test_the_hand_goes_where_it_is_needed_and_not_before():

@@ -13,12 +13,12 @@ from slp_transformer.guitar.fretboard import (
     MAX_FRET,
     OPEN_G,
     STANDARD,
+    TUNINGS,
     Note,
     Tuning,
     is_playable_grip,
 )
 from slp_transformer.guitar.practice import (
-    OPEN_SHAPES,
     STUDY_KINDS,
     find_barre_shapes,
     find_chord_shape,
@@ -29,6 +29,7 @@ from slp_transformer.guitar.practice import (
     scale_sequence_degrees,
 )
 from slp_transformer.guitar.theory import (
+    TABLES,
     chord_pitch_classes,
     parse_pitch_class,
     scale_pitch_classes,
@@ -192,9 +193,10 @@ def test_shapes_by_hand():
         find_chord_shape("Ebm7", DADGAD)
 
 
-@pytest.mark.parametrize("tuning", OPEN_SHAPES)
-def test_every_shape_is_its_chord_with_the_root_below(tuning):
-    for chord in OPEN_SHAPES[tuning]:
+@pytest.mark.parametrize("name", TABLES["open_shapes"])
+def test_every_shape_is_its_chord_with_the_root_below(name):
+    tuning = TUNINGS[name]
+    for chord in TABLES["open_shapes"][name]:
         shape, tones = find_chord_shape(chord, tuning), chord_pitch_classes(chord)
         played = [tuning.pitch_of(note) % 12 for note in shape]
         assert is_playable_grip(shape) and len(shape) >= 3

@@ -66,7 +66,7 @@ def test_a_string_that_goes_on_where_the_others_end_is_read():
 
 
 def test_the_low_row_of_a_strange_seven_is_reported():
-    low = "A|-3---------|--0--|"
+    low = "F|-3---------|--0--|"
     frets, problems = on_string(page("G|-0---------|-----|") + "\n" + low, 6)
     assert frets == [3]
     assert problems == [":7: a string line too many for six strings, with frets; it is left out"]
@@ -183,17 +183,18 @@ def test_how_notes_are_played_is_read_from_their_marks():
     ]  # fmt: skip
 
 
-def test_dead_notes_are_told():
+def test_an_x_at_the_bar_line_is_a_dead_note_where_others_are():
     rest = "\n".join(["|--------|"] * 5)
-    frets, problems = on_string(f"|-3-x-x--|\n{rest}", 1)
+    assert on_string(f"|x--3-x--|\n{rest}", 1) == ([0, 3, 0], [])
+    frets, problems = on_string(f"|x--3----|\n{rest}", 1)
     assert frets == [3]
-    assert problems == [":1: dead notes (x) are left out: they have no pitch"]
+    assert problems == [":1: an x at a bar line is left out: it may be a dead note or a sign"]
 
 
-def test_two_frets_at_the_only_bar_line_are_notes():
+def test_two_frets_at_the_only_bar_line_are_notes_and_reported():
     rows = ["e|---0-|", "B|-----|", "G|4----|", "D|4----|", "A|-----|", "E|-----|"]
-    (tab,), problems = parse_ascii_tabs("\n".join(rows))
-    assert problems == []
+    (tab,), (problem,) = parse_ascii_tabs("\n".join(rows))
+    assert "not as a time signature" in problem.message
     assert [[tuple(n) for n in e.notes] for e in tab.iter_events()] == [[(4, 4), (3, 4)], [(1, 0)]]
 
 

@@ -389,6 +389,43 @@ top_k
   right: y = F.softmax(u, -1); top = y.topk(k); y = 0 * y; y[top.indices] = top.values; y / y.sum()
   more than k: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
   not renormalised: y = F.softmax(u, -1); i = y.topk(k).indices; z = 0 * y; z[i] = y[i]; z
+draw
+  right: torch.searchsorted(y.cumsum(0), dart, right=True)
+  right: sum(1 for w in range(len(y)) if sum(y[: w + 1]) <= dart)
+  0 drawn: torch.searchsorted(y.cumsum(0), dart)
+  not added up: next((w for w in range(len(y)) if dart < y[w]), len(y) - 1)
+  one too late: min(len(y) - 1, int((y.cumsum(0) <= dart).sum()) + 1)
+  counted from 1: int((y.cumsum(0) <= dart).sum()) + 1
+  always the largest: y.argmax()
+  equal shares: math.floor(len(y) * dart)
+  rank: int((y.sort(descending=True).values.cumsum(0) <= dart).sum())
+  sorted: p, i = y.sort(descending=True); i[int((p.cumsum(0) <= dart).sum())]
+  odd: torch.multinomial(y, 1)
+beam_step
+  right: both = (scores.unsqueeze(1) + log_y).flatten(); i = both.argsort(descending=True)[:width];
+      i.div(log_y.shape[1], rounding_mode="floor"), i.remainder(log_y.shape[1]), both[i]
+  right: V = log_y.shape[1]; all = sorted(((scores[b] + log_y[b, w]).item(), b, w) for b in
+      range(len(scores)) for w in range(V))[::-1][:width]; ([b for _, b, _ in all], [w for _, _, w
+      in all], [s for s, _, _ in all])
+  words alone: best, i = log_y.flatten().topk(width); i // log_y.shape[1], i % log_y.shape[1], best
+  best of each: s, w = log_y.max(1); s = s + scores; i = s.argsort(descending=True); (i, w[i], s[i])
+  first only: best, w = (scores[0] + log_y[0]).topk(width); 0 * w, w, best
+  lowest: V = log_y.shape[1]; all = (scores[:, None] + log_y).flatten(); i = all.argsort()[:width];
+      i // V, i % V, all[i]
+  worst first: V = log_y.shape[1]; all = (scores[:, None] + log_y).flatten(); i =
+      all.argsort()[-width:]; i // V, i % V, all[i]
+  multiplied: best, i = (scores[:, None] * log_y).flatten().topk(width); i // log_y.shape[1], i %
+      log_y.shape[1], best
+  probabilities: best, i = (scores[:, None] + log_y.exp()).flatten().topk(width); i //
+      log_y.shape[1], i % log_y.shape[1], best
+  word not taken out: best, i = (scores[:, None] + log_y).flatten().topk(width); i //
+      log_y.shape[1], i, best
+  divided by B: best, i = (scores[:, None] + log_y).flatten().topk(width); i // len(scores), i %
+      len(scores), best
+  swapped: best, i = (scores[:, None] + log_y).flatten().topk(width); i % log_y.shape[1], i //
+      log_y.shape[1], best
+  odd: best, i = (scores + log_y.T).flatten().topk(width); i // log_y.shape[1], i % log_y.shape[1],
+      best
 top_p
   beyond p: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) - y <= p; z = 0 * y;
       z[i] = y * keep; z / z.sum()

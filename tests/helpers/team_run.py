@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import torch
+from tiny_training import stop_at
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
 from slp_transformer.data.batches import PaddedPairs, TokenWindows
@@ -64,25 +65,12 @@ def lone(**settings):
     return model, train(model, STREAM, STREAM[:6], **options | QUIET | settings)
 
 
-def half(**settings):
-    """Matrix products in bfloat16."""
-    return windows(bf16=True, learning_rate=1e-4, **settings)
-
-
 def muon(**settings):
     """Matrices orthogonalized; with DDP alone."""
     return windows(optimizer="muon", **settings)
 
 
-CASES = {case.__name__: case for case in (windows, pairs, lone, half)}
-
-
-def stop_at(step: int):
-    def stop(record):
-        if record.step == step:
-            raise OSError("the plug is pulled")
-
-    return stop
+CASES = {case.__name__: case for case in (windows, pairs, lone)}
 
 
 def dropping(out_dir, **changes):

@@ -106,10 +106,6 @@ def twin_layer(ours, activation: str = "relu") -> nn.Module:
     )
 
 
-def twin_block(ours, activation: str = "relu") -> Twin:
-    return Twin(ours, twin_layer(ours, activation), block_pairs)
-
-
 def twin_stack(ours, activation: str = "relu") -> Twin:
     layer = twin_layer(ours.blocks[0], activation)
     norm = ours.final_norm

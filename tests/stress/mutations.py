@@ -9,7 +9,7 @@ alone, and takes at most 5 seconds of a core and 1 GiB; it is lost otherwise, an
 line counts both.
 
 Where the system can fork, each command runs in a fork of this process, with PyTorch loaded;
-`--processes` gives every command a process of its own, which takes seconds.
+elsewhere in a process of its own, which takes seconds.
 """
 
 import argparse
@@ -272,7 +272,7 @@ def unheard(words: list[str]) -> int:
             return command_line(words)
 
 
-def one_trial(folder: Path, number: int, seed: int, own_process: bool) -> Trial:
+def one_trial(folder: Path, number: int, seed: int) -> Trial:
     """Damage a copy of a run, and give it a command."""
     draw = random.Random(f"{seed} {number}")
     name, command = draw.choice(sorted(RUNS)), draw.choice(sorted(COMMANDS))
@@ -287,7 +287,7 @@ def one_trial(folder: Path, number: int, seed: int, own_process: bool) -> Trial:
         fix_sizes(path.parent)
     before = contents(run)
     words = [str(run) if word == "RUN" else word for word in COMMANDS[command]]
-    run_it = in_a_process if own_process or not hasattr(os, "fork") else in_a_fork
+    run_it = in_a_fork if hasattr(os, "fork") else in_a_process
     code, seconds, memory, said = run_it(words, folder / "said.txt")
     changed = code == 2 and contents(run) != before
     problem = verdict(code, seconds, memory, said, changed)
@@ -380,7 +380,7 @@ def in_a_process(words: list[str], said: Path) -> tuple[int | None, float, int, 
     return ended.returncode, 0.0, 0, ended.stdout + ended.stderr
 
 
-def campaign(count: int, seed: int, own_process: bool = False, every: int = 200) -> list[Trial]:
+def campaign(count: int, seed: int, every: int = 200) -> list[Trial]:
     """So many trials; those that were lost are told as they come."""
     torch.set_num_threads(1)
     trials = []
@@ -388,7 +388,7 @@ def campaign(count: int, seed: int, own_process: bool = False, every: int = 200)
         make_runs(Path(folder))
         try_sound(Path(folder))
         for number in range(count):
-            trials.append(one_trial(Path(folder), number, seed, own_process))
+            trials.append(one_trial(Path(folder), number, seed))
             if trials[-1].problem:
                 print(f"lost, number {number}: {trials[-1]}", flush=True)
             if (number + 1) % every == 0:
@@ -401,9 +401,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=200, help="trials [200]")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other damage [0]")
-    parser.add_argument("--processes", action="store_true", help="a process for each command")
     arguments = parser.parse_args()
-    trials = campaign(arguments.count, arguments.seed, arguments.processes)
+    trials = campaign(arguments.count, arguments.seed)
     lost = [trial for trial in trials if trial.problem]
     codes = Counter(trial.code for trial in trials)
     slowest = max(trial.seconds for trial in trials)

@@ -309,51 +309,16 @@ def read_if_there(path: Path) -> str:
 # --- Comparing -----------------------------------------------------------------------------------
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each result that differs."""
-    for key in sorted(old.keys() | new.keys()):
-        if key not in old or key not in new:
-            yield f"{key}: only in the {'old' if key in old else 'new'} record"
-            continue
-        before, now = old[key], new[key]
-        yield from (f"{key}: {line}" for line in weight_differences(before, now))
-        rows = zip(before.get("losses", []), now.get("losses", []), strict=False)
-        for n, (a, b) in enumerate(rows):
-            if a != b:
-                yield f"{key}: measurement {n} was {a} and is {b}"
-        if len(before.get("losses", [])) != len(now.get("losses", [])):
-            yield f"{key}: the number of measurements differs"
-        yield from (f"{key}: {line}" for line in output_differences(before, now))
-
-
-def weight_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each weight that differs."""
-    before, now = old.get("weights", []), new.get("weights", [])
-    if len(before) != len(now):
-        yield f"there were {len(before)} weights, and there are {len(now)}"
-    elif before != now and in_no_order(before) == in_no_order(now):
-        yield "the weights are the same, in another order"
-    else:
-        for a, b in zip(before, now, strict=True):
-            if a != b:
-                yield f"weight {a[:40]}... is now {b[:40]}..."
-
-
-def in_no_order(weights: list[str]) -> list[str]:
-    """Return shapes and digests, sorted, without places."""
-    return sorted(line.split(" ", 1)[1] for line in weights)
-
-
-def output_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each output that differs, and say if its numbers do not."""
-    before, now = old["outputs"], new["outputs"]
-    for name in sorted(before.keys() | now.keys()):
-        a, b = before.get(name, {}), now.get(name, {})
-        if a.get("files") != b.get("files"):
-            yield f"{name}: other files were written"
-        if a.get("stdout") != b.get("stdout"):
-            same = a.get("numbers") == b.get("numbers")
-            yield f"{name}: other output" + (", with the same numbers" if same else "")
+def differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
+    """Yield a line for each place in which two records differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from differences(old.get(key), new.get(key), f"{place}/{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for n, (a, b) in enumerate(zip(old, new, strict=True)):
+            yield from differences(a, b, f"{place}/{n}")
+    elif old != new:
+        yield f"{place[1:]}: was {old!r:.60} and is {new!r:.60}"
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> int:

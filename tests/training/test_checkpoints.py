@@ -10,6 +10,8 @@ import pytest
 import torch
 from own_process import printed
 from safetensors import safe_open
+from tiny_training import STREAM, run, same, stop_at
+from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
 from slp_transformer.modern import ModernConfig, ModernLM
@@ -28,27 +30,6 @@ from slp_transformer.training.run_folder import (
     load_tokenizer,
 )
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import train
-
-HERE = Path(__file__).parent
-STREAM = torch.arange(7).repeat(5)
-TINY = {"steps": 4, "eval_interval": 2, "batch_size": 2, "progress": False}
-
-
-def tiny(seed: int = 0, **changes) -> TransformerLM:
-    torch.manual_seed(seed)
-    sizes = {"context_length": 5, "model_dim": 6, "num_heads": 2, "num_blocks": 1, "dropout": 0.2}
-    return TransformerLM(TransformerConfig(7, **sizes | changes))
-
-
-def run(folder, model=None, **changes):
-    model = model or tiny()
-    return model, train(model, STREAM, STREAM, out_dir=folder, **TINY | changes)
-
-
-def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
-    pairs = zip(a.state_dict().items(), b.state_dict().items(), strict=True)
-    return all(m == n and torch.equal(x, y) for (m, x), (n, y) in pairs)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -120,17 +101,6 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     assert same(load_model(tmp_path, "best"), tiny(seed=2))
     assert same(load_model(tmp_path, "last"), tiny(seed=6))
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
-
-
-def test_the_best_is_the_one_measured_best(tmp_path):
-    """Trained on one pattern and measured on another, the model grows worse."""
-    held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
-    settings = TINY | {"steps": 30, "eval_interval": 5, "learning_rate": 0.05}
-    records = train(tiny(), STREAM, held_out, out_dir=tmp_path, **settings)
-    best = min(records, key=lambda record: record.val_loss)
-    assert best.step < 30
-    assert checkpoint_folder(tmp_path, "best").name == f"step-{best.step:08d}"
-    assert checkpoint_folder(tmp_path, "last").name == "step-00000030"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
@@ -222,14 +192,6 @@ def test_a_foreign_checkpoint_is_refused(tmp_path, content, says):
         load_model(tmp_path)
 
 
-def test_no_checkpoint_and_no_known_model_are_said(tmp_path):
-    with pytest.raises(ValueError, match="There is no checkpoint in"):
-        load_model(tmp_path)
-    save_checkpoint(tmp_path, 1, torch.nn.Linear(3, 2))
-    with pytest.raises(ValueError, match="no model of this package"):
-        load_model(tmp_path)
-
-
 def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
     folder = save_checkpoint(tmp_path, 1, tiny())
     model = tiny(context_length=4)
@@ -253,9 +215,8 @@ def test_a_changed_run_is_not_resumed(tmp_path, changes, says):
     run(tmp_path)
     before = files(tmp_path)
     model = tiny(seed=5, **changes.pop("model", {}))
-    stream = changes.pop("stream", STREAM)
     with pytest.raises(ValueError, match=says):
-        train(model, stream, STREAM, out_dir=tmp_path, resume=True, **TINY | changes)
+        run(tmp_path, model, resume=True, **changes)
     assert files(tmp_path) == before
 
 
@@ -328,11 +289,8 @@ def test_a_run_of_any_model_is_resumed_to_the_same_weights_and_loaded(make, fact
     settings = {"sequence_length": 5, "batch_size": 3}
     whole, records = run(tmp_path / "whole", make(), **settings)
 
-    def stop(record):
-        raise OSError("the plug is pulled")
-
     with pytest.raises(OSError, match="plug"):
-        run(tmp_path / "cut", make(), **settings, report=stop)
+        run(tmp_path / "cut", make(), **settings, report=stop_at(2))
     again, resumed = run(tmp_path / "cut", make(seed=5), **settings, resume=True)
     assert resumed == records and [record.step for record in records] == [2, 4]
     assert same(again, whole)

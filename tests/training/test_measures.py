@@ -4,15 +4,13 @@ import json
 import math
 import shutil
 import signal
-import threading
 from pathlib import Path
 
 import pytest
 import torch
-from commands import SENTENCE, SMALL, fine, weights
+from commands import SENTENCE, SMALL, fine, output, result
 
-from slp_transformer import TransformerConfig, TransformerLM, generate
-from slp_transformer.cli import main
+from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data.batches import PaddedPairs, TokenWindows, eval_subset
 from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.training import trainer
@@ -97,36 +95,12 @@ def test_a_guitar_run_keeps_its_split_when_the_folder_changes_or_goes(at, capsys
     held_out = json.loads(Path("g/tokens/held-out.json").read_text("utf-8"))
     assert len(held_out) == 1 and ".txt" in held_out[0]
 
-    def measured() -> dict:
-        capsys.readouterr()
-        fine("evaluate", "g", "--json")
-        return json.loads(capsys.readouterr().out)
-
-    before = measured()
+    before = result(capsys, "evaluate", "g")
     for number, tab in enumerate(make_practice_corpus(seed=5, num_pieces=9)):
         write_tab(tab, f"tabs/a{number}.txt")
-    assert measured() == before
+    assert result(capsys, "evaluate", "g") == before
     shutil.rmtree("tabs")
-    assert measured() == before
-
-
-def test_a_guitar_run_goes_on_when_its_source_is_gone(at, monkeypatch):
-    Path("tabs").mkdir()
-    for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=14)):
-        write_tab(tab, f"tabs/{number:02}.txt")
-    fine("train", "tabs", "tabs", "--out-dir", "whole", *SMALL)
-    step = trainer.training_step
-
-    def pressing(*arguments):
-        signal.raise_signal(signal.SIGINT)
-        return step(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(trainer, "training_step", pressing)
-        assert main(["train", "tabs", "tabs", "--out-dir", "cut", *SMALL]) == 130
-    shutil.rmtree("tabs")
-    fine("train", "--out-dir", "cut", "--resume", "--quiet")
-    assert weights("cut") == weights("whole")
+    assert result(capsys, "evaluate", "g") == before
 
 
 # --- Bits per byte -------------------------------------------------------------------------------
@@ -138,17 +112,12 @@ def test_words_that_are_unknown_leave_bits_per_byte_out(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "known", *words)
     fine("train", "text", "fox.txt", "--out-dir", "unknown", *words, "--vocab-size", "6")
     for run in ("known", "unknown"):
-        capsys.readouterr()
-        fine("evaluate", run, "--json")
-        measured = json.loads(capsys.readouterr().out)
-        fine("evaluate", run)
-        said = capsys.readouterr().out
+        measured, said = result(capsys, "evaluate", run), output(capsys, "evaluate", run)
         assert ("bits_per_byte" in measured) == (run == "known")
         assert ("unknown" in measured) == (run == "unknown")
     assert measured["unknown"] > 10 and "none: " in said and "unknown words" in said
     Path("other.txt").write_text(SENTENCE.replace("fox", "vixen") * 9, encoding="utf-8")
-    fine("evaluate", "known", "other.txt", "--json")
-    assert json.loads(capsys.readouterr().out)["unknown"] > 0
+    assert result(capsys, "evaluate", "known", "other.txt")["unknown"] > 0
 
 
 # --- Numbers that are none -----------------------------------------------------------------------
@@ -224,32 +193,6 @@ def test_measuring_leaves_frozen_parts_alone_even_when_it_fails():
     with pytest.raises(OSError):
         mean_loss(model, STREAM, 5, on_batch=fail)
     assert [module.training for module in model.modules()] == modes
-
-
-def test_threads_that_write_with_one_model_do_not_disturb_each_other():
-    """One begins, another begins and ends; with dropout the first would write other words."""
-    model = tiny(dropout=0.5).train()
-    alone = [r.ids for r in generate(model.eval(), [[1]], 4, temperature=0)]
-    model.train()
-    began, ended = threading.Event(), threading.Event()
-    written = []
-
-    def on_token(row, word):
-        began.set()
-        assert ended.wait(60)
-        written.append(any(module.training for module in model.modules()))
-
-    def first():
-        written.append([r.ids for r in generate(model, [[1]], 4, temperature=0, on_token=on_token)])
-
-    thread = threading.Thread(target=first)
-    thread.start()
-    assert began.wait(60)
-    generate(model, [[2]], 3, temperature=0)
-    ended.set()
-    thread.join()
-    assert written == [False] * 4 + [alone]
-    assert all(module.training for module in model.modules())
 
 
 def test_training_leaves_the_caller_s_random_numbers_alone():

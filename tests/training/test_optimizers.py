@@ -5,6 +5,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from tiny_training import same, stop_at
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.lora import add_lora
@@ -28,10 +29,6 @@ def book() -> TransformerLM:
 def modern() -> ModernLM:
     torch.manual_seed(0)
     return ModernLM(ModernConfig(7, **SIZES, qk_norm=True, zero_init=True, tied=False))
-
-
-def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
-    return all(map(torch.equal, a.state_dict().values(), b.state_dict().values()))
 
 
 @pytest.mark.parametrize("make", [book, modern])
@@ -67,11 +64,8 @@ def test_a_resumed_muon_run_is_the_same_as_one_left_in_peace(make, tmp_path):
     whole, cut, again = make(), make(), make()
     records = train(whole, STREAM, STREAM, **settings)
 
-    def stop(record):
-        raise OSError("the plug is pulled")
-
     with pytest.raises(OSError, match="plug"):
-        train(cut, STREAM, STREAM, **settings, out_dir=tmp_path, report=stop)
+        train(cut, STREAM, STREAM, **settings, out_dir=tmp_path, report=stop_at(2))
     assert train(again, STREAM, STREAM, **settings, out_dir=tmp_path, resume=True) == records
     assert same(whole, again)
     with pytest.raises(ValueError, match="config.optimizer was 'muon' and is now 'adamw'"):

@@ -8,14 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from commands import SMALL, fine, refused
 from own_process import OWN
+from tiny_training import run
 
-from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.tasks.text import TextTask
 from slp_transformer.training.run_folder import run_lock
-from slp_transformer.training.trainer import train
 
 HOLD = """
 import sys, time
@@ -43,11 +41,8 @@ def test_a_second_process_is_told_and_touches_nothing(holder, at, capsys):
     assert holder.poll() is None
     said = refused(capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL)
     assert "Another process trains in run: wait for it, stop it, or choose" in said
-    torch.manual_seed(0)
-    model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
-    stream = torch.arange(7).repeat(5)
     with pytest.raises(ValueError, match="Another process trains in"):
-        train(model, stream, stream, steps=1, out_dir="run", progress=False)
+        run("run")
     assert {path.name for path in Path("run").iterdir()} == {".lock"}
 
 
@@ -80,20 +75,6 @@ def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
 
 
 # --- Cleaning up after a start that failed -------------------------------------------------------
-
-
-def test_what_somebody_else_put_there_stays_and_the_true_reason_is_told(at, capsys, monkeypatch):
-    real = TextTask.prepare
-
-    def meanwhile(*arguments):
-        Path("new/theirs.txt").write_text("theirs", encoding="utf-8")
-        return real(*arguments)
-
-    monkeypatch.setattr(TextTask, "prepare", meanwhile)
-    assert "too little" in refused(
-        capsys, "train", "text", "fox.txt", "--out-dir", "new", "--context-length", "999"
-    )
-    assert [path.name for path in Path("new").iterdir()] == ["theirs.txt"]
 
 
 def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
@@ -130,10 +111,7 @@ def test_a_checkpoint_without_its_manifest_is_refused_and_not_begun_over(at, cap
 def test_only_what_has_a_checkpoint_s_name_is_forgotten(tmp_path):
     for name in ("step-00000002-mine", "step-by-step", "step-7"):
         (tmp_path / name).mkdir()
-    torch.manual_seed(0)
-    model = TransformerLM(TransformerConfig(7, 5, model_dim=6, num_heads=2, num_blocks=1))
-    stream = torch.arange(7).repeat(5)
-    train(model, stream, stream, steps=4, eval_interval=2, out_dir=tmp_path, progress=False)
+    run(tmp_path)
     kept = {path.name for path in tmp_path.glob("step-*")}
     assert kept >= {"step-00000002-mine", "step-by-step", "step-7", "step-00000004"}
     assert "step-00000000" not in kept

@@ -78,14 +78,6 @@ def test_two_processes_learn_and_measure_as_one(folder, case, how):
         assert_close(model.state_dict(), weights)
 
 
-@pytest.mark.parametrize("how", HOWS)
-def test_bf16_goes_with_two_processes(folder, how):
-    _, records = team_run.half()
-    for name in ("train_loss", "val_loss"):
-        found = [r[name] for r in results(folder)[f"half-{how}"]]
-        assert found == pytest.approx([getattr(r, name) for r in records], rel=1e-3)
-
-
 def test_muon_goes_with_two_processes(folder):
     """To what bfloat16, in which PyTorch orthogonalizes, leaves of a sum in another order."""
     _, records = team_run.muon()

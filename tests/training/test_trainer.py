@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from tiny_training import BEGIN, END, PAD, STREAM, encoder_decoder, language_model, pairs
 
 import slp_transformer
 from slp_transformer import (
-    EncoderDecoder,
-    TransformerConfig,
-    TransformerLM,
     generate,
     padding_mask,
 )
@@ -29,26 +27,7 @@ from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import Trainer, train, training_step
 
-STREAM = torch.arange(7).repeat(5)
 CPU = torch.device("cpu")
-SIZES = {"model_dim": 6, "num_heads": 2, "num_blocks": 1}
-PAD, BEGIN, END = 0, 1, 2
-
-
-def language_model(seed: int = 0, **changes) -> TransformerLM:
-    torch.manual_seed(seed)
-    return TransformerLM(TransformerConfig(7, **{"context_length": 5} | SIZES | changes))
-
-
-def encoder_decoder(**changes) -> EncoderDecoder:
-    torch.manual_seed(0)
-    return EncoderDecoder(TransformerConfig(11, 13, **SIZES | changes))
-
-
-def pairs(*lengths: tuple[int, int]) -> PaddedPairs:
-    generator = torch.Generator().manual_seed(0)
-    rows = [[torch.randint(3, 11, (n,), generator=generator) for n in both] for both in lengths]
-    return PaddedPairs([tuple(row) for row in rows], pad_id=PAD, begin_id=BEGIN, end_id=END)
 
 
 def weights_after_a_step(settings: TrainConfig, model, batch, optimizer=None):
@@ -160,14 +139,6 @@ def moved_rate() -> float:
     return TrainConfig(steps=9, learning_rate=1.0, warmup_steps=0).learning_rate_at(1)
 
 
-def test_label_smoothing_by_hand():
-    # Probabilities 1/2, 1/4, 1/4; a fifth of the target's 1 is spread over three words.
-    U = torch.log(torch.tensor([[0.5, 0.25, 0.25]]))
-    loss = next_token_loss(U, torch.tensor([0]), label_smoothing=0.2)
-    spread = (math.log(2) + 2 * math.log(4)) / 3
-    assert loss.item() == pytest.approx(0.8 * math.log(2) + 0.2 * spread)
-
-
 def test_label_smoothing_is_for_training_and_not_for_measuring():
     plain = train(language_model(), STREAM, STREAM, steps=1, learning_rate=1e-9)
     smooth = train(
@@ -195,44 +166,6 @@ def test_bf16_computes_the_logits_in_bf16_and_keeps_the_weights():
     assert all(p.dtype == torch.float32 for p in model.parameters())
 
 
-class Compiled(torch.nn.Module):
-    """Stands in for what torch.compile gives: another module around the same weights.
-
-    (The real one cannot see through the shape checks that are on in these tests.)
-    """
-
-    def __init__(self, model):
-        super().__init__()
-        self._orig_mod, self.training, self.modes = model, model.training, []
-
-    def forward(self, *inputs):
-        self.modes.append(self._orig_mod.stack.training)
-        return self._orig_mod(*inputs)
-
-
-def test_compile_runs_the_compiled_model_and_trains_the_given_one(tmp_path, monkeypatch):
-    compiled = []
-    monkeypatch.setattr(torch, "compile", lambda m: compiled.append(Compiled(m)) or compiled[-1])
-    model, plain = language_model(), language_model()
-    options = {"steps": 2, "eval_interval": 1, "batch_size": 9}
-    model.eval()  # as a loaded model is
-    records = train(
-        model, STREAM, STREAM, **options, compile=True, out_dir=tmp_path, progress=False
-    )
-    assert records == train(plain, STREAM, STREAM, **options)
-    assert compiled[0].modes == [True, False, True, False]
-    assert close(model.state_dict().values(), plain.state_dict().values())
-    assert close(load_model(tmp_path, "last").parameters(), plain.parameters())
-
-
-def test_validation_goes_by_training_mode():
-    """Dropout is off while measuring, and on again afterwards."""
-    model, modes = language_model(dropout=0.3), []
-    model.stack.register_forward_pre_hook(lambda module, _: modes.append(module.training))
-    train(model, STREAM, STREAM, steps=2, eval_interval=1, batch_size=9)
-    assert modes == [True, False, True, False] and not model.training
-
-
 # --- Pairs -------------------------------------------------------------------------------------
 
 
@@ -255,17 +188,6 @@ def test_padding_changes_no_loss():
     mean = total / sum(b.num_targets for b in alone)
     assert mean_loss(model, source, batch_size=3) == pytest.approx(mean, rel=1e-5)
     assert mean_loss(model, source, batch_size=2) == pytest.approx(mean, rel=1e-5)
-
-
-def test_the_same_loop_trains_an_encoder_decoder_and_repeats():
-    lengths = [(3, 2), (2, 3), (4, 1), (1, 4), (2, 2)]
-    runs = [
-        train(encoder_decoder(), pairs(*lengths), pairs(*lengths), steps=90, batch_size=5, seed=1,
-              eval_interval=30, learning_rate=0.02)
-        for _ in range(2)
-    ]  # fmt: skip
-    assert runs[0] == runs[1]
-    assert runs[0][-1].val_loss < 0.5 * runs[0][0].val_loss
 
 
 def test_bad_pairs_are_refused():
@@ -335,19 +257,6 @@ def test_the_best_of_equals_is_the_first(losses, since, best):
     history = [EvalRecord(i, 0.0, loss) for i, loss in enumerate(losses, 1)]
     state = TrainerState(len(losses), TrainConfig(steps=9), eval_history=history)
     assert (state.evals_since_best(), state.best_step()) == (since, best)
-
-
-def test_a_loss_that_is_no_number_ends_the_run_and_spares_the_checkpoint(tmp_path):
-    model = language_model()
-
-    def spoil(record):
-        with torch.no_grad():
-            model.embedding.tokens.E.fill_(math.nan)
-
-    settings = {"steps": 4, "eval_interval": 2, "out_dir": tmp_path, "progress": False}
-    with pytest.raises(ValueError, match="NaN or infinite.*learning_rate"):
-        train(model, STREAM, STREAM, **settings, report=spoil)
-    assert load_model(tmp_path, "last").embedding.tokens.E.isfinite().all()
 
 
 # --- What it says and shows --------------------------------------------------------------------

@@ -7,9 +7,9 @@ import pytest
 from own_process import printed
 
 COMPILED = """
-import torch
+import sys, torch
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.training.trainer import train
+from slp_transformer.training import load_model, train
 
 stream = torch.arange(7).repeat(5)
 runs = []
@@ -17,8 +17,11 @@ for compile in (False, True):
     torch.manual_seed(0)
     model = TransformerLM(TransformerConfig(7, 5, model_dim=4, num_heads=1, num_blocks=1))
     options = {"steps": 3, "eval_interval": 3, "batch_size": 2, "learning_rate": 1e-2}
-    records = train(model, stream, stream[:11], **options, device="cpu", compile=compile)
+    options |= {"device": "cpu", "compile": compile, "progress": False}
+    records = train(model, stream, stream[:11], **options, out_dir=f"{sys.argv[1]}-{compile}")
+    kept = load_model(f"{sys.argv[1]}-{compile}", "last")
     runs.append([records[0].train_loss, records[0].val_loss, *model.parameters()])
+    assert all(map(torch.equal, kept.parameters(), model.parameters()))
 assert type(model) is TransformerLM
 for eager, compiled in zip(*runs, strict=True):
     torch.testing.assert_close(compiled, eager, rtol=1e-4, atol=1e-5)
@@ -32,8 +35,8 @@ print(counters["frames"]["ok"], counters["stats"]["unique_graphs"], len(counters
     not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))),
     reason="torch.compile needs a C++ compiler on the CPU, and none is installed",
 )
-def test_a_compiled_run_learns_what_an_eager_one_learns():
-    frames, graphs, breaks = map(int, printed(COMPILED).split())
+def test_a_compiled_run_learns_and_keeps_what_an_eager_one_does(tmp_path):
+    frames, graphs, breaks = map(int, printed(COMPILED, tmp_path / "run").split())
     assert frames >= 2 and graphs >= 2  # to learn, and to measure
     assert breaks == 0
 

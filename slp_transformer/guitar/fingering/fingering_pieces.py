@@ -12,7 +12,13 @@ from slp_transformer.guitar.fingering.grips import (
     find_playable_grips,
 )
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.viterbi import ExtraGripCost, HandCosts, find_cheapest_path
+from slp_transformer.guitar.fingering.viterbi import (
+    ExtraGripCost,
+    HandCosts,
+    find_cheapest_path,
+    price_grips,
+    rank_by_doubt,
+)
 from slp_transformer.guitar.fretboard import (
     MAX_FRET,
     MAX_SPAN,
@@ -26,6 +32,7 @@ from slp_transformer.guitar.timing import bar_start_steps
 
 UnplayablePolicy = Literal["refuse", "octave", "drop"]
 OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a hand
+MAX_ALTERNATIVES = 2  # that a review shows
 REPEATED_GRIP_COST = 2.0  # what an alternative pays for a grip that an earlier one has
 
 GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
@@ -149,6 +156,104 @@ def finger_piece(
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
+    problem, changes = _pose(piece, options, score_grips)
+    paths: list[list[Grip]] = []
+    for _ in range(num_alternatives):
+        path = find_cheapest_path(problem.choices, problem.costs, problem.make_extra_cost(paths))
+        if path in paths:
+            break
+        paths.append(path)
+    return [(problem.piece.build_tab(path, options.tuning), path) for path in paths], changes
+
+
+class Doubt(NamedTuple):
+    """A moment that could well be played otherwise.
+
+    Attributes:
+        moment: the moment.
+        place: where it is among those of the piece that are played, from 0.
+        paths: the fingering of the piece, and the cheapest ones with another grip here.
+        extra_costs: what each of them costs more than the first.
+    """
+
+    moment: PlayableMoment
+    place: int
+    paths: list[list[Grip]]
+    extra_costs: list[float]
+
+
+def review_fingering(
+    piece: PlayablePiece,
+    options: FingeringOptions,
+    num_doubts: int,
+    score_grips: GripScorer | None = None,
+) -> list[Doubt]:
+    """Find the moments where another grip is almost as good, the least certain first.
+
+    A moment that changes with the first alternative of another is not a question of its own.
+
+    Args:
+        piece: the piece.
+        options: the guitar and the preferences.
+        num_doubts: how many moments to return at most.
+        score_grips: as for `finger_piece`.
+    """
+    problem, _ = _pose(piece, options, score_grips)
+    choices, extra = problem.choices, problem.make_extra_cost([])
+    prices = price_grips(choices, problem.costs, extra)
+    best = find_cheapest_path(choices, problem.costs, extra)
+    doubts: list[Doubt] = []
+    changed: set[int] = set()
+    for t in rank_by_doubt(prices):
+        if len(doubts) == num_doubts:
+            break
+        if t in changed:
+            continue
+        ranked = sorted(zip(prices[t], choices[t], strict=True))
+        others = [(price, grip) for price, grip in ranked if grip != best[t]][:MAX_ALTERNATIVES]
+        paths, more = [best], [0.0]
+        for price, grip in others:
+            asked = [*choices[:t], [grip], *choices[t + 1 :]]
+            paths.append(find_cheapest_path(asked, problem.costs, extra))
+            more.append(price - ranked[0][0])
+        changed.update(i for i, grip in enumerate(paths[1]) if grip != best[i])
+        doubts.append(Doubt(problem.piece.moments[t], t, paths, more))
+    return doubts
+
+
+class _Problem(NamedTuple):
+    """What is to be fingered: a piece that the guitar can play, its grips and what they cost."""
+
+    piece: PlayablePiece
+    choices: list[Sequence[Grip]]
+    costs: HandCosts
+    log_probs: Sequence[Sequence[float]] | None
+
+    def make_extra_cost(self, earlier_fingerings: Sequence[Sequence[Grip]]) -> ExtraGripCost | None:
+        """Return a grip's extra cost: from a model, and for repeating an earlier fingering."""
+        if self.log_probs is None and not earlier_fingerings:
+            return None
+        table = [
+            {
+                grip: (-self.log_probs[moment][k] if self.log_probs else 0.0)
+                + REPEATED_GRIP_COST
+                * sum(path[moment] == grip for path in earlier_fingerings)
+                * (len(choice) > 1)
+                for k, grip in enumerate(choice)
+            }
+            for moment, choice in enumerate(self.choices)
+        ]
+        return lambda moment, grip: table[moment][grip]
+
+
+def _pose(
+    piece: PlayablePiece, options: FingeringOptions, score_grips: GripScorer | None
+) -> tuple[_Problem, list[tuple[str, str]]]:
+    """Make a piece fit for the guitar and list its grips; return also what was changed.
+
+    Raises:
+        ValueError: as `finger_piece`.
+    """
     moments, changes, refused = [], list(piece.changes), []
     for moment in piece.moments:
         left, changed, reason = fit_moment(moment.pitches, options)
@@ -168,9 +273,22 @@ def finger_piece(
     onsets = tuple(float(starts[moment.bar_number - 1] + moment.step) for moment in moments)
     passage = Passage(options.tuning, tuple(m.pitches for m in moments), onsets=onsets)
     choices = _list_choices(piece, moments, options)
-    paths = _find_paths(passage, choices, options, num_alternatives, score_grips)
-    fitted = replace(piece, moments=moments)
-    return [(fitted.build_tab(path, options.tuning), path) for path in paths], changes
+    log_probs = score_grips(passage, choices) if score_grips else None
+    costs = HandCosts(
+        per_open_string=-OPEN_STRING_COST * options.open_string_preference,
+        preferred_position=options.preferred_position,
+    )
+    if score_grips:  # the model knows hands; only the preferences are added
+        costs = replace(
+            costs,
+            per_fret=0.0,
+            per_fret_behind_index=0.5,
+            per_fret_of_stretch=0.25,
+            per_skipped_string=0.0,
+            per_move=0.1,
+            per_fret_moved=0.15,
+        )
+    return _Problem(replace(piece, moments=moments), choices, costs, log_probs), changes
 
 
 def _list_choices(
@@ -216,59 +334,6 @@ def _find_pinned_grips(
         if pinned := [grip for grip in found if set(pinned_notes) <= set(grip)]:
             return pinned
     raise ValueError("no grip has all the places that are pinned")
-
-
-def _find_paths(
-    passage: Passage,
-    choices: Sequence[Sequence[Grip]],
-    options: FingeringOptions,
-    num_alternatives: int,
-    score_grips: GripScorer | None,
-) -> list[list[Grip]]:
-    """Return the cheapest fingerings, best first, without doubles."""
-    log_probs = score_grips(passage, choices) if score_grips else None
-    costs = HandCosts(
-        per_open_string=-OPEN_STRING_COST * options.open_string_preference,
-        preferred_position=options.preferred_position,
-    )
-    if score_grips:  # the model knows hands; only the preferences are added
-        costs = replace(
-            costs,
-            per_fret=0.0,
-            per_fret_behind_index=0.5,
-            per_fret_of_stretch=0.25,
-            per_skipped_string=0.0,
-            per_move=0.1,
-            per_fret_moved=0.15,
-        )
-    paths: list[list[Grip]] = []
-    for _ in range(num_alternatives):
-        path = find_cheapest_path(choices, costs, _make_extra_cost(choices, log_probs, paths))
-        if path in paths:
-            break
-        paths.append(path)
-    return paths
-
-
-def _make_extra_cost(
-    candidate_grips: Sequence[Sequence[Grip]],
-    grip_log_probs: Sequence[Sequence[float]] | None,
-    earlier_fingerings: Sequence[Sequence[Grip]],
-) -> ExtraGripCost | None:
-    """Return the extra cost of a grip: from a model, and for repeating an earlier fingering."""
-    if grip_log_probs is None and not earlier_fingerings:
-        return None
-    table = [
-        {
-            grip: (-grip_log_probs[moment][k] if grip_log_probs else 0.0)
-            + REPEATED_GRIP_COST
-            * sum(path[moment] == grip for path in earlier_fingerings)
-            * (len(choice) > 1)
-            for k, grip in enumerate(choice)
-        }
-        for moment, choice in enumerate(candidate_grips)
-    ]
-    return lambda moment, grip: table[moment][grip]
 
 
 # --- Notes that a guitar cannot play --------------------------------------------------------------

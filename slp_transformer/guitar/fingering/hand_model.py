@@ -51,15 +51,17 @@ class HandModel(nn.Module):
             move_dim: rank of what is learned of pairs of states.
         """
         super().__init__()
-        self.state_score = nn.Linear(NUM_FEATURES, 1, bias=False)
+        self.state_score: nn.Linear = nn.Linear(NUM_FEATURES, 1, bias=False)
         nn.init.zeros_(self.state_score.weight)
-        self.leaves = nn.Linear(NUM_FEATURES, move_dim, bias=False)
-        self.arrives = nn.Linear(NUM_FEATURES, move_dim, bias=False)
+        self.leaves: nn.Linear = nn.Linear(NUM_FEATURES, move_dim, bias=False)
+        self.arrives: nn.Linear = nn.Linear(NUM_FEATURES, move_dim, bias=False)
         for layer in (self.leaves, self.arrives):
             nn.init.normal_(layer.weight, std=0.05)
         # Moving the hand: by gap in time and frets moved.
-        self.moves = nn.Parameter(torch.zeros(NUM_GAP_CLASSES, 2 * len(HAND_FRETS) - 1))
-        self.trust = nn.Parameter(torch.ones(2))  # in the costs of `viterbi`
+        self.moves: nn.Parameter = nn.Parameter(
+            torch.zeros(NUM_GAP_CLASSES, 2 * len(HAND_FRETS) - 1)
+        )
+        self.trust: nn.Parameter = nn.Parameter(torch.ones(2))  # in the costs of `viterbi`
 
     def forward(
         self, batch: LatticeBatch
@@ -157,7 +159,7 @@ class HandEnsemble:
             cost_weight: how much of the costs that were thought out (`HandCosts`) each model adds
                 to what it has learned.
         """
-        self.models = [model.eval() for model in models]
+        self.models: list[HandModel] = [model.eval() for model in models]
         self.cost_weight = cost_weight
 
     def grip_probabilities(

@@ -22,14 +22,19 @@ from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.data.batches import Batch, compute_checksum
 from slp_transformer.guitar.ascii_reader import read_tab_folder
-from slp_transformer.guitar.fingering.fingering_metrics import compare_fingerings, sum_metrics
 from slp_transformer.guitar.fingering.hand_model import (
     HandModel,
     hand_model_loss,
     load_hand_ensemble,
 )
 from slp_transformer.guitar.fingering.lattice import NUM_STRINGS, PassageWindows
-from slp_transformer.guitar.fingering.passages import Passage, passage_from_tab, read_passages_jsonl
+from slp_transformer.guitar.fingering.passages import (
+    Passage,
+    compare_fingerings,
+    passage_from_tab,
+    read_passages_jsonl,
+    sum_metrics,
+)
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training import TrainConfig, Trainer
 from slp_transformer.training.callbacks import MetricsFile, ProgressBar
@@ -48,8 +53,10 @@ class HandWindows:
         """
         if not passages:
             raise ValueError("There is no fingered piece to learn from.")
-        self.passages, self.first_number, self.window = passages, first_number, window_moments
-        self.lengths = torch.tensor([len(passage.moments) for passage in passages])
+        self.passages: Sequence[Passage] = passages
+        self.first_number: int = first_number
+        self.window: int = window_moments
+        self.lengths: Tensor = torch.tensor([len(passage.moments) for passage in passages])
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return random windows, long passages more often, but not in proportion."""

@@ -100,8 +100,11 @@ class FingeringDataset:
         Raises:
             ValueError: if there is nothing to learn from.
         """
-        self.window_notes, self.noise_rate = window_notes, noise_rate
-        self.sources, self.targets, self.alternative_targets = [], [], []
+        self.window_notes: int = window_notes
+        self.noise_rate: float = noise_rate
+        self.sources: list[Tensor] = []
+        self.targets: list[Tensor] = []
+        self.alternative_targets: list[Tensor] = []
         for passage in passages:
             if passage.grips:
                 self.sources.append(encode_source(passage))
@@ -110,7 +113,7 @@ class FingeringDataset:
         if not self.sources:
             raise ValueError("There is no fingered piece to learn from.")
         # Windows begin at any note of a piece from which on one is full, or at its first.
-        self.windows = [
+        self.windows: list[tuple[int, int]] = [
             (n, start)
             for n, source in enumerate(self.sources)
             for start in range(max(1, len(source) - window_notes + 1))

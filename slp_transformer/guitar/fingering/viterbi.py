@@ -8,6 +8,7 @@ finger, so the hand stays where it was, or moves while they ring. The idea goes 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import add
 
 from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
 from slp_transformer.guitar.fretboard import MAX_SPAN, Tuning
@@ -129,6 +130,56 @@ def find_cheapest_path(
         path.append(column[hand][1])
         hand = before[hand]
     return path[::-1]
+
+
+def price_grips(
+    candidate_grips: Sequence[Sequence[Grip]],
+    costs: HandCosts,
+    extra_cost: ExtraGripCost | None = None,
+) -> list[list[float]]:
+    """What the cheapest fingering with each grip of each moment in it costs in all.
+
+    These are the min-marginals of the same dynamic program, run from both ends. The lowest is the
+    same at every moment: the cost of the cheapest fingering.
+    """
+    own = [
+        [
+            [
+                costs.grip_cost(grip, hand)
+                + costs.position_cost(hand)
+                + (extra_cost(t, grip) if extra_cost else 0.0)
+                for hand in HAND_FRETS
+            ]
+            for grip in choice
+        ]
+        for t, choice in enumerate(candidate_grips)
+    ]
+    cheapest = [[min(at_hand) for at_hand in zip(*moment, strict=True)] for moment in own]
+    roads = [[costs.move_cost(before, after) for before in HAND_FRETS] for after in HAND_FRETS]
+
+    def arrivals(moments: Sequence[list[float]]) -> list[list[float]]:
+        """What it costs to come to each place of the hand before each of some moments in a row."""
+        reached = [[0.0] * len(roads)]
+        for moment in moments[:-1]:
+            paid = [a + b for a, b in zip(reached[-1], moment, strict=True)]
+            reached.append([min(map(add, paid, road)) for road in roads])
+        return reached
+
+    before, after = arrivals(cheapest), arrivals(cheapest[::-1])[::-1]
+    return [
+        [min(map(add, map(add, past, future), grip)) for grip in moment]
+        for moment, past, future in zip(own, before, after, strict=True)
+    ]
+
+
+def rank_by_doubt(prices: Sequence[Sequence[float]]) -> list[int]:
+    """The moments that have a choice, those first where another grip is almost as cheap.
+
+    Args:
+        prices: as `price_grips` returns them.
+    """
+    margins = {t: sorted(own)[1] - min(own) for t, own in enumerate(prices) if len(own) > 1}
+    return sorted(margins, key=lambda t: margins[t])
 
 
 def cheapest_grip_per_hand_fret(

@@ -15,7 +15,6 @@ from slp_transformer.guitar.formats.notation import (
     BarHeader,
     Beat,
     Measure,
-    NoteEvent,
     TabBuilder,
     TiedNote,
     check_same_bars,
@@ -384,16 +383,12 @@ class _AlphaTexParser:
             return
         if not 1 <= string <= len(self.pitches):
             raise self.error(f"string {string} is none of {len(self.pitches)}")
-        if fret == "-":
-            struck = self.builder.extend_tied_note(onset, duration, Note(string, 0), self.voice)
-            if struck is None:
-                return
-        else:
-            is_dead = fret in "xX"
-            techniques = {Technique("dead")} if is_dead else set()
-            note = Note(string, 0 if is_dead else int(fret))
-            struck = NoteEvent(onset, duration, note, techniques, self.voice)
-            self.builder.add_note(struck)
+        note = Note(string, int(fret) if fret.isdigit() else 0)
+        struck = self.builder.read_note(onset, duration, note, self.voice, fret == "-")
+        if struck is None:
+            return
+        if fret in "xX":
+            struck.techniques.add(Technique("dead"))
         for name, numbers in effects:
             if name in TECHNIQUE_OF_EFFECT:
                 struck.techniques.add(Technique(TECHNIQUE_OF_EFFECT[name]))

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer.guitar.formats.notation import AFTER_BAR, BarHeader, NoteEvent, TabBuilder
+from slp_transformer.guitar.formats.notation import AFTER_BAR, BarHeader, TabBuilder
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
@@ -191,10 +191,8 @@ def _read_note(
     else:
         note = Note(0, int(value("Midi")))
     tie = element.find("Tie")
-    if tie is not None and tie.get("destination") == "true":
-        struck = builder.extend_tied_note(onset, duration, note, voice)
-    else:
-        struck = builder.add_note(NoteEvent(onset, duration, note, set(), voice))
+    is_tied = tie is not None and tie.get("destination") == "true"
+    struck = builder.read_note(onset, duration, note, voice, is_tied)
     if struck is None:
         return
     bends = ("BendOriginValue", "BendMiddleValue", "BendDestinationValue")

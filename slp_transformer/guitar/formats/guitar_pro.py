@@ -19,7 +19,6 @@ from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,
     Beat,
-    NoteEvent,
     TabBuilder,
     TiedNote,
     check_same_bars,
@@ -164,12 +163,10 @@ def _read_note(
     gp: ModuleType,
 ) -> None:
     """Take in one note."""
-    struck = None
-    if note.type == gp.NoteType.tie:
-        struck = tab_builder.extend_tied_note(onset, duration, Note(note.string, 0), voice)
-    elif note.type in (gp.NoteType.normal, gp.NoteType.dead):
-        struck = NoteEvent(onset, duration, Note(note.string, note.value), set(), voice)
-        tab_builder.add_note(struck)
+    if note.type not in (gp.NoteType.normal, gp.NoteType.dead, gp.NoteType.tie):
+        return
+    place, is_tied = Note(note.string, note.value), note.type == gp.NoteType.tie
+    struck = tab_builder.read_note(onset, duration, place, voice, is_tied)
     if struck is None:
         return
     effect = note.effect

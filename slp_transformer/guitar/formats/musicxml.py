@@ -16,7 +16,6 @@ from slp_transformer.guitar.formats.notation import (
     BarHeader,
     Beat,
     Measure,
-    NoteEvent,
     NoteValue,
     TabBuilder,
     TiedNote,
@@ -411,37 +410,27 @@ class _PartReader:
         staves = {each[3].findtext("staff", "1") for each in fretted}
         if self.tab_staff in staves:  # the others have the same in notation
             fretted = [each for each in fretted if each[3].findtext("staff", "1") == self.tab_staff]
-        notes, builder = (
-            fretted or self.notes,
-            TabBuilder(self.bars, omission_counts=self.omissions),
-        )
-        if left := sum(each[3].findtext("staff", "1") in staves for each in self.notes) - len(
-            notes
-        ):
-            if fretted and left > 0 and self.tab_staff not in staves:
-                self.omissions["notes without a string are left out"] += left
+        notes = fretted or self.notes
+        builder = TabBuilder(self.bars, omission_counts=self.omissions)
+        left = sum(each[3].findtext("staff", "1") in staves for each in self.notes) - len(notes)
+        if fretted and left > 0 and self.tab_staff not in staves:
+            self.omissions["notes without a string are left out"] += left
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         voices: list[str] = []
         open_pitches: dict[int, int] = {}
         for index, begin, duration, element in notes:
-            onset, pitch = (
-                starts[index] + begin,
-                _read_pitch(element.find("pitch")) + self.half_steps,
-            )
+            onset = starts[index] + begin
+            pitch = _read_pitch(element.find("pitch")) + self.half_steps
             note = Note(0, pitch)
             if fretted:
-                string, fret = (
-                    element.findtext(f"{TECHNICAL}/{tag}", "") for tag in ("string", "fret")
-                )
-                note = Note(int(string), int(fret))
+                places = (element.findtext(f"{TECHNICAL}/{tag}", "") for tag in Note._fields)
+                note = Note(*map(int, places))
                 open_pitches.setdefault(note.string, pitch - note.fret - self.capo)
             if (voice := element.findtext("voice", "1")) not in voices:
                 voices.append(voice)
             number = min(voices.index(voice) + 1, 2)
-            if element.find("tie[@type='stop']") is not None:
-                struck = builder.extend_tied_note(onset, duration, note, number)
-            else:
-                struck = builder.add_note(NoteEvent(onset, duration, note, set(), number))
+            is_tied = element.find("tie[@type='stop']") is not None
+            struck = builder.read_note(onset, duration, note, number, is_tied)
             if struck is not None:
                 struck.techniques |= _read_techniques(element)
         stated = self.tunings.get(self.tab_staff or "1", {})

@@ -393,10 +393,22 @@ class TabBuilder:
         self._last_by_voice_and_string[note_event.voice, _lane(note_event.note)] = note_event
         return note_event
 
-    def extend_tied_note(
-        self, onset_quarters: Fraction, duration_quarters: Fraction, note: Note, voice: int
+    def read_note(
+        self,
+        onset_quarters: Fraction,
+        duration_quarters: Fraction,
+        note: Note,
+        voice: int,
+        is_tied: bool,
     ) -> NoteEvent | None:
-        """Hold on the last note of a voice and string; None if there is none to hold."""
+        """Take in a note, or hold on the last one of its voice and string if it is tied to it.
+
+        Returns:
+            The note that is struck; None if there is none to hold.
+        """
+        if not is_tied:
+            event = NoteEvent(onset_quarters, duration_quarters, note, set(), voice)
+            return self.add_note(event)
         struck = self._last_by_voice_and_string.get((voice, _lane(note)))
         if struck is None or struck.onset_quarters + struck.duration_quarters != onset_quarters:
             self.omission_counts["ties that continue no note are left out"] += 1

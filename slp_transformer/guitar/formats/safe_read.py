@@ -24,7 +24,7 @@ class TimeLimitedBytes(io.BytesIO):
     def __init__(self, raw_bytes: bytes):
         """Begin to count."""
         super().__init__(raw_bytes)
-        self.deadline = time.process_time() + MAX_CPU_SECONDS
+        self.deadline: float = time.process_time() + MAX_CPU_SECONDS
 
     def read(self, size: int | None = -1) -> bytes:
         """Return the next bytes.

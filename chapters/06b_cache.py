@@ -1,0 +1,355 @@
+# %% [markdown]
+# # 6b · The key-value cache
+#
+# Sections 8.8 (2025-26 drafts) and 7.8 (August 2026 draft)
+#
+# Compute each key and each value once, and get the same text faster.
+#
+# You will be able to generate token by token with one head's cache by hand; explain why a cache leaves
+# the output unchanged; and count the multiplications it saves and the memory it takes. Read
+# first: [Decoding](06_decoding.py). About 30 minutes.
+
+# %% [markdown]
+# ## One head, token by token
+#
+# Each step of decoding reads nearly the same text as the step before. Do we have to compute all of it
+# again? For the new token i, attention needs the query of this token only, but the keys and values of
+# all tokens up to i:
+#
+# <span class="eq" id="eq-kv-attn">kv-attn</span>
+#
+# $$
+# \mathbf A=\mathrm{softmax}\left(\frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
+# \tag{kv-attn}
+# $$
+#
+# Here Q is a single row, $\mathbf q_i$ [1×d_k], while K is [i×d_k] and V is [i×d_v]. All rows of K and V
+# except the last were already computed at earlier steps, so we keep them. Below, one head of a model does
+# this. The model is untrained, and its 60 tokens are random: what follows holds for any weights and any
+# text.
+
+# %%
+import torch
+
+from slp_transformer import (
+    TransformerConfig,
+    TransformerLM,
+    next_word_probabilities,
+    plotting,
+)
+
+torch.manual_seed(6)
+torch.set_num_threads(1)  # a model this small is fastest on one core
+vocab_size, N, d, L = 355, 96, 96, 2
+model = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=L))
+model.requires_grad_(False)
+ids = torch.randint(vocab_size, (60,))
+
+# %%
+block = model.stack.blocks[0]
+head = block.attention.heads[0]
+head.W_Q = 40 * head.W_Q  # so that the weights differ visibly
+T1 = block.norm_1(model.embedding(ids))  # the head's input
+K, V, rows = [], [], []
+for t_i in T1:
+    q_i = t_i @ head.W_Q
+    K.append(t_i @ head.W_K)  # one new key, one new value
+    V.append(t_i @ head.W_V)
+    scores = torch.stack([q_i @ k_j for k_j in K]) / len(q_i) ** 0.5
+    alpha = next_word_probabilities(scores)  # a softmax
+    rows.append(sum(a * v_j for a, v_j in zip(alpha, V, strict=True)))
+
+# %% [markdown]
+# There is no mask: the cache contains no future tokens, so there is nothing to hide. The rows agree
+# with [(8.33)](03_one_matrix.py#eq-head-par), which computes all of them at once with a mask:
+
+# %%
+from slp_transformer import causal_mask
+from slp_transformer.attention import attention
+
+Q, K, V = T1 @ head.W_Q, T1 @ head.W_K, T1 @ head.W_V
+all_at_once, _ = attention(Q, K, V, causal_mask(len(ids)))
+torch.testing.assert_close(torch.stack(rows), all_at_once)
+
+# %% [markdown]
+# This is the step for the fifth token (Fig. 8.18 · 7.23): one query meets five keys, and one row of
+# weights mixes five values. Here d_k = d_v, and the figures show three of the columns.
+
+# %% alt="The query of the fifth token, 1 by d_k, times five keys as columns, d_k by 5, gives its five scores, divided by the root of d_k." caption="One query meets the cached keys: the scores of the fifth token" figure="cached-keys"
+few = slice(0, 3)
+q_5, keys, values = Q[4:5], K[:5], V[:5]
+scores = q_5 @ keys.T / q_5.shape[-1] ** 0.5
+q_panel = plotting.Panel(q_5[:, few], "q₅ …", "1 × dₖ")
+k_panel = plotting.Panel(keys.T[few], "Kᵀ …", "dₖ × 5", columns=range(1, 6))
+plotting.panels(
+    q_panel, "×", k_panel, "→", plotting.Panel(scores, "scores", "1 × 5")
+)
+
+# %% alt="The weights of the fifth token, 1 by 5, times five values, 5 by d_v, give its result, 1 by d_v." caption="One row of weights mixes the cached values" figure="cached-values"
+alpha = torch.softmax(scores, dim=-1)
+a_5 = alpha @ values
+torch.testing.assert_close(a_5[0], all_at_once[4])
+v_panel = plotting.Panel(values[:, few], "V …", "5 × dᵥ", rows=range(1, 6))
+out_panel = plotting.Panel(a_5[:, few], "a₅ …", "1 × dᵥ")
+plotting.panels(
+    plotting.Panel(alpha, "α₅", "1 × 5", top=1), "×", v_panel, "=", out_panel
+)
+
+# %% [markdown]
+# ## Why the old rows stay valid
+#
+# Keys are computed from the residual stream, which changes from block to block. But with a causal mask
+# each token's row depends only on earlier tokens. So whatever is written later, the earlier rows stay
+# the same, in every block:
+
+# %%
+from slp_transformer import record_activations
+
+with record_activations(model) as short:
+    model(ids[:20])
+with record_activations(model) as long:
+    model(ids)
+for at_20, at_60 in zip(short, long, strict=True):
+    torch.testing.assert_close(at_60["H"][:20], at_20["H"])
+
+# %% [markdown]
+# In an encoder, whose tokens also look ahead, every new token changes the rows of all others, and only the
+# keys and values of the first block could be kept.
+#
+# ## A cache for the whole model
+#
+# A <autoref identifier="slp_transformer.cache.KVCache">KVCache</autoref> has a
+# <autoref identifier="slp_transformer.cache.LayerCache">LayerCache</autoref> for each attention layer. It
+# allocates room for all keys and values at the first token, writes each new row in its place, and reads
+# the rows so far as a slice. Nothing is copied.
+
+# %%
+from slp_transformer import KVCache, MultiHeadAttention
+from slp_transformer.cache import LayerCache
+
+cache = KVCache(N)
+parts = [ids[:20], *ids[20:50].split(1), ids[50:]]
+U = torch.cat([model(part, cache=cache) for part in parts])
+largest = (U - model(ids)).abs().max().item()
+assert largest < 1e-5 * max(1.0, U.abs().max().item())
+print(f"no logit differs by more than {largest:.0e}")
+plotting.show_source(LayerCache.update, MultiHeadAttention.forward)
+
+# %% [markdown]
+# Compared with the attention of [chapter 3](03_one_matrix.py), the new keys and values are appended to
+# the cached ones. A single query needs no mask; several at once, like the 20 and the 10 tokens above,
+# need the last rows of the causal mask.
+#
+# The next token's position is `cache.length`, not 0. This model has 96 positions and no row for a 97th,
+# so <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> stops there and says why:
+
+# %%
+from slp_transformer import generate
+
+prompt = ids[:4].tolist()
+(full,) = generate(model, [prompt], temperature=0)
+print(f"{len(full.ids)} tokens, ended by the {full.finish_reason}")
+assert full.finish_reason == "window" and len(full.ids) == N
+for row in generate(model, [prompt], temperature=0, cached=False):
+    assert row.ids == full.ids  # the same words without a cache
+
+# %% [markdown]
+# Prompts of a batch may have different lengths, and each text is the same as it would be alone:
+
+# %%
+prompts = [ids[:n].tolist() for n in (4, 9, 23)]
+together = generate(model, prompts, 12, temperature=0)
+alone = [generate(model, [p], 12, temperature=0)[0] for p in prompts]
+assert together == alone
+
+# %% [markdown]
+# ## What it saves
+#
+# Count the multiplications; each comes with an addition. When n of T tokens are new, every matrix of the model
+# multiplies n rows; every head compares n queries with T keys and mixes T values; and the language model
+# head scores all words for as many rows as we ask for.
+
+
+# %%
+def multiplications(n, T, d, L, vocab_size, scored):
+    matrices = 12 * L * d**2 * n  # chapter 5's count, for each row
+    attending = 2 * L * n * T * d  # scores, and the weighted sum
+    return matrices + attending + scored * d * vocab_size
+
+
+# %% [markdown]
+# PyTorch's own counter agrees to the last multiplication. It counts the additions as well, hence the 2:
+
+# %%
+from torch.utils.flop_counter import FlopCounterMode
+
+cache = KVCache(N)
+model(ids[:-1], cache=cache)
+for how, text in {"without": ids, "with": ids[-1:]}.items():
+    used = cache if how == "with" else None
+    with FlopCounterMode(display=False) as counter:
+        with record_activations(model):  # not the fused kernel
+            model(text, cache=used)
+    n = len(text)
+    count = multiplications(n, len(ids), d, L, vocab_size, scored=n)
+    assert counter.get_total_flops() == 2 * count
+    print(f"{how} a cache, the 60th token takes {count:,}")
+
+# %% [markdown]
+# Here `model(...)` scores the next word after every token, as training requires. Decoding needs only the
+# scores after the last token, with or without a cache, so the curves below count one row of
+# scores in both cases. They are for a model of the size of GPT-2:
+
+# %% alt="Billions of multiplications for one more token over the tokens so far, up to 1,024. Without a cache the curve rises steeply, to a little over 100 at 1,024 tokens. With a cache it lies flat on the axis." caption="Multiplications for one more token, with a cache and without"
+gpt2 = {"d": 768, "L": 12, "vocab_size": 50257, "scored": 1}
+lengths = [1, *range(64, 1025, 64)]
+without = [multiplications(T, T, **gpt2) / 1e9 for T in lengths]
+with_one = [multiplications(1, T, **gpt2) / 1e9 for T in lengths]
+print(f"at 1,024 tokens: {without[-1]:.1f} and {with_one[-1]:.3f} billion")
+curves = {"without a cache": without, "with": with_one}
+plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
+
+# %% [markdown]
+# With a cache the new token still meets every key, so the cost grows with the context, slowly at
+# first. In a long context, attention costs more than all the matrices together:
+
+# %% alt="Billions of multiplications for one more token with a cache, over contexts up to 32,768 tokens. Matrices and head are a flat line a little above 0.1; attention rises in a straight line from 0, crosses it between 6,000 and 7,000 tokens and ends near 0.6." caption="Multiplications for one more token with a cache, in long contexts"
+lengths = [1, *range(2048, 32769, 2048)]
+rest = multiplications(1, 0, **gpt2) / 1e9
+attending = [2 * 12 * T * 768 / 1e9 for T in lengths]
+even = rest * 1e9 / (2 * 12 * 768)
+print(f"attention costs as much as all else at {even:,.0f} tokens")
+curves = {"attention": attending, "all else": [rest] * len(lengths)}
+plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
+
+# %% [markdown]
+# The price is memory: two rows of d numbers for each token and block. For one text that fills GPT-3's
+# context, at two bytes a number:
+
+# %%
+numbers = 2 * 96 * 2048 * 12288  # keys and values · L · N · d
+print(f"{numbers * 2 / 1e9:.1f} GB")
+
+# %% [markdown]
+# And these are the times for our small model, on the machine that ran this page:
+
+# %%
+from time import perf_counter
+
+for name, cached in {"without a cache": False, "with a cache": True}.items():
+    start = perf_counter()
+    generate(model, [prompt] * 4, temperature=0, cached=cached)
+    seconds = perf_counter() - start
+    print(f"{name}: {seconds:.2f} seconds for four texts of {N} tokens")
+
+# %% [markdown]
+# ## A small model drafts, the large one checks
+#
+# With a cache, the model is still called once for each token. Speculative decoding (Leviathan et al.
+# 2023; not in the book) calls it less often. A small model, the draft, proposes a few tokens. The large
+# model reads them all in one call and checks them from left to right. Where p is the large model's
+# distribution and q the draft's, it accepts token x with probability min(1, p(x)/q(x)). The first token
+# that it rejects is replaced by one drawn from max(0, p − q), rescaled to sum to 1, and the rest of the
+# draft is thrown away. Each token then comes exactly as often as from the large model alone:
+
+# %%
+p = torch.tensor([0.5, 0.3, 0.2, 0.0])
+q = torch.tensor([0.2, 0.6, 0.1, 0.1])
+accepted = [q_x * min(1, p_x / q_x) for p_x, q_x in zip(p, q, strict=True)]
+rest = (p - q).clamp(min=0)
+replaced = (1 - sum(accepted)) * rest / rest.sum()
+torch.testing.assert_close(torch.stack(accepted) + replaced, p)
+print(f"{sum(accepted):.0%} of such a draft's tokens are accepted")
+
+# %% [markdown]
+# Our draft is the same model without its second block. At temperature 0 a token is accepted if it is
+# the large model's own choice, so the text is the same, in fewer calls:
+
+# %%
+draft = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=1))
+draft.load_state_dict(model.state_dict(), strict=False)
+calls = []
+model.register_forward_pre_hook(lambda *_: calls.append(1))
+for name, drafts in {
+    "alone": {},
+    "with a draft": {"draft_model": draft},
+}.items():
+    calls.clear()
+    (row,) = generate(model, [prompt], temperature=0, **drafts)
+    assert row.ids == full.ids
+    print(
+        f"{name}: {len(calls)} calls of the large model for {N - len(prompt)} tokens"
+    )
+
+# %% [markdown]
+# ## Try it
+#
+# 1. In the loop over one head, forget the distant past: after the appends, cut `K` and `V` to their last
+#    ten rows. Which rows will still be right?
+#
+#    <details><summary>What happens</summary>
+#
+#    The first ten, whose keys are all there. The assertion against [(8.33)](03_one_matrix.py#eq-head-par) fails for the rest.
+#
+#    </details>
+#
+# 2. Read the 60 tokens twice with the same cache. What happens at the second reading?
+#
+#    <details><summary>What happens</summary>
+#
+#    It takes them for tokens 61 to 120, and raises a `ValueError`, since there are only 96 positions. A
+#    cache belongs to one text.
+#
+#    </details>
+#
+# 3. Make the model four times as wide (d = 384). Does the cache save a larger or a smaller share of the
+#    time?
+#
+#    <details><summary>What happens</summary>
+#
+#    A larger one: the matrices, most of whose work the cache saves, now outweigh the fixed cost of each
+#    step, which it does not save.
+#
+#    </details>
+
+# %% [markdown]
+# ## To remember
+#
+# - A new token needs its own query, and the keys and values of all tokens so far.
+# - With a causal mask, the rows of earlier tokens never change, so their keys and values can be kept.
+# - The cache leaves the output unchanged, up to rounding.
+# - With a cache a new token costs one row through the matrices, plus attention to all cached keys.
+# - The price is memory: two rows of d numbers for each token and block.
+# - A small model can draft tokens for the large one to check, several in one call.
+
+# %% [markdown]
+# ## Test yourself
+#
+# 1. Why is there no cache of queries?
+#
+#    <details><summary>Answer</summary>
+#
+#    A query is used once, for its own token's row. Later tokens read only keys and values.
+#
+#    </details>
+#
+# 2. Why can an encoder, whose tokens look both ways, not use such a cache while a text grows?
+#
+#    <details><summary>Answer</summary>
+#
+#    Each new token changes the rows of all earlier ones, in every block but the first, and with
+#    them their keys and values. The cached ones would be out of date.
+#
+#    </details>
+#
+# 3. Twenty tokens are in the cache and five more come at once. What shape is their mask, and how many of
+#    its entries are −∞?
+#
+#    <details><summary>Answer</summary>
+#
+#    [5 × 25]. The first of the five must not see the four after it, the second three, and so on:
+#    4 + 3 + 2 + 1 = 10.
+#
+#    </details>
+#
+# Next: [Training](07_training.py), where a model learns all this in the first place.
