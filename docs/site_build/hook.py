@@ -154,9 +154,11 @@ def run_chapters() -> None:
             raise PluginError("\n".join(["The chapters have errors:", *problems]))
 
 
+@event_priority(-100)  # after the search has written its index
 def on_post_build(config):
     """Now that there is something to read, lets the chapters run: the first page comes first."""
     site.reference.save()
+    postprocess.add_synonyms(Path(config.site_dir))
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))

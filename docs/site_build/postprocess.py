@@ -1,7 +1,9 @@
 """Work on finished pages: formulas drawn, text for the search, fonts cut to size."""
 
 import atexit
+import json
 import re
+import tomllib
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -107,6 +109,19 @@ def _names(content: str) -> str:
         words = re.sub(r"<[^>]+>", "", first[1]) if first else ""
         found.append(f"{heading}<p>{words}</p>")
     return "".join(found)
+
+
+def add_synonyms(site: Path) -> None:
+    """Gives sections of the search's index the words of `synonyms.toml`, which count as titles."""
+    path = site / "search" / "search_index.json"
+    synonyms = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text("utf-8"))
+    index = json.loads(path.read_text("utf-8"))
+    fields = index["config"]["fields"]
+    fields["tags"]["boost"] = fields["title"]["boost"]
+    for section in index["docs"]:
+        if words := synonyms.get(section["location"]):
+            section["tags"] = words.split()
+    path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), "utf-8")
 
 
 DRAWN_HTML = re.compile(r'<span class="katex-html" aria-hidden="true">.*?<!-- /tex -->', re.DOTALL)

@@ -7,6 +7,7 @@ that is built already, name its folder: SLP_SITE=site python -m pytest tests/doc
 import gzip
 import json
 import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
 from html import unescape
@@ -371,7 +372,31 @@ QUERIES = {
     "torchrun": "cluster/",
     "masked_softmax": "chapters/01_attention/#all-tokens-in-the-package",
     "slp_transformer.training.train": "chapters/07_training/",
+    "why divide by sqrt d_k": "chapters/01_attention/#query-key-and-value",
+    "sqrt": "chapters/01_attention/#query-key-and-value",
+    "RoPE": "chapters/14_todays_block/#positions-as-rotations",
+    "BLEU": "chapters/11_translation/#what-beam-search-buys",
+    "capo": "chapters/12_guitar_tab/#from-tab-to-tokens",
+    "skip connection": "chapters/02_block/#the-residual-stream",
+    "MLP": "chapters/02_block/#the-feedforward-layer",
+    "weight tying": "chapters/05_language_model/#the-head",
+    "positional encoding": "chapters/04_input/#one-row-of-p-for-each-place",
+    "cross-entropy": "chapters/07_training/#one-word",
+    "learning rate": "chapters/07_training/#one-step-spelled-out",
+    "chinchilla": "chapters/08_scale/#three-laws",
+    "low-rank": "chapters/08_scale/#lora",
+    "fine-tuning": "chapters/08_scale/#lora",
+    "nucleus": "chapters/06_decoding/#top-p",
+    "GQA": "chapters/14_todays_block/#keys-and-values-that-heads-share",
+    "Viterbi": "chapters/13_pitch_to_tab/#the-hand-remembers",
 }
+
+
+def test_synonyms_belong_to_sections(site):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    places = {section["location"] for section in index["docs"]}
+    path = ROOT / "docs" / "site_build" / "synonyms.toml"
+    assert set(tomllib.loads(path.read_text(encoding="utf-8"))) <= places
 
 
 @pytest.mark.parametrize("words", QUERIES)
