@@ -294,6 +294,7 @@ def _hide_from_search(context, page, config, nav):
             site.reference.keep(uri, site.reference_keys[uri], page.content, toc)
         page.content = pages.with_links_back(page.content, page)
     page.all_content = page.content
+    page.meta.setdefault("description", pages.description(page))
     kind = _kind(page)
     page.meta["search"] = {"boost": postprocess.BOOST[kind]} | page.meta.get("search", {})
     if page.file.src_uri == "proofs.md":

@@ -142,8 +142,9 @@ def test_formulas_are_broken_for_a_phone_rather_than_cut(browser, address):
 
 
 APART = """() => [...document.querySelectorAll('.slp-figure[style*="--slp-fit"]')].filter(f => {
-      const drawn = [...f.querySelectorAll(':scope > svg')].map(s => s.getBoundingClientRect());
-      return innerWidth > 720 && drawn.some(d => d.top >= drawn[0].bottom || d.bottom <= drawn[0].top);
+      const [first, ...rest] = [...f.querySelectorAll(':scope > svg')].map(s =>
+        s.getBoundingClientRect());
+      return innerWidth > 720 && rest.some(r => r.top >= first.bottom || r.bottom <= first.top);
     }).map(f => ["one is below another", f.getAttribute('aria-label')])"""
 
 

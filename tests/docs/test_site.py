@@ -175,6 +175,23 @@ def test_nothing_is_loaded_from_elsewhere(site, pages):
         assert (site / path).is_file(), f"{name} loads {load}, which is missing"
 
 
+def test_each_page_says_what_it_is_about(site, pages):
+    found = {}
+    for name in (one for one in pages if not one.startswith("api/")):
+        html = (site / name).read_text(encoding="utf-8")
+        (said,) = re.findall(r'<meta name="description" content="([^"]+)"', html)
+        assert 20 < len(said) <= 400 and "$" not in said and "<" not in said, name
+        found.setdefault(said, []).append(name)
+    assert [names for names in found.values() if len(names) > 1] == []
+
+
+def test_a_missing_page_leads_on(site):
+    html = (site / "404.html").read_text(encoding="utf-8")
+    assert html.count("<h1>") == 1
+    links = re.findall(r'<li><a href="/([^"]*)">', html)
+    assert links and all((site / link / "index.html").is_file() for link in links)
+
+
 def test_figures_have_alt_text(pages):
     assert {name: page.undescribed for name, page in pages.items() if page.undescribed} == {}
 
