@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PAGE_LIMIT = 60_000  # bytes of one page as it travels, figures and formulas included
 VISIT_LIMIT = 250_000  # of a first visit: the page, styles, scripts and fonts; the search waits
-API_LIMIT = 520_000  # of a page of the reference, as it is read
+API_LIMIT = 600_000  # of a page of the reference, as it is read
 SITE_LIMIT = 40_000_000
 
 
@@ -397,7 +397,7 @@ QUERIES = {
     "skip connection": "chapters/02_block/#the-residual-stream",
     "MLP": "chapters/02_block/#the-feedforward-layer",
     "weight tying": "chapters/05_language_model/#the-head",
-    "positional encoding": "chapters/04_input/#one-row-of-p-for-each-place",
+    "positional encoding": "chapters/04_input/#one-row-of-p-for-each",
     "cross-entropy": "chapters/07_training/#one-word",
     "learning rate": "chapters/07_training/#one-step-spelled-out",
     "chinchilla": "chapters/08_scale/#three-laws",
