@@ -78,7 +78,7 @@ def with_model(content: str, page) -> str:
     """A page with what is computed in it, if it is one of those."""
     model, player = (relative(f"assets/{name}/", page) for name in ("model", "alphatab"))
     match page.file.src_uri:
-        case "index.md":
+        case "index.md" if "<!-- looking -->" in content:
             link = relative("model/", page)
             return content.replace("<!-- looking -->", model_pages.looking(site.root, link))
         case "hear.md":

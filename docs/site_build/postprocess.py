@@ -114,6 +114,8 @@ def _names(content: str) -> str:
 def add_synonyms(site: Path) -> None:
     """Gives sections of the search's index the words of `synonyms.toml`, which count as titles."""
     path = site / "search" / "search_index.json"
+    if not path.is_file():  # the search is switched off
+        return
     synonyms = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text("utf-8"))
     index = json.loads(path.read_text("utf-8"))
     fields = index["config"]["fields"]
