@@ -239,12 +239,13 @@ def test_matrix_keeps_the_variance_of_a_row():
     assert (torch.randn(1009, 401) @ W).var().item() == pytest.approx(1.0, abs=0.03)
 
 
+@pytest.mark.parametrize("slope", [0.3, -0.3])
 @pytest.mark.parametrize("past", [0, 4])
-def test_a_finite_bias_is_added_to_the_causal_mask(past):
-    """Press et al. 2022 (ALiBi): the bias grows with the distance, and the future stays hidden."""
+def test_a_finite_bias_is_added_to_the_causal_mask(past, slope):
+    """Press et al. 2022 (ALiBi): the bias follows the distance, and the future stays hidden."""
     Q, K, V = normal(N, D_K, seed=1), normal(N + past, D_K, seed=2), normal(N + past, D_V, seed=3)
     places = torch.arange(N + past, dtype=torch.float64)
-    bias = 0.3 * (places - places[past:, None])
+    bias = slope * (places - places[past:, None])
     scores = Q @ K.T / math.sqrt(D_K) + bias
     for i in range(N):
         scores[i, past + i + 1 :] = -INF

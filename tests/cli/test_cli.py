@@ -1,6 +1,8 @@
 """The command line, from text to text and from tabs to tabs; what it says, and where."""
 
+import errno
 import io
+import os
 import shutil
 import sys
 import tomllib
@@ -267,6 +269,25 @@ def test_info_needs_no_library_for_downloads(at, capsys, monkeypatch):
     monkeypatch.delenv("SLP_TRANSFORMER_DATA", raising=False)
     fine("info")
     assert "moby-dick" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("system", "error", "code"),
+    [
+        ("posix", BrokenPipeError(errno.EPIPE, "Broken pipe"), 141),
+        ("nt", OSError(errno.EINVAL, "Invalid argument"), 141),  # Windows' word for it
+        ("posix", OSError(errno.EINVAL, "Invalid argument"), 2),
+        ("posix", ConnectionError("Another process died."), 1),
+    ],
+)
+def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, code):
+    def closed():
+        monkeypatch.setattr(os, "name", system)
+        raise error
+
+    monkeypatch.setattr("slp_transformer.cli.info.machine_info", closed)
+    monkeypatch.setattr("slp_transformer.cli.silence_broken_pipe", lambda: None)
+    assert main(["info"]) == code
 
 
 @pytest.mark.parametrize("bug", [KeyError("a bug"), ModuleNotFoundError("no", name="ours")])
