@@ -143,9 +143,7 @@ targets = torch.full_like(x, -100)
 targets[M] = x[M]
 torch.testing.assert_close(next_token_loss(U, targets), by_hand)
 torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
-print(
-    f"loss of an untrained encoder: {by_hand:.2f}, of a uniform guess: {math.log(13):.2f}"
-)
+print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 
 # %% [markdown]
 # ## Cross-attention, a bridge between two stacks

@@ -187,6 +187,7 @@ learned = [passage_from_tab(tab) for tab in data.train_tabs]
 unseen = [passage_from_tab(tab) for tab in data.val_tabs]
 
 
+# %%
 def measure(way, pieces=unseen):
     counts = [compare_fingerings(p.grips, way(p), p.tuning) for p in pieces]
     return sum_metrics(counts).to_shares()
