@@ -101,6 +101,52 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
     assert bool(reach.any()) == (mask is None)
 
 # %% [markdown]
+# ## What an encoder learns from: masked words
+#
+# A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) hides some
+# words instead and predicts these. $M$ is the set of hidden places, and
+# $\mathbf h^L_i$ what the last block makes of place $i$; the head is that of a language model.
+#
+# <span class="eq" id="eq-mlm-loss">mlm-loss</span>
+#
+# $$
+# L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
+# \tag{mlm-loss}
+# $$
+#
+# Of ten words we hide two behind an extra id, [MASK]. (BERT hides 15 % of them, and shows
+# a few of these as they are, or as another word.) The loss counts the hidden places alone. The package has
+# no second function for it: `next_token_loss` ignores places whose target is `IGNORE_INDEX`, −100, as PyTorch
+# does.
+
+# %%
+from slp_transformer import (
+    TransformerStack,
+    next_token_loss,
+    sinusoidal_positions,
+)
+
+vocab_size, d = 12, 8
+mask_id = vocab_size  # one more id
+x = torch.randint(vocab_size, (10,))
+M = [2, 7]
+shown = x.clone()
+shown[M] = mask_id
+
+E = 0.1 * torch.randn(vocab_size + 1, d)
+encoder = TransformerStack(1, d, num_heads=2)
+U = encoder(E[shown] + sinusoidal_positions(10, d)) @ E.T  # no mask: both ways
+by_hand = -sum(torch.log_softmax(U[i], dim=-1)[x[i]] for i in M) / len(M)
+
+targets = torch.full_like(x, -100)
+targets[M] = x[M]
+torch.testing.assert_close(next_token_loss(U, targets), by_hand)
+torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
+print(
+    f"loss of an untrained encoder: {by_hand:.2f}, of a uniform guess: {math.log(13):.2f}"
+)
+
+# %% [markdown]
 # ## Cross-attention, a bridge between two stacks
 #
 # An encoder-decoder (Fig. 13.5) is two stacks. The encoder reads the source, both ways, and

@@ -23,7 +23,7 @@ def next_token_loss(
 
     $$L=\frac1T\sum_{t=1}^T-\log\hat{\mathbf y}_t[w_{t+1}]$$
 
-    Source: `ce-full` to `ce-mean`.
+    Source: `ce-full` to `ce-mean`; where only the masked words have targets, `mlm-loss`.
 
     With label smoothing ε, not in the book (Szegedy et al. 2016), every word of the vocabulary gets
     a share of what the right one should have:

@@ -197,18 +197,6 @@ def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel
     assert not (call["attn_mask"] == -INF).all(-1).any()
 
 
-@pytest.mark.parametrize("leading", [(), (2,), (2, 3), (2, 3, 2), (2, 1, 3, 2)])
-@pytest.mark.parametrize("masked", [False, True])
-def test_fused_equals_attention_whatever_the_leading_axes(leading, masked):
-    Q, K, V = qkv(*leading)
-    mask = additive(some_allowed(N, M)) if masked else None
-    expected, _ = attention(Q, K, V, mask)
-    assert_same(fused_attention(Q, K, V, mask), expected)
-    if masked and leading:  # a mask for each of them
-        own = mask + torch.rand(*leading, N, M, dtype=torch.float64)
-        assert_same(fused_attention(Q, K, V, own), attention(Q, K, V, own)[0])
-
-
 # --- One head ----------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from slp_transformer.loss import next_token_loss, perplexity
+from slp_transformer.loss import IGNORE_INDEX, next_token_loss, perplexity
 
 
 @pytest.mark.proves("ce-mean")
@@ -63,3 +63,13 @@ def test_logits_in_bfloat16_are_summed_in_float32():
         count = 1 if reduction == "mean" else targets.numel()
         assert loss.dtype == torch.float32
         torch.testing.assert_close(loss, exact * count, rtol=1e-6, atol=0)
+
+
+@pytest.mark.proves("mlm-loss")
+def test_masked_language_model_loss_counts_the_masked_places_alone():
+    U, x, masked = torch.randn(2, 5, 7), torch.randint(7, (2, 5)), [(0, 1), (0, 4), (1, 2)]
+    targets = torch.full_like(x, IGNORE_INDEX)
+    for place in masked:
+        targets[place] = x[place]
+    by_hand = -sum(U[place].log_softmax(dim=-1)[x[place]] for place in masked) / 3
+    torch.testing.assert_close(next_token_loss(U, targets), by_hand)

@@ -116,7 +116,7 @@ class Drawing:
     def _lines(x, y, lines: Sequence[str], anchor: str = "middle", kind: str = "") -> str:
         top = y - _LINE * (len(lines) - 1) / 2 + 4.5
         mark = f' class="w-{kind}"' if kind else ""
-        return "".join(
+        return " ".join(
             f'<text{mark} x="{x:.0f}" y="{top + _LINE * k:.1f}" text-anchor="{anchor}">'
             f"{escape(line)}</text>"
             for k, line in enumerate(lines)

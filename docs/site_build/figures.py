@@ -90,11 +90,25 @@ def described(content: str, figure: Figure) -> str:
     if '<div class="slp-figure"' in content:
         content = re.sub(r"<svg(?![^>]*\brole=)", '<svg aria-hidden="true"', content)
         content = content.replace('<div class="slp-figure"', f'<div class="slp-figure" {alt}', 1)
+        content = content.replace('style="display: flex', f'style="{_fit(content)}display: flex', 1)
     else:
         content = re.sub(r"<svg(?![^>]*\brole=)", f"<svg {alt}", content)
         name = escape(figure.alt, quote=True)
         content = re.sub(r"<img(?![^>]*\balt=)", f'<img alt="{name}"', content)
     return framed(content, figure)
+
+
+COLUMN, GAP, SIGN = 724, 13, 18  # pixels: of a page's text, between two drawings, of a "+" or "="
+DRAWN = re.compile(r"--slp-figure, 1\) \* (\d+)px\); min-width: (\d+)px")
+
+
+def _fit(content: str) -> str:
+    """The scale at which drawings that belong together stand side by side, if they can be read."""
+    sizes = [(int(wide), int(least)) for wide, least in DRAWN.findall(content)]
+    signs = content.count('<span style="font-size')
+    room = COLUMN - GAP * (len(sizes) + signs - 1) - SIGN * signs
+    wide, least = (sum(size) for size in zip(*sizes, strict=True)) if sizes else (0, 0)
+    return f"--slp-fit: {room / wide:.3f}; " if len(sizes) > 1 and least <= room else ""
 
 
 def with_wirings(body: str, figures: list[Figure], link: diagrams.Link) -> str:

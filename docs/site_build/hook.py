@@ -154,11 +154,14 @@ def run_chapters() -> None:
             raise PluginError("\n".join(["The chapters have errors:", *problems]))
 
 
+@event_priority(-100)  # after the search has written its index
 def on_post_build(config):
     """Now that there is something to read, lets the chapters run: the first page comes first."""
     site.reference.save()
+    postprocess.add_synonyms(Path(config.site_dir))
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
+        postprocess.name_landmarks(Path(config.site_dir))
         _write_notebooks(config)
     for job in site.waiting:
         site.background.want(*job)
@@ -291,6 +294,7 @@ def _hide_from_search(context, page, config, nav):
             site.reference.keep(uri, site.reference_keys[uri], page.content, toc)
         page.content = pages.with_links_back(page.content, page)
     page.all_content = page.content
+    page.meta.setdefault("description", pages.description(page))
     kind = _kind(page)
     page.meta["search"] = {"boost": postprocess.BOOST[kind]} | page.meta.get("search", {})
     if page.file.src_uri == "proofs.md":

@@ -15,6 +15,7 @@ import links
 import model_pages
 import nbformat
 import notebook_html
+import postprocess
 import previews
 import reference
 from chapter_source import Chapter
@@ -77,7 +78,7 @@ def with_model(content: str, page) -> str:
     """A page with what is computed in it, if it is one of those."""
     model, player = (relative(f"assets/{name}/", page) for name in ("model", "alphatab"))
     match page.file.src_uri:
-        case "index.md":
+        case "index.md" if "<!-- looking -->" in content:
             link = relative("model/", page)
             return content.replace("<!-- looking -->", model_pages.looking(site.root, link))
         case "hear.md":
@@ -448,6 +449,17 @@ def _short(name: str) -> str:
     """A dotted name without package and modules: `MultiHeadAttention.forward`."""
     module = max((m for m in site.modules if name.startswith(m + ".")), key=len, default="")
     return name.removeprefix(module + ".")
+
+
+def description(page) -> str:
+    """What a page is about, for what links to it: a chapter's summary, or the first sentences."""
+    stem = Path(page.file.src_uri).stem
+    if stem in site.summaries:
+        return html.escape(re.sub(r"[$`]", "", site.summaries[stem].text))
+    first = re.search(r"<p>(.*?)</p>", page.content, flags=re.DOTALL)
+    text = re.sub(r"<[^>]+>", "", postprocess.as_text(first[1])) if first else ""
+    shortened = re.match(r".{0,160}[.!?:](?=\s|$)|.{0,160}", " ".join(text.split()))
+    return html.escape(html.unescape(shortened[0]))
 
 
 def inside(entry: ApiPage) -> dict[str, str]:

@@ -1,7 +1,9 @@
 """Work on finished pages: formulas drawn, text for the search, fonts cut to size."""
 
 import atexit
+import json
 import re
+import tomllib
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -109,6 +111,21 @@ def _names(content: str) -> str:
     return "".join(found)
 
 
+def add_synonyms(site: Path) -> None:
+    """Gives sections of the search's index the words of `synonyms.toml`, which count as titles."""
+    path = site / "search" / "search_index.json"
+    if not path.is_file():  # the search is switched off
+        return
+    synonyms = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text("utf-8"))
+    index = json.loads(path.read_text("utf-8"))
+    fields = index["config"]["fields"]
+    fields["tags"]["boost"] = fields["title"]["boost"]
+    for section in index["docs"]:
+        if words := synonyms.get(section["location"]):
+            section["tags"] = words.split()
+    path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), "utf-8")
+
+
 DRAWN_HTML = re.compile(r'<span class="katex-html" aria-hidden="true">.*?<!-- /tex -->', re.DOTALL)
 ALWAYS = {chr(code) for code in range(0x20, 0x7F)}  # what scripts on a page may write
 WEIGHTS = (400, 700)
@@ -126,6 +143,14 @@ def cut(site: Path) -> None:
         _cut(path, text)
     for path in site.glob("assets/katex/fonts/*.woff2"):
         _cut(path, formulas)
+
+
+def name_landmarks(site: Path) -> None:
+    """Makes groups of the theme's landmarks that stand at each block of code and have no name."""
+    for path in site.glob("assets/javascripts/bundle.*.min.js"):
+        script = path.read_text(encoding="utf-8")
+        script = script.replace('"nav",{class:"md-code__nav"', '"div",{class:"md-code__nav"')
+        path.write_text(script, encoding="utf-8", newline="")
 
 
 def _characters(html: str) -> set[str]:

@@ -99,7 +99,9 @@ def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, st
     own = f"{PACKAGE}.{entry.name}"
     lines = [f"# <code>{entry.name}</code>", "", f"::: {own}", ""]
     if "." in entry.name:
-        lines[3:] = ["    options:", f"      members: {members[own] or 'false'}", ""]
+        package = entry.name.partition(".")[0]
+        lines[1:1] = ["", f"A module of [`{package}`]({package}.md)."]
+        lines[5:] = ["    options:", f"      members: {members[own] or 'false'}", ""]
     if inside:
         lines += ["## Modules", ""]
         lines += [f"- [`{name}`]({name}.md): {text}" for name, text in inside.items()]

@@ -7,6 +7,7 @@ that is built already, name its folder: SLP_SITE=site python -m pytest tests/doc
 import gzip
 import json
 import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
 from html import unescape
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PAGE_LIMIT = 60_000  # bytes of one page as it travels, figures and formulas included
 VISIT_LIMIT = 250_000  # of a first visit: the page, styles, scripts and fonts; the search waits
-API_LIMIT = 520_000  # of a page of the reference, as it is read
+API_LIMIT = 600_000  # of a page of the reference, as it is read
 SITE_LIMIT = 40_000_000
 
 
@@ -172,6 +173,23 @@ def test_nothing_is_loaded_from_elsewhere(site, pages):
         assert not urlsplit(load).scheme and not load.startswith("//"), f"{name} loads {load}"
         path, _ = target(site, name, load)
         assert (site / path).is_file(), f"{name} loads {load}, which is missing"
+
+
+def test_each_page_says_what_it_is_about(site, pages):
+    found = {}
+    for name in (one for one in pages if not one.startswith("api/")):
+        html = (site / name).read_text(encoding="utf-8")
+        (said,) = re.findall(r'<meta name="description" content="([^"]+)"', html)
+        assert 20 < len(said) <= 400 and "$" not in said and "<" not in said, name
+        found.setdefault(said, []).append(name)
+    assert [names for names in found.values() if len(names) > 1] == []
+
+
+def test_a_missing_page_leads_on(site):
+    html = (site / "404.html").read_text(encoding="utf-8")
+    assert html.count("<h1>") == 1
+    links = re.findall(r'<li><a href="/([^"]*)">', html)
+    assert links and all((site / link / "index.html").is_file() for link in links)
 
 
 def test_figures_have_alt_text(pages):
@@ -371,7 +389,31 @@ QUERIES = {
     "torchrun": "cluster/",
     "masked_softmax": "chapters/01_attention/#all-tokens-in-the-package",
     "slp_transformer.training.train": "chapters/07_training/",
+    "why divide by sqrt d_k": "chapters/01_attention/#query-key-and-value",
+    "sqrt": "chapters/01_attention/#query-key-and-value",
+    "RoPE": "chapters/14_todays_block/#positions-as-rotations",
+    "BLEU": "chapters/11_translation/#what-beam-search-buys",
+    "capo": "chapters/12_guitar_tab/#from-tab-to-tokens",
+    "skip connection": "chapters/02_block/#the-residual-stream",
+    "MLP": "chapters/02_block/#the-feedforward-layer",
+    "weight tying": "chapters/05_language_model/#the-head",
+    "positional encoding": "chapters/04_input/#one-row-of-p-for-each",
+    "cross-entropy": "chapters/07_training/#one-word",
+    "learning rate": "chapters/07_training/#one-step-spelled-out",
+    "chinchilla": "chapters/08_scale/#three-laws",
+    "low-rank": "chapters/08_scale/#lora",
+    "fine-tuning": "chapters/08_scale/#lora",
+    "nucleus": "chapters/06_decoding/#top-p",
+    "GQA": "chapters/14_todays_block/#keys-and-values-that-heads-share",
+    "Viterbi": "chapters/13_pitch_to_tab/#the-hand-remembers",
 }
+
+
+def test_synonyms_belong_to_sections(site):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    places = {section["location"] for section in index["docs"]}
+    path = ROOT / "docs" / "site_build" / "synonyms.toml"
+    assert set(tomllib.loads(path.read_text(encoding="utf-8"))) <= places
 
 
 @pytest.mark.parametrize("words", QUERIES)

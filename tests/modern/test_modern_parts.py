@@ -4,27 +4,12 @@ import math
 
 import pytest
 import torch
-from comparing import (
-    D_K,
-    B,
-    D,
-    M,
-    N,
-    assert_same,
-    assert_same_with_gradients,
-    normal,
-    randomized,
-)
+from comparing import D_K, B, D, M, N, assert_same, assert_same_with_gradients, normal, randomized
 from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from slp_transformer import (
-    FeedForward,
-    KVCache,
-    MultiHeadAttention,
-    TransformerStack,
-)
+from slp_transformer import FeedForward, KVCache, MultiHeadAttention, TransformerStack
 from slp_transformer.modern import (
     GroupedQueryAttention,
     ModernConfig,
