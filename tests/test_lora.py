@@ -10,6 +10,7 @@ from torch import nn
 from slp_transformer import EncoderDecoder, MultiHeadAttention, TransformerConfig, TransformerLM
 from slp_transformer.lora import (
     ATTENTION_MATRICES,
+    LoRA,
     add_lora,
     iter_lora,
     lora,
@@ -50,6 +51,13 @@ def test_a_model_begins_as_the_one_it_is_made_from():
     add_lora(model, 2)
     assert torch.equal(model(IDS), before)
     assert all((W == 0).all() == name.endswith(".B") for name, W in lora_state_dict(model).items())
+
+
+def test_a_keeps_the_variance_of_a_row_and_b_is_0():
+    torch.manual_seed(0)
+    pair = LoRA(401, 307, rank=199)
+    assert (torch.randn(1009, 401) @ pair.A).var().item() == pytest.approx(1.0, abs=0.03)
+    assert not pair.B.any()
 
 
 def test_only_a_and_b_learn_and_the_base_comes_back_to_the_last_bit():

@@ -130,6 +130,24 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
     assert not Path("a").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"},
+        {"PYTHONOPTIMIZE": "2"},
+        {"HOME": "/nowhere", "USERPROFILE": "/nowhere"},
+        {"OMP_NUM_THREADS": "4"},
+    ],
+)
+def test_commands_work_in_an_odd_environment(at, odd):
+    Path("own.txt").write_text("Töne über Töne, é und 𝄞. " * 40, encoding="utf-8")
+    train = ["train", "text", "own.txt", "--out-dir", "a", *SMALL]
+    for words in (["train", "--help"], train, ["generate", "a", "--max-new-tokens", "9"]):
+        ended = subprocess.run([*COMMAND, *words], env=ENVIRONMENT | odd, capture_output=True)
+        assert ended.returncode == 0 and ended.stdout.decode(), ended.stderr.decode()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="pipes break differently on Windows")
 def test_a_broken_pipe_is_quiet(at):
     fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)

@@ -103,6 +103,21 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
 
 
+@pytest.mark.parametrize(("steps", "averaged"), [((0, 2, 4, 6), (4, 6)), ((0, 2), (2,))])
+def test_the_average_is_of_the_last_that_were_trained_and_no_others(tmp_path, steps, averaged):
+    """The best, step 2, is kept beside the last two; step 0 was never trained."""
+    config, history = TrainConfig(steps=9, keep_last=2), []
+    for step in steps:
+        history += [EvalRecord(step, 4.0, float(step))] if step else []
+        state = TrainerState(step, config, eval_history=history)
+        training = state.to_dict()
+        save_checkpoint(tmp_path, step, tiny(seed=step), training=training, keep_last=2)
+    models = [tiny(seed=step).double() for step in averaged]
+    for name, W in load_model(tmp_path, "average").named_parameters():
+        mean = sum(model.get_parameter(name) for model in models) / len(models)
+        torch.testing.assert_close(W, mean.float(), rtol=0, atol=1e-7)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_loading_never_holds_the_weights_twice(tmp_path):
     sizes = {"context_length": 5, "model_dim": 512, "num_heads": 2, "num_blocks": 8}
