@@ -296,8 +296,8 @@ assert (LayerNorm(8)(flat) == 0).all()
 # %% [markdown]
 # ## The residual stream
 #
-# Think of each token's row as a stream that runs up through the model. Each sublayer reads a normalized
-# copy of it and *adds* its output. Nothing is ever overwritten.
+# Each token's row runs up through the model as its *residual stream*. Each sublayer reads a normalized
+# copy of the residual stream and *adds* its output to it. Nothing is ever overwritten.
 #
 # To see this, we make nine rows whose features have names. Each word has a 1 for its own kind.
 # The last feature, *found*, is 0 everywhere: the block will fill it in.
@@ -459,7 +459,7 @@ assert H is trace["H"] and H.shape == (N, d)
 # %% [markdown]
 # ### What each sublayer writes
 #
-# The book draws a head that carries information from one stream to another (Fig. 8.8, 7.8).
+# The book draws a head that carries information from one residual stream to another (Fig. 8.8, 7.8).
 # This is our head: *it* reads *string*. The other words ask for nothing. Their scores are
 # all 0, and since the weights must sum to 1, they take the mean over all tokens up to themselves.
 
@@ -666,7 +666,7 @@ plotting.show_source(TransformerStack.forward)
 #
 # - A block has two sublayers: attention, which moves information between tokens, and the feedforward
 #   layer, which works on each row separately.
-# - Each reads a normalized copy of the row and adds its output to the row. Nothing is overwritten.
+# - Each reads a normalized copy of the residual stream and adds its output to it. Nothing is overwritten.
 # - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β can undo that.
 # - Pre-norm normalizes before each sublayer and needs one more norm at the top; post-norm normalizes
 #   after each addition.

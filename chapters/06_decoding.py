@@ -351,7 +351,8 @@ def judge(count=40, **options):
     written = [each.ids for each in rows]
     slips = sum(tokenizer.decode(ids).num_invalid_tokens for ids in written)
     repeated = sum(repeated_share(ids) for ids in written) / count
-    return repeated, slips / sum(len(ids) - len(prompt) for ids in written)
+    tokens = sum(len(ids) - len(prompt) for ids in written)
+    return repeated, slips / tokens, tokens
 
 
 # %%
@@ -364,9 +365,10 @@ print(f"the corpus: {usual:.0%} repeats, no slips")
 taus = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2]
 found = [judge(1, temperature=0)]
 found += [judge(temperature=tau) for tau in taus[1:]]
-for tau, (again, wrong) in zip(taus, found, strict=True):
-    print(f"τ = {tau:<4}  {again:3.0%} repeats, {wrong:5.1%} slips")
-repeated, slips = zip(*found, strict=True)
+for tau, (again, wrong, tokens) in zip(taus, found, strict=True):
+    print(f"τ = {tau:<4}  {again:3.0%} repeats,", end=" ")
+    print(f"{wrong:5.1%} slips in {tokens:,} tokens")
+repeated, slips, _ = zip(*found, strict=True)
 assert repeated[0] > usual > repeated[-1] and slips[-1] > slips[0] + 0.05
 curves = {"repeats": repeated, "slips": slips}
 levels = {"corpus": usual}
@@ -391,8 +393,9 @@ ways = {
 
 # %%
 judged = {name: judge(**options) for name, options in ways.items()}
-for name, (again, wrong) in judged.items():
-    print(f"{name:16} {again:4.0%} repeats, {wrong:5.1%} slips")
+for name, (again, wrong, tokens) in judged.items():
+    print(f"{name:16} {again:4.0%} repeats,", end=" ")
+    print(f"{wrong:5.1%} slips in {tokens:,} tokens")
 assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
@@ -406,7 +409,7 @@ assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 # %%
 from slp_transformer.sampling import mask_disallowed
 
-again, wrong = judge(top_p=0.9, allowed=tokenizer.allowed_next_ids)
+again, wrong, _ = judge(top_p=0.9, allowed=tokenizer.allowed_next_ids)
 print(f"with the grammar: {again:.0%} repeats, {wrong:.1%} slips")
 assert wrong == 0
 plotting.show_source(mask_disallowed)
@@ -425,39 +428,13 @@ penalized = repetition_penalty(u, written, theta=1.5)
 assert penalized.tolist()[1:3] == u.tolist()[1:3]
 torch.testing.assert_close(penalized[[0, 3]], torch.tensor([0.8, -0.75]))
 for theta in (1, 1.1, 1.3):
-    again, wrong = judge(1, temperature=0, repetition_penalty=theta)
+    again, wrong, _ = judge(1, temperature=0, repetition_penalty=theta)
     print(f"θ = {theta}: {again:.0%} repeats, {wrong:.1%} slips")
 plotting.show_source(repetition_penalty)
 
 # %% [markdown]
-# A strong penalty breaks the loop, but it has a price that these two numbers do not show. A piece of the
-# corpus stays within one scale, so it uses only some of the twelve notes of an octave. How many
-# does the model use?
-
-
-# %%
-def notes_used(tab):
-    pitches = [
-        tab.tuning.pitch_of(n) for e in tab.iter_events() for n in e.notes
-    ]
-    return len({pitch % 12 for pitch in pitches})
-
-
-used = [notes_used(tokenizer.decode(ids).tab) for ids in corpus]
-print(f"the corpus: {sum(used) / len(used):.1f} of 12 notes in a piece")
-for theta in (1, 1.1, 1.3):
-    options = {"temperature": 0, "repetition_penalty": theta, "stop": end}
-    (forced,) = generate(model, [prompt], **options)
-    piece = tokenizer.decode(forced.ids).tab
-    print(f"θ = {theta}: {notes_used(piece)}")
-
-# %%
-assert notes_used(piece) > sum(used) / len(used)
-print(format_tab(piece))  # with the last θ
-
-# %% [markdown]
-# The penalty applies to every token already written, and a piece needs some of them again and again: bar
-# lines, positions, the notes of its scale. The model is pushed away from those and leaves the scale.
+# A strong penalty breaks the loop. But it applies to every token already written, also to those that a piece
+# needs again and again: bar lines, positions, the notes of its scale.
 #
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper divides all logits, which makes a negative one less negative and so its word more probable. Like most implementations, this one multiplies negative logits by θ instead.</p></div>
 
@@ -546,47 +523,22 @@ assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 # %%
 from slp_transformer.generation.beam_search import (
     Beam,
-    beam_search,
     length_normalized_score,
 )
 
-vocab = ["<s>", "tune", "play", "."]
-table = torch.full((len(vocab), len(vocab)), -torch.inf)
-for word, likely in follows.items():
-    for w, p in likely.items():
-        table[vocab.index(word), vocab.index(w)] = log(p)
-
-# %% [markdown]
-# This is the package's search on the same model. With α = 0 the score is the sum [(13.15)](#eq-beam-score), with
-# α = 1 the mean [(13.16)](#eq-beam-norm).
-
-# %%
-stop = {vocab.index(".")}
-search = (
-    lambda ids, rows: table[ids[rows, -1]],
-    lambda rows: None,
-    [torch.tensor([0])],
-    [9],
-)
-for alpha in (0.0, 1.0):
-    (found,) = beam_search(*search, width=2, alpha=alpha, stop=stop)
-    by_hand = {tuple(s[1:]): v / (len(s) - 1) ** alpha for v, s in beam(2)}
-    for h in found:
-        words = tuple(vocab[w] for w in h.ids[1:])
-        assert abs(by_hand[words] - h.score) < 1e-5
-        print(f"α = {alpha:.0f}: {h.score:.2f} for", *words)
-
-# %%
-assert found[0].ids[1:] == [vocab.index(w) for w in ("tune", "play", ".")]
+for score, text in beam(2):
+    T = len(text) - 1  # without the <s>
+    mean = length_normalized_score(score, T)
+    assert mean == score / T
+    print(f"sum {score:.2f}, mean {mean:.2f} for", *text[1:])
 plotting.show_source(Beam.advance, length_normalized_score)
 
 # %% [markdown]
-# The mean prefers the longer text again: the geometric mean of its three words' probabilities is 0.62,
-# that of the other's two is 0.57. Which score is better depends on whether short texts are welcome.
+# The mean prefers the longer text again. Which score is better depends on whether short texts are welcome.
 #
 # The package's `advance` is one step of our loop, for all hypotheses at once.
-# <autoref identifier="slp_transformer.generation.beam_search.beam_search">beam_search</autoref> grows the beams of
-# all prompts side by side, so that the model reads them in one batch. On the tab model, with the mean:
+# <autoref identifier="slp_transformer.generation.beam_search.beam_search">beam_search</autoref> reads the hypotheses
+# of all prompts in one batch. On the tab model, with the mean:
 
 
 # %%

@@ -5,9 +5,9 @@
 #
 # Compute each key and each value once, and get the same text faster.
 #
-# You will be able to generate token by token with one head's cache by hand; explain why a cache leaves
-# the output unchanged; and count the multiplications it saves and the memory it takes. Read
-# first: [Decoding](06_decoding.py). About 30 minutes.
+# You will be able to compute one head token by token with a cache; explain why a cache leaves
+# the output unchanged; count the multiplications it saves and the memory it takes; and let a small model
+# draft for a large one. Read first: [Decoding](06_decoding.py). About 40 minutes.
 
 # %% [markdown]
 # ## One head, token by token
@@ -247,10 +247,10 @@ for name, cached in {"without a cache": False, "with a cache": True}.items():
 #
 # With a cache, the model is still called once for each token. Speculative decoding (Leviathan et al.
 # 2023; not in the book) calls it less often. A small model, the draft, proposes a few tokens. The large
-# model reads them all in one call and checks them from left to right. Where p is the large model's
-# distribution and q the draft's, it accepts token x with probability min(1, p(x)/q(x)). The first token
-# that it rejects is replaced by one drawn from max(0, p − q), rescaled to sum to 1, and the rest of the
-# draft is thrown away. Each token then comes exactly as often as from the large model alone:
+# model reads them all in one call and checks them from left to right. If p is the large model's
+# distribution and q the draft's, it accepts token x with probability min(1, p(x)/q(x)). The first rejected
+# token is replaced by a draw from max(0, p − q), renormalized, and the rest of the
+# draft is discarded. The result has exactly the large model's distribution:
 
 # %%
 p = torch.tensor([0.5, 0.3, 0.2, 0.0])
@@ -263,7 +263,7 @@ print(f"{sum(accepted):.0%} of such a draft's tokens are accepted")
 
 # %% [markdown]
 # Our draft is the same model without its second block. At temperature 0 a token is accepted if it is
-# the large model's own choice, so the text is the same, in fewer calls:
+# the large model's own choice, so the text is the same, with fewer calls of the large model:
 
 # %%
 draft = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=1))
@@ -277,9 +277,7 @@ for name, drafts in {
     calls.clear()
     (row,) = generate(model, [prompt], temperature=0, **drafts)
     assert row.ids == full.ids
-    print(
-        f"{name}: {len(calls)} calls of the large model for {N - len(prompt)} tokens"
-    )
+    print(f"{name}: {len(calls)} calls for {N - len(prompt)} tokens")
 
 # %% [markdown]
 # ## Try it
@@ -316,8 +314,8 @@ for name, drafts in {
 # ## To remember
 #
 # - A new token needs its own query, and the keys and values of all tokens so far.
-# - With a causal mask, the rows of earlier tokens never change, so their keys and values can be kept.
-# - The cache leaves the output unchanged, up to rounding.
+# - With a causal mask, the rows of earlier tokens never change, so a cache of their keys and values leaves
+#   the output unchanged, up to rounding.
 # - With a cache a new token costs one row through the matrices, plus attention to all cached keys.
 # - The price is memory: two rows of d numbers for each token and block.
 # - A small model can draft tokens for the large one to check, several in one call.

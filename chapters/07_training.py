@@ -448,7 +448,7 @@ assert predicted == target_words
 print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 
 # %% [markdown]
-# The model has memorized its one sentence. In addition,
+# The model has memorized its one sentence. Besides running the loop,
 # <autoref identifier="slp_transformer.training.trainer.train">train</autoref> measures the validation loss,
 # saves checkpoints, resumes, stops early, and picks the device.
 #
@@ -615,7 +615,7 @@ compare("four heads", scale_up(four, four.input))
 # What do the heads look at? Here are the attention weights of the last position of a window, averaged over all
 # windows of the held-out text.
 
-# %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Nearly all of the rest goes to the character before it, and a little to the one before that; further back it is next to nothing." caption="How far back each head looks"
+# %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Nearly all of the rest goes to the character before it, and a little to the one before that; further back there is almost nothing." caption="How far back each head looks"
 windows = next(TokenWindows(held_out, N).iter_eval(len(held_out))).inputs[0]
 rows = []
 for model in (one, four):
@@ -674,7 +674,7 @@ axes = {"x": "thousands of characters read", "y": "nats per character"}
 plotting.lines(curves, **axes)
 
 # %% [markdown]
-# Each model has a lower loss than the one before. One head passes on a single mixture of the characters so far;
+# Each model has a lower loss than the one before, in one run each. One head passes on a single mixture of the characters so far;
 # four heads pass on four. The blocks add what they find to the residual stream, and process it position by position
 # in the feedforward layer. The last model is wider, makes fewer steps, and reads longer windows, in which most
 # characters have a longer context; this run does not separate these effects.
@@ -745,7 +745,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    They know which characters were there, but not where. Their loss ends close to that of the one head.
+#    They know which characters were there, but not where. Their loss ends closer to that of the one head.
 #
 #    </details>
 #
@@ -757,7 +757,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    </details>
 #
-# 4. Shorten the training text with `learned = stream[:20_000]`. What will happen to the two losses of the last
+# 4. Shorten the training text with `learned = stream[:5_000]`. What will happen to the two losses of the last
 #    model?
 #
 #    <details><summary>What happens</summary>

@@ -8,7 +8,7 @@
 # You will be able to say what loss a scaling law predicts, and how far to believe it; fit such laws
 # to models that you train here; count the parameters and the cache of the models people use; and
 # fine-tune a model by LoRA, merge it, and say what that saves. Read first:
-# [Training](07_training.py). About 40 minutes.
+# [Training](07_training.py). About 60 minutes.
 
 # %% [markdown]
 # ## Three laws
@@ -303,30 +303,8 @@ assert weighs == by_formula
 print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 
 # %% [markdown]
-# And all of it is read for every token. The weights are read once for all texts of a batch, the cache of
-# each text for itself. On the machine that made this page, one more token for four texts takes:
-
-# %%
-import time
-
-
-@torch.no_grad()
-def milliseconds(length):
-    cache, took = KVCache(2048), []
-    model(ids[:, :length], cache=cache)
-    for _ in range(20):
-        began = time.perf_counter()
-        model(ids[:, :1], cache=cache)
-        took.append(time.perf_counter() - began)
-    return 1000 * min(took)
-
-
-# %% alt="Bars: milliseconds for one token after 16, 512, 1,024 and 2,000 tokens, the shortest of 20 measurements each." caption="Time for one token, by the length of the context"
-lengths = [16, 512, 1024, 2000]
-took = [milliseconds(length) for length in lengths]
-plotting.bars(took, [f"after {n:,}" for n in lengths], title="ms", decimals=1)
-
-# %% [markdown]
+# All of it is read for every new token: the weights once for all texts of a batch, each text's cache for itself.
+#
 # ## LoRA
 #
 # To teach a model something new, one can train on: every weight moves, and the result is as large as

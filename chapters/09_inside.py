@@ -6,9 +6,9 @@
 # Read what passes through a trained model, change it, and find the heads that do one thing.
 #
 # You will be able to read and replace any tensor of a forward pass by its letter in the book; follow the
-# residual stream with the logit lens; train a model in which induction heads arise, find them by a score,
-# and show what breaks without them; and ask a model of guitar tab which of its heads knows a string.
-# Read first: [One matrix X](03_one_matrix.py) and [Training](07_training.py). About 45 minutes.
+# residual stream with the logit lens; and train a model in which induction heads arise, find them by a score,
+# and show what breaks without them. Read first: [One matrix X](03_one_matrix.py) and
+# [Training](07_training.py). About 75 minutes.
 
 # %% [markdown]
 # ## A model to look into
@@ -415,132 +415,11 @@ plotting.show_source(qk_circuit, ov_circuit, circuit_in_vocabulary)
 E = finder.embedding.tokens.E.detach()
 reads = finder.stack.blocks[1].norm_1(E).detach()
 both = sum(ov_circuit(mha, c) for c in range(2)).detach()
-words = circuit_in_vocabulary(both, E, reads)
+words = reads @ both @ E.T  # through the layer norm
 right = (words.argmax(dim=-1) == torch.arange(V)).float().mean()
 print(f"{right:.0%} of the tokens raise themselves more than any other")
 title = "E W_OV Eᵀ, both heads, the first 16 tokens"
 plotting.heatmap(words[:16, :16], title=title, decimals=None)
-
-# %% [markdown]
-# ## A guitar model
-#
-# A tab says *where* a note is played, and the next place depends on the last: a hand moves little, and lines
-# stay on a string or go to the next. So somewhere in a model of tab it should be known on which string the last
-# note was. Where? After a note comes the position of the next one, a token `POS<k>` that itself says nothing
-# of strings. Whatever is known of the string at that token was fetched by attention.
-
-# %%
-from slp_transformer.guitar import prepare_tab_dataset
-
-tabs = prepare_tab_dataset()
-names = tabs.tokenizer.to_tokens(list(range(len(tabs.tokenizer))))
-torch.manual_seed(0)
-config = TransformerConfig(len(tabs.tokenizer), 128, 64, 4, num_blocks=2)
-guitar = TransformerLM(config)
-how = {
-    "steps": 600,
-    "eval_interval": 600,
-    "batch_size": 8,
-    "learning_rate": 6e-3,
-}
-record = train(guitar, tabs.train_data, tabs.val_data, **how)[-1]
-print(f"{record.val_loss:.2f} nats a token")
-
-# %%
-is_pos = torch.tensor([name.startswith("POS<") for name in names])
-string = torch.zeros(len(names), dtype=torch.long)  # 0: not a note
-for k, name in enumerate(names):
-    if name.startswith("TAB<"):
-        string[k] = int(name[len("TAB<")])
-
-
-def last_strings(ids):
-    last = string[ids]
-    for i in range(1, ids.shape[1]):
-        again = last[:, i] == 0
-        last[again, i] = last[again, i - 1]
-    return last
-
-
-# %% [markdown]
-# A *probe* asks whether something can be read: from what a head gathered at `POS<k>`, 16 numbers, a linear map is
-# fitted by least squares that gives one of six strings. It is fitted on pieces that were learned from, and
-# asked about held-out ones.
-
-
-# %%
-def windows_of(stream, most=120):
-    count = min(most, len(stream) // 128)
-    return stream[: 128 * count].view(count, 128)
-
-
-def look(ids):
-    with torch.no_grad(), patch_activations(guitar) as seen:
-        guitar(ids)
-    last = last_strings(ids)
-    asked = is_pos[ids] & (last > 0)
-    return seen, asked, last[asked] - 1
-
-
-# %%
-fitted_on = look(windows_of(tabs.train_data))
-asked_about = look(windows_of(tabs.val_data))
-most_often = fitted_on[2].mode().values
-chance = (asked_about[2] == most_often).float().mean()
-print(f"always the most frequent string: {chance:.0%} right")
-
-
-# %%
-def probe(read):
-    features = []
-    for seen, asked, _ in (fitted_on, asked_about):
-        rows = read(seen)[asked]
-        features.append(torch.cat([rows, torch.ones(len(rows), 1)], dim=1))
-    goal = F.one_hot(fitted_on[2], 6).float()
-    solved = torch.linalg.lstsq(features[0], goal, driver="gelsd").solution
-    guess = (features[1] @ solved).argmax(dim=-1)
-    return (guess == asked_about[2]).float().mean().item()
-
-
-# %% alt="Bars: the share of strings that a probe reads right. The stream before block 0 is at 25 percent, as low as always saying the most frequent string. The heads of block 0 reach 42, 42, 47 and 57 percent, those of block 1 30 to 35, the stream after either block 53 to 55." caption="Where the string of the last note can be read"
-found = {"X, before block 0": probe(lambda seen: seen["0.X"])}
-for l in range(2):
-    for c in range(4):
-        found[f"block {l}, head {c}"] = probe(
-            lambda seen, l=l, c=c: seen[f"{l}.head"][:, c]
-        )
-    found[f"H of block {l}"] = probe(lambda seen, l=l: seen[f"{l}.H"])
-for name, share in found.items():
-    print(f"{name:17} {share:.0%}")
-plotting.bars(list(found.values()), list(found), title="strings right", top=1)
-
-# %% [markdown]
-# Before block 0, the token knows no more than chance. Its heads fetch it: head 3 the most, 57 %, as much as can be read
-# from the whole stream afterwards. The heads of block 1 gather less of it. (A linear probe finds what is there in
-# linear form; there may be more.)
-#
-# What can be read need not be used. So take each head of block 0 away, and see what the model loses on notes.
-
-
-# %%
-def loss_on_notes():
-    ids = windows_of(tabs.val_data)
-    with torch.no_grad():
-        U = guitar(ids)[:, :-1]
-    notes = string[ids[:, 1:]] > 0
-    return F.cross_entropy(U[notes], ids[:, 1:][notes]).item()
-
-
-intact = loss_on_notes()
-for c in range(4):
-    with patch_activations(guitar, patches={"0.head": zero_ablate(c)}):
-        loss = loss_on_notes() - intact
-    print(f"without head {c}: {loss:+.2f} nats a note")
-
-# %% [markdown]
-# Head 3 is also the one that the model can least do without, by far: a note costs 1.06 nats more without it, and 0.10 to
-# 0.14 more without each other one. That does not prove that the string is what it is needed for: it may carry more
-# than that. But where the two questions could have had different answers, they have the same.
 
 # %% [markdown]
 # ## Try it
@@ -560,14 +439,6 @@ for c in range(4):
 #
 #    A single block has nobody below it that could write the name of the token before. Does its loss ever
 #    leave the plateau?
-#
-#    </details>
-#
-# 3. Ask the probe for the string of the *next* note instead of the last. How much of it can be read?
-#
-#    <details><summary>What happens</summary>
-#
-#    It is harder to read, since it is not decided yet. Compare with the chance level first.
 #
 #    </details>
 
@@ -600,13 +471,3 @@ for c in range(4):
 #    otherwise.
 #
 #    </details>
-#
-# 3. A probe reads something from a head. Does the model use it?
-#
-#    <details><summary>Answer</summary>
-#
-#    Not for sure. Take the head away and see what the model loses.
-#
-#    </details>
-#
-# Next: [Encoder and decoder](10_encoder_decoder.py).

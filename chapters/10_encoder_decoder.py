@@ -133,6 +133,7 @@ M = [2, 7]
 shown = x.clone()
 shown[M] = mask_id
 
+# %%
 E = 0.1 * torch.randn(vocab_size + 1, d)
 encoder = TransformerStack(1, d, num_heads=2)
 U = encoder(E[shown] + sinusoidal_positions(10, d)) @ E.T  # no mask: both ways

@@ -20,13 +20,7 @@ from comparing import (
     randomized,
 )
 
-from slp_transformer import (
-    FeedForward,
-    SwiGLU,
-    TransformerBlock,
-    padding_mask,
-    record_activations,
-)
+from slp_transformer import FeedForward, SwiGLU, TransformerBlock, padding_mask, record_activations
 
 CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])

@@ -6,23 +6,9 @@ import loops
 import pytest
 import torch
 import torch.nn.functional as F
-from comparing import (
-    B,
-    D,
-    M,
-    N,
-    V,
-    assert_same_with_gradients,
-    randomized,
-    some_ids,
-)
+from comparing import B, D, M, N, V, assert_same_with_gradients, randomized, some_ids
 
-from slp_transformer import (
-    InputEncoding,
-    SinusoidalPositions,
-    TokenEmbedding,
-    sinusoidal_positions,
-)
+from slp_transformer import InputEncoding, SinusoidalPositions, TokenEmbedding, sinusoidal_positions
 from slp_transformer.embedding import one_hot_lookup
 
 

@@ -20,12 +20,7 @@ from comparing import (
 )
 from twins import twin_stack
 
-from slp_transformer import (
-    TransformerStack,
-    causal_mask,
-    padding_mask,
-    record_activations,
-)
+from slp_transformer import TransformerStack, causal_mask, padding_mask, record_activations
 
 L = 3
 

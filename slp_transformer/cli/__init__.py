@@ -21,6 +21,7 @@ from slp_transformer.cli.console import (
     FAILED,
     PROGRAM,
     SIGNALLED,
+    is_broken_pipe,
     print_error,
     print_result,
     rank,
@@ -102,9 +103,6 @@ def run(args: Sequence[str]) -> int:
         return EXIT_OK
     except SystemExit as ended:  # the reason has been printed
         return int(ended.code or EXIT_OK)
-    except BrokenPipeError:
-        silence_broken_pipe()
-        return BROKEN_PIPE
     except KeyboardInterrupt as stopped:
         if rank() == 0:
             print_error(str(stopped) or "Stopped.")
@@ -114,10 +112,13 @@ def run(args: Sequence[str]) -> int:
             raise
         print_error(hint)
         return BAD_INPUT
-    except ConnectionError as error:  # another process of the run has died
-        print_error(str(error))
-        return FAILED
     except OSError as error:
+        if is_broken_pipe(error):
+            silence_broken_pipe()
+            return BROKEN_PIPE
+        if isinstance(error, ConnectionError):  # another process of the run has died
+            print_error(str(error))
+            return FAILED
         where = f"{error.filename} could not be read or written: " if error.filename else ""
         print_error(f"{where}{error_message(error)}.")
         return BAD_INPUT

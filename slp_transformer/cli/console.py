@@ -1,6 +1,7 @@
 """Results go to stdout, everything else to stderr; exit codes, and hints after failures."""
 
 import contextlib
+import errno
 import os
 import shlex
 import signal
@@ -86,6 +87,12 @@ def set_utf8_output() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
+
+
+def is_broken_pipe(error: OSError) -> bool:
+    """Tell if a reader like `head` has closed the pipe, which Windows calls an invalid argument."""
+    invalid = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
+    return invalid or isinstance(error, BrokenPipeError)
 
 
 def silence_broken_pipe() -> None:

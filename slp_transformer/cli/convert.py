@@ -10,8 +10,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     finger_piece,
     piece_from_tab,
 )
-from slp_transformer.guitar.formats.losses import describe_losses
-from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
+from slp_transformer.guitar.formats.registry import describe_losses, read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Tuning
 
 BASS = Tuning((43, 38, 33, 28))

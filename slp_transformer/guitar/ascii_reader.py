@@ -4,24 +4,41 @@
 what could be read, and a list of problems, each with its file and line: a tab that has a
 broken system in it is still read, without that system.
 
-Systems are recognized in `slp_transformer.guitar.ascii_tab`, bars in
-`slp_transformer.guitar.ascii_bars`, frets in `slp_transformer.guitar.ascii_bars`, and a stated
-style, tuning and capo in `slp_transformer.guitar.tab_header`.
+Systems are recognized in `slp_transformer.guitar.ascii_tab`, their bars and notes are read in
+`slp_transformer.guitar.ascii_bars`, and a stated style, tuning and capo in
+`slp_transformer.guitar.tab_header`.
 
 **Steps.** The column of a note in a text file says when it sounds, so columns are the
 steps of the tab that is read. The columns that every bar leaves free after its bar line are taken
 off, and if all columns of a piece are multiples of a common number (as where one dash is
 between any two notes), they are divided by it. Nothing is rounded: steps times that divisor gives
-the printed spacing back. Where the text says its unit (`slp_transformer.guitar.ascii_time`), steps
-are what it says.
+the printed spacing back. Where the text says its unit, steps are what it says.
 
-**One file, several tabs.** A file becomes one `Tab`, unless a different tuning is stated between
-two systems: then a new one begins there.
+**Time.** A line says the unit, and others what begins or ends with the bar below them::
+
+    time: 4 steps to a quarter, 2 columns to a step
+    metre: 3/4
+    tempo: 90
+    repeat: begins here
+    repeat: played 3 times
+    endings: 1 2
+
+`slp_transformer.guitar.ascii_writer` writes them, so that a tab is read back as the very same
+steps. People write time signatures and tempos in other words, and no unit: there columns are all
+that is known.
+
+**One file, several tabs.** A file becomes one `Tab`, unless it names several guitars, or a
+different tuning is stated between two systems: then a new one begins there.
 """
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import replace
+from math import gcd, inf
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import (
@@ -46,15 +63,8 @@ from slp_transformer.guitar.ascii_tab import (
     split_other_systems,
     tidy_lines,
 )
-from slp_transformer.guitar.ascii_time import (
-    apply_bar_changes,
-    build_timed_bars,
-    build_untimed_bars,
-    looks_like_time_signature,
-    parse_time_line,
-)
-from slp_transformer.guitar.fretboard import Tuning
-from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
 from slp_transformer.guitar.tab_header import (
     OpenPitches,
     find_style,
@@ -183,7 +193,8 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             first = system.first_line_number - 1
             system_rows, found = split_system_into_bars(system, trust_bar_lines=timing is not None)
             above = written[first - 1] if first else ""
-            tails = [written[number - 1].rpartition("|")[2] for number in system.line_numbers]
+            ends = (written[number - 1].rpartition("|")[2] for number in system.line_numbers)
+            tails = [end for end in ends if "-" not in end]
             if len(systems) == 1:
                 tails += [prose[i] for i in statements]
             system_rows = mark_repeats(system_rows, rows, above, " ".join(tails))
@@ -260,3 +271,172 @@ def _is_broken_system(lines: list[str], complete_systems: bool) -> bool:
     strings = [line for line in lines if not is_barre_mark(line)]
     fretted = sum(bool(re.search(r"[-=|~][0-9]", line)) for line in strings)
     return len(strings) >= (3 if complete_systems else 2) and fretted > 0
+
+
+_TIME_PATTERN = re.compile(
+    r"\s*time: (?:(?P<unit>\d{1,2}) steps? to a quarter, )?"
+    r"(?P<columns>\d{1,4}) columns? to a step\s*"
+)
+MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
+COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
+_TIME_SIGNATURE_PATTERN = re.compile(
+    r"\W*(?:(?:metre|meter|time(?: signature)?)\s*[:=-]?\s*"
+    r"(?P<beats>\d{1,3})/(?P<kind>1|2|4|8|16|32)"
+    r"|(?P<bare>[2-9]|12)/(?P<of>4|8)(?: time)?)\W*",
+    re.I,
+)
+_TEMPO_PATTERN = re.compile(
+    r"\W*(?:(?:tempo\s*[:=]?|bpm\s*[:=]?|[q\u2669]\s*=)\W*(?P<tempo>\d{1,4})(?:\s*bpm)?"
+    r"|(?P<before>\d{2,3})\s*bpm)\W*",
+    re.I,
+)
+_REPEAT_PATTERN = re.compile(r"\s*repeat: (?:begins here|played (?P<times>\d{1,3}) times)\s*")
+_ENDINGS_PATTERN = re.compile(r"\s*endings: (?P<times>\d{1,2}(?: \d{1,2}){0,7})\s*")
+
+
+class ColumnTiming(NamedTuple):
+    """The content of a time line.
+
+    Attributes:
+        columns_per_step: how many columns a step takes.
+        steps_per_quarter: how many steps a quarter note has; None for columns that are no time.
+    """
+
+    columns_per_step: int
+    steps_per_quarter: int | None
+
+
+def parse_time_line(line: str) -> ColumnTiming | None:
+    """Parse a time line; return None for any other line."""
+    found = _TIME_PATTERN.fullmatch(line)
+    if found is None or int(found["columns"]) < 1:
+        return None
+    unit = int(found["unit"]) if found["unit"] else None
+    if unit is not None and not 1 <= unit <= MAX_STEPS_PER_QUARTER:
+        return None
+    return ColumnTiming(int(found["columns"]), unit)
+
+
+def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
+    """Return a bar with what the lines above it state."""
+    for line in lines:
+        if found := _TIME_SIGNATURE_PATTERN.fullmatch(line):
+            beats, kind = int(found["beats"] or found["bare"]), int(found["kind"] or found["of"])
+            bar = replace(bar, time_signature=(beats, kind)) if beats else bar
+        elif found := _TEMPO_PATTERN.fullmatch(line):
+            tempo = int(found["tempo"] or found["before"])
+            bar = replace(bar, tempo_bpm=tempo) if 1 <= tempo <= 1000 else bar
+        elif found := _ENDINGS_PATTERN.fullmatch(line):
+            bar = replace(bar, endings=tuple(map(int, found["times"].split())))
+        elif (found := _REPEAT_PATTERN.fullmatch(line)) and found["times"]:
+            bar = replace(bar, num_plays=int(found["times"]))
+        elif found:
+            bar = replace(bar, starts_repeat=True)
+    return bar
+
+
+def build_timed_bars(bar_rows: list[BarRows], bars: list[Bar], columns_per_step: int) -> list[Bar]:
+    """Return bars in the very steps that they were written in.
+
+    Args:
+        bar_rows: the bars as text; those that a line cut in two as two.
+        bars: the same, with columns as steps.
+        columns_per_step: how many columns a step takes.
+    """
+    shifted = []
+    for text, bar in zip(bar_rows, bars, strict=True):
+        blank = min(len(row) - len(row.lstrip()) for row in text.rows) if text.open_start else 0
+        shifted.append(_scale_bar(bar, blank, 1))
+    return [_scale_bar(bar, 0, columns_per_step) for bar in _join_cut_bars(bar_rows, shifted, inf)]
+
+
+def build_untimed_bars(bar_rows: list[BarRows], bars: list[Bar]) -> list[Bar]:
+    """Return bars in steps: columns, less the free ones after the bar line, over their divisor.
+
+    Many writers leave the bar line at the margin out. Two halves are taken for one bar only if they
+    are together no longer than a bar and a quarter of the piece.
+    """
+    closed = [
+        bar.steps
+        for text, bar in zip(bar_rows, bars, strict=True)
+        if not (text.open_start or text.open_end)
+    ]
+    joined = _join_cut_bars(bar_rows, bars, 1.25 * median(closed) if closed else 0)
+    bars = _remove_time_signature_notes(joined)
+    margin = min((bar.events[0].step for bar in bars if bar.events), default=0)
+    unit = max(1, gcd(*(event.step - margin for bar in bars for event in bar.events)))
+    return [_scale_bar(bar, margin, unit) for bar in bars]
+
+
+def _scale_bar(bar: Bar, margin: int, columns_per_step: int) -> Bar:
+    """Return a bar without some columns at its start, and with fewer steps to the others."""
+    events = (replace(e, step=(e.step - margin) // columns_per_step) for e in bar.events)
+    steps = max(1, -(-(bar.steps - margin) // columns_per_step))
+    return replace(bar, steps=steps, events=tuple(events))
+
+
+def _join_cut_bars(bar_rows: list[BarRows], bars: list[Bar], max_columns: float) -> list[Bar]:
+    """Join a bar that breaks at the end of a system with its rest at the start of the next."""
+    joined: list[Bar] = []
+    is_open = False
+    for text, bar in zip(bar_rows, bars, strict=True):
+        if is_open and text.open_start and joined[-1].steps + bar.steps <= max_columns:
+            begun = joined.pop()
+            moved = (replace(event, step=event.step + begun.steps) for event in bar.events)
+            events = (*begun.events, *moved)
+            columns = begun.steps + bar.steps
+            bar = replace(
+                begun, steps=columns, events=events, num_plays=begun.num_plays or bar.num_plays
+            )
+        joined.append(bar)
+        is_open = text.open_end
+    return joined
+
+
+def looks_like_time_signature(notes: tuple[Note, ...]) -> bool:
+    """Return whether notes may be a time signature: on the middle strings, as 3 over 4."""
+    places = dict(notes)
+    return set(places) == {3, 4} and places[3] in COMMON_BEATS and places[4] in BEAT_UNITS
+
+
+def _remove_time_signature_notes(bars: list[Bar]) -> list[Bar]:
+    """Return bars without time signatures in front of notes, or in a short bar of their own.
+
+    Who writes ``G|4-0-``, ``D|4---`` leaves a column free after other bar lines; else two digits
+    there are notes. A bar as ``G|-4-|``, ``D|-4-|`` has at most half of the columns of the longest.
+    """
+    longest = max((bar.steps for bar in bars), default=0)
+    kept: list[Bar] = []
+    own: Bar | None = None  # a bar that holds a time signature
+    for bar in bars:
+        if own is not None:
+            repeats = bar.starts_repeat or own.starts_repeat
+            bar = _with_time_signature(replace(bar, starts_repeat=repeats), own.events[0])
+            own = None
+        if (
+            len(bar.events) == 1
+            and bar.steps <= min(MAX_TIME_SIGNATURE_COLUMNS, longest / 2)
+            and looks_like_time_signature(bar.events[0].notes)
+        ):
+            own = bar
+        else:
+            kept.append(bar)
+    bars = kept
+    begun = [bar for bar in bars if bar.events]
+    at_once = [bar for bar in begun if bar.events[0].step == 0]
+    if len(at_once) == len(begun) or not all(
+        looks_like_time_signature(bar.events[0].notes) for bar in at_once
+    ):
+        return bars
+    return [
+        _with_time_signature(replace(bar, events=bar.events[1:]), bar.events[0])
+        if bar.events and bar.events[0].step == 0
+        else bar
+        for bar in bars
+    ]
+
+
+def _with_time_signature(bar: Bar, digits: Event) -> Bar:
+    """Return a bar with the time signature that two digits one above the other are."""
+    places = dict(digits.notes)
+    return replace(bar, time_signature=(places[3], places[4]))

@@ -52,7 +52,9 @@ _PLAIN_MARKS = str.maketrans(
 _ROW = r"\s*[A-Ga-g][#b]?\s?"  # a label
 _WRAPPING_PATTERN = re.compile(r"^(?:>+ ?)+|\[/?tab\]")  # of mail, and of sites
 _LABEL_IN_BRACKETS_PATTERN = re.compile(r"^(\s*)\(([A-Ga-g][#b]?)\)(?=\s*\|)")
-_COMMENT_PATTERN = re.compile(r"(?<=\|)[:*]?\s*(?!.*--)[^|]*[^\W\d_][^|]*$")
+_COMMENT_PATTERN = re.compile(
+    r"(?<=\|)[:*]?(?:\s+(?!-\d)|(?=[(<]|x ?\d))(?!.*--)[^|]*[^\W\d_][^|]*$"
+)
 _LEGEND_PATTERN = re.compile(r"\b(?:hammer|pull|slide|bend|vibrato|mute|harmonic|trill|dead)", re.I)
 _OTHER_FILLER_PATTERN = re.compile(_ROW + r"\|(?=.*(?:\.\.|  ))[\s\d|.hpbx/\\~()]*\|\s*")
 _TIGHT_ROW_PATTERN = re.compile(_ROW + r"\|(?=.*-)[-\d|hpbrstxX/\\~()<>^]+\|\s*")

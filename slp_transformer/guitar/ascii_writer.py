@@ -7,14 +7,11 @@ system, which then begins without a bar line.
 """
 
 from itertools import pairwise
+from math import gcd
 from typing import NamedTuple
 
 from slp_transformer.guitar.ascii_bars import WHOLE_STEP_QUARTER_TONES
-from slp_transformer.guitar.ascii_time import (
-    format_bar_changes,
-    format_time_line,
-    steps_per_beat_by_bar,
-)
+from slp_transformer.guitar.ascii_reader import looks_like_time_signature
 from slp_transformer.guitar.fretboard import get_string_names
 from slp_transformer.guitar.tab import Bar, Tab, TabNote, check_tab
 from slp_transformer.guitar.tab_header import format_tuning_line, is_style_line
@@ -65,6 +62,51 @@ def format_tab(
         changes = format_bar_changes(system[0].bar) if show_timing and system[0].starts_bar else []
         lines += ["", *changes, *_draw_system(system, labels)[0 if counted else 1 :]]
     return "\n".join(lines) + "\n"
+
+
+def format_time_line(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list[str]:
+    """Return the time line of a tab; none where the bars can be read without.
+
+    Args:
+        tab: the tab.
+        columns_per_step: how many columns a step takes.
+        has_cut_bar: whether some bar goes on in the next system.
+    """
+    columns = f"{columns_per_step} column{'s' if columns_per_step > 1 else ''} to a step"
+    if tab.steps_per_quarter is not None:
+        unit = tab.steps_per_quarter
+        return [f"time: {unit} step{'s' if unit > 1 else ''} to a quarter, {columns}"]
+    firsts = [bar.events[0] for bar in tab.bars if bar.events]
+    steps = gcd(*(event.step for event in tab.iter_events()))
+    plain = (
+        not has_cut_bar
+        and not any(e.step == 0 and looks_like_time_signature(e.notes) for e in firsts)
+        and min((event.step for event in firsts), default=0) == 0
+        and (steps == 1 or steps == 0 and columns_per_step == 1)
+    )
+    return [] if plain else [f"time: {columns}"]
+
+
+def steps_per_beat_by_bar(tab: Tab) -> list[int | None]:
+    """Return for each bar how many steps a beat has; None where there is no time."""
+    unit, kind = tab.steps_per_quarter, 4
+    beats: list[int | None] = []
+    for bar in tab.bars:
+        kind = bar.time_signature[1] if bar.time_signature else kind
+        beats.append(4 * unit // kind if unit is not None and 4 * unit % kind == 0 else unit)
+    return beats
+
+
+def format_bar_changes(bar: Bar) -> list[str]:
+    """Return the lines that say what changes with a bar, and how often it is played."""
+    lines = {
+        "metre: {}/{}".format(*bar.time_signature or (0, 0)): bar.time_signature,
+        f"tempo: {bar.tempo_bpm}": bar.tempo_bpm,
+        "repeat: begins here": bar.starts_repeat,
+        f"endings: {' '.join(map(str, bar.endings))}": bar.endings,
+        f"repeat: played {bar.num_plays} times": bar.num_plays > 1,
+    }
+    return [line for line, is_needed in lines.items() if is_needed]
 
 
 def compute_columns_per_step(bars: tuple[Bar, ...]) -> int:

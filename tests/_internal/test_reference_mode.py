@@ -1,12 +1,9 @@
 """The faster ways: switched off, every number is the same to rounding."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 from comparing import assert_same
+from own_process import python
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, padding_mask
 from slp_transformer._internal.reference_mode import fast_paths_enabled, reference_mode
@@ -47,12 +44,5 @@ def test_an_environment_variable_switches_them_off():
     module = "slp_transformer._internal.reference_mode"
     code = f"from {module} import fast_paths_enabled as f; print(f())"
     for value, expected in (("1", "False"), ("0", "True"), ("", "True")):
-        told = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "SLP_TRANSFORMER_PLAIN": value},
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=True,
-        )
-        assert told.stdout.strip() == expected
+        told = python("-c", code, SLP_TRANSFORMER_PLAIN=value)
+        assert told.stdout.strip() == expected, told.stderr

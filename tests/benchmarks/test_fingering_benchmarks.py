@@ -1,27 +1,17 @@
 """Pitch to tab, measured: on keys of written tab, and on GuitarSet with each player left out."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from own_process import environment
+from own_process import python
 from test_guitarset import jams
 
 ROOT = Path(__file__).parents[2]
 
 
 def lines_of(*words) -> list[dict]:
-    done = subprocess.run(
-        [sys.executable, *map(str, words)],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-    )
+    done = python(ROOT / words[0], *words[1:])
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

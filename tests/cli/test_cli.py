@@ -1,6 +1,8 @@
 """The command line, from text to text and from tabs to tabs; what it says, and where."""
 
+import errno
 import io
+import os
 import shutil
 import sys
 import tomllib
@@ -16,18 +18,14 @@ from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
 from slp_transformer.cli.options import Generate
 from slp_transformer.data import TextTokenizer, load_corpus
-from slp_transformer.guitar import (
-    TabTokenizer,
-    make_practice_corpus,
-    read_tab_folder,
-    write_tab,
-)
+from slp_transformer.guitar import TabTokenizer, make_practice_corpus, read_tab_folder, write_tab
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import continue_prompts
 from slp_transformer.tasks.run_config import load_tokenizer_of
 from slp_transformer.tasks.tabs import TabTask
 from slp_transformer.tasks.text import TextSession
+from slp_transformer.training import callbacks
 from slp_transformer.training.checkpoints import load_model
 
 TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
@@ -59,11 +57,12 @@ def test_from_a_file_to_text_in_three_commands(at, capsys):
 def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 0)
+    monkeypatch.setattr(callbacks, "BAR_INTERVAL", 0)
     for run, quiet in (("a", ["--quiet"]), ("b", [])):
         monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
         monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
         fine("train", "text", "fox.txt", "--out-dir", run, *SMALL[:-1], *quiet)
-        for shown in ("Vocabulary:   0%", "Tokens:   0%", "Training on CPU", "4/4"):
+        for shown in ("Vocabulary:   0%", "Tokens:   0%", "Training on CPU", "4/4", "loss "):
             assert (shown in terminal.getvalue()) is not bool(quiet)
 
 
@@ -270,6 +269,25 @@ def test_info_needs_no_library_for_downloads(at, capsys, monkeypatch):
     monkeypatch.delenv("SLP_TRANSFORMER_DATA", raising=False)
     fine("info")
     assert "moby-dick" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("system", "error", "code"),
+    [
+        ("posix", BrokenPipeError(errno.EPIPE, "Broken pipe"), 141),
+        ("nt", OSError(errno.EINVAL, "Invalid argument"), 141),  # Windows' word for it
+        ("posix", OSError(errno.EINVAL, "Invalid argument"), 2),
+        ("posix", ConnectionError("Another process died."), 1),
+    ],
+)
+def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, code):
+    def closed():
+        monkeypatch.setattr(os, "name", system)
+        raise error
+
+    monkeypatch.setattr("slp_transformer.cli.info.machine_info", closed)
+    monkeypatch.setattr("slp_transformer.cli.silence_broken_pipe", lambda: None)
+    assert main(["info"]) == code
 
 
 @pytest.mark.parametrize("bug", [KeyError("a bug"), ModuleNotFoundError("no", name="ours")])

@@ -3,15 +3,7 @@
 from pathlib import Path
 
 import pytest
-from commands import (
-    SENTENCE,
-    SMALL,
-    TRAIN_PAIRS,
-    fine,
-    refused,
-    result,
-    write_pairs,
-)
+from commands import SENTENCE, SMALL, TRAIN_PAIRS, fine, refused, result, write_pairs
 
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training.checkpoints import load_model

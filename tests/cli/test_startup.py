@@ -106,21 +106,13 @@ TAB = TabTokenizer()
         (TAB, {"max_position": 1.5}, "max_position should be a valid integer, not 1.5"),
         (TAB, {"kind": "tabs"}, "kind should be 'tab tokens'"),
         (
-            TabTokenizer(),
+            TAB,
             {"steps_per_quarter_options": [0]},
             "steps_per_quarter must be a whole number from 1",
         ),
-        (
-            TabTokenizer(),
-            {"steps_per_quarter_options": 4},
-            "steps_per_quarter_options should be a valid array",
-        ),
+        (TAB, {"steps_per_quarter_options": 4}, "_options should be a valid array"),
         (TAB, {"scheme": "placed", "styles": ["Jazz", "a<b"]}, "'a<b' will not do"),
-        (
-            TabTokenizer(),
-            {"scheme": "placed", "styles": [1]},
-            "styles.0 should be a valid string, not 1",
-        ),
+        (TAB, {"scheme": "placed", "styles": [1]}, "styles.0 should be a valid string, not 1"),
     ],
 )
 def test_a_damaged_tokenizer_is_refused_in_a_sentence(tokenizer, change, sentence):

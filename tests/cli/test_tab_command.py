@@ -1,11 +1,10 @@
 """`slp-transformer tab`: pitches in, tab that can be played out."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 from commands import fine, refused
+from own_process import python
 
 from slp_transformer.guitar import read_tab_file
 from slp_transformer.guitar.fingering.hand_model import HandModel
@@ -242,9 +241,7 @@ def test_it_needs_no_pytorch(song, tmp_path, monkeypatch, words):
         "import sys; from slp_transformer.cli import main; code = main(sys.argv[1:]); "
         "assert not {'torch', 'numpy'} & set(sys.modules); sys.exit(code)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, *words, str(song)], capture_output=True, timeout=120
-    )
+    done = python("-c", script, *words, song)
     assert done.returncode == 0, done.stderr
 
 

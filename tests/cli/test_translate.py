@@ -9,16 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from commands import (
-    PAIR_SIZES,
-    PAIRS,
-    TRAIN_PAIRS,
-    fine,
-    output,
-    result,
-    weights,
-    write_pairs,
-)
+from commands import PAIR_SIZES, PAIRS, TRAIN_PAIRS, fine, output, result, weights, write_pairs
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
@@ -193,6 +184,12 @@ def test_attention_is_drawn(at, capsys):
     told = output(capsys, "translate", "run", word, "--attention", "heads.html")
     page = Path("heads.html").read_text(encoding="utf-8")
     assert told.count("\n") == 1 and "Cross-attention" in page and word in page
+
+
+def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
+    piped(monkeypatch, b"five\n\xe9\n")
+    assert main(["translate", "run"]) == 2  # after the first line was translated
+    assert "line 2 has the byte 0xE9" in capsys.readouterr().err
 
 
 # --- Epochs, and compilers that fail --------------------------------------------------------------

@@ -5,13 +5,7 @@ import torch
 from torch import nn
 from writers import WINDOW, make
 
-from slp_transformer import (
-    EncoderDecoder,
-    KVCache,
-    MultiHeadAttention,
-    TransformerLM,
-    generate,
-)
+from slp_transformer import EncoderDecoder, KVCache, MultiHeadAttention, TransformerLM, generate
 from slp_transformer._internal.reference_mode import reference_mode
 from slp_transformer.generation import sharded_weights as module
 from slp_transformer.generation.sharded_weights import (

@@ -101,11 +101,6 @@ def test_labels_and_left_edges_are_not_notes(labels):
     assert frets(text) == [[(6, 3), (1, 0)], [(3, 10)], [(1, 2)]]
 
 
-def test_low_string_on_top_is_turned_over():
-    rows = PLAIN.splitlines()[::-1]
-    assert only("\n".join(rows)).bars == only(PLAIN).bars
-
-
 def test_bar_lines_and_repeats():
     text = """\
 E||--0--||o-2---|--3--o||

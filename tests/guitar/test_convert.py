@@ -13,7 +13,7 @@ from guitar_pieces import random_piece
 from test_guitar_pro import event, timed
 
 from slp_transformer.guitar.formats import gpif, registry
-from slp_transformer.guitar.formats.losses import describe_losses
+from slp_transformer.guitar.formats.registry import describe_losses
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Tab, Technique
 

@@ -186,7 +186,8 @@ def test_the_least_certain_moment_comes_first_and_those_without_a_choice_not():
 
 
 def test_a_review_shows_the_cheapest_other_ways_and_a_pin_makes_the_rest_follow():
-    notes = [Note(2, 5), Note(1, 5), Note(1, 8), Note(1, 12), Note(3, 9), Note(6, 0)]
+    melody = "2.0 2.3 2.5 1.0 1.3 1.5 1.7 1.8 1.7 1.5 2.5 1.12 1.10 1.8 1.7 1.5 1.3 6.0".split()
+    notes = [Note(*map(int, place.split("."))) for place in melody]
     bar = Bar(len(notes), tuple(Event(step, (note,)) for step, note in enumerate(notes)))
     piece, options = piece_from_tab(Tab(bars=(bar,))), FingeringOptions()
     doubts = review_fingering(piece, options, 9)

@@ -12,24 +12,22 @@ from slp_transformer.cache import KVCache
 from slp_transformer.guitar.fingering import hand_model, seq2seq
 from slp_transformer.guitar.fingering.grips import allowed_next_notes
 from slp_transformer.guitar.fingering.hand_model import (
-    HandEnsemble,
-    HandModel,
-    compute_state_marginals,
-    hand_model_loss,
-    load_hand_ensemble,
-    log_partition,
-    select_best_grip,
-)
-from slp_transformer.guitar.fingering.hand_training import HandWindows, main, make_hand_trainer
-from slp_transformer.guitar.fingering.lattice import (
     FEATURE_OFFSETS,
     MAX_STATES_PER_MOMENT,
+    HandEnsemble,
+    HandModel,
     PassageWindows,
     build_moment_states,
     classify_gap,
+    compute_state_marginals,
     extract_features,
+    hand_model_loss,
+    load_hand_ensemble,
+    log_partition,
     possible_hand_frets,
+    select_best_grip,
 )
+from slp_transformer.guitar.fingering.hand_training import HandWindows, main, make_hand_trainer
 from slp_transformer.guitar.fingering.passages import passage_from_grips
 from slp_transformer.guitar.fingering.seq2seq import (
     PAD_ID,

@@ -143,12 +143,6 @@ def test_systems_that_only_look_so_go_on_as_one_guitar():
     assert len(parse_ascii_tabs(one)[0]) == 1
 
 
-def test_a_seventh_row_without_labels_is_reported():
-    row = "|-0---2--|-3--|"
-    _, problems = on_string("\n".join([row] * 7), 1)
-    assert [problem.partition(" ")[0] for problem in problems] == [":7:"]
-
-
 @pytest.mark.parametrize(
     ("bar", "frets", "size"),
     [
@@ -191,13 +185,6 @@ def test_an_x_at_the_bar_line_is_a_dead_note_where_others_are():
     assert problems == [":1: an x at a bar line is left out: it may be a dead note or a sign"]
 
 
-def test_two_frets_at_the_only_bar_line_are_notes_and_reported():
-    rows = ["e|---0-|", "B|-----|", "G|4----|", "D|4----|", "A|-----|", "E|-----|"]
-    (tab,), (problem,) = parse_ascii_tabs("\n".join(rows))
-    assert "not as a time signature" in problem.message
-    assert [[tuple(n) for n in e.notes] for e in tab.iter_events()] == [[(4, 4), (3, 4)], [(1, 0)]]
-
-
 def test_a_time_signature_in_a_bar_line_is_no_chord():
     rows = ["||-0--|", "||----|", "|3----|", "|4-2--|", "||----|", "||-3--|"]
     tabs, problems = parse_ascii_tabs("\n".join(rows))
@@ -205,13 +192,6 @@ def test_a_time_signature_in_a_bar_line_is_no_chord():
     assert [[tuple(n) for n in e.notes] for e in tabs[0].iter_events()] == [
         [(6, 3), (4, 2), (1, 0)]
     ]
-
-
-def test_a_time_signature_in_a_bar_of_its_own_is_no_chord():
-    rows = ["e|---|-0---2-|", "B|---|-------|", "G|-4-|-------|", "D|-4-|-------|"]
-    (tab,), _ = parse_ascii_tabs("\n".join([*rows, "A|---|-------|", "E|---|-3-----|"]))
-    read = [[[tuple(n) for n in e.notes] for e in bar.events] for bar in tab.bars]
-    assert read == [[[(6, 3), (1, 0)], [(1, 2)]]]
 
 
 @pytest.mark.parametrize("mark", ["|", " |", ")-", ":"])

@@ -1,7 +1,7 @@
 """A model that was downloaded, held against transformers; skipped unless a folder is named.
 
 hf download HuggingFaceTB/SmolLM2-135M --local-dir models/smollm2
-python -m pytest tests/test_downloaded.py --pretrained models/smollm2
+python -m pytest tests/modern/test_downloaded.py --pretrained models/smollm2
 """
 
 import pytest

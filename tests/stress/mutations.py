@@ -94,8 +94,6 @@ def damage(path: Path, draw: random.Random) -> str:
         ways += [change_toml] * 8 + [nest]
     if path.suffix == ".safetensors":
         ways += [change_weights] * 10
-    if path.suffix == ".tokens":
-        ways += [change_header] * 4
     return draw.choice(ways)(path, draw)
 
 
@@ -191,15 +189,6 @@ def change_toml(path: Path, draw: random.Random) -> str:
     return said
 
 
-def change_header(path: Path, draw: random.Random) -> str:
-    """Change one thing in the header of a file of tokens."""
-    content = path.read_bytes()
-    header = json.loads(content[:4096])
-    said = change(header, draw)
-    path.write_bytes(json.dumps(header).encode()[:4096].ljust(4096) + content[4096:])
-    return said
-
-
 def other_tensor(tensor: torch.Tensor, draw: random.Random) -> torch.Tensor:
     """A tensor that does not belong where this one does."""
     return draw.choice([
@@ -280,7 +269,7 @@ def one_trial(folder: Path, number: int, seed: int) -> Trial:
     shutil.rmtree(run, ignore_errors=True)
     shutil.copytree(folder / name, run)
     files = sorted(p for p in run.rglob("*") if p.is_file() and p.stat().st_size)
-    weights = [1 if path.suffix == ".tokens" else 3 for path in files]
+    weights = [1 if path.suffix == ".npy" else 3 for path in files]
     path = draw.choices(files, weights)[0]
     told = damage(path, draw)
     if draw.random() < 0.7:

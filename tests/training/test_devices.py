@@ -9,7 +9,7 @@ from tiny_training import STREAM, encoder_decoder, language_model, stop_at
 
 from slp_transformer.lora import add_lora
 from slp_transformer.scaling_laws import training_flops_per_token
-from slp_transformer.training import train
+from slp_transformer.training import devices, train
 from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.devices import DeviceMonitor, float32_matmul_precision, uses_bf16
 from slp_transformer.training.strategy import DDPStrategy
@@ -40,6 +40,11 @@ def test_the_share_of_the_speed_is_what_was_done_over_what_could_be():
 
 def training_flops_of_a_token() -> int:
     return training_flops_per_token(language_model().config, 5)
+
+
+def test_the_speed_of_a_product_counts_its_operations(monkeypatch):
+    monkeypatch.setattr(devices.statistics, "median", lambda seconds: 1.0)
+    assert devices.measure_matmul_flops(CPU, torch.float32, 7) == 2 * 7**3
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,14 @@
 
 import math
 import re
-import subprocess
-import sys
-from dataclasses import FrozenInstanceError, replace
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
+from own_process import python
 from tiny_training import BEGIN, END, PAD, STREAM, encoder_decoder, language_model, pairs
 
-import slp_transformer
 from slp_transformer import (
     generate,
     padding_mask,
@@ -67,10 +64,8 @@ def test_a_wrong_setting_is_named_with_its_value(wrong):
         TrainConfig(**{"steps": 1} | wrong)
 
 
-def test_settings_do_not_change_and_read_back():
+def test_settings_read_back():
     settings = TrainConfig(steps=9, max_grad_norm=None, early_stopping_patience=3)
-    with pytest.raises(FrozenInstanceError):
-        settings.steps = 10
     assert TrainConfig(**settings.to_dict()) == settings
 
 
@@ -109,15 +104,8 @@ def test_accumulated_parts_give_the_gradient_of_the_whole():
 
 def test_accumulation_draws_as_many_batches_for_a_step():
     one = train(language_model(), STREAM, STREAM, steps=3, batch_size=6, eval_interval=1)
-    two = train(
-        language_model(),
-        STREAM,
-        STREAM,
-        steps=3,
-        batch_size=2,
-        gradient_accumulation_steps=3,
-        eval_interval=1,
-    )
+    parts = {"batch_size": 2, "gradient_accumulation_steps": 3}
+    two = train(language_model(), STREAM, STREAM, steps=3, **parts, eval_interval=1)
     for a, b in zip(one, two, strict=True):
         assert (a.train_loss, a.val_loss) == pytest.approx((b.train_loss, b.val_loss), rel=1e-4)
 
@@ -131,12 +119,8 @@ def test_a_long_gradient_is_shortened_to_clip():
         _, after = weights_after_a_step(settings, language_model(), batch)
         steps = [a - b for a, b in zip(after, before.parameters(), strict=True)]
         moved[clip] = torch.cat([step.flatten() for step in steps]).norm().item()
-    assert moved[0.01] == pytest.approx(0.01 * moved_rate(), rel=1e-3)
+    assert moved[0.01] == pytest.approx(0.01 * settings.learning_rate_at(1), rel=1e-3)
     assert moved[None] == pytest.approx(moved[1e9]) and moved[None] > 2 * moved[0.01]
-
-
-def moved_rate() -> float:
-    return TrainConfig(steps=9, learning_rate=1.0, warmup_steps=0).learning_rate_at(1)
 
 
 def test_label_smoothing_is_for_training_and_not_for_measuring():
@@ -307,10 +291,8 @@ def test_tensorboard_without_a_folder_is_refused():
         train(language_model(), STREAM, STREAM, steps=1, tensorboard=True)
 
 
-def test_plain_training_needs_torch_alone(tmp_path):
-    script = """
+PLAIN = """
 import sys
-sys.path.insert(0, sys.argv[1])
 for name in ("tqdm", "safetensors", "tensorboard", "numpy"):
     sys.modules[name] = None
 import torch
@@ -319,9 +301,11 @@ from slp_transformer.training.trainer import train
 stream = torch.arange(7).repeat(5)
 train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
 """
-    package = Path(slp_transformer.__file__).parent.parent
-    command = [sys.executable, "-W", "ignore", "-c", script, str(package)]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+
+
+def test_plain_training_needs_torch_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = python("-W", "ignore", "-c", PLAIN)
     assert result.returncode == 0, result.stderr
     assert result.stdout == result.stderr == "" and list(tmp_path.iterdir()) == []
 

@@ -23,11 +23,12 @@ from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.data.batches import Batch, compute_checksum
 from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.fingering.hand_model import (
+    NUM_STRINGS,
     HandModel,
+    PassageWindows,
     hand_model_loss,
     load_hand_ensemble,
 )
-from slp_transformer.guitar.fingering.lattice import NUM_STRINGS, PassageWindows
 from slp_transformer.guitar.fingering.passages import (
     Passage,
     compare_fingerings,

@@ -38,7 +38,8 @@ from slp_transformer.guitar.timing import (
     require_steps_per_quarter,
 )
 
-MAX_FILE_BYTES = 4 << 20
+MAX_FILE_BYTES = 1 << 20
+MAX_NOTES = 50_000
 MAX_EXACT_STEPS_PER_QUARTER = 24
 """Steps to a quarter note, at most, that are taken over from a file as they are."""
 PERFORMANCE_STEPS_PER_QUARTER = 12
@@ -162,6 +163,9 @@ def _read_contents(path: str | Path) -> _MidiContents:
         file = import_mido().MidiFile(file=TimeLimitedBytes(content), clip=True)
         if file.ticks_per_beat < 1:
             raise ValueError("its time is in seconds (SMPTE), not in quarter notes")
+        num_notes = sum(message.type == "note_on" for track in file.tracks for message in track)
+        if num_notes > MAX_NOTES:
+            raise ValueError(f"it has {num_notes:,} notes, more than {MAX_NOTES:,}")
         contents = _MidiContents(Path(path).name, file.ticks_per_beat)
         for number, track in enumerate(file.tracks, start=1):
             _read_track(contents, number, track)
@@ -170,7 +174,7 @@ def _read_contents(path: str | Path) -> _MidiContents:
 
 def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]) -> None:
     """Add the messages of one track."""
-    now, sounding = 0, defaultdict[tuple[int, int], list[int]](list)
+    now, sounding = 0, defaultdict[tuple[int, int], deque[int]](deque)
     for message in track:
         now += message.time
         match message.type:
@@ -179,7 +183,7 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
             case "note_on" | "note_off":
                 key = message.note, message.channel + 1
                 if starts := sounding[key]:
-                    contents.notes.append(_PlayedNote(starts.pop(0), now, *key, track_number))
+                    contents.notes.append(_PlayedNote(starts.popleft(), now, *key, track_number))
             case "pitchwheel" if message.pitch:
                 contents.pitch_bends[message.channel + 1] += 1
             case "set_tempo" if message.tempo:
@@ -239,10 +243,11 @@ def _choose_steps_per_quarter(
 def _gather_strums(notes: list[_PlayedNote], contents: _MidiContents) -> list[_PlayedNote]:
     """Return the notes, those that begin within 30 ms of each other beginning together."""
     gathered: list[_PlayedNote] = []
-    tempos = sorted(contents.tempos.items())
-    first = -1
+    tempos = deque(sorted(contents.tempos.items()))
+    first, tempo = -1, 120
     for note in sorted(notes):
-        tempo = next((bpm for tick, bpm in reversed(tempos) if tick <= note.start), 120)
+        while tempos and tempos[0][0] <= note.start:
+            tempo = tempos.popleft()[1]
         window = STRUM_SECONDS * tempo / 60 * contents.ticks_per_quarter
         if first < 0 or note.start - first > window:
             first = note.start

@@ -9,7 +9,7 @@ sounds on is tied. In the other direction ties are joined and time is in steps a
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, pairwise, zip_longest
@@ -455,11 +455,7 @@ class TabBuilder:
             Bar(
                 after - start,
                 tuple(Event.from_notes(step, own[step].values()) for step in sorted(own)),
-                header.time_signature,
-                header.tempo,
-                header.starts_repeat,
-                header.num_plays,
-                header.endings,
+                *astuple(header)[1:],
             )
             for (start, after), header, own in zip(pairwise(steps), self.bars, events, strict=True)
         ]
