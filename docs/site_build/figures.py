@@ -98,15 +98,15 @@ def described(content: str, figure: Figure) -> str:
     return framed(content, figure)
 
 
-COLUMN, GAP, SIGN = 724, 13, 18  # pixels: of a page's text, between two drawings, of a "+" or "="
+COLUMN, GAP = 724, 13  # pixels: of a page's text, between two drawings
 DRAWN = re.compile(r"--slp-figure, 1\) \* (\d+)px\); min-width: (\d+)px")
 
 
 def _fit(content: str) -> str:
     """The scale at which drawings that belong together stand side by side, if they can be read."""
     sizes = [(int(wide), int(least)) for wide, least in DRAWN.findall(content)]
-    signs = content.count('<span style="font-size')
-    room = COLUMN - GAP * (len(sizes) + signs - 1) - SIGN * signs
+    signs = re.findall(r'<span style="font-size[^>]*>(.*?)</span>', content, flags=re.DOTALL)
+    room = COLUMN - GAP * (len(sizes) + len(signs) - 1) - sum(8 + 12 * len(s) for s in signs)
     wide, least = (sum(size) for size in zip(*sizes, strict=True)) if sizes else (0, 0)
     return f"--slp-fit: {room / wide:.3f}; " if len(sizes) > 1 and least <= room else ""
 

@@ -122,7 +122,7 @@ SMALL_LETTERS = """() => [...document.querySelectorAll(
     '.slp-figure svg text, .slp-wiring text')].filter(t => t.getClientRects().length).map(t => {
       const { a, b } = t.getScreenCTM(); // some words stand upright
       return [parseFloat(getComputedStyle(t).fontSize) * Math.hypot(a, b), t.textContent];
-    }).filter(([size]) => size < 10.9)"""
+    }).filter(([size]) => size < (innerWidth < 720 ? 10.9 : 10))"""
 WIDE_BOXES = """() => [...document.querySelectorAll('.slp-figure, .slp-drawing, .slp-map')]
     .filter(b => b.scrollWidth > b.clientWidth + 1 &&
       !(innerWidth < 720 && b.classList.contains('slp-scrolls')))
