@@ -56,13 +56,16 @@ check.perplexity(my_perplexity)
 #
 # $$
 # \begin{aligned}
-# P(w_{1:T})^{-\frac1T}
-# &=\exp\left(-\tfrac1T\log P(w_{1:T})\right)&&x=e^{\log x},\ \log x^a=a\log x\\
-# &=\exp\left(-\tfrac1T\log\prod_{t}P(w_t\mid w_{<t})\right)&&\text{chain rule}\\
-# &=\exp\left(\tfrac1T\sum_{t}-\log P(w_t\mid w_{<t})\right)&&\text{the log of a product is a sum}\\
-# &=\exp(L_{CE})&&\text{the mean loss}
+# &P(w_{1:T})^{-\frac1T}\\
+# &\quad=\exp\left(-\tfrac1T\log P(w_{1:T})\right)\\
+# &\quad=\exp\left(-\tfrac1T\log\prod_{t}P(w_t\mid w_{<t})\right)\\
+# &\quad=\exp\left(\tfrac1T\sum_{t}-\log P(w_t\mid w_{<t})\right)\\
+# &\quad=\exp(L_{CE})
 # \end{aligned}
 # $$
+#
+# The first step is $x=e^{\log x}$ with $\log x^a=a\log x$, and the second the chain rule. The log of a product is
+# a sum, and the last line is the mean loss.
 #
 # </details>
 
