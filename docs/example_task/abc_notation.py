@@ -144,7 +144,7 @@ def read_tune(text: str) -> list[str]:
 
 
 def tidy(words: list[str]) -> list[str]:
-    """Return a tune with no bar line beside another, one at its end, and all bars full.
+    """Return a tune without two bar lines in a row, one at its end, and all bars full.
 
     Raises:
         NotReadable: naming the bar that is not.

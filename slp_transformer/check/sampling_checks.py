@@ -208,7 +208,7 @@ def _draw_cases() -> list[Case]:
         "always the largest": "This is always the most probable word: the dart is not used.",
         "equal shares": "Every word has the same share; word w has y[w].",
         "rank": "This is the word's rank among the most probable; return its number in y.",
-        "sorted": "The words are laid out from the most probable on; they should keep their order.",
+        "sorted": "The words come sorted by probability; they should keep their order.",
         "0 drawn": "A dart at 0 draws a word with probability 0: a stretch ends before its end, so "
         "compare with <, not ≤.",
     },

@@ -585,7 +585,7 @@ def is_repeat_statement(line: str) -> bool:
 
 
 def mark_repeats(
-    bars: list[BarRows], before: list[BarRows], above: str, said: str
+    bars: list[BarRows], before: list[BarRows], above: str, comment: str
 ) -> list[BarRows]:
     """Return the bars of a system with their repeats.
 
@@ -593,7 +593,7 @@ def mark_repeats(
         bars: the bars.
         before: those of the systems before it.
         above: the line right above it.
-        said: what is written behind it, or elsewhere about it.
+        comment: what is written behind it, or elsewhere about it.
     """
     bars = [
         replace(
@@ -608,7 +608,7 @@ def mark_repeats(
     for found in _COUNT_PATTERN.finditer(above) if ends else ():
         nearest = min(ends, key=lambda i: abs(bars[i].end_column - found.start()))  # noqa: B023
         bars[nearest] = replace(bars[nearest], num_plays=_parse_count(found))
-    if bars and (count := _COUNT_PATTERN.search(said)):
+    if bars and (count := _COUNT_PATTERN.search(comment)):
         if not ends:
             bars[0] = replace(bars[0], starts_repeat=True)
         last = ends[-1] if ends else -1

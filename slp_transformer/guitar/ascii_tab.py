@@ -329,7 +329,7 @@ class TabPart(NamedTuple):
 def _guitar_names(lines: list[str]) -> dict[str, str]:
     """The guitars that lines of text name (``Gtr. 2``, ``Guitar II``, ``Lead:``), by a short key.
 
-    Parts are guitars only beside others: a lead on its own is a passage.
+    Parts are guitars only next to others: a lead on its own is a passage.
     """
     names = {}
     for line in lines:
