@@ -16,6 +16,7 @@ from slp_transformer import record_activations
 from slp_transformer.cli import main
 from slp_transformer.guitar import TabTokenizer, make_practice_corpus
 from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex
+from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.interpret.head_scores import induction_score
@@ -294,7 +295,7 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(page):
     page.wait_for_function("!document.getElementById('w-note').textContent")
 
 
-def test_a_tab_obeys_its_header_and_is_drawn_when_asked_for(page):
+def test_a_tab_obeys_its_header_and_is_drawn_when_asked_for(page, tmp_path):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.check("[name=w-model][value=tab]")
@@ -307,6 +308,14 @@ def test_a_tab_obeys_its_header_and_is_drawn_when_asked_for(page):
     page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=90_000)
     drawn = page.inner_text("#w-plain").splitlines()
     assert drawn[5].startswith("D |-0-----------3") and drawn[4].startswith("A |-----0---")
+    page.wait_for_selector("#w-files a >> nth=2")
+    with page.expect_download() as download:
+        page.click("#w-files a[download='written.gp']")
+    saved = tmp_path / "written.gp"
+    download.value.save_as(saved)
+    (again,), _ = read_gp(saved)
+    assert [note.fret for note in again.bars[0].events[0].notes] == [0]
+    assert again.tuning.open_pitches[-1] == 38
     for part in ("model=tab", "TUNING=drop-D", "KEY=Dm", "seed=1"):
         assert part in page.url
     page.fill("#w-riff", "7")

@@ -26,6 +26,8 @@
     api.stop();
     api.tex(tex);
   };
+  /** The piece that is shown, as Guitar Pro 7 saves it. */
+  page.guitarPro = () => new alphaTab.exporter.Gp7Exporter().export(api.score, api.settings);
   const choose = (number) => {
     choices.forEach((button, i) => button.setAttribute("aria-pressed", String(i === number)));
     const { tex, how, files } = pieces[number];

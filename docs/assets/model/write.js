@@ -115,6 +115,7 @@ async function look() {
 
 /** What was written: in the text's field, or as tab. */
 async function drawText() {
+  offer({});
   if (!isTab()) {
     find("text").value = (await ask("decode", { ids })).text;
     find("text").scrollTop = find("text").scrollHeight;
@@ -124,6 +125,14 @@ async function drawText() {
   find("plain").textContent = music.text;
   find("music").hidden = !music.bars;
   return music;
+}
+
+/** Offer what was written as files. */
+function offer(files) {
+  for (const link of find("files").children) URL.revokeObjectURL(link.href);
+  const links = Object.entries(files).map(([kind, content]) => make("a", { href: URL.createObjectURL(new Blob([content])), download: `written.${kind}` }, `.${kind}`));
+  find("files").replaceChildren(...links);
+  find("files").parentElement.hidden = !links.length;
 }
 
 // --- What the reader does ----------------------------------------------------------------------
@@ -175,8 +184,11 @@ const write = tried(async (count) => {
     if (mine !== busy) return;
   }
   working(false);
+  if (!isTab()) offer({ txt: find("text").value });
   if (!music?.tex || count === 1) return;
-  await document.getElementById("slp-hear").show(music.tex).catch(() => note("The score cannot be drawn here; the tab stands below as text."));
+  const player = document.getElementById("slp-hear"), files = { txt: music.text, atex: music.tex };
+  await player.show(music.tex).then(() => { files.gp = player.guitarPro(); }).catch(() => note("The score cannot be drawn here; the tab stands below as text."));
+  if (mine === busy) offer(files);
 });
 
 /** Begin a piece: what is asked for, and the riff. */
