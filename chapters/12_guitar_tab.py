@@ -3,11 +3,12 @@
 #
 # Sections 8.5 (2025-26 drafts) and 7.5 (August 2026 draft), on another language
 #
-# Train a language model on guitar tablature and print a piece that it wrote.
+# Train a language model on guitar tablature, and let it write only what its grammar allows.
 #
-# You will be able to say why tablature is more than notes, turn a tab into tokens and back, train
-# `TransformerLM` on a corpus, and judge what it writes by a question that a guitarist would ask: can
-# it be played? Read first: [The language-model head](05_language_model.py). About 40 minutes.
+# You will be able to say why tablature is more than notes, turn a tab into tokens and back, turn a
+# grammar into a mask over the next token, and judge what a model writes by a question that a guitarist
+# would ask: can it be played? Read first: [The language-model head](05_language_model.py).
+# About 40 minutes.
 
 # %% [markdown]
 # ## One note, many places
@@ -72,9 +73,9 @@ print(format_tab(corpus[0]))
 # slp-transformer generate runs/tabs
 # ```
 #
-# They use a shorter code of tokens than this chapter, in which a bar that comes back is a single token
-# (<autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref> explains
-# it). What the reader of such files cannot make out, it reports by file and line, and skips. With
+# They use another code of tokens than this chapter, in which a repeated bar is a single token
+# (see <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>).
+# What the reader cannot understand is reported by file and line, and skipped. With
 # `--prompt-file my_riff.txt` the model continues a tab of yours. With `--output piece.gp5` (or `.mid`,
 # `.musicxml`) other programs open and play what was written; some pieces can be
 # [heard](../docs/hear.md) on this site.
@@ -182,10 +183,9 @@ plotting.lines(
 )
 
 # %% [markdown]
-# Both end far below what frequencies alone can reach: what comes next depends on what came before,
-# and the model has found some of how. But the curves part. Part of what it gains is knowing these
-# pieces, and only the rest carries over to pieces that it has not met. The held-out loss is the one
-# to report.
+# Both end far below what frequencies alone can reach, so the model uses the context. But the curves part:
+# some of what it gains is knowledge of these pieces, and only the rest carries over to pieces that it has not
+# seen. The held-out loss is the one to report.
 
 # %% [markdown]
 # ## It writes
@@ -218,12 +218,92 @@ length = sum(piece.num_tokens for piece in free)
 print(f"{ill_formed} of {length:,} tokens are of a kind not allowed there")
 
 # %% [markdown]
+# ## A grammar is a mask over the next token
+#
 # Tokens have a grammar: notes that sound together go from the low string to the high one, and
 # positions in a bar only grow. The model had to learn it like everything else, and slips at times.
-# It need not be left to chance. `allowed_next_ids` says what may follow, and
-# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> draws from
-# nothing else. Of forty pieces so written we show the first that came to an end by itself, whatever
-# it is.
+# We can rule the slips out. Take a tiny grammar: a guitar of two strings, LOW and HIGH, and bars with two
+# positions. This function says what may follow:
+
+# %%
+names = ["BAR", "POS<1>", "POS<2>", "LOW", "HIGH", "END"]
+
+
+def allowed(tokens):
+    last = tokens[-1]
+    if last == "BAR":
+        return {"POS<1>", "POS<2>"}
+    if last.startswith("POS"):
+        return {"LOW", "HIGH"}
+    position = [t for t in tokens if t.startswith("POS")][-1]
+    later = {"POS<2>"} if position == "POS<1>" else set()
+    together = {"HIGH"} if last == "LOW" else set()
+    return later | together | {"BAR", "END"}
+
+
+# %% [markdown]
+# The rest is what [attention](01_attention.py) does with the future: add −∞ to the logits of what may not
+# follow. The softmax makes their probability 0, and the others keep their ratios.
+
+
+# %% alt="Heat map of two rows, the next token after BAR POS of 1 and LOW without the mask and with it. With the mask, POS of 1 and LOW have probability 0 and the four others more than before." caption="The next token after BAR POS<1> LOW, without the mask and with it"
+def masked(u, tokens):
+    may = allowed(tokens)
+    return u + torch.tensor([0.0 if n in may else -torch.inf for n in names])
+
+
+torch.manual_seed(12)
+u = torch.randn(len(names))
+tokens = ["BAR", "POS<1>", "LOW"]
+y, y_masked = u.softmax(0), masked(u, tokens).softmax(0)
+may = torch.tensor([name in allowed(tokens) for name in names])
+torch.testing.assert_close(y_masked[may], y[may] / y[may].sum())
+rows = ["free", "masked"]
+plotting.heatmap(torch.stack([y, y_masked]), rows=rows, columns=names)
+
+# %% [markdown]
+# Now write 200 texts with random logits at each step, and compare with the grammar written as a
+# pattern:
+
+# %%
+import re
+
+NOTES = "(LOW HIGH|LOW|HIGH)"
+BAR = f"BAR (POS<1> {NOTES}( POS<2> {NOTES})?|POS<2> {NOTES}) "
+
+
+def write_tiny(mask):
+    tokens = ["BAR"]
+    while tokens[-1] != "END" and len(tokens) < 500:
+        u = torch.randn(len(names))
+        y = (masked(u, tokens) if mask else u).softmax(0)
+        tokens.append(names[y.multinomial(1)])
+    return " ".join(tokens)
+
+
+# %%
+for mask in (False, True):
+    texts = [write_tiny(mask) for _ in range(200)]
+    good = sum(bool(re.fullmatch(f"({BAR})+END", text)) for text in texts)
+    print(
+        f"{'with' if mask else 'without'} the mask: {good} of 200 well-formed"
+    )
+assert good == 200
+
+# %% [markdown]
+# For the whole grammar of tab, `allowed_next_ids` says what may follow, and
+# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> masks the rest. The
+# grammar must allow everything in the corpus:
+
+# %%
+ids = tokenizer.encode(corpus[0])
+choices = [tokenizer.allowed_next_ids(ids[:i]) for i in range(1, len(ids))]
+assert all(i in some for i, some in zip(ids[1:], choices, strict=True))
+mean = sum(map(len, choices)) / len(choices)
+print(f"{mean:.0f} of {len(tokenizer)} tokens are allowed, on average")
+
+# %% [markdown]
+# Of forty pieces that the model writes with this mask, we show the first that ended by itself.
 
 # %%
 pieces, ended = write(seed=0, allowed=tokenizer.allowed_next_ids)
@@ -237,16 +317,16 @@ print(format_tab(pieces[number].tab))
 # ## Can it be played?
 #
 # One hand can play a chord if each note has a string of its own, each fret is on the neck, and the
-# *span*, from the lowest fretted note to the highest, is at most four frets. The grammar sees to the
+# *span*, from the lowest fretted note to the highest, is at most four frets. The grammar guarantees the
 # first two: strings only go up within a chord, so none comes twice, and there is no token for a
-# fret beyond the neck. Of spans it knows nothing. Where the model's chords fit a hand, the model has
-# learned it.
+# fret beyond the neck. It says nothing about spans: if the model's chords fit a hand, the model has
+# learned that.
 #
 # A single note always fits, and two often do by chance. So we count the chords of three notes and
-# more. For comparison, we draw as many chords as the corpus has, of the same sizes and on distinct strings: once
-# their notes are drawn one by one, each as often as it occurs in the corpus; and once each note is drawn from
-# those that come right after the note before it in a chord of the corpus. That is a bigram, which knows
-# of a chord no more than its last note. The model's own chords are fewer, and their sizes are its choice.
+# more. As baselines, we draw as many chords as the corpus has, of the same sizes and on distinct strings, in two
+# ways. *By chance*, each note is drawn by itself, as often as it occurs in the corpus. A *bigram* draws each note
+# from those that follow the note before it in a chord of the corpus, so it knows only the last note. The model's
+# own chords are fewer, and it chooses their sizes.
 
 # %%
 import random
@@ -311,35 +391,8 @@ assert shares["a bigram"] > 0.9
 plotting.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
-# Chance alone does not do it, but a bigram does: to know which note came before is enough for a chord
-# that fits a hand. So that chords can be played shows little of what the model has learned; what it has
-# learned beyond chords has to be measured otherwise.
-
-# %% [markdown]
-# A hand also has to get from one event to the next. `compute_mean_hand_shift` says by how many frets the
-# lowest fretted note moves, on average. Here it is for the pieces of the corpus, for those of the
-# model, and for a row of single notes drawn as above.
-
-# %%
-from slp_transformer.guitar import compute_mean_hand_shift
-
-
-def mean_shift(tabs):
-    shifts = [compute_mean_hand_shift(tab.iter_events()) for tab in tabs]
-    return sum(shifts) / len(shifts)
-
-
-at_random = [drawn_chord(1) for _ in range(5000)]
-moves = {"the corpus": mean_shift(corpus), "the model": mean_shift(written)}
-moves["by chance"] = compute_mean_hand_shift(at_random)
-for name, frets in moves.items():
-    print(f"{name}: {frets:.1f} frets from one event to the next")
-assert moves["the model"] < moves["by chance"] / 2
-
-# %% [markdown]
-# The model's hand moves about as little as that of the corpus, or less. That says that it can be
-# played with ease, not that it is good music: a piece that stays on one fret moves the hand least
-# of all.
+# Chords drawn by chance fail, but a bigram succeeds: knowing the note before is enough for a chord that
+# fits a hand. So playable chords alone show little of what the model has learned.
 
 # %% [markdown]
 # ## From real tabs
@@ -354,13 +407,7 @@ assert moves["the model"] < moves["by chance"] / 2
 #
 # With 403 files of classical tabs from classtab.org to learn from, and 54 by other composers held out,
 # 2,500 steps, eleven minutes of one core, brought it to 4.30 bits a note, where a 5-gram of the same
-# tokens needs 6.05. The second command compares what it wrote with people's tabs: 18% of its moments are
-# chords, and 26% of people's; 25% of its bars repeat an earlier one, and 23% of people's; its hand jumps over four
-# frets at 3.2% of the moments, people's at 2.1%. Of the stretches of eight moments, 0.9% have fewer than four
-# different ones, and 3.9% of people's: people stay with a figure longer. This model's tokens give the position of
-# every moment. Another model had a shorter code, which leaves out positions that follow a regular stride. After
-# 1,500 steps it put 15% of its probability on tokens that the grammar does not allow at their place, and it wrote
-# two and a half times as many chords as people. The full record, with a piece, is in
+# tokens needs 6.05. How its pieces differ from people's, and one of them, is in
 # `benchmarks/results/guitar_lm`.
 #
 # ## Try it

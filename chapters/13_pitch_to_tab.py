@@ -106,7 +106,7 @@ print(f"{len(everything):,} sums; the least is {least:.1f}: {where}")
 
 # %% [markdown]
 # The same with $v_t$, which never looks back further than one moment. For three notes it saves
-# little; for a piece of a hundred moments, it is the difference between a blink and for ever.
+# little; for a hundred moments, trying everything would never end.
 
 # %%
 v = [0.0] * len(HAND_FRETS)
@@ -169,7 +169,7 @@ print(tab_of(low), tab_of(high), sep="\n")
 # %% [markdown]
 # ## What did people write?
 #
-# Costs are somebody's opinion. What can be measured is whether a fingering agrees with a written
+# Costs written by hand are an opinion. What can be measured is whether a fingering agrees with a written
 # one. The practice corpus of chapter 12 was fingered by rules, in positions, and every piece of it
 # is a pair: its pitches, and its tab. We hold some pieces out.
 
@@ -281,8 +281,8 @@ for r in records:
     print(f"step {r.step}: {losses} (nats a note)")
 
 # %% [markdown]
-# *Held out* is measured with the right places before each note. When the model writes, it has
-# nobody to set it right: that is the figure to report. `translate_passage` asks for the likeliest place
+# The held-out loss is measured with the right places before each note (teacher forcing). When the model writes, it
+# reads its own choices, and that is the figure to report. `translate_passage` asks for the likeliest place
 # among those that `allowed_next_notes` allows. So its pitches are right and its grips can be held, whatever
 # the weights say.
 
@@ -305,8 +305,8 @@ plotting.bars(
 
 # %% [markdown]
 # The decoder may only write places that a hand can reach, so all its grips can be held. Which of them to
-# take, it has learned from the pieces alone. On held-out pieces of the same makers it gets more strings
-# right than costs that were thought out.
+# take, it has learned from the pieces alone. On held-out practice pieces it gets more strings right than
+# costs written by hand.
 
 # %% [markdown]
 # ## What the hand knows about the notes
@@ -341,37 +341,21 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 # %% [markdown]
 # ## On tab that people have written
 #
-# The practice pieces obey rules, and rules can be learned. People's fingerings are another matter.
-# The table is of 403 classical pieces from classtab.org to learn from, and of pieces by composers
-# that are not among them: 54 to try ideas on (*valid*) and 26 kept for the end (*test*). Strings
-# right, and chords with every note right, in percent; nothing of the written tab is seen.
+# The practice pieces obey rules, and rules can be learned. How do these methods do on people's fingerings?
+# Of 26 classical pieces from classtab.org, by composers from whom no piece was learned or tried, so much is on
+# the string that the player wrote, in percent of notes and of whole chords:
 #
-# | strings by | valid | test |
+# | fingering | notes | chords |
 # |---|---|---|
-# | any grip, by chance | 38.5, 27.6 | 34.7, 27.0 |
-# | lowest fret | 77.3, 66.6 | 73.7, 55.9 |
-# | the usual string of each pitch | 82.7, 76.4 | 76.8, 64.2 |
-# | cheapest for the hand | 86.1, 83.2 | 79.8, 70.7 |
-# | an encoder-decoder | 82.0, 76.2 | 76.5, 65.2 |
-# | a decoder alone, on the same tokens | 82.7, 77.7 | 77.1, 65.0 |
-# | costs that were learned | 87.4, 84.3 | **83.7, 74.4** |
-# | three of these, and a quarter of the costs above | **87.9, 85.7** | 82.7, 73.7 |
+# | lowest fret | 73.7 | 55.9 |
+# | cheapest for the hand | 79.8 | 70.7 |
+# | an encoder-decoder, learned from 403 other pieces | 76.5 | 65.2 |
+# | this chapter's dynamic program, with costs learned from them (one of three seeds) | 83.7 | 74.4 |
 #
-# *Costs that were learned* keeps the states and moves of this chapter, a grip and a place of the
-# hand, and learns what each is worth from written tab: 14,925 numbers, most of them relative, such
-# as which finger takes a note rather than which fret. An encoder in front of it, which read the
-# notes around, came to know its own pieces ever better and did worse on others. The encoder-decoder,
-# which learned practice pieces so well, stays behind costs that were thought out, after four minutes
-# of training, and so does a decoder that reads all in one row, after seven.
-#
-# Such a model knows of the past only where the hand is; it does not know that a note was taken on the
-# second string before, or that all around is played at the seventh fret. A trial that fingered each
-# piece twice, the second time comparing each grip with the first result for the whole piece, gained
-# half a point; it is not part of the package.
-#
-# The last row is what *valid* chose. On *test* the row in bold is a little better, without costs that
-# were thought out: fifty-four pieces are few to choose by. The commands, the intervals and what else
-# was tried are in `benchmarks/results/pitch_to_tab`.
+# The encoder-decoder, best on the practice pieces, falls behind costs written by hand. The last row keeps
+# $e_t(g,p)$ and $m(p',p)$, but learns them from written tab: 14,925 numbers, most of them relative, such
+# as which finger takes a note rather than which fret. How it was trained, and what else was tried, is in
+# `benchmarks/results/pitch_to_tab`.
 #
 # ## Try it
 #
