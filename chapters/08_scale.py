@@ -3,11 +3,12 @@
 #
 # Section 8.8 (2025-26 drafts); of the August 2026 draft 7.8 and the section on LoRA in chapter 8
 #
-# What a larger model buys, what it weighs, and how to teach it something new without training all of it.
+# See what a larger model gains, what it costs in memory, and how to fine-tune it without training all its
+# weights.
 #
-# You will be able to say what loss a scaling law predicts, and how far to believe it; fit such laws
-# to models that you train here; count the parameters and the cache of the models people use; and
-# fine-tune a model by LoRA, merge it, and say what that saves. Read first:
+# You will be able to say what loss a scaling law predicts, and how far to trust it; fit such laws to
+# models that you train here; count the parameters and the cache of the models people use; and fine-tune a
+# model by LoRA, merge it, and say what that saves. Read first:
 # [Training](07_training.py). About 60 minutes.
 
 # %% [markdown]
@@ -67,8 +68,8 @@ for name, constants in book.items():
 plotting.show_source(PowerLaw.__call__)
 
 # %% [markdown]
-# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. So two numbers
-# are fitted as a line is, by least squares. Points that lie on a law give it back:
+# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. So we fit a line
+# by least squares. From points on a law, the fit recovers its constants:
 
 # %%
 sizes = [1e3, 1e5, 1e6, 1e9]
@@ -79,10 +80,10 @@ plotting.show_source(PowerLaw.fit)
 # %% [markdown]
 # ## Compute
 #
-# A product with a weight is a multiplication and an addition, and the way back takes two such products
-# for each one forwards. So a training run costs about 6 operations for each parameter and each token
-# (Kaplan et al. 2020; the book leaves it open). What that rule leaves out are scores and logits, which
-# are small compared with the matrices where d is large.
+# Each weight costs a multiplication and an addition in the forward pass, and twice that in the backward
+# pass. So a training run costs about 6 operations for each parameter and each token (Kaplan et al. 2020;
+# the book leaves it open). The rule leaves out scores and logits, whose cost is small compared with that
+# of the matrices when d is large.
 
 # %%
 import torch
@@ -116,10 +117,10 @@ for name, x in (("parameters", 175e9), ("compute", C / FLOPS_PER_PF_DAY)):
 # %% [markdown]
 # ## A study of our own
 #
-# The constants hold for one corpus, its tokens and one kind of model. That the loss falls in this way
-# can be tried on a desk. Nine language models of characters learn *Moby-Dick*, three widths and three
-# numbers of tokens, each with its own schedule of learning rates, and the loss is measured on the last
-# tenth of the text.
+# The constants hold for one corpus, its tokenization and one kind of model. We can test the form of the
+# law on a desktop computer. Nine character-level language models are trained on *Moby-Dick*: three widths
+# and three numbers of tokens, each with its own learning-rate schedule. The validation loss is measured
+# on the last tenth of the text.
 
 # %%
 from slp_transformer.data import load_moby_dick, train_tokenizer
@@ -165,7 +166,7 @@ plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
 # Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each
-# larger model has a lower loss. What does one get for one's compute, then?
+# larger model has a lower loss. So what should one buy with more compute?
 
 # %%
 compute = {}
@@ -176,11 +177,12 @@ for C, found in sorted(compute.items()):
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
 
 # %% [markdown]
-# Wherever two of these nine cost the same, the smaller one that read more is better. So compute is a matter
-# of balance, and the law [(8.51)](#eq-L(C)) is about the best model at each cost, not about any one.
+# Wherever two of these nine cost the same, the smaller one that read more is better. Compute has to be
+# balanced between size and data, and the law [(8.51)](#eq-L(C)) describes the best model at each cost,
+# not every model.
 #
-# Now a forecast. We fit L(N) to the three models that read the most, and ask it for a model four times as
-# large as the largest. Then we train that model.
+# Now a prediction. We fit L(N) to the three models that read the most, and predict the loss of a model
+# four times as large as the largest. Then we train that model.
 
 # %%
 most = {N: loss for (N, D), loss in study.items() if D == 2**19}
@@ -193,14 +195,14 @@ print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
 # Three points lie within 0.02 nats of a line, and the fourth misses it by 0.17: the model of width 64 is
-# much better than predicted. That a law fits where it was fitted says little about how far it reaches.
-# (Here the exponent of three small models is half of what more models give, below.)
+# much better than predicted. A good fit says little about how far a law can be extrapolated. (Here the
+# exponent from three small models is half of that from more models, below.)
 #
 # ## A million characters
 #
-# `benchmarks/scaling.py` ran the same on Tiny Shakespeare: 29 models, five widths and up to four million
-# characters read, over 3.6 orders of magnitude of compute. Runs, fits and machine are in
-# `benchmarks/results/scaling`; if that folder is there, they are drawn here.
+# `benchmarks/scaling.py` did the same on Tiny Shakespeare: 29 models, five widths and up to four million
+# characters read, over 3.6 orders of magnitude of compute. The runs are recorded in
+# `benchmarks/results/scaling`; if that folder exists, they are plotted here.
 
 # %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters, each starting higher and further right than the one before and crossing it. The dashed frontier along their lower edge is nearly straight." caption="Loss against compute, for 29 runs of five sizes"
 import csv
@@ -225,18 +227,18 @@ plotting.lines(recorded, **axes) if recorded else None
 # | L(D), all with 393,216 parameters | 5 | 0.113 | 0.07 | 1.922 | 1.850 |
 # | L(C), the runs that no cheaper one beats | 10 | 0.065 | 0.21 | 1.818 and 1.651 | 1.857 and 1.719 |
 #
-# The forecasts were made without the last run, or the last two, of each law. They miss by 0.04 to 0.07 nats,
-# and not at random: L(N) and L(C) promise too much, since a million characters begin to be too few, while
-# L(D) promises too little. The largest residual is that of the smallest run, which had no time to learn
-# more than pairs. And every power law falls to 0 in the end, which the entropy of a text does not. So a
-# law may be trusted a little beyond the models that it was fitted to, and less with each step.
+# The predictions were made without the last run, or the last two, of each law. They miss by 0.04 to 0.07
+# nats, and not at random: L(N) and L(C) are too optimistic, since a million characters begin to be too
+# few, while L(D) is too pessimistic. The largest residual is that of the smallest run. And every power
+# law falls to 0 in the end, which the entropy of text does not. So trust a law a little beyond the models
+# that it was fitted to, and less with each step.
 
 # %% [markdown]
 # ## How many parameters?
 #
 # [Chapter 5](05_language_model.py) counted the parameters of a model: about $12\,n_{layer}\,d^2$ in its
-# matrices [(8.52)](05_language_model.py#eq-param-count). Here is that rule on the six models of the book's
-# table, next to a count of the matrices that they have, and the total that their publishers give.
+# matrices [(8.52)](05_language_model.py#eq-param-count). Here is that rule for the six models in the
+# book's table, next to a count of their actual matrices and the total that their publishers give.
 
 # %%
 from slp_transformer.model_sizes import PUBLISHED_MODELS
@@ -249,9 +251,9 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15}", *(f"{x:8.3f}" for x in row))
 
 # %% [markdown]
-# For the two that are built as the book's block is, the rule is exact. The other four have a feedforward
-# layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values; some of
-# them also have heads whose size is not d/A. That is one line more than
+# For the two models built like the book's block, the rule is exact. The other four have a feedforward
+# layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values; some
+# also have heads whose size is not d/A. That adds one line to
 # [(8.52)](05_language_model.py#eq-param-count):
 
 # %%
@@ -260,8 +262,8 @@ from slp_transformer.model_sizes import PublishedModel
 plotting.show_source(PublishedModel.matrices)
 
 # %% [markdown]
-# What is missing to the total are the embeddings, and the norms and biases that the rule leaves out. In
-# a small model with a large vocabulary they are much:
+# The rest of the total is the embeddings, and the norms and biases that the rule leaves out. In a small
+# model with a large vocabulary the embeddings are a large share:
 
 # %% alt="Bars: the share of the embeddings in all parameters. GPT-2 XL 0.053, GPT-3 0.004, Qwen3-0.6B 0.261, Qwen3-32B 0.047, Llama 3.1 8B 0.131, Llama 3.1 405B 0.010." caption="The share of the embeddings in all parameters"
 shares = {n: m.embeddings / m.total for n, m in PUBLISHED_MODELS.items()}
@@ -270,9 +272,9 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 # %% [markdown]
 # ## What the cache costs
 #
-# While a model writes, it keeps a key and a value of each token for each head that answers, in every block
-# ([chapter 6b](06b_cache.py), [(8.53)](06b_cache.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$ numbers a
-# token, less where heads share. In 16-bit numbers, for one text as long as the model's publisher allows:
+# While a model generates text, it keeps a key and a value of each token for each key-value head, in every
+# block ([chapter 6b](06b_cache.py), [(8.53)](06b_cache.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$
+# numbers a token, fewer if heads share them. In 16-bit numbers, for one text of the maximum length:
 
 # %%
 for name, model in PUBLISHED_MODELS.items():
@@ -282,11 +284,11 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15} {line}, {weights:7.1f} GB of weights")
 
 # %% [markdown]
-# (128 Ki tokens were taken for the four that turn queries and keys; Qwen3 reaches them with an extension
-# of its positions.) GPT-3, whose 96 heads all answer, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B
-# keeps 64 times as many in 7 times the room: 8 heads answer for its 128.
+# (The four models with rotary positions are given 128 Ki tokens; Qwen3 reaches them with an extension of
+# its positions.) GPT-3, whose 96 heads all have keys and values, needs 9.7 GB for 2,048 tokens. Llama 3.1
+# 405B keeps 64 times as many tokens in 7 times the memory: its 128 heads share 8 key-value heads.
 #
-# The formula is what a cache of ours weighs:
+# The formula gives the size of our own cache:
 
 # %%
 from slp_transformer import KVCache
@@ -307,9 +309,9 @@ print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 #
 # ## LoRA
 #
-# To teach a model something new, one can train on: every weight moves, and the result is as large as
-# the model was. LoRA (Hu et al. 2022) leaves W as it is and learns what is to be added to it, as a
-# product of two thin matrices. For W [k×d], A is [k×r] and B [r×d], with r much smaller than both.
+# To teach a model something new, we can continue training: every weight changes, and the result is as
+# large as the model was. LoRA (Hu et al. 2022) freezes W and learns an update to add to it, as a product
+# of two thin matrices. For W [k×d], A is [k×r] and B [r×d], with r much smaller than both.
 #
 # <span class="eq" id="eq-lora">lora</span>
 #
@@ -348,8 +350,8 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 
 # %% [markdown]
 # This A reads one feature, the second, and B says what to do with it. With r = 1 that is all that can be
-# learned: one direction to look in, and one to write to. Hugging Face's library `peft`, with these weights
-# copied, computes the same, forwards and back (a test holds it).
+# learned: one direction to read, and one to write. With these weights copied, Hugging Face's `peft`
+# computes the same outputs and gradients (a test asserts it).
 
 # %%
 plotting.show_source(lora)
@@ -367,9 +369,9 @@ plotting.show_source(LoRA.forward)
 # %% [markdown]
 # ## Another style of guitar
 #
-# The practice corpus of [chapter 12](12_guitar_tab.py) has studies of ten kinds. A small model learns
-# seven of them: scales, arpeggios, picking and the like. Then it meets the blues: shuffles, walking basses
-# and solos, which it has never seen.
+# The practice corpus of [chapter 12](12_guitar_tab.py) has studies of ten kinds. A small model is trained
+# on seven of them: scales, arpeggios, picking and so on. Then it is fine-tuned on blues: shuffles,
+# walking basses and solos, which it has never seen.
 
 # %%
 from slp_transformer.guitar.practice import make_practice_studies
@@ -405,8 +407,8 @@ known, unknown = losses(base)
 print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
 
 # %% [markdown]
-# Now five copies learn the blues for 120 steps: four by LoRA, and one with all of its weights, at a
-# learning rate that suits each (the better of two or three that were tried).
+# Now five copies are fine-tuned on blues for 120 steps: four by LoRA, and one with all of its weights,
+# each at its own learning rate (the best of two or three that were tried).
 
 # %%
 from copy import deepcopy
@@ -453,14 +455,14 @@ blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
 plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
-# The second number is the loss on blues, the first that on the styles learned before. With 6 % of the weights,
-# LoRA goes about 60 % of the way that all weights go in these 120 steps; with twice as many, in the feedforward
-# layers too, about 75 %. What is learned is paid for with what was known: every copy gets worse on the first
-# styles, and the one that learned the most gets worst. That is where LoRA's other use lies, since
-# the base is still there underneath.
+# The second number is the loss on blues, the first that on the styles learned before. With 6 % of the
+# weights, LoRA achieves about 60 % of the improvement that training all weights gives in these 120 steps;
+# with twice as many, in the feedforward layers too, about 75 %. Learning the new style costs some of the
+# old: every copy gets worse on the first styles, and the one that learned the most gets worst. With LoRA
+# the base model is still there underneath.
 #
-# Merging adds AB to W, and what it says stays the same to rounding; the model is an ordinary one again,
-# and as fast. Or A and B are taken away, and the base is back to the last bit.
+# Merging adds AB to W. The outputs stay the same up to rounding, and the model is an ordinary one again,
+# and as fast. Or remove A and B, and the base model is back, bit for bit.
 
 # %%
 student = tuned["LoRA, r = 8"]
@@ -514,7 +516,7 @@ assert torch.equal(student(ids), base(ids))
 # - On logarithmic axes a scaling law is a straight line; its slope α is small.
 # - A law holds where it was fitted, and a little beyond; ours missed by up to 0.17 nats one step ahead.
 # - $12\,n_{layer}\,d^2$ counts the book's block; gated layers and shared heads change it.
-# - A cache grows with tokens, blocks and answering heads, and each new token reads all of it.
+# - A cache grows with tokens, blocks and key-value heads, and each new token reads all of it.
 # - LoRA learns W + AB with W frozen; once merged, it costs nothing.
 
 # %% [markdown]

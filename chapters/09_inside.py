@@ -3,7 +3,7 @@
 #
 # Section 8.9 (2025-26 drafts); of the August 2026 draft 10.3 and 10.6
 #
-# Read what passes through a trained model, change it, and find the heads that do one thing.
+# Read the activations of a trained model, change them, and find heads with a specific function.
 #
 # You will be able to read and replace any tensor of a forward pass by its letter in the book; follow the
 # residual stream with the logit lens; and train a model in which induction heads arise, find them by a score,
@@ -13,7 +13,7 @@
 # %% [markdown]
 # ## A model to look into
 #
-# Three blocks learn to guess the next character, on the beginning of *Moby-Dick*.
+# A model of three blocks is trained to predict the next character, on the beginning of *Moby-Dick*.
 
 # %%
 import torch
@@ -46,9 +46,9 @@ print(f"{record.val_loss:.2f} nats a character")
 # ## Points
 #
 # The book gives each step of a block a letter: T¹ to T⁵, and H. In the package these are *points* of the
-# forward pass, and so are each head's Q, K, V, its weights α, and what it gathers. A point has the number of its
-# block, counted from 0, before its letter. By default a point does nothing (elsewhere it is called a hook); inside
-# `patch_activations` you can read the activations that pass through it:
+# forward pass (hook points, in other libraries), and so are each head's Q, K, V, its weights α and its
+# output. A point's name is the number of its block, counted from 0, and its letter. By default a point
+# does nothing; inside `patch_activations` you can read the activations there:
 
 # %%
 from slp_transformer.interpret import patch_activations
@@ -69,8 +69,8 @@ from slp_transformer.hooks import HookedModule
 plotting.show_source(HookedModule.hook_point)
 
 # %% [markdown]
-# And what passes can be changed: a function takes what comes and gives what goes on. Here block 1's
-# attention adds nothing to the stream; then its second head gathers nothing.
+# Activations can be changed, too: a function takes an activation and returns the one to use instead. Here
+# block 1's attention adds nothing to the stream; then its second head outputs zeros.
 
 # %%
 from slp_transformer.interpret import zero_ablate
@@ -88,14 +88,14 @@ print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
 print(f"without its second head {no_head:.3f}")
 
 # %% [markdown]
-# Afterwards all is as before, to the last bit. While weights are watched they have to be computed, which
-# the fused kernel of [chapter 3](03_one_matrix.py) avoids; a model that nobody watches keeps it.
+# Afterwards the model is as before, bit for bit. Attention weights that are read have to be computed,
+# which the fused kernel of [chapter 3](03_one_matrix.py) avoids; a model without hooks still uses it.
 
 # %% [markdown]
 # ## What heads look at
 #
-# Chapters 1 to 4 drew attention for vectors made by hand. These weights were learned. A simple habit is to look at
-# the token before; the score of a head is its mean weight there, over the held-out text.
+# Chapters 1 to 4 drew attention for vectors made by hand. These weights were learned. A simple pattern is
+# to attend to the previous token; a head's score is its mean weight there, over the validation text.
 
 # %%
 from slp_transformer.interpret import previous_token_score
@@ -124,13 +124,14 @@ for place in (best, least):
 plotting.panels(*panels)
 
 # %% [markdown]
-# Most of that habit is in block 0, above all in its first head. Even weights would score 0.06, and no head of the
-# blocks above has more than 0.08, so there the habit hardly shows.
+# The pattern is strongest in block 0, above all in its first head. Uniform weights would score 0.06, and
+# no head of the blocks above scores more than 0.08, so there the pattern is nearly absent.
 #
 # ## The residual stream, sublayer by sublayer
 #
 # The stream begins as X and each sublayer adds to it: T² by attention, T⁵ by the feedforward layer. How
-# much does each write? The length of what it adds, compared with the length of the stream that it adds to:
+# much does each write? Here is the length of what it adds, relative to the length of the stream that it
+# adds to:
 
 # %%
 with torch.no_grad(), patch_activations(model) as seen:
@@ -176,14 +177,14 @@ for name, values in curves.items():
 plotting.lines(curves, x="sublayers passed", y="nats per character")
 
 # %% [markdown]
-# At the bottom the lens with the norm is far worse than an even guess, which costs 4.3 nats. Since E is tied, a
-# row of X is most like its own character, so the lens says what was just read. Nearly everything is gained by the
-# feedforward layer of block 0, which also writes most to the stream; the four sublayers after it bring
-# 0.12 nats together. Without the norm the loss is lower before that layer, close to an even guess, and 0.3 to 0.4
-# nats higher after it.
+# At the bottom the lens with the norm is far worse than a uniform guess, which costs 4.3 nats. Since E is
+# tied, a row of X is most like its own character, so the lens predicts the token that was just read.
+# Nearly all of the improvement comes from the feedforward layer of block 0, which also writes most to the
+# stream; the four sublayers after it add 0.12 nats together. Without the norm the loss is lower before
+# that layer, close to a uniform guess, and 0.3 to 0.4 nats higher after it.
 #
-# One line, character by character: the probability that each inner row gives to the character that does
-# follow.
+# One line, character by character: the probability that each inner row gives to the character that
+# actually follows.
 
 # %% alt="Heat map of seven places in the stream by the characters of a line: the probability of the character that follows. The two rows before block 0's feedforward layer are nearly empty. From there on, the h and e of the, the d of and, and the spaces after them get much of it, and rows differ little." caption="How probable each layer finds what follows"
 line = "the harpooneer and the whale, "
@@ -207,15 +208,15 @@ print(f"true {''.join(follows)}")
 #
 # <span class="eq" id="eq-induction">induction</span>
 #
-# *Mrs Fezziwig … Mrs Fez*: whoever has read the name once knows how it goes on. The rule is A B … A → B: find where
-# this token stood before, and say what came after it. A head that does so is an *induction head*. It
-# needs a partner in a block below: a head that looks one token back and writes there what it saw, so that
-# each token carries the name of the one before it, to be found by.
+# *Mrs Fezziwig … Mrs Fez*: anyone who has read the name once can complete it. The rule is A B … A → B:
+# find where this token occurred before, and predict what came after it. A head that does so is an
+# *induction head*. It needs a partner in a block below: a head that attends to the previous token and
+# writes what it read, so that each token's row also says which token came before it.
 #
-# To see them arise, we make sequences that only the rule can predict. Each has an order of its own, a
-# random permutation that says which token follows which, and three times in ten it is broken by a jump to any
-# token. Nothing can be learned by heart, since the next sequence has another order; and no position tells
-# anything. The loss counts only what the rule predicts: pairs that have come before.
+# To see them form, we make sequences that only the rule can predict. Each has an order of its own, a
+# random permutation that says which token follows which, and three times in ten it jumps to a random
+# token instead. Nothing can be memorized, since the next sequence has another order, and positions carry
+# no information. The loss counts only what the rule can predict: pairs that have occurred before.
 
 # %%
 V, N = 24, 32
@@ -281,13 +282,13 @@ levels = {"an even guess": torch.tensor(24.0).log().item()}
 plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
 
 # %% [markdown]
-# For 400 steps little happens. Then, within 200 steps,
-# the loss falls from 2.8 to 0.6. What has arisen in between?
+# For 400 steps little happens. Then, within 200 steps, the loss falls from 2.8 to 0.6. What has formed in
+# between?
 #
 # ### Found by their score
 #
-# Now sequences that it has never seen the like of: 16 random tokens, and the same 16 again. In the first half
-# nothing can be predicted; in the second, everything but the first token can.
+# Now we use sequences of a kind that it has never seen: 16 random tokens, and the same 16 again. In the
+# first half nothing can be predicted; in the second, everything but the first token can.
 
 # %%
 import torch.nn.functional as F
@@ -312,8 +313,8 @@ print(f"first time {first:.2f}, second {second:.2f}")
 plotting.lines({"loss": by_position}, x="position", y="nats")
 
 # %% [markdown]
-# (In the first half it does worse than an even guess. There the loss was never counted, so nobody taught it
-# to be unsure.)
+# (In the first half it does worse than a uniform guess. In training the loss never counted such tokens,
+# so the model did not learn to be unsure.)
 
 # %%
 with torch.no_grad(), patch_activations(finder) as seen:
@@ -337,9 +338,10 @@ for l in range(2):
 plotting.panels(*panels)
 
 # %% [markdown]
-# Both heads of block 0 look one back, with 0.8 and 0.7 of their weight; both of block 1 look at what came after this
-# token the last time, with 0.6. That is the pair that the book draws in Fig. 8.20. Here it is for one token: A B
-# stood at places 4 and 5, A and B come again at 20 and 21. Where does the second B look?
+# Both heads of block 0 attend to the previous token, with 0.8 and 0.7 of their weight; both of block 1
+# attend to what came after this token the last time, with 0.6. That is the pair that the book draws in
+# Fig. 8.20. Here it is for one token: A B stood at positions 4 and 5, and come again at 20 and 21. Where
+# does the second B look?
 
 # %% alt="Four tokens of the first time, at places 4 to 7, and two of the second, at places 20 and 21. From the token at place 21 the strongest line leads to place 6: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
 picked = [4, 5, 6, 7, 20, 21]
@@ -352,8 +354,8 @@ plotting.flow(alpha, rows=names, columns=names, row=5)
 # %% [markdown]
 # ### Ablated
 #
-# A score says what a head looks at, not that it matters. So take heads away, one at a time and both of a
-# block, and read the loss on the second half.
+# A score says what a head attends to, not that it matters. So we ablate heads, one at a time and both of
+# a block, and measure the loss on the second half.
 
 
 # %%
@@ -374,13 +376,14 @@ for name, value in lost.items():
 plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 
 # %% [markdown]
-# Without one head the other of its block still does most of the work. Without both of a block, of either, the model is
-# worse than an even guess: the repeats are predicted by these two blocks of heads together, or not at all.
+# Without one head, the other of its block still does most of the work. Without both heads of a block,
+# either block, the model is worse than a uniform guess: the two blocks predict the repeats together, or
+# not at all.
 #
 # ### Two circuits
 #
-# A head has four matrices, but they act in pairs (Elhage et al. 2021). Where a head looks is decided by one, and
-# what it writes when it looks there by the other:
+# A head has four matrices, but they act in pairs (Elhage et al. 2021). One pair decides where a head
+# attends, and the other what it writes when it does:
 #
 # $$
 # \mathbf W_{QK}=\mathbf W^{Qc}\,(\mathbf W^{Kc})^\top
@@ -407,9 +410,9 @@ torch.testing.assert_close(by_circuit, by_head, rtol=1e-4, atol=1e-4)
 plotting.show_source(qk_circuit, ov_circuit, circuit_in_vocabulary)
 
 # %% [markdown]
-# An induction head copies: what it writes for a token should raise that very token. Between words, its
-# OV circuit is $\mathbf E\,\mathbf W_{OV}\,\mathbf E^\top$, [|V|×|V|], and copying shows on the
-# diagonal.
+# An induction head copies: what it writes for a token should raise the logit of that token. From token to
+# token, its OV circuit is $\mathbf E\,\mathbf W_{OV}\,\mathbf E^\top$, [|V|×|V|], and copying shows on
+# the diagonal.
 
 # %% alt="Heat map of the first 16 of 24 tokens: what the two heads of block 1 write for each token. The diagonal stands out: most tokens raise themselves more than any other." caption="What the heads of block 1 write for each token"
 E = finder.embedding.tokens.E.detach()
@@ -455,11 +458,11 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 # %% [markdown]
 # ## To remember
 #
-# - Every step has a letter, and by its letter it can be read or replaced for one pass; nothing is left after it.
+# - Every step has a letter, by which its activation can be read or replaced; afterwards the model is unchanged.
 # - The logit lens reads an inner row as if it were the last; most apply the final norm first.
 # - An induction head finds where this token stood before and copies what came after; it needs a head below that
 #   looks one back.
-# - A score says where a head looks; only taking the head away says that it matters.
+# - A score says where a head attends; only an ablation says whether it matters.
 # - A head is two matrices: $\mathbf W_{QK}$ says where it looks, $\mathbf W_{OV}$ what it writes.
 
 # %% [markdown]
