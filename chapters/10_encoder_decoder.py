@@ -3,17 +3,17 @@
 #
 # Section 12.3 (2025-26 drafts), chapters 9 and 13 (August 2026 draft)
 #
-# Join a stack that reads to a stack that writes, and watch the second learn where to look.
+# Connect an encoder to a decoder, and watch the decoder learn where to look in the source.
 #
-# You will be able to say who may look at whom in each of the three attentions; write
+# You will be able to say which tokens may attend to which in each of the three attentions; write
 # cross-attention with loops and with matrices; batch sources of different lengths; and train an
-# encoder-decoder whose attention you can predict. Read first: [The block](02_block.py) and
-# [The input](04_input.py). About 60 minutes.
+# encoder-decoder whose attention you can predict. Read first: [The block](02_block.py) and [The
+# input](04_input.py). About 60 minutes.
 
 # %% [markdown]
 # ## Left to right, or both ways
 #
-# A language model must not look ahead, since the next word is what it has to guess.
+# A language model must not look ahead, since the next word is what it has to predict.
 #
 # <span class="eq" id="eq-causal">causal</span>
 #
@@ -23,9 +23,9 @@
 # \tag{causal}
 # $$
 #
-# Whoever only reads need not be so careful. In a sentence to be translated, or a lick to be
-# played backwards, all of the source is there from the start. So the encoder drops the mask, and
-# nothing else changes.
+# A model that only reads does not need this restriction. In a sentence to be translated, or a lick to be
+# played backwards, the whole source is known from the start. So the encoder drops the mask, and nothing
+# else changes.
 #
 # <span class="eq" id="eq-bidirectional">bidirectional</span>
 #
@@ -35,8 +35,8 @@
 # \tag{bidirectional}
 # $$
 #
-# With loops, the difference is in what a token is given to look at: the tokens up to its own, or
-# all. (Python counts from 0, so the tokens up to number $i$ are `[: i + 1]`.)
+# With loops, the difference is in what a token may attend to: the tokens up to its own, or all of them.
+# (Python counts from 0, so the tokens up to number $i$ are `[: i + 1]`.)
 
 # %%
 import math
@@ -73,8 +73,8 @@ torch.testing.assert_close(both_ways, theirs)
 plotting.show_source(attention)
 
 # %% [markdown]
-# Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the
-# scores, then who may look at whom.
+# Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the scores,
+# then which tokens may attend to which.
 
 # %% alt="Two 5 by 5 masks side by side. The causal one is 0 on and below the diagonal and minus infinity above it; the bidirectional one is 0 everywhere."
 plotting.panels(
@@ -90,7 +90,7 @@ plotting.flow(M == 0, title="causal", row=2)
 plotting.flow(torch.ones(N, N), title="bidirectional", row=2)
 
 # %% [markdown]
-# The gradient proves the arrows: does the first output change when the last value does?
+# The gradient confirms the arrows: does the first output change when the last value does?
 
 # %%
 V.requires_grad_(True)
@@ -103,9 +103,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # %% [markdown]
 # ## What an encoder learns from: masked words
 #
-# A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) hides some
-# words instead and predicts these. $M$ is the set of hidden places, and
-# $\mathbf h^L_i$ what the last block makes of place $i$; the head is that of a language model.
+# A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) masks some words instead and predicts those. $M$ is the set of masked positions, and $\mathbf h^L_i$ the last block's output at position $i$; the head is that of a language model.
 #
 # <span class="eq" id="eq-mlm-loss">mlm-loss</span>
 #
@@ -114,10 +112,10 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # \tag{mlm-loss}
 # $$
 #
-# Of ten words we hide two behind an extra id, [MASK]. (BERT hides 15 % of them, and shows
-# a few of these as they are, or as another word.) The loss counts the hidden places alone. The package has
-# no second function for it: `next_token_loss` ignores places whose target is `IGNORE_INDEX`, −100, as PyTorch
-# does.
+# Of ten words we replace two by an extra id, [MASK]. (BERT selects 15 % of the words, and leaves a few of
+# these as they are, or replaces them by another word.) Only the masked positions count in the loss. The
+# package needs no second function for it: like PyTorch, `next_token_loss` ignores positions whose target
+# is `IGNORE_INDEX`, −100.
 
 # %%
 from slp_transformer import (
@@ -148,11 +146,10 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # %% [markdown]
 # ## Cross-attention, a bridge between two stacks
 #
-# An encoder-decoder (Fig. 13.5) is two stacks. The encoder reads the source, both ways, and
-# leaves one row for each of its $n$ tokens: $\mathbf H^{enc}$, $[n\times d]$. The decoder is a
-# language model of the target, left to right, of $m$ tokens so far; and in every block it also
-# looks across, at $\mathbf H^{enc}$. The queries come from the target, the keys and values from
-# the source.
+# An encoder-decoder (Fig. 13.5) is two stacks. The encoder reads the source in both directions and
+# returns one row for each of its $n$ tokens: $\mathbf H^{enc}$, $[n\times d]$. The decoder is a
+# left-to-right language model of the target, of $m$ tokens so far; in every block it also attends to
+# $\mathbf H^{enc}$. The queries come from the target, the keys and values from the source.
 #
 # <span class="eq" id="eq-cross-QKV">cross-QKV</span>
 #
@@ -179,10 +176,10 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # %% [markdown]
 # ### By hand: a lick played backwards
 #
-# Our source is a lick of five notes, each named by its string and fret: `A7` is the A string at
-# fret 7. The target is the same lick in reverse, of which three notes are to be written. Let an
-# encoder row say at which place its note is (five columns) and which note it is (five more);
-# let a decoder row say which place it wants next: the last, then the one before it, and so on.
+# Our source is a lick of five notes, each named by its string and fret: `A7` is the A string at fret 7.
+# The target is the same lick in reverse, of which three notes are to be written. Let an encoder row say
+# at which position its note is (five columns) and which note it is (five more); let a decoder row say
+# which position it wants next: the last, then the one before it, and so on.
 
 # %%
 lick = ["A5", "A7", "D5", "D7", "G5"]
@@ -198,7 +195,7 @@ W_V = torch.eye(d)[:, 5:]  # pass on one's note
 assert H_enc.shape == (n, d) and H_dec.shape == (m, d)
 
 # %% [markdown]
-# One target token at a time, with the same `look` as above; only what it looks at is new.
+# One target token at a time, with the same `look` as above, but with other keys and values.
 
 # %%
 heads, weights = [], []
@@ -224,14 +221,12 @@ torch.testing.assert_close(F.scaled_dot_product_attention(Q, K, V), head)
 plotting.heatmap(alpha, ["G5", "D7", "D5"], lick, "α", "m × n", top=1)
 
 # %% [markdown]
-# Below, a model will have to find this slanting line for itself.
+# Below, a model has to learn this diagonal by itself.
 
 # %% [markdown]
 # ## Many heads
 #
-# Heads work as they always do: each with matrices of its own, their outputs side by side, then
-# $\mathbf W^O$. This function says what one token gathers from a *context*, and it serves for
-# all three attentions of an encoder-decoder: the context is the whole source (encoder), the
+# Heads work as before: each has its own matrices, their outputs are concatenated and multiplied by $\mathbf W^O$. This function computes one token's attention over a *context*, and it serves all three attentions of an encoder-decoder: the context is the whole source (encoder), the
 # target so far (decoder), or the encoder's output (across).
 
 
@@ -262,8 +257,7 @@ loop = [gather(X[i], X[: i + 1], mha) for i in range(m)]
 torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 
 # %% [markdown]
-# In the package `project` chooses where keys and values come from: from X, all in one product, or
-# from `H_enc`.
+# In the package, `project` computes keys and values from X, all in one product, or from `H_enc`.
 
 # %%
 plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
@@ -271,11 +265,10 @@ plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
 # %% [markdown]
 # ## The decoder block
 #
-# The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one sublayer more,
-# between the two that it has. It too reads a normalized copy of the stream and adds what it
-# found. The top and the bottom row below are [(8.40, 7.41)](03_one_matrix.py#eq-T1) to
-# [(8.45, 7.46)](03_one_matrix.py#eq-T-H), but with $\mathbf C^3$ in the place of $\mathbf T^3$. The row
-# between them is new, and has no number in the book.
+# The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one more sublayer between
+# its two. It also reads a normalized copy of the stream and adds its output. The top and the bottom row
+# below are [(8.40, 7.41)](03_one_matrix.py#eq-T1) to [(8.45, 7.46)](03_one_matrix.py#eq-T-H), but with
+# $\mathbf C^3$ in the place of $\mathbf T^3$. The row between them is new, and has no number in the book.
 #
 # $$
 # \begin{aligned}
@@ -321,7 +314,7 @@ plotting.show_source(TransformerBlock._pre_norm)
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation <a href="#eq-cross-QKV">(13.11)</a> takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
 
 # %% [markdown]
-# It matters: taking the queries from the block's input instead gives another result.
+# It matters: taking the queries from the block's input gives a different result.
 
 
 # %%
@@ -337,9 +330,9 @@ assert apart > 0.1
 print(f"equation and figure differ by up to {apart:.1f} here")
 
 # %% [markdown]
-# PyTorch has such a block too. Its decoder layer is post-norm unless `norm_first=True`, it
-# stores each matrix transposed, the three of attention in one, and it has biases in attention,
-# which the book has not: they are set to 0.
+# PyTorch has such a block too. Its decoder layer is post-norm unless `norm_first=True`, it stores each
+# matrix transposed, the three of attention in one, and its attention has biases, which the book's does
+# not: they are set to 0.
 
 
 # %%
@@ -375,9 +368,9 @@ torch.testing.assert_close(theirs(X, H_enc, tgt_mask=causal_mask(m)), H)
 # %% [markdown]
 # ## The whole model
 #
-# Stack the blocks, put the input of [chapter 4](04_input.py) below each stack and the tied head
-# above the decoder. All decoder blocks look at the same $\mathbf H^{enc}$, the *final* output of
-# the encoder; there is no rung from encoder block 1 to decoder block 1.
+# Stack the blocks, put the input of [chapter 4](04_input.py) below each stack and the tied head above the
+# decoder. All decoder blocks attend to the same $\mathbf H^{enc}$, the *final* output of the encoder;
+# encoder block 1 is not connected to decoder block 1.
 
 
 # %%
@@ -431,10 +424,9 @@ plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
 # %% [markdown]
 # ## Sources of different lengths
 #
-# A batch is one tensor, so short sources are filled up with an id that means nothing, here
-# `PAD`, 0. Nobody may look at it: not the encoder, nor the decoder when it looks across. A mask
-# hides it from both. (Padding at the end of a *target* needs none: it is in the future, which is
-# hidden already.)
+# A batch is one tensor, so short sources are padded with an id that means nothing, here `PAD`, 0. No
+# token may attend to it, neither in the encoder nor in cross-attention, so a mask hides it from both.
+# (Padding at the end of a *target* needs none: it is in the future, which is masked already.)
 
 # %% alt="Mask of three sources in a batch of width 5: the row of the five-note source is all 0, that of the three-note source has minus infinity in its last two places, that of the two-note source in its last three."
 from torch.nn.utils.rnn import pad_sequence
@@ -450,9 +442,9 @@ rows = ["5 notes", "3 notes", "2 notes"]
 plotting.heatmap(mask[:, 0], rows, range(1, 6), "padding mask", "batch × n")
 
 # %% [markdown]
-# With it, the three attentions have all their masks. Here they are for the second source of this
-# batch, three notes and two places of padding, and for a target of which two tokens are there and
-# one place is filled up. Rows look, columns are looked at; a dot stands for padding.
+# Now the three attentions have all their masks. Here they are for the second source of this batch, three
+# notes and two positions of padding, and for a target of two tokens and one position of padding. Rows are
+# queries, columns are keys; a dot stands for padding.
 
 # %% alt="Three masks side by side. Encoder, 5 by 5: the last two columns, the padding, are minus infinity in every row, the other columns 0. Decoder, 3 by 3: 0 on and below the diagonal but for the last column, which is padding and minus infinity throughout. Across, 3 by 5: again the last two columns are minus infinity in every row."
 hidden = padding_mask(batch[1], PAD)
@@ -468,17 +460,17 @@ plotting.panels(
 )
 
 # %% [markdown]
-# In the encoder, padding is hidden and nothing else; in the decoder, padding and the future; and
-# across, the source's padding. For the tokens that are there, the decoder's mask is the causal one:
-# padding comes after them. What the row of padding sees doesn't matter, since no loss looks at it. So
-# the package passes no mask for the target.
+# In the encoder only padding is masked; in the decoder, padding and the future; in cross-attention, the
+# source's padding. For real tokens, the decoder's mask is the causal one, since padding comes after them.
+# What a row of padding sees does not matter, since it does not count in the loss. So the package passes
+# no mask for the target.
 
 # %%
 assert torch.equal(in_decoder[:2], causal_mask(3)[:2])
 
 # %% [markdown]
-# The promise: a batch gives what its sources give one by one. Without the mask it would not, and
-# nothing would complain.
+# What must hold: a batch gives the same results as its sources one by one. Without the mask it would not,
+# and no error would tell us.
 
 # %%
 targets = torch.tensor([[1, 5, 9], [1, 3, 6], [1, 4, 5]])
@@ -494,9 +486,9 @@ for row, change in zip(rows, forgotten, strict=True):
 # %% [markdown]
 # ## Learning to play backwards
 #
-# Now the real thing: licks of three to seven notes, drawn from twelve (the A minor pentatonic box
-# at the fifth fret), each to be written in reverse. You know what the model has to find out: to
-# write its first note, look at the last of the source.
+# Now we train a model: licks of three to seven notes, drawn from twelve (the A minor pentatonic box at
+# the fifth fret), each to be written in reverse. You know what the model has to learn: to write its first
+# note, attend to the last of the source.
 
 # %%
 BEGIN, END = 1, 2
@@ -520,9 +512,9 @@ def spell(ids):
 
 
 # %% [markdown]
-# *Teacher forcing*: in training, the decoder reads the right answer so far, not its own. Its
-# input is the target moved one step to the right, so that at each place the right output is the
-# token that comes next. The causal mask lets all places of a target be scored in one pass.
+# *Teacher forcing*: in training, the decoder reads the correct target so far, not its own output. Its
+# input is the target shifted one step to the right, so that at each position the correct output is the
+# next token. Thanks to the causal mask, all positions of a target are scored in one pass.
 
 
 # %%
@@ -543,7 +535,7 @@ print("decoder reads: ", spell(reads[0]))
 print("decoder writes:", spell(writes[0]))
 
 # %% [markdown]
-# One block on each side and one head are enough.
+# One block in each stack and one head are enough.
 
 # %%
 torch.manual_seed(15)
@@ -581,8 +573,8 @@ plotting.lines(
 # %% [markdown]
 # ## Writing an unseen lick
 #
-# When it writes, the model has no teacher: it reads what it has written itself, one token longer
-# at each turn. *Greedy* decoding always takes the likeliest token. The encoder runs once.
+# When it generates, the model reads its own output, one token longer at each step. *Greedy* decoding
+# always takes the most probable token. The encoder runs once.
 
 
 # %%
@@ -614,9 +606,9 @@ assert share > 0.9
 # %% [markdown]
 # ## The alignment
 #
-# And where did it look? Each row of the map is a step of the decoder, named by the token that it
-# writes there; each column is a note of the source. Step $i$ of a lick of $n$ notes should look
-# at note $n+1-i$, so the dark cells should run from the upper right to the lower left.
+# Where did it attend? Each row of the map is a step of the decoder, labeled with the token that it
+# writes; each column is a note of the source. Step $i$ of a lick of $n$ notes should attend to note
+# $n+1-i$, so the dark cells should run from the upper right to the lower left.
 
 # %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note."
 from slp_transformer import record_activations
@@ -636,14 +628,14 @@ columns = [names[i] for i in lick]
 plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 
 # %% [markdown]
-# The model has positions to work with, but nothing in its training says which place of the source a
-# step should look at. It looks along this line because that lowers the loss.
-# (The last row writes `end`; it may look where it likes.)
+# The model has positions to work with, but nothing in its training says which position of the source a
+# step should attend to. It follows this diagonal because that lowers the loss. (The last row writes
+# `end`; its weights can be anything.)
 #
-# It is tempting to read such a map as an explanation. Be careful. With half the learning rate, the
-# same model comes to reverse licks just as well, but its map is smeared over neighboring notes:
-# the encoder lets each row know of its neighbors, so looking next door serves too. A map shows
-# where a model looks; the same answers can come from looking elsewhere.
+# It is tempting to read such a map as an explanation. Be careful. With half the learning rate, the same
+# model learns to reverse licks just as well, but its map is smeared over neighboring notes: an encoder
+# row also contains information about its neighbors, so attending to one of them works too. A map shows
+# where a model attends; other patterns can give the same outputs.
 
 # %% [markdown]
 # ## Try it
@@ -680,12 +672,12 @@ plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 # %% [markdown]
 # ## To remember
 #
-# - An encoder drops the causal mask: all of its text is there, so every token may look at every other.
+# - An encoder drops the causal mask: its whole text is known, so every token may attend to every other.
 # - Cross-attention takes queries from the target, keys and values from the source; its weights are
 #   [m × n], and no causal mask is needed.
 # - A decoder block has three sublayers; all decoder blocks read the final output of the encoder.
-# - Padding is hidden by a mask, or a batch gives other answers than its sources alone.
-# - A map of attention shows where a model looks. It does not prove why it answers as it does.
+# - Padding must be masked, or a batch gives other results than its sources alone.
+# - An attention map shows where a model attends. It does not prove why it gives its output.
 
 # %% [markdown]
 # ## Test yourself

@@ -3,22 +3,20 @@
 #
 # Sections 12.2 to 12.4 (2025-26 drafts), chapter 13 (August 2026 draft)
 #
-# Train the Transformer of 2017 on pairs of sentences, follow one from words to words, and see where
-# the model looks while it writes.
+# Train the Transformer of 2017 on pairs of sentences, follow one sentence through it, and see where the
+# model attends while it translates.
 #
-# You will be able to turn pairs into batches and say what each mask hides; name what the model of
-# 2017 does otherwise than the book's; train one from nothing to (nearly) no mistakes on sentences that
-# it has not seen; read its alignment; and say when beam search pays. Read first:
-# [Encoder and decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About
-# 45 minutes.
+# You will be able to turn pairs into batches and say what each mask hides; name the differences between
+# the model of 2017 and the book's; train one until it makes (nearly) no mistakes on sentences that it has
+# not seen; read its alignment; and say when beam search helps. Read first: [Encoder and
+# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 45 minutes.
 
 # %% [markdown]
 # ## A language of numbers and days
 #
-# People are taught to translate with sentences, and so are models: pairs that say the same in two
-# languages. Our pairs are generated, so that nothing has to be downloaded and every translation is
-# right or wrong and nothing between: numbers up to 999,999 and dates from 1800 to 2099, in English and
-# in Spanish.
+# Translation models are trained on pairs of sentences that say the same in two languages. Our pairs are
+# generated, so nothing has to be downloaded and every translation is either right or wrong: numbers up to
+# 999,999 and dates from 1800 to 2099, in English and in Spanish.
 
 # %%
 from slp_transformer.data import make_number_pairs
@@ -41,8 +39,8 @@ for english, spanish in pairs[3:6]:
 # %% [markdown]
 # ### Words as tokens
 #
-# A token is a word or a mark; the hyphen of *twenty-one* is one too. Four tokens stand for no word:
-# `[PAD]` fills up a batch, `[UNK]` is any word never met, `[SOS]` begins a target, `[EOS]` ends a
+# A token is a word or a punctuation mark; the hyphen of *twenty-one* is one too. Four special tokens are
+# no words: `[PAD]` pads a batch, `[UNK]` is any unknown word, `[SOS]` begins a target, `[EOS]` ends a
 # sentence. Both languages share one vocabulary, and with it one matrix $\mathbf E$.
 
 # %%
@@ -80,8 +78,8 @@ print(source_of("twenty-one").tolist())
 
 # %% [markdown]
 # The package has tokenizers of three kinds: characters, words, and pieces of words (BPE), for languages
-# whose words are too many or not set apart. They keep the space before a word, so that a text comes
-# back as it was.
+# with too many words or no spaces between them. They keep the space before a word, so that decoding gives
+# the original text.
 
 # %%
 from slp_transformer.data import train_pair_tokenizer
@@ -101,10 +99,8 @@ for kind, size in (("words", None), ("bpe", 320)):
 #
 # ### A batch
 #
-# The decoder reads `[SOS]` and the target, and is to say the target and `[EOS]`: the same, one step
-# further. That is *teacher forcing*. Shorter sentences are filled up.
-# <autoref identifier="slp_transformer.data.batches.PaddedPairs">PaddedPairs</autoref> makes such
-# batches; a place that no loss is to look at has the target −100.
+# The decoder reads `[SOS]` and the target, and is trained to predict the target and `[EOS]`: the same, one step ahead. That is *teacher forcing*. Shorter sentences are padded.
+# <autoref identifier="slp_transformer.data.batches.PaddedPairs">PaddedPairs</autoref> makes such batches; a position that does not count in the loss has the target −100.
 
 # %%
 from slp_transformer.data.batches import PaddedPairs
@@ -133,9 +129,9 @@ for row in batch.targets:
 assert torch.equal(reads[0, 1:2], batch.targets[0, :1])  # one step further
 
 # %% [markdown]
-# Three masks keep everybody to what they may see (drawn in [chapter 10](10_encoder_decoder.py) for
-# three notes): here those of the first pair, *twenty-one*. In the encoder and across, padding is hidden;
-# in the decoder, the future, and with it the padding.
+# Three masks hide what may not be seen ([chapter 10](10_encoder_decoder.py) draws them for three notes).
+# Here are those of the first pair, *twenty-one*. In the encoder and in cross-attention, padding is
+# masked; in the decoder, the future, and with it the padding.
 
 # %% alt="Three masks of the pair twenty-one, veintiuno. Encoder, 5 by 5: the last column, padding, is minus infinity. Decoder, 3 by 3: minus infinity above the diagonal. Across, 3 by 5: the last column is minus infinity."
 from slp_transformer import causal_mask, plotting
@@ -156,15 +152,14 @@ plotting.panels(
 # %% [markdown]
 # ## The Transformer of 2017
 #
-# The Transformer was made for translation (Vaswani et al. 2017). The model of 2017 differs from
-# the book's in five things, four of them described in the paper and one, the start, only in the code that its
-# authors published. Two you have met: its blocks are *post-norm*
-# ([chapter 2](02_block.py)), and its positions are sines and cosines ([chapter 4](04_input.py)). Three
-# are new.
+# The Transformer was made for translation (Vaswani et al. 2017). The model of 2017 differs from the
+# book's in five ways, four of them described in the paper and one, the initialization, only in the code
+# that its authors published. You know two of them: its blocks are *post-norm* ([chapter 2](02_block.py)),
+# and its positions are sines and cosines ([chapter 4](04_input.py)). Three are new.
 #
 # **Scaled embeddings.** One matrix serves source, target and head. For the head its numbers have to be
-# small, or the first logits would be large; but then the rows would be small compared with sines and cosines.
-# So a token's row is multiplied by $\sqrt d$ where it enters:
+# small, or the first logits would be large; but then the embeddings would be small compared with sines
+# and cosines. So a token's embedding is multiplied by $\sqrt d$:
 #
 # $$
 # \mathbf X_i=\sqrt d\,\mathbf E[id(i)]+\mathbf P[i]
@@ -191,11 +186,9 @@ assert model.target_embedding.tokens.E is E
 plotting.show_source(ScaledEmbedding.forward, TransformerConfig.of_2017)
 
 # %% [markdown]
-# **Xavier's start.** The matrices of a block begin as uniform numbers up to
+# **Xavier initialization.** The matrices of a block are drawn uniformly up to
 # $\sqrt{6/(rows+columns)}$ (Glorot and Bengio 2010), which keeps the rows about as long as they were.
-# The paper does not say how its weights begin; this is from the authors' code, tensor2tensor.
-# The book leaves the start open, and the package begins as GPT-2 does, with numbers of deviation 0.02,
-# made for models that are wide. Ours is narrow:
+# The paper does not say how its weights are initialized; this is from the authors' code, tensor2tensor. The book leaves it open, and the package initializes as GPT-2 does, with a standard deviation of 0.02, which suits wide models. Ours is narrow:
 
 # %%
 W_1 = model.encoder.blocks[0].ffn.W_1
@@ -204,14 +197,14 @@ assert 0.95 * bound < W_1.abs().max() <= bound
 print(f"Xavier's W_1: deviation {W_1.std():.3f}; GPT-2's: 0.020")
 
 # %% [markdown]
-# With real sentences another start did better in this form: 0.02 for every matrix and for the
-# embedding too, `initialization="bert"`. Scaled up, its rows are still shorter than the sines and
-# cosines, so that the model begins with where a word is rather than which it is. A translator of
-# captions that began so came to 39.95 BLEU (`benchmarks/results/translation`).
+# With real sentences another initialization did better: 0.02 for every matrix and for the embedding too,
+# `initialization="bert"`. Even scaled, its rows are shorter than the sines and cosines, so at first the
+# position outweighs the word. A translator of captions initialized in this way reached 39.95 BLEU
+# (`benchmarks/results/translation`).
 
 # %% [markdown]
-# **A schedule of its own.** The learning rate climbs in a straight line for some thousand steps, and
-# then falls as one over the root of the steps:
+# **A learning-rate schedule.** The rate rises linearly for some thousand steps, and then falls as one
+# over the square root of the step:
 #
 # $$
 # \eta=d^{-0.5}\min\left(step^{-0.5},\;step\cdot warmup^{-1.5}\right)
@@ -238,9 +231,9 @@ plotting.lines(
 )
 
 # %% [markdown]
-# And the loss is *smoothed*: a tenth of each target's probability is spread over the vocabulary, so
-# that the model is not driven to be ever surer ([chapter 7](07_training.py) has the loss without).
-# Padding does not count. With loops:
+# And the loss is *smoothed*: a tenth of each target's probability is spread over the vocabulary, so that
+# the model is not pushed to be ever more certain ([chapter 7](07_training.py) has the loss without
+# smoothing). Padding does not count. With loops:
 
 
 # %%
@@ -274,9 +267,9 @@ torch.testing.assert_close(loss, theirs)
 # %% [markdown]
 # ## Training
 #
-# The paper trains for 100,000 steps, and its schedule is made for that. We have 450, so the rate falls as a
-# cosine, down to a tenth ([chapter 7](07_training.py)). The optimizer's other settings and the smoothing are
-# the paper's.
+# The paper trains for 100,000 steps, and its schedule is made for that. We train for 450, so the rate
+# follows a cosine, down to a tenth ([chapter 7](07_training.py)). The optimizer's other settings and the
+# smoothing are the paper's.
 
 # %%
 from time import process_time
@@ -305,8 +298,9 @@ plotting.lines(curves, x="step", y="loss in nats per token")
 # %% [markdown]
 # ### From words to words
 #
-# One sentence that the model has not seen, step by step. The encoder reads it once. Then the decoder
-# writes: what it has written goes in, the most probable next token comes out, until that is `[EOS]`.
+# Here is one sentence that the model has not seen, step by step. The encoder reads it once. Then the
+# decoder generates: its output so far goes in, the most probable next token comes out, until that is
+# `[EOS]`.
 
 # %%
 sentence = "Wednesday, March twenty-first, nineteen eighty-four"
@@ -331,10 +325,12 @@ expected = "miércoles, veintiuno de marzo de mil novecientos ochenta y cuatro"
 assert written == [SOS, *encode(expected).tolist(), EOS]
 
 # %% [markdown]
-# (A smoothed model is never quite sure: the tenth that was spread is missing from every probability.)
+# (With label smoothing a model is never quite certain: the tenth that was spread is missing from every
+# probability.)
 #
-# `generate` does the same for many sentences at a time, with the encoder's output made once and its
-# keys and values kept ([chapter 6b](06b_cache.py)). A translation counts as right if all of it is:
+# `generate` does the same for many sentences at a time, with the encoder's output computed once and its
+# keys and values cached ([chapter 6b](06b_cache.py)). A translation counts as right only if all of it is
+# (exact match):
 
 # %%
 from slp_transformer import generate
@@ -364,9 +360,9 @@ for k, text in enumerate(found):
 # %% [markdown]
 # ## The alignment
 #
-# Where did the decoder look? `attention_weights` reads the named points of one pass: of all three
-# attentions, every layer and head. Below is the cross-attention of the upper block, the mean of its
-# heads. A row is named by the word that is written there.
+# Where did the decoder attend? `attention_weights` returns the weights of all three attentions, for every
+# layer and head. Below is the cross-attention of the upper block, averaged over its heads. A row is
+# labeled with the word that is written there.
 
 # %% alt="Heat map of cross-attention, 12 words written by 12 tokens read. miércoles looks at Wednesday, veintiuno at the three tokens of twenty-first, marzo at March, which stands before them; novecientos looks at nineteen, ochenta at eighty, cuatro at four. The rows of de and of the comma are dark at the two commas."
 from slp_transformer.interpret import attention_weights
@@ -395,18 +391,16 @@ print(f"veintiuno looks at twenty, -, first: {first_three.sum():.2f} in all")
 assert first_three.sum() > 0.5
 
 # %% [markdown]
-# Nothing in the pairs says which word is which. Where a word has a counterpart, the row looks at it,
-# out of order where the languages are: *veintiuno* looks past *March*, and *marzo* back at it. One word
-# looks at three, and two, *mil novecientos*, at the one *nineteen*. *De* has no counterpart; its rows
-# rest on the commas. And [chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where
-# the upper block looks, on average over its heads. It says nothing of what the encoder has moved into
-# those places.
+# Nothing in the pairs says which words correspond. Where a word has a counterpart, its row attends to it,
+# even where the order differs: *veintiuno* looks past *March*, and *marzo* back at it. One word attends
+# to three, and two, *mil novecientos*, to the one *nineteen*. *De* has no counterpart; its rows attend to
+# the commas. [Chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where the upper block
+# attends, on average over its heads. It does not say what the encoder has moved to those positions.
 
 # %% [markdown]
-# Each head has a map of its own, in every layer and in all three attentions.
+# Each head has its own map, in every layer and in all three attentions.
 # <autoref identifier="slp_transformer.plotting.attention_maps.translation_attention_figure">translation_attention_figure</autoref>
-# draws all of them, here or into a file: `.save("attention.html")` makes a page on which every weight
-# can be read off. So does the command line, which learns from these pairs or from yours:
+# draws all of them, here or into a file: `.save("attention.html")` writes a page that shows every weight. So does the command line, for these pairs or yours:
 #
 # ```sh
 # slp-transformer train pairs --out-dir runs/numbers
@@ -426,7 +420,7 @@ translation_attention_figure(
 # %% [markdown]
 # ## What beam search buys
 #
-# First the same held-out sentences again, with four hypotheses at a time:
+# First the same validation sentences, with four hypotheses at a time:
 
 # %%
 searched = translate(sentences[:50], num_beams=4)
@@ -436,12 +430,12 @@ same = sum(
 print(f"{same} of 50 translations are the same with four beams")
 
 # %% [markdown]
-# Where one translation is right and the model is sure of it, there is nothing to search for. But people
-# do not all translate alike. Suppose five translators are given *March first*. Two
-# write *primero de marzo*; the other three *el uno de marzo*, *el día uno de marzo* and *el primero de
-# marzo*. All five are right. A model that learns from them all should say: *primero* with probability
-# 2/5, *el* with 3/5, and after *el* three words with 1/3 each. What will greedy decoding write, and
-# which translation is the most probable?
+# Where only one translation is right and the model is certain of it, there is nothing to search for. But
+# translators differ. Suppose five of them are given *March first*. Two write *primero de marzo*; the
+# other three *el uno de marzo*, *el día uno de marzo* and *el primero de marzo*. All five are right. A
+# model trained on all of them should predict *primero* with probability 2/5, *el* with 3/5, and after
+# *el* three words with 1/3 each. What will greedy decoding write, and which translation is the most
+# probable?
 
 # %%
 months = "January February March April May June"
@@ -460,7 +454,7 @@ five = [
 ]
 
 # %% [markdown]
-# A small model in the book's own form learns these thirty pairs, with a vocabulary of its own.
+# A small model in the book's form is trained on these thirty pairs, with its own vocabulary.
 
 # %%
 words = {word for pair in five for side in pair for word in words_of(side)}
@@ -505,10 +499,10 @@ assert found["greedy"].startswith("el ")
 assert found["two beams"] == "primero de marzo"
 
 # %% [markdown]
-# Greedy takes *el*, which most translators began with, and ends with a sentence that one in five wrote.
-# Two beams keep *primero* as well, and find what two in five wrote. Nothing was made up for this: the
-# best first word of a model need not begin its best sentence, wherever there are several right ones.
-# In real corpora there nearly always are.
+# Greedy decoding takes *el*, with which most translators began, and ends with a sentence that one in five
+# wrote. Two beams keep *primero* as well, and find what two in five wrote. The example is made up, but
+# the point is general: where several translations are right, the most probable first word need not begin
+# the most probable sentence.
 
 # %% [markdown]
 # ## Try it
@@ -547,12 +541,11 @@ assert found["two beams"] == "primero de marzo"
 # %% [markdown]
 # ## To remember
 #
-# - A target is read and written one step apart, and padding is hidden from attention and from the loss.
+# - A target is read and predicted one step apart, and padding is masked in attention and in the loss.
 # - The model of 2017 is the book's with five changes: post-norm, sines and cosines, embeddings times
 #   √d that are shared, Xavier's start, and a learning rate of its own; `TransformerConfig.of_2017` and
 #   `TrainConfig.of_2017` have them.
-# - Cross-attention comes to look from a word to its counterpart, wherever that is, with nothing
-#   but pairs to learn from.
+# - Cross-attention learns to attend from a word to its counterpart, wherever that is, from nothing but pairs.
 # - A translation counts as right only if all of it is right: that is exact match.
 # - Beam search finds nothing better where one translation is certain, and does where several are
 #   right and begin alike.
