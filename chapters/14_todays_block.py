@@ -3,29 +3,28 @@
 #
 # Beyond the book, but for the gate [(7.22)](02_block.py#eq-swiglu) and a sentence on RoPE in its August 2026 draft
 #
-# Exchange four parts of the block, one at a time, and load models that others have trained.
+# Replace four parts of the block, one at a time, and load models that others have trained.
 #
-# You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward
-# layer change in the book's block, and what they leave as it is; you will have checked that the
-# result is the Llama, the Qwen3, the GPT-2 and the BERT that people use; and you will know what
-# each part buys in the same seconds. Read first:
-# [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py).
-# About 50 minutes.
+# You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward layer
+# change in the book's block, and what they leave unchanged; check that the result equals the Llama,
+# Qwen3, GPT-2 and BERT that people use; and say what each part gains in the same training time. Read
+# first: [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py). About 50
+# minutes.
 
 # %% [markdown]
 # ## The norm without its mean
 #
-# Layer norm brings a row to mean 0 and deviation 1 [(8.25, 7.26)](02_block.py#eq-ln). RMSNorm leaves the mean where it
-# is and divides by the *root mean square* alone; the offset β goes, too.
+# Layer norm gives a row mean 0 and standard deviation 1 [(8.25, 7.26)](02_block.py#eq-ln). RMSNorm does
+# not subtract the mean, and divides by the *root mean square* alone; the offset β goes, too.
 #
 # $$
 # \mathrm{RMSNorm}(\mathbf x)=\gamma\,\frac{\mathbf x}{\mathrm{RMS}(\mathbf x)},\qquad
 # \mathrm{RMS}(\mathbf x)=\sqrt{\frac1d\sum_{k=1}^{d}x_k^2}
 # $$
 #
-# (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square
-# *is* the deviation, so the two norms agree. For a row of equal numbers they could not differ
-# more: layer norm makes all of them 0, RMSNorm makes them 1, or −1 if they are negative.
+# (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square *is* the
+# standard deviation, so the two norms agree. For a row of equal numbers they could not differ more: layer
+# norm makes all of them 0, RMSNorm makes them 1, or −1 if they are negative.
 
 # %%
 import math
@@ -75,9 +74,9 @@ plotting.show_source(RMSNorm.forward)
 # \end{pmatrix}\begin{pmatrix}x_a\\x_b\end{pmatrix},\qquad\theta_i=10000^{-2i/d_k}
 # $$
 #
-# Why turn? A product of two vectors depends on the angle *between* them. If a query at position $m$ has
-# been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$: the score
-# knows how far apart the two tokens are, and nothing of where in the text they are.
+# Why rotate? The dot product of two vectors depends on the angle *between* them. If a query at position
+# $m$ has been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$:
+# the score depends on how far apart the two tokens are, but not on where in the text they are.
 
 
 # %%
@@ -92,8 +91,8 @@ def turn(x, pos, base=10000.0):
 
 
 # %% [markdown]
-# A quarter turn of one pair, by hand: with $d_k=2$ there is one pair, and $\theta_0=1$, so that
-# position $\pi/2$ (there is none, but the formula does not mind) turns east into north.
+# A quarter turn of one pair, by hand: with $d_k=2$ there is one pair, and $\theta_0=1$, so position
+# $\pi/2$ (no token has it, but the formula allows it) turns east into north.
 
 # %%
 east = torch.tensor([1.0, 0.0])
@@ -111,9 +110,9 @@ torch.testing.assert_close(rotary(Q[4:], 4), loop[4:])  # from position 4 on
 plotting.show_source(apply_rotary)
 
 # %% [markdown]
-# Now the promise. Give every token the *same* query and the *same* key, so that nothing but the
-# position can tell them apart. With rotations, the scores are the same along each diagonal: they
-# depend on $m-n$ alone. With learned positions (here drawn at random) there is no such order.
+# Now the main property. Give every token the *same* query and the *same* key, so that only the position
+# distinguishes them. With rotations, the scores are the same along each diagonal: they depend on $m-n$
+# alone. With learned positions (here drawn at random) they have no such pattern.
 
 # %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no two cells agree." caption="Scores by rotary and by learned positions"
 same_q, same_k = Q[:1].expand(N, d_k), K[:1].expand(N, d_k)
@@ -129,7 +128,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# The same holds far to the right: move both tokens by a thousand places, and no score changes.
+# The same holds far to the right: shift both tokens by a thousand positions, and no score changes.
 
 # %%
 moved = rotary(same_q, 1000) @ rotary(same_k, 1000).T
@@ -139,17 +138,17 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column i + d<sub>k</sub>/2, as the published weights of Llama and Qwen3 do. Nobody sees the difference: it is another order of the columns of W<sup>Q</sup> and W<sup>K</sup>.</p></div>
 #
-# Values are not turned, since they say *what* is passed on, not where it is found. And there is no
-# last position: nothing is looked up in a table of learned rows. Whether a model reads well past
-# the length that it was trained on is another matter; Llama 3.1 slows the slowest pairs down for it
-# (<autoref identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
+# Values are not rotated, since they say *what* is passed on, not where it is found. And there is no last
+# position, since no table of learned rows is used. Whether a model reads well past the length that it was
+# trained on is another matter; Llama 3.1 slows the slowest pairs down for it (<autoref
+# identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
 
 # %% [markdown]
 # ## Keys and values that heads share
 #
-# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06b_cache.py#eq-kv-attn), and in a long
-# text that is what fills the memory. So today's models let the queries of several heads look at
-# one key and one value: $A$ heads ask, $G$ answer.
+# The cache keeps a key and a value for every token, head and block [(8.53,
+# 7.59)](06b_cache.py#eq-kv-attn), and in a long text that takes most of the memory. So in today's models
+# several heads share one key and one value: there are $A$ query heads and $G$ key-value heads.
 #
 # $$
 # \mathbf{head}_c=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
@@ -187,8 +186,8 @@ torch.testing.assert_close(gqa(X, causal=True), loop)
 plotting.show_source(repeat_kv, GroupedQueryAttention._attend)
 
 # %% [markdown]
-# PyTorch's own kernel knows such groups as `enable_gqa` and gives the same. So does the book's
-# attention, when all heads of a group have the same matrices.
+# PyTorch's kernel supports such groups as `enable_gqa` and gives the same result. So does the book's
+# attention, if all heads of a group have the same matrices.
 
 # %%
 from slp_transformer import MultiHeadAttention
@@ -206,8 +205,8 @@ for ours, head in zip(book.heads, gqa.heads, strict=True):
 torch.testing.assert_close(book(X, causal=True), loop)
 
 # %% [markdown]
-# What it saves, for the sizes that the book's Fig. 7.24 lists: the cache of one text of 8,192
-# tokens in bfloat16, as it is and as it would be if every head had a key and a value of its own.
+# How much it saves, for the sizes that the book's Fig. 7.24 lists: the cache of one text of 8,192 tokens
+# in bfloat16, with shared keys and values, and without.
 
 # %%
 from dataclasses import replace
@@ -229,8 +228,8 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 #
 # ## The block
 #
-# That is all. Here is the block's forward pass: the one of [chapter 2](02_block.py), to the
-# letter. Only the parts that its names stand for are others.
+# That is all. Here is the block's forward pass: it is identical to that of [chapter 2](02_block.py). Only
+# the modules that it calls are different.
 
 # %%
 from slp_transformer.modern import ModernBlock
@@ -238,9 +237,9 @@ from slp_transformer.modern import ModernBlock
 plotting.show_source(ModernBlock.__init__, ModernBlock._pre_norm)
 
 # %% [markdown]
-# With the sizes of the table above, the head's matrix E once more or one of its own (`tied`), there
-# are exactly as many parameters as published. Counting them takes no memory: PyTorch's *meta* device
-# knows shapes alone.
+# With the sizes of the table above, and a head that is tied to E or not (`tied`), there are exactly as
+# many parameters as published. Counting them takes no memory: tensors on PyTorch's *meta* device have
+# only shapes.
 
 # %%
 from slp_transformer.modern import ModernConfig, ModernLM
@@ -264,14 +263,14 @@ for name, model in (("Llama 3.1 8B", llama), ("Qwen3-0.6B", qwen)):
     print(f"{name}: {count:,} parameters")
 
 # %% [markdown]
-# (Qwen3 has one small thing more, the `qk_norm`: each head's queries and keys go through an
-# RMSNorm of their own before they are turned.)
+# (Qwen3 has one small addition, the `qk_norm`: each head's queries and keys go through an RMSNorm before
+# they are rotated.)
 #
 # ## The same as everybody's
 #
-# Is it the real thing? Hugging Face's `transformers` is the witness. Let it make a small Llama with
-# random weights, and write it to a folder as Llamas are published: `config.json`, and the
-# weights in `safetensors`, a format that holds numbers and can run no code.
+# Is our block really Llama's? We compare with Hugging Face's `transformers`. It makes a small Llama with
+# random weights and saves it to a folder in the format in which Llamas are published: `config.json`, and
+# the weights in `safetensors`, a format that contains only numbers and cannot run code.
 
 # %%
 import tempfile
@@ -296,10 +295,10 @@ theirs.save_pretrained(folder / "llama")
 print(*sorted(path.name for path in (folder / "llama").iterdir()), sep="\n")
 
 # %% [markdown]
-# One call loads it into our parts. Every tensor in the file has a place here, and every tensor here
-# is in the file, or the model is refused: a Llama of which a part is missing would still write
-# something, and nothing would complain. (Large models come in several files with an index. The same
-# call loads them.)
+# One call loads it into our modules. Every tensor in the file must have a place here, and every tensor
+# here must be in the file, or the model is refused: a Llama with a missing part would still generate
+# text, and no error would tell us. (Large models come in several files with an index. The same call loads
+# them.)
 
 # %%
 from slp_transformer.modern import from_pretrained
@@ -313,7 +312,7 @@ apart = (U - theirs_U).abs().max()
 print(f"{type(ours).__name__}: logits at most {apart:.0e} apart")
 
 # %% [markdown]
-# And word by word, with the cache of [chapter 6b](06b_cache.py) on both sides:
+# And token by token, with the cache of [chapter 6b](06b_cache.py) on both sides:
 
 # %%
 from slp_transformer import generate
@@ -326,8 +325,8 @@ assert [one.ids for one in written] == expected.tolist()
 print(written[0].new_ids)
 
 # %% [markdown]
-# What [chapter 9](09_inside.py) does to our own models works on it, too: every point has its name, the
-# lens reads each layer, and a head can be taken away.
+# The tools of [chapter 9](09_inside.py) work on it, too: every activation has its name, the logit lens
+# reads each layer, and heads can be ablated.
 
 # %%
 from slp_transformer import interpret
@@ -342,9 +341,9 @@ assert apart > 0 and torch.equal(ours(ids), U)
 print(f"without head 5 of block 0: logits up to {apart:.0e} apart")
 
 # %% [markdown]
-# Others go the same way: here a Qwen3, a GPT-2 and a BERT. GPT-2 is the book's block with GELU
-# and biases on all products. BERT is post-norm and looks both ways (9.2 in the Aug 2026 draft);
-# its logits say which word *stands* at a place, so it fills gaps and does not write on.
+# Other models load in the same way: here a Qwen3, a GPT-2 and a BERT. GPT-2 is the book's block with GELU
+# and biases in all linear layers. BERT is post-norm and bidirectional (9.2 in the Aug 2026 draft); its
+# logits predict the word *at* a position, so it fills gaps and does not generate text.
 
 # %%
 small = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 6}
@@ -369,8 +368,8 @@ for name, (config, sizes) in kinds.items():
 # %% [markdown]
 # ## And back
 #
-# What you train here others can load. The book's own model, too: it is a GPT-2 whose attention
-# biases are 0, so that is what it is written as.
+# Others can load what you train here. The book's own model, too: it is a GPT-2 whose attention biases are
+# 0, and is saved as one.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
@@ -413,7 +412,7 @@ assert not folder.exists()
 #     model.safetensors --local-dir models/gpt2
 # ```
 #
-# In Python it is a model with a tokenizer of its own:
+# In Python, load the model and its tokenizer:
 #
 # ```python
 # from slp_transformer import generate
@@ -429,15 +428,15 @@ assert not folder.exists()
 # %% [markdown]
 # ## A loss in fewer seconds
 #
-# Steps a second are one thing; what one waits for is a loss. Four more parts are about that. Squared
-# ReLU, $\mathrm{ReLU}(x)^2$, stands in the feedforward layer (So et al. 2021). The matrices that write to the
-# stream begin at zero, so that every block begins as $\mathbf H=\mathbf X$. The head has a matrix of its own. And *Muon*
-# trains the matrices inside blocks.
+# Steps per second matter less than the time until a loss is reached. Four more parts reduce that time.
+# The feedforward layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write
+# to the stream are initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is
+# untied from the embeddings. And *Muon* trains the matrices inside blocks.
 #
-# AdamW looks at every number of a matrix by itself. Muon looks at the matrix. It takes the mean of the
-# last gradients, which usually has a few large singular values and many small ones, and brings all of them
-# to about 1: the directions stay, and none is too small to matter. No singular value has to be
-# computed for that. *Newton-Schulz*, five times
+# AdamW treats every number of a matrix by itself. Muon treats the matrix as a whole. It takes the running
+# mean of the gradients, which usually has a few large singular values and many small ones, and brings all
+# of them to about 1: the directions stay, and none is too small to matter. No singular values have to be
+# computed for that. Five *Newton-Schulz* iterations,
 #
 # $$
 # \mathbf X\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X,\qquad\mathbf A=\mathbf X\mathbf X^\top,\qquad
@@ -463,8 +462,8 @@ print("before:", *(f"{s:.2f}" for s in S))
 print("after: ", *(f"{s:.2f}" for s in towards_one(S)))
 
 # %% [markdown]
-# PyTorch's Muon does the same with products alone, in bfloat16. Its step is as large as AdamW's would
-# be (Liu et al. 2025), so that one learning rate does for both.
+# PyTorch's Muon does the same with matrix products alone, in bfloat16. Its step is scaled to the size of
+# AdamW's (Liu et al. 2025), so one learning rate works for both.
 
 # %%
 W = torch.nn.Parameter(torch.zeros(6, 8))
@@ -481,16 +480,16 @@ from slp_transformer.training.optimizers import make_optimizer
 plotting.show_source(make_optimizer)
 
 # %% [markdown]
-# Embeddings, the head, gains and biases stay with AdamW. Together it is a flag each:
+# Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag:
 #
 # ```
 # slp-transformer train text my-texts --out-dir runs/mine --optimizer muon --schedule linear \
 #     --positions rotary --normalization rms --qk-norm --activation relu2 --no-ffn-bias --zero-init --no-tied
 # ```
 #
-# What does each part buy? Here each is taken out alone, and all have the same twenty seconds (Tiny
-# Shakespeare, four blocks of width 128, nats a character on the last tenth; one thread, **one seed**, one
-# rate for all, `benchmarks/results/parts`):
+# What does each part gain? Here one part at a time is removed, and all train for the same twenty seconds
+# (Tiny Shakespeare, four blocks of width 128, nats a character on the last tenth; one thread, **one
+# seed**, one rate for all, `benchmarks/results/parts`):
 #
 # | recipe | steps | loss |
 # |---|---|---|
@@ -503,11 +502,11 @@ plotting.show_source(make_optimizer)
 # | ReLU for its square | 214 | 1.96 |
 # | no zeros at the start | 213 | 1.96 |
 #
-# One seed cannot tell hundredths apart. What it shows is the large differences: the norm of queries and
-# keys, the positions and Muon. RMSNorm, the square and the zeros buy nothing here that it could show.
+# One seed cannot resolve hundredths. It shows the large differences: the norm of queries and keys, the
+# positions, and Muon. RMSNorm, squared ReLU and zero initialization show no gain here.
 #
-# And all together? The same text and model size, three seeds, against recipes that others use
-# (`benchmarks/results/time_to_loss`). Seconds of one thread until the loss has fallen to:
+# And all together? Here are the same text and model size, with three seeds, against recipes that others
+# use (`benchmarks/results/time_to_loss`). CPU seconds until the validation loss has fallen to:
 #
 # | recipe | 1.915 | 1.775 | 1.66 |
 # |---|---|---|---|
@@ -516,13 +515,13 @@ plotting.show_source(make_optimizer)
 # | GPT-2 by Hugging Face's Trainer, 3e-3 | 87 | not reached | not reached |
 # | all of today's parts, `--config shakespeare` | 22 | 49 | 108 |
 #
-# The second row is a lesson, too: a third of the time is saved by the learning rate alone.
+# The second row shows that the learning rate alone saves a third of the time.
 #
-# Whether it carries over to large models is not seen in a run of seconds; that it does is other
-# people's finding, and they differ on how much. Liu et al. (2025, arXiv 2502.16982), who trained a model of 16
-# billion parameters, a part of which work for each token, count half of AdamW's compute. Wen et al. (2025, arXiv
-# 2509.02046) tuned both, and found a lead of 1.4 times at 0.1 billion parameters that shrinks to 1.1 times at 1.2
-# billion.
+# Whether this carries over to large models cannot be seen in a run of seconds. Others have found that it
+# does, but differ on how much. Liu et al. (2025, arXiv 2502.16982), who trained a model of 16 billion
+# parameters, a part of which work for each token, count half of AdamW's compute. Wen et al. (2025, arXiv
+# 2509.02046) tuned both, and found a lead of 1.4 times at 0.1 billion parameters that shrinks to 1.1
+# times at 1.2 billion.
 
 # %% [markdown]
 # ## Try it
@@ -570,10 +569,10 @@ plotting.show_source(make_optimizer)
 # %% [markdown]
 # ## To remember
 #
-# - RMSNorm divides by the root mean square and leaves the mean where it is.
-# - Rotary positions turn queries and keys in every head; scores then depend on distances alone.
+# - RMSNorm divides by the root mean square and does not subtract the mean.
+# - Rotary positions rotate queries and keys in every head; scores then depend on distances alone.
 # - Heads that share keys and values make the cache smaller by A/G; with G = A they are the book's.
-# - Muon brings the singular values of a matrix's update to about 1; AdamW looks at each number alone.
+# - Muon brings the singular values of a matrix's update to about 1; AdamW treats each number by itself.
 # - Two models are the same when the same weights give the same numbers: that can be asserted.
 
 # %% [markdown]
