@@ -7,9 +7,9 @@
 #
 # You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward layer
 # change in the book's block, and what they leave unchanged; check that the result equals the Llama,
-# Qwen3, GPT-2 and BERT that people use; and say what each part gains in the same training time. Read
-# first: [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py). About 50
-# minutes.
+# Qwen3, GPT-2 and BERT that people use; and say what each part gains in the same training time. Read first:
+# [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py).
+# About 50 minutes.
 
 # %% [markdown]
 # ## The norm without its mean
@@ -443,8 +443,8 @@ assert not folder.exists()
 # (a,b,c)=(3.4445,\,-4.775,\,2.0315)
 # $$
 #
-# makes of each singular value $s$ the value $as+bs^3+cs^5$ (Jordan et al. 2024). It lands near 1 rather
-# than at 1, and soon:
+# turn each singular value $s$ into $as+bs^3+cs^5$ each time (Jordan et al. 2024). They soon come near 1, though
+# not to 1 exactly:
 
 
 # %%
