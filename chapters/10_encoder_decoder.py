@@ -101,7 +101,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
     assert bool(reach.any()) == (mask is None)
 
 # %% [markdown]
-# ## What an encoder learns from: masked words
+# ## The loss of an encoder
 #
 # A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) masks some words instead and predicts those. $M$ is the set of masked positions, and $\mathbf h^L_i$ the last block's output at position $i$; the head is that of a language model.
 #
@@ -109,7 +109,6 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 #
 # $$
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
-# \tag{mlm-loss}
 # $$
 #
 # Of ten words we replace two by an extra id, [MASK]. (BERT selects 15 % of the words, and leaves a few of

@@ -218,7 +218,7 @@ length = sum(piece.num_tokens for piece in free)
 print(f"{ill_formed} of {length:,} tokens are of a kind not allowed there")
 
 # %% [markdown]
-# ## A grammar is a mask over the next token
+# ## A grammar rules out tokens
 #
 # Tokens have a grammar: notes that sound together go from the low string to the high one, and
 # positions in a bar only grow. The model had to learn it like everything else, and slips at times.

@@ -95,8 +95,9 @@ def run_info(folder: Path) -> dict[str, Any]:
     spec, state = load_model_spec(last), load_trainer_state(last)
     tokenizer, base = load_tokenizer(folder, "last"), load_lora_base(last)
     about: dict[str, Any] = {"model": {"kind": spec.model}}
-    if spec.config is not None:
-        about["model"] |= spec.config.to_dict()
+    config = spec.to_dict()["config"]
+    if isinstance(config, dict):  # that of a class from elsewhere may be anything
+        about["model"] |= config
     if isinstance(spec.config, ModernConfig):
         about["parameters"] = {"total": count_weights(build_on_meta(spec.config))}
     elif spec.config is not None:

@@ -155,6 +155,7 @@ def test_figures_fit_and_their_letters_can_be_read(browser, address):
             page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
             for width in (390, 1024, 1440):
                 page.set_viewport_size({"width": width, "height": 900})
+                page.wait_for_timeout(500)  # what moves on a change of size needs a moment
                 found = [
                     *page.evaluate(SMALL_LETTERS)[:3],
                     *page.evaluate(WIDE_BOXES),
