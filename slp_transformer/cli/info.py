@@ -12,6 +12,7 @@ from torch import nn
 import slp_transformer
 from slp_transformer.cli.console import PROGRAM, command, print_result
 from slp_transformer.cli.options import Info
+from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import data_dir, list_corpora
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.pretrained import build_on_meta, read_config
@@ -100,7 +101,7 @@ def run_info(folder: Path) -> dict[str, Any]:
         about["model"] |= config
     if isinstance(spec.config, ModernConfig):
         about["parameters"] = {"total": count_weights(build_on_meta(spec.config))}
-    elif spec.config is not None:
+    elif isinstance(spec.config, TransformerConfig):
         count = count_parameters(spec.config, encoder_decoder=spec.model == "EncoderDecoder")
         about["parameters"] = dataclasses.asdict(count) | {"total": count.total}
     if base is not None:
