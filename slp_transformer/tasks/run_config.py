@@ -254,7 +254,7 @@ def read_tables(file: str | Path) -> Tables:
         raise ValueError(f"The configuration {path} is not TOML: {error}.") from None
     except RecursionError:
         raise ValueError(f"The configuration {path} is nested too deeply.") from None
-    if tables.get("task", "text") not in TASKS:
+    if tables.get("task", "text") not in list(TASKS):  # a table cannot be looked up
         names = closest_match(str(tables["task"]), TASKS)
         raise ValueError(f'{path}: there is no task "{tables["task"]}": {names}')
     return replace_values(tables, NONE, None)

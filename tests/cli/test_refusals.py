@@ -154,6 +154,7 @@ def test_train_pairs(words, sentence, check):
         ("[data]\nval_split = 1.5", "val_split must be a share between 0 and 1"),
         ('task = "tabs"', "configures another task than text"),
         ('task = "txet"', 'there is no task "txet": did you mean "text"?'),
+        ("task = {}", 'there is no task "{}": there are pairs'),
         ("[data\n", "is not TOML"),
     ],
 )
