@@ -140,8 +140,8 @@ print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 #
 # Values are not rotated, since they say *what* is passed on, not where it is found. And there is no last
 # position, since no table of learned rows is used. Whether a model reads well past the length that it was
-# trained on is another matter; Llama 3.1 slows the slowest pairs down for it (<autoref
-# identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
+# trained on is another matter; Llama 3.1 slows the slowest pairs down for it
+# (<autoref identifier="slp_transformer.modern.config.RopeScaling">RopeScaling</autoref>).
 
 # %% [markdown]
 # ## Keys and values that heads share
