@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -25,14 +25,18 @@ from slp_transformer.guitar import (
     read_tab_file,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import (
+    OPEN_STRING_COST,
     FingeringOptions,
     finger_piece,
     piece_from_tab,
 )
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
+from slp_transformer.guitar.formats import gpif, midi, musicxml
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi
 from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
@@ -320,6 +324,25 @@ def fill_mistakes(content: str, root: Path) -> str:
     choices = [mistake for name, mistake in named.items() if name != "right"]
     quiz = parts.quiz([named[name] for name in UNNAMED], named=choices, **shown)
     return content.replace(MISTAKES_MARK, str(table)).replace(QUIZ_MARK, str(quiz))
+
+
+# --- Finger a piece -------------------------------------------------------------------------------
+
+MAX_BYTES = {"midi": midi.MAX_FILE_BYTES, "xml": musicxml.MAX_FILE_BYTES, "gp": gpif.MAX_FILE_BYTES}
+"""The largest files of each kind that the page reads: as large as the package does."""
+
+
+def fingering_settings() -> dict[str, Any]:
+    """Return the numbers of the package that the page's script computes with."""
+    return {
+        "costs": asdict(HandCosts()) | {"hand_frets": list(HAND_FRETS)},
+        "open_string_cost": OPEN_STRING_COST,
+        "tunings": {name: tuning.open_pitches for name, tuning in TUNINGS.items()},
+        "max_fret": MAX_FRET,
+        "max_span": MAX_SPAN,
+        "max_bytes": MAX_BYTES,
+        "max_notes": midi.MAX_NOTES,
+    }
 
 
 # --- Hear it --------------------------------------------------------------------------------------
