@@ -41,8 +41,11 @@ from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
+FINGERING_MARK = "<!-- fingering -->"
 MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
-STAGES = {'id="slp-sentence"': "sentence", 'id="slp-write"': "write"}
+STAGES = {
+    f'id="slp-{name}"': name for name in ("sentence", "write", "fingering")
+}
 """By their names, the stages that have a script and styles of their own."""
 HEAR_STAGE = 'id="slp-hear"'
 
@@ -333,8 +336,9 @@ MAX_BYTES = {"midi": midi.MAX_FILE_BYTES, "xml": musicxml.MAX_FILE_BYTES, "gp": 
 
 
 def fingering_settings() -> dict[str, Any]:
-    """Return the numbers of the package that the page's script computes with."""
+    """Return the numbers of the package that the page's script computes with, and an example."""
     return {
+        "example": format_alphatex(_fingered().tab),
         "costs": asdict(HandCosts()) | {"hand_frets": list(HAND_FRETS)},
         "open_string_cost": OPEN_STRING_COST,
         "tunings": {name: tuning.open_pitches for name, tuning in TUNINGS.items()},
@@ -343,6 +347,14 @@ def fingering_settings() -> dict[str, Any]:
         "max_bytes": MAX_BYTES,
         "max_notes": midi.MAX_NOTES,
     }
+
+
+def fill_fingering(content: str, player_assets: str) -> str:
+    """Return the page "Finger a piece" with its stage."""
+    page = template("fingering.html").render(
+        settings=fingering_settings(), player=player(player_assets), still=format_tab(_fingered().tab)
+    )
+    return content.replace(FINGERING_MARK, page)
 
 
 # --- Hear it --------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@
 const SHARPS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
 
 export const formatPitch = (pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`;
-export const formatGrip = (grip) => grip.map(([string, fret]) => `${string}/${fret}`).join(",");
-export const pitchOf = ([string, fret], { open, capo }) => open[string - 1] + capo + fret;
 
 /** Every place of a pitch, lowest string first. */
 function positionsOf(pitch, { open, capo, maxFret }) {
