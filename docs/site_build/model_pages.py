@@ -331,6 +331,7 @@ def fill_mistakes(content: str, root: Path) -> str:
 
 # --- Finger a piece -------------------------------------------------------------------------------
 
+EXAMPLE_HALF_STEPS = 5  # in F, the hand has a choice of places
 MAX_BYTES = {"midi": midi.MAX_FILE_BYTES, "xml": musicxml.MAX_FILE_BYTES, "gp": gpif.MAX_FILE_BYTES}
 """The largest files of each kind that the page reads: as large as the package does."""
 
@@ -338,7 +339,7 @@ MAX_BYTES = {"midi": midi.MAX_FILE_BYTES, "xml": musicxml.MAX_FILE_BYTES, "gp": 
 def fingering_settings() -> dict[str, Any]:
     """Return the numbers of the package that the page's script computes with, and an example."""
     return {
-        "example": format_alphatex(_fingered().tab),
+        "example": format_alphatex(_fingered(EXAMPLE_HALF_STEPS).tab),
         "costs": asdict(HandCosts()) | {"hand_frets": list(HAND_FRETS)},
         "open_string_cost": OPEN_STRING_COST,
         "tunings": {name: tuning.open_pitches for name, tuning in TUNINGS.items()},
@@ -352,7 +353,7 @@ def fingering_settings() -> dict[str, Any]:
 def fill_fingering(content: str, player_assets: str) -> str:
     """Return the page "Finger a piece" with its stage."""
     page = template("fingering.html").render(
-        settings=fingering_settings(), player=player(player_assets), still=format_tab(_fingered().tab)
+        settings=fingering_settings(), player=player(player_assets), still=format_tab(_fingered(EXAMPLE_HALF_STEPS).tab)
     )
     return content.replace(FINGERING_MARK, page)
 
@@ -418,15 +419,15 @@ def _generated(root: Path) -> Heard:
     return Heard("A model's piece", how, timed)
 
 
-def _fingered() -> Heard:
-    """A melody with a bass, to which strings and frets were found."""
+def _fingered(half_steps: int = 0) -> Heard:
+    """A melody with a bass, so many half steps higher, to which strings and frets were found."""
     bars = []
     for number, parts in enumerate(zip(JOY, BASS, strict=True)):
         moments: dict[int, list[TabNote]] = {}
         for string, part in enumerate(parts, start=1):
             now = 0
             for pitch, eighths in part:
-                moments.setdefault(now, []).append(TabNote(Note(string, pitch), eighths))
+                moments.setdefault(now, []).append(TabNote(Note(string, pitch + half_steps), eighths))
                 now += eighths
         events = tuple(Event.from_notes(step, moments[step]) for step in sorted(moments))
         bars.append(Bar(8, events, *((4, 4), 112)[: 0 if number else 2]))

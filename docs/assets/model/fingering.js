@@ -22,7 +22,7 @@ const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count ==
 
 let api = null; // alphaTab's
 let file = null; // { title, parts: [{ name, score() }] }: a part's score is made anew, because fingering changes it
-let piece = null; // { score, staff, guitar, moments, remarks, old }
+let piece = null; // { score, staff, guitar, moments, remarks, isOwn }
 let pins = new Map(), found = null, at = 0; // the choices that are made, what is fingered with them, the moment that is shown
 
 // --- Files -------------------------------------------------------------------------------------
@@ -91,9 +91,9 @@ function placeName({ bar, start }) {
   return `bar ${bar.index + 1}, beat ${Number(beat.toFixed(2))}`;
 }
 
-/** Make a part of the file fit for the guitar that is asked for. */
-function takePart() {
-  const part = file.parts[Number(find("part").value) || 0], { score, track, staff: number } = part.score();
+/** Make a part of a file fit for the guitar that is asked for. */
+function takePart(from, part = Number(find("part").value)) {
+  const { score, track, staff: number } = from.parts[part].score();
   const staff = score.tracks[track].staves[number], wasStringed = staff.isStringed;
   const asked = find("tuning").value, capo = find("capo").value;
   const guitar = {
@@ -122,7 +122,7 @@ function takePart() {
     [staff.transpositionPitch, staff.displayTranspositionPitch] = [0, -12];
     for (const bar of staff.bars) [bar.clef, bar.clefOttava] = [alphaTab.model.Clef.G2, alphaTab.model.Ottavia.Regular];
   }
-  piece = { score, staff, guitar, moments: kept, remarks, isOwn };
+  return { score, staff, guitar, moments: kept, remarks, isOwn };
 }
 
 /** Put the fingering into the score. */
@@ -212,7 +212,7 @@ function showText() {
   const frets = notes.map(([, fret]) => fret).filter(Boolean);
   const fretted = frets.length ? `frets ${Math.min(...frets)} to ${Math.max(...frets)}` : "open strings alone";
   const kept = moments.flatMap(({ notes: own }, t) => own.filter(({ old }, k) => `${old}` === `${found.grips[t][k]}`)).length;
-  find("summary").textContent = `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could as well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.isOwn ? ` ${kept.toLocaleString("en")} notes are where the file has them.` : ""}`;
+  find("summary").textContent = `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.isOwn && file.title ? ` ${kept.toLocaleString("en")} notes are where the file has them.` : ""}`;
   const { remarks } = piece, more = remarks.length - MAX_REMARKS;
   find("changes").textContent = remarks.length ? `Not as written: ${remarks.slice(0, MAX_REMARKS).join("; ")}${more > 0 ? `; and ${more.toLocaleString("en")} more like this` : ""}.` : "";
   const unit = [...moments.map(({ start }) => start), ...staff.bars.map((bar) => bar.masterBar.calculateDuration())].reduce(gcd, 960);
@@ -248,7 +248,7 @@ function boundsOf(t) {
   if (!all.length) return null;
   const { visualBounds: own, barBounds } = all.reduce((low, one) => (one.realBounds.y > low.realBounds.y ? one : low));
   const surface = document.querySelector("#slp-hear-stage .at-surface"), width = Math.max(24, own.w + 8), top = barBounds.visualBounds;
-  return { left: `${surface.offsetLeft + own.x + own.w / 2 - width / 2}px`, top: `${surface.offsetTop + top.y - 8}px`, width: `${width}px`, height: `${top.h + 16}px` };
+  return { left: `${surface.offsetLeft + own.x + own.w / 2 - width / 2}px`, top: `${surface.offsetTop + top.y - 18}px`, width: `${width}px`, height: `${top.h + 26}px` };
 }
 
 function markCurrent() {
@@ -294,26 +294,17 @@ function choose(grip) {
 }
 
 const restart = tried(async () => {
+  piece = takePart(file);
   pins = new Map();
-  takePart();
   refresh(true);
 });
 
 const open = tried(async (given) => {
-  const before = file;
-  file = given instanceof File ? await readFile(given) : { title: "", parts: scoreParts(() => texScore(example)) };
-  const kept = [...find("part").children];
+  const read = given instanceof File ? await readFile(given) : { title: "", parts: scoreParts(() => texScore(example)) };
+  [piece, file, pins] = [takePart(read, 0), read, new Map()];
   find("part").replaceChildren(...file.parts.map(({ name }, k) => new Option(name, k)));
-  try {
-    pins = new Map();
-    takePart();
-  } catch (error) {
-    file = before;
-    find("part").replaceChildren(...kept);
-    throw error;
-  }
   find("part").closest("label").hidden = file.parts.length < 2;
-  find("name").textContent = file.title ? `${given.name}` : "An example: Ode to Joy";
+  find("name").textContent = given?.name ?? "An example: Ode to Joy";
   refresh(true);
 });
 
