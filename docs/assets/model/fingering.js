@@ -40,7 +40,6 @@ async function readFile(given) {
     parts = kind === "midi" ? midiParts(bytes, title) : scoreParts(() => alphaTab.importer.ScoreLoader.loadScoreFromBytes(bytes, api.settings));
   } catch (error) {
     if (error instanceof Refusal) throw new Refusal(`${name} cannot be read. ${error.message}`);
-    console.info(error);
     throw new Refusal(`${name} cannot be read: it is damaged, or no ${kind === "gp" ? "Guitar Pro" : "MusicXML"} file, whatever its name says.`);
   }
   if (!parts.length) throw new Refusal(`${name} has no notes that a guitar could play.`);
@@ -106,7 +105,7 @@ function takePart(from, part = Number(find("part").value)) {
   for (const moment of momentsOf(staff)) {
     const pitches = moment.notes.map((note) => note.realValueWithoutHarmonic + (wasStringed ? staff.transpositionPitch : 0));
     const { notes, changes } = fitMoment(pitches, guitar, find("octaves").checked);
-    remarks.push(...changes.map((what) => `${placeName(moment)}: ${what}`));
+    if (changes.length) remarks.push(`${placeName(moment)}: ${changes.join(", ")}`);
     const own = notes.map(([pitch, k]) => ({ pitch, note: moment.notes[k], old: isOwn ? [guitar.open.length + 1 - moment.notes[k].string, moment.notes[k].fret] : null }));
     for (const note of moment.notes.filter((each) => !own.some(({ note: left }) => left === each))) chain(note).forEach((each) => each.beat.removeNote(each));
     if (own.length) kept.push({ ...moment, notes: own });
@@ -164,10 +163,10 @@ function waysAt(t) {
   const free = pins.has(t) ? makeLattice(new Map([...pins].filter(([own]) => own !== t))) : found.lattice;
   const prices = pins.has(t) ? free.prices() : found.prices;
   const path = pins.has(t) ? free.findPath(t, free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`)) : found.path;
-  const cheapest = Math.min(...prices[t]), others = free.alternatives(t, path, prices, MAX_WAYS);
+  const others = free.alternatives(t, path, prices, MAX_WAYS);
   return [path[t], ...others.map(({ grip }) => grip)].map((grip, k) => {
     const grips = (k ? free.findPath(t, grip) : path).map((own, i) => free.choices[i][own]);
-    return { grips, extra: prices[t][grip] - cheapest, changed: grips.filter((own, i) => `${own}` !== `${found.grips[i]}`).length };
+    return { grips, extra: prices[t][grip] - prices[t][path[t]], changed: grips.filter((own, i) => `${own}` !== `${found.grips[i]}`).length };
   });
 }
 
@@ -185,10 +184,10 @@ function drawWay(grips, t) {
 function showMoment() {
   const ways = waysAt(at), moment = piece.moments[at];
   const isUncertain = found.doubts.some(({ t }) => t === at);
-  find("where").textContent = `${placeName(moment)}: ${pins.has(at) ? "as you chose it" : isUncertain ? "another way is almost as good" : "the page is fairly sure"}`;
+  find("where").textContent = `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "almost as good otherwise" : "fairly sure"}`;
   const focused = [...find("ways").children].indexOf(document.activeElement);
   find("ways").replaceChildren(...ways.map(({ grips, extra, changed }, k) => {
-    const cost = extra < 0.05 ? "costs as little" : `costs ${extra.toFixed(1)} more`;
+    const cost = Math.abs(extra) < 0.05 ? "costs as little" : `costs ${Math.abs(extra).toFixed(1)} ${extra < 0 ? "less" : "more"}`;
     const said = k ? `${cost}, ${plural(changed, "moment")} change${changed === 1 ? "s" : ""}` : "as it is";
     const own = button("", () => choose(grips[at]), { "aria-pressed": k === 0, "aria-label": `${inWords(grips[at])}: ${said}` });
     const drawn = document.createElement("span");
@@ -330,7 +329,9 @@ function download(kind) {
 
 async function start() {
   api = await player.open();
-  find("live").hidden = false;
+  alphaTab.Logger.logLevel = alphaTab.LogLevel.None; // what cannot be read is said on the page
+  for (const part of stage.querySelectorAll(".f-live")) part.hidden = false;
+  find("text").open = false;
   const marks = document.createElement("div");
   marks.id = "f-marks";
   marks.setAttribute("role", "group");
