@@ -432,6 +432,7 @@ plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
 #
 #    </details>
 #
-# Next: [From the book's block to today's](14_todays_block.py). The reference goes on from
+# Drop a piece of your own on [Finger a piece](../docs/fingering.md), which asks where the costs hardly
+# decide. Next: [From the book's block to today's](14_todays_block.py). The reference goes on from
 # <autoref identifier="slp_transformer.guitar.fingering.viterbi.find_cheapest_fingering">find_cheapest_fingering</autoref>
 # to the model of the hand, and to pieces and preferences.

@@ -182,7 +182,9 @@ def midi_bytes(*tracks, tempo=500_000, ticks=480, signatures=()):
         for tick, beats, unit in signatures:
             sign = mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
             messages.append((tick, 0, sign))
-        messages.append((0, 1, mido.Message("program_change", channel=channel - 1, program=program)))
+        messages.append(
+            (0, 1, mido.Message("program_change", channel=channel - 1, program=program))
+        )
         for start, end, pitch in notes:
             given = {"channel": channel - 1, "note": pitch}
             messages.append((start, 3, mido.Message("note_on", velocity=80, **given)))
