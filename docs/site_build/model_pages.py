@@ -329,7 +329,7 @@ def fill_mistakes(content: str, root: Path) -> str:
 
 # --- Finger a piece -------------------------------------------------------------------------------
 
-EXAMPLE_HALF_STEPS = 5  # in F, the hand has a choice of places
+EXAMPLE_HALF_STEPS = 7  # in G, the hand has a choice of places
 MAX_BYTES = {"midi": midi.MAX_FILE_BYTES, "xml": musicxml.MAX_FILE_BYTES, "gp": gpif.MAX_FILE_BYTES}
 """The largest files of each kind that the page reads: as large as the package does."""
 
