@@ -198,9 +198,9 @@ def midi_bytes(*tracks, tempo=500_000, ticks=480, signatures=()):
     return content.getvalue()
 
 
-def random_midis():
+def random_midis(only_performed):
     """MIDI files of made pieces, and of some played by hand."""
-    for seed in range(40):
+    for seed in range(0, 40, 4 if only_performed else 1):
         rng = random.Random(seed)
         if seed % 4:
             yield format_midi(random_piece(rng, strings=6, plain=True, voices=seed % 3 == 0))
@@ -238,33 +238,34 @@ def in_quarters(tab):
     return bars, sorted(notes)
 
 
-def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path):
-    contents = list(random_midis())
+@pytest.mark.parametrize("unit", [0, 4])
+def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
+    contents = list(random_midis(only_performed=unit > 0))
     with browser.new_context() as context:
         page = context.new_page()
         page.route("**/*", answer())
         page.goto("http://page.test/assets/model/fingering.css")
         found = page.evaluate(
-            """async (files) => {
+            """async ([files, asked]) => {
               const { readMidi, intoBars } = await import("/assets/model/midi.js");
               return files.map((content) => {
                 const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
                 const midi = readMidi(bytes, 999);
-                return intoBars(midi, midi.notes);
+                return intoBars(midi, midi.notes, asked);
               });
             }""",
-            [base64.b64encode(content).decode() for content in contents],
+            [[base64.b64encode(content).decode() for content in contents], unit],
         )
     for content, theirs in zip(contents, found, strict=True):
         path = tmp_path / "piece.mid"
         path.write_bytes(content)
-        tabs, _ = read_midi(path, channels=range(1, 17))
+        tabs, _ = read_midi(path, channels=range(1, 17), steps_per_quarter=unit or None)
         both = [in_quarters(tab) for tab in tabs]
-        unit = theirs["unit"]
-        bars = [(Fraction(bar["steps"], unit), bar["tempo"]) for bar in theirs["bars"]]
+        own = theirs["unit"]
+        bars = [(Fraction(bar["steps"], own), bar["tempo"]) for bar in theirs["bars"]]
         assert bars == both[0][0]
         ours = {(start, pitch) for _, notes in both for start, _, pitch in notes}
-        assert {(Fraction(n["start"], unit), n["pitch"]) for n in theirs["notes"]} == ours
+        assert {(Fraction(n["start"], own), n["pitch"]) for n in theirs["notes"]} == ours
 
 
 # --- The page -------------------------------------------------------------------------------------
@@ -392,6 +393,8 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
     tuning = Tuning(TUNINGS["drop-D"].open_pitches, 3)
     made = random_piece(random.Random(11), plain=True)
     made = Tab("A piece", tuning, made.bars, "", made.steps_per_quarter)
+    high = FingeringOptions(tuning, preferred_position=9, unplayable_policy="drop")
+    ((made, _),), _ = finger_piece(piece_from_tab(made), high)
     write_tab(made, tmp_path / f"piece{suffix}")
     (read,), _ = READER_OF_SUFFIX[suffix](tmp_path / f"piece{suffix}")
     options = FingeringOptions(read.tuning, unplayable_policy="drop")
@@ -400,6 +403,13 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
     found = download(page, "gp", tmp_path)
     assert found.tuning == read.tuning and places(found) == places(tab)
     assert "notes are where the file has them" in page.inner_text("#f-summary")
+    page.click("summary >> nth=0")
+    page.check("#f-keep")
+    assert places(download(page, "gp", tmp_path)) == places(read) != places(tab)
+    page.click("#f-on")
+    page.locator("#f-ways button >> nth=1").click()
+    found, kept = places(download(page, "gp", tmp_path)), places(read)
+    assert [a == b for a, b in zip(found, kept, strict=True)].count(False) == 1
 
 
 BAD = {

@@ -112,20 +112,22 @@ function gatherStrums(notes, { tempos, ticks }) {
   });
 }
 
-/** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or else on twelfths. */
-export function intoBars(midi, chosen) {
+/** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or else on twelfths; or
+    on the one that is asked for, in steps to a quarter note. */
+export function intoBars(midi, chosen, asked = 0) {
   const { ticks } = midi, strummed = gatherStrums(chosen, midi);
-  let grid = PERFORMANCE_UNIT, notes = strummed;
+  let grid = PERFORMANCE_UNIT, notes = strummed, isExact = false;
   search: for (const played of [chosen, strummed]) {
     const starts = played.map(({ start }) => start);
     for (const moments of [[...starts, ...played.map(({ end }) => end)], starts]) {
       const steps = ticks / moments.reduce(gcd, ticks);
       if (steps <= MAX_EXACT_UNIT) {
-        [grid, notes] = [steps, played];
+        [grid, notes, isExact] = [steps, played, !asked || asked === steps];
         break search;
       }
     }
   }
+  grid = asked || grid;
   let unit = grid; // so fine that every bar is so many steps
   while (midi.signatures.some(([, [, kind]]) => (4 * unit) % kind)) unit *= 2;
   const stepOf = (tick) => Math.floor((2 * tick * grid + ticks) / (2 * ticks)) * (unit / grid);
@@ -135,6 +137,7 @@ export function intoBars(midi, chosen) {
     kept.set(key, { pitch, start: from, end: Math.max(to, kept.get(key)?.end ?? 0) });
   }
   notes = [...kept.values()].sort((a, b) => a.start - b.start || a.pitch - b.pitch);
+  if (!isExact) holdUntilNext(notes, unit);
   const last = Math.max(stepOf(midi.length), notes.at(-1).start + unit / grid), bars = [];
   const changes = midi.signatures.map(([tick, value]) => [stepOf(tick), value]), tempos = midi.tempos.map(([tick, value]) => [stepOf(tick), value]);
   for (let start = 0, signature = [4, 4], tempo = 120; start < last;) {
@@ -147,6 +150,15 @@ export function intoBars(midi, chosen) {
     if (bars.length > MAX_BARS) throw new Refusal(`It has more than ${MAX_BARS.toLocaleString("en")} bars.`);
   }
   return { unit, bars, notes };
+}
+
+/** Notes as people play them: one that ends within half a beat of the next beginning ends there. */
+function holdUntilNext(notes, unit) {
+  const starts = [...new Set(notes.map(({ start }) => start))];
+  for (const note of notes) {
+    const near = starts.filter((start) => start > note.start && Math.abs(start - note.end) <= unit / 2);
+    if (near.length) note.end = near.reduce((best, start) => (Math.abs(start - note.end) < Math.abs(best - note.end) ? start : best));
+  }
 }
 
 /** The notes of a voice in alphaTex: pitches, without strings. */
