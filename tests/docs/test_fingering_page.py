@@ -198,11 +198,11 @@ def midi_bytes(*tracks, tempo=500_000, ticks=480, signatures=()):
     return content.getvalue()
 
 
-def random_midis(only_performed):
-    """MIDI files of made pieces, and of some played by hand."""
-    for seed in range(0, 40, 4 if only_performed else 1):
+def random_midis(performed):
+    """MIDI files of made pieces, or as they are played by hand."""
+    for seed in range(40):
         rng = random.Random(seed)
-        if seed % 4:
+        if not performed:
             yield format_midi(random_piece(rng, strings=6, plain=True, voices=seed % 3 == 0))
             continue
         notes, now = [], 0
@@ -238,9 +238,9 @@ def in_quarters(tab):
     return bars, sorted(notes)
 
 
-@pytest.mark.parametrize("unit", [0, 4])
+@pytest.mark.parametrize("unit", [0, 4, 12])
 def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
-    contents = list(random_midis(only_performed=unit > 0))
+    contents = list(random_midis(performed=unit > 0))
     with browser.new_context() as context:
         page = context.new_page()
         page.route("**/*", answer())
@@ -266,6 +266,31 @@ def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
         assert bars == both[0][0]
         ours = {(start, pitch) for _, notes in both for start, _, pitch in notes}
         assert {(Fraction(n["start"], own), n["pitch"]) for n in theirs["notes"]} == ours
+
+
+@pytest.mark.parametrize(("length", "unit"), [(480, 2), (240, 2), (120, 4), (160, 12)])
+def test_a_performance_is_put_on_the_grid_that_it_is_near(browser, length, unit):
+    rng = random.Random(length)
+    notes = [
+        (max(0, k * length + rng.randint(-15, 15)), (k + 1) * length - rng.randint(20, 50), 60)
+        for k in range(50)
+    ]
+    content = midi_bytes(("A", 24, 1, notes), tempo=500_000 * 60 // 50)
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.route("**/*", answer())
+        page.goto("http://page.test/assets/model/fingering.css")
+        found = page.evaluate(
+            """async (bytes) => {
+              const { readMidi, intoBars } = await import("/assets/model/midi.js");
+              const midi = readMidi(Uint8Array.from(bytes), 999);
+              return intoBars(midi, midi.notes);
+            }""",
+            list(content),
+        )
+    step = length * unit // 480
+    edges = [(n["start"], n["end"]) for n in found["notes"][:-1]]
+    assert found["unit"] == unit and edges == [(k * step, (k + 1) * step) for k in range(49)]
 
 
 # --- The page -------------------------------------------------------------------------------------

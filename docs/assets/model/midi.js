@@ -4,7 +4,8 @@
 import { Refusal } from "./engine.js";
 import { gcd, signatureOf, stretches } from "./tab.js";
 
-const MAX_EXACT_UNIT = 24, PERFORMANCE_UNIT = 12; // steps to a quarter note, as they are and as people play
+const MAX_EXACT_UNIT = 24, PERFORMANCE_UNITS = [2, 4, 12]; // steps to a quarter note, as they are and as people play
+const NEAR_SECONDS = 0.05, NEAR_SHARE = 0.95;
 const STRUM_SECONDS = 0.03, MAX_BARS = 3000, DRUMS = 10;
 
 /** What is in a file: notes in ticks, by track and channel from 1, time signatures, tempos, names. */
@@ -112,11 +113,21 @@ function gatherStrums(notes, { tempos, ticks }) {
   });
 }
 
-/** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or else on twelfths; or
-    on the one that is asked for, in steps to a quarter note. */
+/** The coarsest grid near which most of a performance begins, and on which no two moments become one. */
+function guessGrid(notes, { ticks, tempos }) {
+  const starts = [...new Set(notes.map(({ start }) => start))], seconds = 60 / ((tempos[0]?.[1] ?? 120) * ticks);
+  return PERFORMANCE_UNITS.find((unit) => {
+    const places = starts.map((start) => Math.round((start * unit) / ticks));
+    const near = starts.filter((start, k) => Math.abs(start - (places[k] * ticks) / unit) * seconds < NEAR_SECONDS);
+    return new Set(places).size === starts.length && near.length >= NEAR_SHARE * starts.length;
+  }) ?? PERFORMANCE_UNITS.at(-1);
+}
+
+/** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or the one that fits a
+    performance; or on the one that is asked for, in steps to a quarter note. */
 export function intoBars(midi, chosen, asked = 0) {
   const { ticks } = midi, strummed = gatherStrums(chosen, midi);
-  let grid = PERFORMANCE_UNIT, notes = strummed, isExact = false;
+  let grid = guessGrid(strummed, midi), notes = strummed, isExact = false;
   search: for (const played of [chosen, strummed]) {
     const starts = played.map(({ start }) => start);
     for (const moments of [[...starts, ...played.map(({ end }) => end)], starts]) {
