@@ -221,7 +221,7 @@ function showText() {
   const frets = notes.map(([, fret]) => fret).filter(Boolean);
   const fretted = frets.length ? `frets ${Math.min(...frets)} to ${Math.max(...frets)}` : "open strings alone";
   const kept = moments.flatMap(({ notes: own }, t) => own.filter(({ old }, k) => `${old}` === `${found.grips[t][k]}`)).length;
-  find("summary").textContent = `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.own && file.title ? ` ${kept.toLocaleString("en")} notes are where the file has them.` : ""}`;
+  find("summary").textContent = `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.own && file.title ? ` ${plural(kept, "note")} ${kept === 1 ? "is" : "are"} where the file has them.` : ""}`;
   const { remarks } = piece, more = remarks.length - MAX_REMARKS;
   find("changes").textContent = remarks.length ? `Not as written: ${remarks.slice(0, MAX_REMARKS).join("; ")}${more > 0 ? `; and ${more.toLocaleString("en")} more like this` : ""}.` : "";
   const unit = [...moments.map(({ start }) => start), ...staff.bars.map((bar) => bar.masterBar.calculateDuration())].reduce(gcd, 960);

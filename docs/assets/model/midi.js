@@ -6,6 +6,7 @@ import { gcd, signatureOf, stretches } from "./tab.js";
 
 const MAX_EXACT_UNIT = 24, PERFORMANCE_UNITS = [2, 4, 12]; // steps to a quarter note, as they are and as people play
 const NEAR_SECONDS = 0.05, NEAR_SHARE = 0.95;
+const FAMILIES = "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad,synth effects,plucked,percussion,effects".split(",");
 const STRUM_SECONDS = 0.03, MAX_BARS = 3000, DRUMS = 10;
 
 /** What is in a file: notes in ticks, by track and channel from 1, time signatures, tempos, names. */
@@ -92,14 +93,15 @@ export function partsOf({ notes, names, programs }) {
   const played = notes.filter(({ channel }) => channel !== DRUMS), parts = new Map();
   for (const note of played) {
     const program = programs.get(`${note.track} ${note.channel}`) ?? 0, key = `${note.track} ${program}`;
-    if (!parts.has(key)) parts.set(key, { track: note.track, guitar: program >= 24 && program < 32, notes: [] });
+    if (!parts.has(key)) parts.set(key, { track: note.track, family: FAMILIES[program >> 3], notes: [] });
     parts.get(key).notes.push(note);
   }
   const list = [...parts.values()].sort((a, b) => a.track - b.track);
-  list.forEach((part, k) => { part.name = `${names.get(part.track) || `part ${k + 1}`}: ${part.notes.length} notes`; });
+  list.forEach((part, k) => { part.name = `${names.get(part.track) || `part ${k + 1}`} (${part.family}): ${part.notes.length} notes`; });
   if (list.length < 2) return list;
-  const all = { name: `all together: ${played.length} notes`, notes: played }, guitars = list.filter(({ guitar }) => guitar);
-  const first = guitars[0] ?? (list.length === 2 ? all : list.reduce((most, part) => (part.notes.length > most.notes.length ? part : most)));
+  const all = { name: `all together: ${played.length} notes`, notes: played }, guitars = list.filter(({ family }) => family === "guitar");
+  const most = list.reduce((best, part) => (part.notes.length > best.notes.length ? part : best));
+  const first = list.length === 2 && guitars.length !== 1 ? all : guitars[0] ?? most; // two hands, or melody and bass
   return [first, ...[...list, all].filter((part) => part !== first)];
 }
 
