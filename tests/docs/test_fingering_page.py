@@ -438,6 +438,29 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
     assert [a == b for a, b in zip(found, kept, strict=True)].count(False) == 1
 
 
+def test_the_two_staves_of_a_piano_become_one_guitar(page, tmp_path):
+    def note(step, octave, quarters, staff):
+        pitch = f"<pitch><step>{step}</step><octave>{octave}</octave></pitch>"
+        rest = f"<duration>{quarters}</duration><voice>{staff}</voice><staff>{staff}</staff>"
+        return f"<note>{pitch}{rest}</note>"
+
+    bars = ""
+    for number, (high, low) in enumerate(("GE", "AC", "BD"), start=1):
+        head = "<attributes><divisions>1</divisions><time><beats>2</beats><beat-type>4</beat-type>"
+        head += "</time><staves>2</staves><clef number='1'><sign>G</sign><line>2</line></clef>"
+        head += "<clef number='2'><sign>F</sign><line>4</line></clef></attributes>"
+        notes = note(high, 4, 1, 1) * 2 + "<backup><duration>2</duration></backup>"
+        bars += f"<measure number='{number}'>{head if number == 1 else ''}{notes}"
+        bars += f"{note(low, 3, 2, 2)}</measure>"
+    xml = "<?xml version='1.0'?><score-partwise version='4.0'><part-list><score-part id='P1'>"
+    xml += "<part-name>Piano</part-name></score-part></part-list><part id='P1'>"
+    drop(page, "piano.xml", f"{xml}{bars}</part></score-partwise>".encode())
+    found = download(page, "gp", tmp_path)
+    _, notes = in_quarters(found)
+    assert [pitch for *_, pitch in notes] == [67, 52, 67, 69, 48, 69, 71, 50, 71]
+    assert [float(end - start) for start, end, _ in notes] == [1.0, 2.0, 1.0] * 3
+
+
 BAD = {
     "empty.mid": (b"", "empty.mid is empty."),
     "text.mid": (b"To be read by people", "It is no MIDI file, whatever its name says"),
