@@ -166,10 +166,14 @@ export function intoBars(midi, chosen, asked = 0) {
 
 /** Notes as people play them: one that ends within half a beat of the next beginning ends there. */
 function holdUntilNext(notes, unit) {
-  const starts = [...new Set(notes.map(({ start }) => start))];
+  const starts = new Set(notes.map(({ start }) => start));
   for (const note of notes) {
-    const near = starts.filter((start) => start > note.start && Math.abs(start - note.end) <= unit / 2);
-    if (near.length) note.end = near.reduce((best, start) => (Math.abs(start - note.end) < Math.abs(best - note.end) ? start : best));
+    for (let away = 0; away <= unit / 2; away++) {
+      const near = [note.end - away, note.end + away].find((step) => step > note.start && starts.has(step));
+      if (near === undefined) continue;
+      note.end = near;
+      break;
+    }
   }
 }
 
