@@ -52,7 +52,7 @@ def test_stretches_of_eight_with_few_different_moments():
 
 def test_semitones_in_chords_and_endings_on_the_tonic():
     scale = line(0, 4, 7, 0, 2, 4, 5, 7, 9, 11, 12)  # E major
-    home, away = bar(*scale, [(1, 0), (6, 0)]), bar(*scale, [(2, 1), (6, 7)])
+    home, away = bar(*scale, [(1, 0), (6, 0)]), bar(*scale, [(6, 7), (2, 1)])
     clash = bar(*scale, [(6, 12), (2, 4), (1, 0)])  # E, D sharp and E
     tabs = [Tab(bars=(each,)) for each in (home, away, clash, home)]
     told = compute_corpus_statistics(tabs, is_complete=[True, True, True, False])
