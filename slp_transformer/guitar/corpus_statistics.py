@@ -103,11 +103,11 @@ def compute_corpus_statistics(
         - open_strings: share of the notes that are open strings.
         - returning_bars: share of the bars with notes that equal an earlier one of their piece.
         - monotonous: share of the stretches of eight moments that have fewer than four different.
-        - same_rhythm: share of the bars with notes that have them in the same steps as the bar
-          before, which is as long.
+        - same_rhythm: share of the bars with notes that are as long as the bar before, and have
+            them in the same steps.
         - clashes: share of the chords with a semitone between two notes, whatever the octaves.
         - tonic_endings: share of the pieces that come to an end, or of all where that is unknown,
-          whose last bass note is the tonic of their estimated key.
+            whose last bass note is the tonic of their estimated key.
         - one_scale: share of the notes in the major scale that holds most of their piece's.
         - ended: share of the pieces that come to an end by themselves.
         - longest_copy: moments in the longest run that a piece shares with a training piece.
