@@ -3,19 +3,21 @@
 #
 # Section 12.3 (2025-26 drafts) and chapter 13 (August 2026 draft), between two other languages
 #
-# Turn notes into tab that a hand can play: first by counting what it costs, then by translation.
+# Turn notes into tab that a hand can play: with costs written by hand, with learned costs, and by
+# translation.
 #
-# You will be able to say why notes cannot be placed one by one; find the cheapest fingering of a
-# piece by dynamic programming; train the encoder-decoder of chapter 10 to finger as the pieces it
-# read are fingered; and judge both by what people wrote. Read first:
-# [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
+# You will be able to say why notes cannot be placed one by one; find the cheapest fingering of a piece
+# by dynamic programming; learn its costs from fingered pieces, by cross-entropy over whole fingerings;
+# train chapter 10's encoder-decoder on the same task; and compare all of these on held-out pieces. Read
+# first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
 # 45 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings
 #
-# A MIDI file says what sounds; a guitarist has to know where. Each note of this melody has several
-# places on the neck, so the melody has their product in fingerings.
+# A MIDI file says what sounds; a guitarist also has to know where to play it. Each note of this melody has
+# several places on the neck. Any place of one note goes with any place of the next, so the number of
+# fingerings is the product.
 
 # %%
 from math import prod
@@ -28,9 +30,9 @@ print("places of each note:", *counts)
 print(f"fingerings of eight notes: {prod(counts):,}")
 
 # %% [markdown]
-# What sounds together is one *moment*, and its notes bind each other. Each needs a string of its
-# own, and the frets that are pressed must lie within the hand's span. A way to take all notes of
-# a moment is a *grip*. We try all places of all notes, and keep what one hand can hold:
+# The notes that sound together form a *moment*, and they constrain each other: each needs a string of its
+# own, and the pressed frets must lie within the hand's span. A way to play all notes of a moment is a
+# *grip*. We try every combination of places, and keep those that one hand can hold:
 
 # %%
 import itertools
@@ -46,10 +48,10 @@ for grip in held:
     print(*(f"{string}/{fret}" for string, fret in grip))
 
 # %% [markdown]
-# (`5/5` is the fifth string at its fifth fret.) The package grows grips note by note instead, and
-# drops a beginning as soon as it cannot be held. If notes are written one after the other, as a
-# decoder does it, `allowed_next_notes` says where the next one may go, so that those to come still have a
-# place. The D of this chord is an open string, but with it no grip of the chord can be held.
+# (`5/5` is the fifth string at its fifth fret.) The package builds grips note by note, and drops a partial
+# grip as soon as it cannot be held. A decoder that writes one note after another has to do more: it must
+# leave a place for the notes to come. `allowed_next_notes` returns the places that do. The lowest note of
+# this chord, D, is an open string, but no grip with that string can be held.
 
 # %%
 from slp_transformer import plotting
@@ -67,20 +69,20 @@ assert Note(4, 0) in places[0] and Note(4, 0) not in first
 plotting.show_source(can_add_note)
 
 # %% [markdown]
-# ## The hand remembers
+# ## The hand has a position
 #
-# Grips are not free either: the hand is somewhere, and has to get from each to the next. Say that
-# it is at fret $p$ if the index finger lies there. Let $e_t(g,p)$ be what the grip $g$ at moment
-# $t$ costs a hand at $p$, a stretch or a reach behind the index finger, and $m(p',p)$ what it
-# costs to move from $p'$ to $p$. The cheapest fingering has the least sum of all. Let $v_t(p)$ be
-# the cost of the best beginning that ends at moment $t$ with the hand at $p$:
+# Grips cannot be chosen independently either, since the hand has to move from each to the next. We say that
+# it is at fret $p$ if the index finger is there. Let $e_t(g,p)$ be the cost of grip $g$ at moment $t$ for
+# a hand at $p$ (a stretch, say, or a reach behind the index finger), and $m(p',p)$ the cost of moving from
+# $p'$ to $p$. We look for the fingering with the lowest total cost. Let $v_t(p)$ be the lowest cost of all
+# fingerings up to moment $t$ that end with the hand at $p$:
 #
 # $$
 # v_t(p)=\min_{g}\,e_t(g,p)+\min_{p'}\,\bigl(v_{t-1}(p')+m(p',p)\bigr)
 # $$
 #
-# It has the same form as Viterbi's algorithm (1967) for hidden states. An open string needs no
-# finger, so the hand keeps its place through it. First everything is tried, on three notes:
+# This is Viterbi's algorithm (1967), and the position of the hand is its hidden state. An open string needs
+# no finger, so it costs no move. First we try everything, on three notes:
 
 # %%
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
@@ -102,11 +104,11 @@ everything = [
 ]
 least, best = min(everything)
 where = " ".join(f"{s}/{fret}" for ((s, fret),) in best)
-print(f"{len(everything):,} sums; the least is {least:.1f}: {where}")
+print(f"{len(everything):,} sums; the lowest is {least:.1f}: {where}")
 
 # %% [markdown]
-# The same with $v_t$, which never looks back further than one moment. For three notes it saves
-# little; for a hundred moments, trying everything would never end.
+# The recursion finds the same minimum, and never looks back further than one moment. Its work grows in
+# proportion to the number of moments; the number of sums above is multiplied with each.
 
 # %%
 v = [0.0] * len(HAND_FRETS)
@@ -116,13 +118,13 @@ for t, choice in enumerate(choices):
     if t == 0:
         v = e
     else:
-        roads = [min(a + b for a, b in zip(v, row, strict=True)) for row in m]
-        v = [a + b for a, b in zip(e, roads, strict=True)]
+        came = [min(a + b for a, b in zip(v, row, strict=True)) for row in m]
+        v = [a + b for a, b in zip(e, came, strict=True)]
 assert abs(min(v) - least) < 1e-9
 
 # %% [markdown]
-# The package's version also keeps which grip and which place were best, and reads the path off
-# from its end. `choices` are the grips of each moment.
+# The package's version also remembers which grip and which position gave each minimum, and follows them back
+# from the end.
 
 # %%
 from slp_transformer.guitar.fingering.viterbi import (
@@ -134,9 +136,8 @@ assert find_cheapest_path(choices, costs) == list(best)
 plotting.show_source(find_cheapest_path)
 
 # %% [markdown]
-# `find_cheapest_fingering` lists the grips and finds the path. The melody lies in the first position, as a teacher
-# would write it. Asked to be at the fifth fret and to leave the open strings alone, the hand plays
-# the same notes there.
+# `find_cheapest_fingering` lists the grips and finds the path. It puts the melody in first position. If we
+# ask for the fifth position and make open strings expensive, it plays the same notes higher up the neck.
 
 # %%
 from slp_transformer.guitar import Bar, Event, Tab, format_tab
@@ -156,22 +157,23 @@ assert all(grip[0].fret >= 4 for grip in high)
 print(tab_of(low), tab_of(high), sep="\n")
 
 # %% [markdown]
-# This is all that one command needs to turn a MIDI file into tab:
+# One command turns a MIDI file into tab in this way:
 #
 # ```
 # slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2
 # ```
 #
-# `--position`, `--open-strings` and `--pin` ask for what you would rather play, `--alternatives 3`
-# shows other ways, and `--review 5` the five moments where the costs hardly decide. Notes that the
-# guitar does not have are named, and moved or left out only if you say so.
+# `--position`, `--open-strings` and `--pin` say what you prefer, `--alternatives 3` shows other fingerings,
+# and `--review 5` the five closest decisions. Notes that are not on the neck are reported, and transposed or
+# left out only if you ask for it.
 
 # %% [markdown]
-# ## What did people write?
+# ## How good is it?
 #
-# Costs written by hand are an opinion. What can be measured is whether a fingering agrees with a written
-# one. The practice corpus of chapter 12 was fingered by rules, in positions, and every piece of it
-# is a pair: its pitches, and its tab. We hold some pieces out.
+# Costs written by hand are an opinion. What we can measure is how often a fingering agrees with a written
+# one. Every piece of chapter 12's practice corpus has both: its pitches, and its tab, which was written by
+# rules. We hold out some pieces, and compare the dynamic program with a baseline that many tab editors use:
+# each note at its lowest fret.
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -183,14 +185,14 @@ from slp_transformer.guitar.fingering.passages import (
 )
 
 data = prepare_tab_dataset(val_split=0.1)
-learned = [passage_from_tab(tab) for tab in data.train_tabs]
-unseen = [passage_from_tab(tab) for tab in data.val_tabs]
+training = [passage_from_tab(tab) for tab in data.train_tabs]
+held_out = [passage_from_tab(tab) for tab in data.val_tabs]
 
 
 # %%
-def measure(way, pieces=unseen):
-    counts = [compare_fingerings(p.grips, way(p), p.tuning) for p in pieces]
-    return sum_metrics(counts).to_shares()
+def measure(way):
+    compared = [compare_fingerings(p.grips, way(p), p.tuning) for p in held_out]
+    return sum_metrics(compared).to_shares()
 
 
 # %%
@@ -201,14 +203,15 @@ found = {
     ),
 }
 for name, shares in found.items():
-    kept, right = shares["pitch"], shares["strings"]
-    print(f"{name}: pitches kept {kept:.0%}, strings right {right:.1%}")
-assert found["lowest fret"]["pitch"] == 1.0
+    print(f"{name}: {shares['strings']:.1%} of notes on the right string")
+assert all(shares["pitch"] == 1 for shares in found.values())
 
 # %% [markdown]
-# Given the pitch, a note on the right string is on the right fret too, so *strings right* measures
-# both. Pitches are kept because nothing else was tried. The hand's costs know nothing
-# of the rules that these pieces were written by; those rules are left for a model to learn.
+# The pitch is given, so a note on the right string is at the right fret, too.
+#
+# ## Learned costs
+#
+# TODO
 
 # %% [markdown]
 # ## Translation, note by note
