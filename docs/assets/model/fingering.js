@@ -184,14 +184,14 @@ function drawWay(grips, t) {
 function showMoment() {
   const ways = waysAt(at), moment = piece.moments[at];
   const isUncertain = found.doubts.some(({ t }) => t === at);
-  find("where").textContent = `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "almost as good otherwise" : "fairly sure"}`;
+  find("where").textContent = `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
   const focused = [...find("ways").children].indexOf(document.activeElement);
   find("ways").replaceChildren(...ways.map(({ grips, extra, changed }, k) => {
     const cost = Math.abs(extra) < 0.05 ? "costs as little" : `costs ${Math.abs(extra).toFixed(1)} ${extra < 0 ? "less" : "more"}`;
     const said = k ? `${cost}, ${plural(changed, "moment")} change${changed === 1 ? "s" : ""}` : "as it is";
     const own = button("", () => choose(grips[at]), { "aria-pressed": k === 0, "aria-label": `${inWords(grips[at])}: ${said}` });
     const drawn = document.createElement("span");
-    drawn.className = "f-way";
+    drawn.className = at ? "f-way" : "f-way f-first";
     drawn.textContent = drawWay(grips, at);
     own.append(drawn, said);
     return own;
