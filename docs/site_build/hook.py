@@ -57,7 +57,7 @@ def on_config(config):
         *([{"Chapters": pages}] if pages else []),
         {"One sentence": "model.md"},
         {"Write with it": "write.md"},
-        {"Hear it": "hear.md"},
+        {"Guitar": ["fingering.md", "hear.md"]},
         {"Break it": "break-it.md"},
         {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
         {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md", "decisions.md"]},

@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -25,20 +25,27 @@ from slp_transformer.guitar import (
     read_tab_file,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import (
+    OPEN_STRING_COST,
     FingeringOptions,
     finger_piece,
     piece_from_tab,
 )
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
+from slp_transformer.guitar.formats import gpif, midi, musicxml
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi
 from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
+FINGERING_MARK = "<!-- fingering -->"
 MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
-STAGES = {'id="slp-sentence"': "sentence", 'id="slp-write"': "write"}
+STAGES = {
+    f'id="slp-{name}"': name for name in ("sentence", "write", "fingering")
+}
 """By their names, the stages that have a script and styles of their own."""
 HEAR_STAGE = 'id="slp-hear"'
 
@@ -322,6 +329,35 @@ def fill_mistakes(content: str, root: Path) -> str:
     return content.replace(MISTAKES_MARK, str(table)).replace(QUIZ_MARK, str(quiz))
 
 
+# --- Finger a piece -------------------------------------------------------------------------------
+
+EXAMPLE_HALF_STEPS = 5  # in F, the hand has a choice of places
+MAX_BYTES = {"midi": midi.MAX_FILE_BYTES, "xml": musicxml.MAX_FILE_BYTES, "gp": gpif.MAX_FILE_BYTES}
+"""The largest files of each kind that the page reads: as large as the package does."""
+
+
+def fingering_settings() -> dict[str, Any]:
+    """Return the numbers of the package that the page's script computes with, and an example."""
+    return {
+        "example": format_alphatex(_fingered(EXAMPLE_HALF_STEPS).tab),
+        "costs": asdict(HandCosts()) | {"hand_frets": list(HAND_FRETS)},
+        "open_string_cost": OPEN_STRING_COST,
+        "tunings": {name: tuning.open_pitches for name, tuning in TUNINGS.items()},
+        "max_fret": MAX_FRET,
+        "max_span": MAX_SPAN,
+        "max_bytes": MAX_BYTES,
+        "max_notes": midi.MAX_NOTES,
+    }
+
+
+def fill_fingering(content: str, player_assets: str) -> str:
+    """Return the page "Finger a piece" with its stage."""
+    page = template("fingering.html").render(
+        settings=fingering_settings(), player=player(player_assets), still=format_tab(_fingered(EXAMPLE_HALF_STEPS).tab)
+    )
+    return content.replace(FINGERING_MARK, page)
+
+
 # --- Hear it --------------------------------------------------------------------------------------
 
 KINDS = ("picking", "shuffle", "solo", "drone")
@@ -383,15 +419,15 @@ def _generated(root: Path) -> Heard:
     return Heard("A model's piece", how, timed)
 
 
-def _fingered() -> Heard:
-    """A melody with a bass, to which strings and frets were found."""
+def _fingered(half_steps: int = 0) -> Heard:
+    """A melody with a bass, so many half steps higher, to which strings and frets were found."""
     bars = []
     for number, parts in enumerate(zip(JOY, BASS, strict=True)):
         moments: dict[int, list[TabNote]] = {}
         for string, part in enumerate(parts, start=1):
             now = 0
             for pitch, eighths in part:
-                moments.setdefault(now, []).append(TabNote(Note(string, pitch), eighths))
+                moments.setdefault(now, []).append(TabNote(Note(string, pitch + half_steps), eighths))
                 now += eighths
         events = tuple(Event.from_notes(step, moments[step]) for step in sorted(moments))
         bars.append(Bar(8, events, *((4, 4), 112)[: 0 if number else 2]))

@@ -84,6 +84,8 @@ def with_model(content: str, page) -> str:
         case "hear.md":
             heard = model_pages.stage(model_pages.pieces(site.root), player)
             return content.replace(model_pages.HEAR_MARK, heard)
+        case "fingering.md":
+            return model_pages.fill_fingering(content, player)
         case "write.md":
             return model_pages.fill_write(content, site.root, model, player)
         case "break-it.md":

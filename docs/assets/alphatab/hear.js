@@ -26,6 +26,11 @@
     api.stop();
     api.tex(tex);
   };
+  /** alphaTab's own interface, for a page that hands it more than alphaTex. */
+  page.open = async () => {
+    await load();
+    return api;
+  };
   /** The piece that is shown, as Guitar Pro 7 saves it. */
   page.guitarPro = () => new alphaTab.exporter.Gp7Exporter().export(api.score, api.settings);
   const choose = (number) => {

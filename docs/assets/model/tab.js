@@ -129,7 +129,7 @@ export function riffTokens(text) {
 
 const VALUES = [[1, 1], [3, 2], [5, 4], [7, 4]].flatMap((tuplet) => [1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [[kind, true, ...tuplet], [kind, false, ...tuplet]]));
 
-const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+export const gcd = (a, b) => (b ? gcd(b, a % b) : a);
 
 /** The fewest note values, of a tuplet or of none, that last 0, 1, 2, … steps, up to four whole notes. */
 function spellings(unit, tuplet) {
@@ -157,10 +157,31 @@ function tupletsOf(cuts, start, quarters, unit) {
 }
 
 /** The plainest time signature of a bar, if it has one. */
-function signatureOf(steps, unit, stated) {
+export function signatureOf(steps, unit, stated) {
   if (stated && 4 * stated[0] * unit === stated[1] * steps) return stated;
   for (const kind of [4, 8, 16, 32]) if (Number.isInteger((steps * kind) / (4 * unit))) return [(steps * kind) / (4 * unit), kind];
   return null;
+}
+
+const spelled = new Map(); // by unit and tuplet
+
+/** A bar's stretches between some cuts, each with the note values that fill it: what alphaTex writes for a value, and
+    how many steps it lasts. */
+export function stretches(cuts, steps, unit) {
+  const whole = 4 * unit, windows = [];
+  const inOrder = [...new Set([0, ...cuts, steps])].sort((a, b) => a - b);
+  for (let begin = 0; begin < steps; begin += whole) windows.push(...tupletsOf(inOrder, begin, 4, unit));
+  const edges = [...new Set([...inOrder, ...windows.flatMap(([start, end]) => [start, end])])].sort((a, b) => a - b);
+  return edges.slice(0, -1).map((from, k) => {
+    const tuplet = windows.find(([start, end]) => start <= from && from < end)?.[2] ?? 1, key = `${unit} ${tuplet}`, length = edges[k + 1] - from;
+    if (!spelled.has(key)) spelled.set(key, spellings(unit, tuplet));
+    const wholes = tuplet === 1 ? Math.max(0, Math.floor(length / whole) - 2) : 0;
+    const values = [...Array(wholes).fill([whole, VALUES[1]]), ...spelled.get(key)[length - wholes * whole]];
+    return { from, values: values.map(([size, [kind, dotted, enters, time]]) => {
+      const effects = [...(dotted ? ["d"] : []), ...(enters > 1 ? [`tu (${enters} ${time})`] : [])].join(" ");
+      return { size, text: `.${kind}${effects && `{${effects}}`}` };
+    }) };
+  });
 }
 
 /** A tab as alphaTex, which alphaTab draws and plays; columns are taken for sixteenths. */
@@ -170,27 +191,15 @@ export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) 
   const size = timed.flatMap(({ steps, moments }) => [steps, ...moments.map(({ step }) => step)]).reduce(gcd, unit);
   unit /= size;
   timed = timed.map(({ steps, moments }) => ({ steps: steps / size, moments: moments.map(({ step, notes }) => ({ step: step / size, notes })) }));
-  const best = {}, whole = 4 * unit;
-  const beats = (notes, struck, steps, tuplet) => {
-    const wholes = tuplet === 1 ? Math.max(0, Math.floor(steps / whole) - 2) : 0;
-    best[tuplet] ??= spellings(unit, tuplet);
-    return [...Array(wholes).fill([whole, VALUES[1]]), ...best[tuplet][steps - wholes * whole]].map(([, [kind, dotted, enters, time]], k) => {
-      const high = [...notes].sort((a, b) => a[0] - b[0]).map(([string, fret]) => `${k || !struck ? "-" : fret}.${string}`).join(" ") || "r";
-      const effects = [...(dotted ? ["d"] : []), ...(enters > 1 ? [`tu (${enters} ${time})`] : [])].join(" ");
-      return `${notes.length > 1 ? `(${high})` : high}.${kind}${effects && `{${effects}}`}`;
-    });
-  };
   const written = timed.map(({ steps, moments }) => {
     const now = signatureOf(steps, unit, signature).join(" "), tag = now === before ? "" : `\\ts (${now}) `;
     before = now;
-    const cuts = [...new Set([0, ...moments.map(({ step }) => step), steps])];
-    const windows = [];
-    for (let begin = 0; begin < steps; begin += whole) windows.push(...tupletsOf(cuts, begin, 4, unit));
-    const edges = [...new Set([...cuts, ...windows.flatMap(([start, end]) => [start, end])])].sort((a, b) => a - b);
-    return tag + edges.slice(0, -1).flatMap((from, k) => {
-      const moment = moments.findLast(({ step }) => step <= from);
-      const tuplet = windows.find(([start, end]) => start <= from && from < end)?.[2] ?? 1;
-      return beats(moment?.notes ?? [], moment?.step === from, edges[k + 1] - from, tuplet);
+    return tag + stretches(moments.map(({ step }) => step), steps, unit).flatMap(({ from, values }) => {
+      const moment = moments.findLast(({ step }) => step <= from), notes = [...(moment?.notes ?? [])].sort((a, b) => a[0] - b[0]);
+      return values.map(({ text }, k) => {
+        const high = notes.map(([string, fret]) => `${k || moment.step < from ? "-" : fret}.${string}`).join(" ") || "r";
+        return `${notes.length > 1 ? `(${high})` : high}${text}`;
+      });
     }).join(" ");
   });
   const pitches = open.map((pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`).join(" ");

@@ -1,0 +1,474 @@
+"""The page "Finger a piece": its lattice is Python's, and what is dropped comes back fingered."""
+
+import base64
+import io
+import json
+import random
+import re
+import sys
+from fractions import Fraction
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+from guitar_pieces import random_piece
+from model_stage import answering, assert_accessible, on_a_phone
+
+from slp_transformer.guitar.fingering.fingering_pieces import (
+    FingeringOptions,
+    PlayableMoment,
+    PlayablePiece,
+    finger_piece,
+    fit_moment,
+    piece_from_tab,
+    review_fingering,
+)
+from slp_transformer.guitar.formats.midi import format_midi, read_midi
+from slp_transformer.guitar.formats.registry import READER_OF_SUFFIX, write_tab
+from slp_transformer.guitar.fretboard import TUNINGS, Note, Tuning
+from slp_transformer.guitar.tab import Bar, Tab, TabNote
+
+for library in ("mkdocs", "py_mini_racer"):
+    pytest.importorskip(library)
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+mido = pytest.importorskip("mido", reason="mido writes MIDI files")
+import model_pages  # noqa: E402
+
+MODEL = ROOT / "docs" / "assets" / "model"
+SETTINGS = model_pages.fingering_settings()
+
+
+def racer(name):
+    """Return V8 with the functions that a script without imports exports, as M."""
+    from py_mini_racer import MiniRacer
+
+    code = (MODEL / name).read_text("utf-8")
+    names = ",".join(re.findall(r"^export (?:class|const|function) (\w+)", code, re.MULTILINE))
+    engine = MiniRacer()
+    code = re.sub(r"^export ", "", code, flags=re.MULTILINE)
+    engine.eval(f"const M = (() => {{ {code}\nreturn {{{names}}}; }})();")
+    return lambda function, given: json.loads(
+        engine.eval(f"JSON.stringify(({function})({json.dumps(given)}))")
+    )
+
+
+# --- The lattice ----------------------------------------------------------------------------------
+
+
+def random_options(rng, policy):
+    """A guitar of any tuning, capo and length, and what its player prefers."""
+    capo, open_pitches = rng.choice([0, 0, 2, 5]), rng.choice(list(TUNINGS.values())).open_pitches
+    if rng.random() < 0.2:
+        open_pitches = tuple(p + rng.randint(-3, 3) for p in (67, *open_pitches))
+    return FingeringOptions(
+        Tuning(open_pitches, capo),
+        max_fret=rng.choice([7 + capo, 12 + capo, 19, 24]),
+        max_span=rng.choice([3, 4, 4, 5]),
+        preferred_position=rng.choice([None, None, 5, 9]),
+        open_string_preference=rng.choice([0, 0, 1, -1]),
+        unplayable_policy=policy,
+    )
+
+
+def random_moments(rng, options):
+    """Grips at random places, with now and then a pitch that no hand reaches, or one twice."""
+    moments = []
+    for number in range(1, rng.randint(2, 23)):
+        tuning = options.tuning
+        size, hand = rng.choice([1, 1, 1, 2, 3, 4, 6]), rng.randint(0, 12)
+        strings = rng.sample(range(1, len(tuning.open_pitches) + 1), size)
+        frets = [rng.choice([0, hand, hand + rng.randint(0, 4)]) for _ in strings]
+        pitches = [tuning.pitch_of(Note(*place)) for place in zip(strings, frets, strict=True)]
+        if rng.random() < 0.05:
+            pitches[0] += rng.choice([-31, 31, 5])
+        notes = tuple(TabNote(Note(0, pitch)) for pitch in pitches)
+        moments.append(PlayableMoment(1, number, number, tuple(pitches), notes))
+    return moments
+
+
+SOLVE = """({ settings, guitar, costs, moments, pins, octave }) => {
+  const fitted = moments.map((pitches) => M.fitMoment(pitches, guitar, octave));
+  const choices = fitted.map(({ notes }, t) => {
+    return M.findPlayableGrips(notes.map(([pitch]) => pitch), guitar, pins[t] ?? []);
+  }).filter((_, t) => fitted[t].notes.length);
+  const lattice = new M.Lattice(choices, costs), prices = lattice.prices();
+  const best = lattice.findPath(), grips = (path) => path.map((k, t) => choices[t][k]);
+  const doubts = lattice.findDoubts(best, prices, 7, 2).map(({ t, others }) => ({
+    place: t, extra: others.map(({ extra }) => extra),
+    paths: others.map(({ grip }) => grips(lattice.findPath(t, grip))),
+  }));
+  return { fitted, best: grips(best), doubts };
+}"""
+
+
+def ask_script(run, options, moments):
+    """Return what the page's script finds for a piece."""
+    guitar = {
+        "open": options.tuning.open_pitches,
+        "capo": options.tuning.capo,
+        "maxFret": options.max_fret,
+        "maxSpan": options.max_span,
+    }
+    costs = SETTINGS["costs"] | {
+        "per_open_string": -SETTINGS["open_string_cost"] * options.open_string_preference,
+        "preferred_position": options.preferred_position,
+    }
+    pins = {number - 1: notes for (_, number), notes in options.pinned_notes.items()}
+    given = {"guitar": guitar, "costs": costs, "pins": pins}
+    given["moments"] = [moment.pitches for moment in moments]
+    return run(SOLVE, given | {"octave": options.unplayable_policy == "octave"})
+
+
+def as_lists(value):
+    return json.loads(json.dumps(value))
+
+
+def compare_pieces(seeds):
+    """Compare as many random pieces, each as it is and with pins."""
+    run, num_compared = racer("hand.js"), 0
+    for seed in seeds:
+        rng = random.Random(seed)
+        options = random_options(rng, rng.choice(["drop", "drop", "octave"]))
+        moments = random_moments(rng, options)
+        fitted = [fit_moment(moment.pitches, options) for moment in moments]
+        if options.unplayable_policy == "octave" and any(reason for *_, reason in fitted):
+            continue  # Python refuses the piece, where the page leaves notes out
+        if not any(left for left, *_ in fitted):
+            continue
+        piece = PlayablePiece(Tab(bars=(Bar(99, ()),), steps_per_quarter=4), moments)
+        for _ in range(2):
+            found = ask_script(run, options, moments)
+            for (left, changes, _), theirs in zip(fitted, found["fitted"], strict=True):
+                assert theirs == {"notes": as_lists(list(left.items())), "changes": changes}
+            ((_, path),), _ = finger_piece(piece, options)
+            assert found["best"] == as_lists(path), seed
+            doubts = review_fingering(piece, options, 7)
+            assert [one["place"] for one in found["doubts"]] == [one.place for one in doubts], seed
+            for theirs, doubt in zip(found["doubts"], doubts, strict=True):
+                assert theirs["extra"] == doubt.extra_costs[1:], seed
+                assert theirs["paths"] == as_lists(doubt.paths[1:]), seed
+            num_compared += 1
+            pins = {}
+            for doubt in doubts[1:3]:  # the first note of another way, or the whole of it
+                grip = rng.choice(doubt.paths[1:])[doubt.place]
+                pins[1, doubt.moment.number] = grip[: rng.choice([1, len(grip)])]
+            options = FingeringOptions(**(vars(options) | {"pinned_notes": pins}))
+            if not pins:
+                break
+    return num_compared
+
+
+def test_the_lattice_is_python_s_to_the_last_bit():
+    assert compare_pieces(range(200)) > 300
+
+
+@pytest.mark.slow
+def test_the_lattice_is_python_s_on_a_thousand_pieces():
+    assert compare_pieces(range(200, 1200)) > 1500
+
+
+# --- MIDI files -----------------------------------------------------------------------------------
+
+
+def midi_bytes(*tracks, tempo=500_000, ticks=480, signatures=()):
+    """Return a MIDI file of tracks: name, program, channel from 1, notes of (start, end, pitch)."""
+    file, content = mido.MidiFile(ticks_per_beat=ticks), io.BytesIO()
+    for name, program, channel, notes in tracks:
+        track = mido.MidiTrack()
+        messages = [(0, 0, mido.MetaMessage("track_name", name=name))]
+        messages.append((0, 0, mido.MetaMessage("set_tempo", tempo=tempo)))
+        for tick, beats, unit in signatures:
+            sign = mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
+            messages.append((tick, 0, sign))
+        messages.append((0, 1, mido.Message("program_change", channel=channel - 1, program=program)))
+        for start, end, pitch in notes:
+            given = {"channel": channel - 1, "note": pitch}
+            messages.append((start, 3, mido.Message("note_on", velocity=80, **given)))
+            messages.append((end, 2, mido.Message("note_on", velocity=0, **given)))
+        now = 0
+        for tick, _, message in sorted(messages, key=lambda each: each[:2]):
+            track.append(message.copy(time=tick - now))
+            now = tick
+        file.tracks.append(track)
+    file.save(file=content)
+    return content.getvalue()
+
+
+def random_midis():
+    """MIDI files of made pieces, and of some played by hand."""
+    for seed in range(40):
+        rng = random.Random(seed)
+        if seed % 4:
+            yield format_midi(random_piece(rng, strings=6, plain=True, voices=seed % 3 == 0))
+            continue
+        notes, now = [], 0
+        for _ in range(rng.randint(9, 41)):
+            for pitch in rng.sample(range(40, 80), rng.choice([1, 1, 3])):
+                start = max(0, now + rng.randint(-9, 9))
+                notes.append((start, start + rng.randint(100, 900), pitch))
+            now += rng.choice([160, 240, 480])
+        signs = [(0, 5, 8), (1200, 3, 4), (4200, 2, 2)]
+        yield midi_bytes(("A", 24, 1, notes), tempo=61 * 9973, signatures=signs)
+
+
+@cache
+def answer():
+    """Return what answers the page's requests."""
+    body = model_pages.fill_fingering(model_pages.FINGERING_MARK, "/assets/alphatab/")
+    return answering("Finger a piece", "fingering", body)
+
+
+def in_quarters(tab):
+    """Return a tab's bars and notes as the page's script has them, with times in quarters."""
+    unit = tab.steps_per_quarter
+    starts = list(accumulate((bar.steps for bar in tab.bars), initial=0))
+    bars, notes, tempo, signature = [], [], 120, (4, 4)
+    for start, bar in zip(starts, tab.bars, strict=False):
+        tempo, signature = bar.tempo_bpm or tempo, bar.time_signature or signature
+        bars.append((Fraction(bar.steps, unit), tempo))
+        for event in bar.events:
+            for each in event.tab_notes():
+                onset = Fraction(start + event.step, unit)
+                length = Fraction(each.duration_steps, unit)
+                notes.append((onset, onset + length, tab.tuning.pitch_of(each.note)))
+    return bars, sorted(notes)
+
+
+def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path):
+    contents = list(random_midis())
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.route("**/*", answer())
+        page.goto("http://page.test/assets/model/fingering.css")
+        found = page.evaluate(
+            """async (files) => {
+              const { readMidi, intoBars } = await import("/assets/model/midi.js");
+              return files.map((content) => {
+                const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
+                const midi = readMidi(bytes, 999);
+                return intoBars(midi, midi.notes);
+              });
+            }""",
+            [base64.b64encode(content).decode() for content in contents],
+        )
+    for content, theirs in zip(contents, found, strict=True):
+        path = tmp_path / "piece.mid"
+        path.write_bytes(content)
+        tabs, _ = read_midi(path, channels=range(1, 17))
+        both = [in_quarters(tab) for tab in tabs]
+        unit = theirs["unit"]
+        bars = [(Fraction(bar["steps"], unit), bar["tempo"]) for bar in theirs["bars"]]
+        assert bars == both[0][0]
+        ours = {(start, pitch) for _, notes in both for start, _, pitch in notes}
+        assert {(Fraction(n["start"], unit), n["pitch"]) for n in theirs["notes"]} == ours
+
+
+# --- The page -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(browser):
+    with on_a_phone(browser, answer(), "#f-marks button") as opened:
+        opened.asked, opened.said = [], []
+        opened.on("request", lambda request: opened.asked.append(request.url))
+        opened.on("console", lambda said: said.type == "error" and opened.said.append(said.text))
+        yield opened
+        assert opened.said == []
+        inside = ("http://page.test/", "blob:", "data:")
+        assert [url for url in opened.asked if not url.startswith(inside)] == []
+
+
+DROP = """([name, content]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([Uint8Array.from(atob(content), (c) => c.charCodeAt(0))], name));
+  const given = { bubbles: true, cancelable: true, dataTransfer: files };
+  document.body.dispatchEvent(new DragEvent("drop", given));
+}"""
+
+
+def drop(page, name, content):
+    """Drop a file and wait until it is drawn."""
+    before = page.locator("#slp-fingering").get_attribute("data-shown")
+    page.evaluate(DROP, [name, base64.b64encode(content).decode()])
+    page.wait_for_function("n => document.getElementById('f-name').textContent === n", arg=name)
+    drawn(page, before)
+
+
+def drawn(page, before):
+    page.wait_for_function(
+        "n => document.getElementById('slp-fingering').dataset.shown !== n", arg=before
+    )
+
+
+def download(page, kind, folder):
+    """Return the tab in a downloaded file, as the package reads it."""
+    with page.expect_download() as waiting:
+        page.click(f"#f-save-{kind}")
+    path = folder / f"saved.{kind}"
+    waiting.value.save_as(path)
+    (tab,), _ = READER_OF_SUFFIX[f".{kind}"](path)
+    return tab
+
+
+def places(tab):
+    return [sorted(event.notes) for event in tab.iter_events()]
+
+
+def melody():
+    """A tune with a bass and triplets, one chord too wide for a hand and one note off the neck."""
+    rng, notes, now, pitch = random.Random(3), [], 0, 64
+    for number in range(36):
+        length = 160 if number in range(8, 14) else 240
+        pitch = min(76, max(57, pitch + rng.choice([-4, -2, 1, 2, 3])))
+        notes.append((now, now + length, pitch))
+        if number % 8 == 0:
+            notes.append((now, now + 960, rng.randint(41, 50)))
+        now += length
+    wide = [(now, now + 480, pitch) for pitch in (40, 41, 42, 64)]
+    return [*notes, *wide, (now + 480, now + 960, 22), (now + 960, now + 1920, 60)]
+
+
+def test_a_midi_file_is_dropped_chosen_in_and_taken_away(page, tmp_path):
+    content = midi_bytes(("Étude", 0, 1, [(0, 90, 99)]), ("Guitar", 25, 2, melody()))
+    (tmp_path / "tune.mid").write_bytes(content)
+    (unfingered,), _ = read_midi(tmp_path / "tune.mid", tracks=[2])
+    piece, options = piece_from_tab(unfingered), FingeringOptions(unplayable_policy="drop")
+    ((tab, _),), changes = finger_piece(piece, options)
+    drop(page, "tune.mid", content)
+    assert page.locator("#f-part option").all_inner_texts()[0] == "Guitar: 47 notes"
+    said = page.inner_text("#f-changes")
+    assert said == (
+        "Not as written: bar 5, beat 2: F2 is left out, F#2 is left out; "
+        "bar 5, beat 3: A#0 is left out."
+    )
+    assert len(changes) == 3
+    first = download(page, "gp", tmp_path)
+    assert places(first) == places(tab) and first.title == "tune"
+    assert in_quarters(first) == in_quarters(tab)
+    doubts = review_fingering(piece, options, 3)
+    assert page.locator("#f-marks .f-asked").count() == 3
+    shown = page.locator("#slp-fingering").get_attribute("data-shown")
+    page.locator("#f-marks [aria-label$='number 2']").click()
+    page.locator("#f-ways button >> nth=1").click()
+    drawn(page, shown)
+    for kind in ("gp", "atex", "txt"):
+        expected = [sorted(grip) for grip in doubts[1].paths[1]]
+        assert places(download(page, kind, tmp_path)) == expected != places(tab)
+    assert page.locator("#f-marks .f-chosen").count() == 1
+    page.locator("#f-marks .f-chosen").focus()
+    page.keyboard.press("Enter")
+    page.locator("#f-free").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#f-marks .f-chosen", state="detached")
+    assert places(download(page, "gp", tmp_path)) == places(tab)
+
+
+def test_it_is_fingered_in_another_tuning_with_a_capo_and_moved_by_octaves(page, tmp_path):
+    (tmp_path / "tune.mid").write_bytes(midi_bytes(("Guitar", 25, 2, melody())))
+    drop(page, "tune.mid", (tmp_path / "tune.mid").read_bytes())
+    page.click("summary >> nth=0")
+    page.select_option("#f-tuning", "DADGAD")
+    page.select_option("#f-open", "1")
+    page.check("#f-octaves")
+    page.select_option("#f-capo", "2")
+    page.wait_for_function(
+        "document.getElementById('f-changes').textContent.includes('A#0 is moved to A#2')"
+    )
+    found = download(page, "gp", tmp_path)
+    assert found.tuning == Tuning(TUNINGS["DADGAD"].open_pitches, 2)
+    (unfingered,), _ = read_midi(tmp_path / "tune.mid")
+    pitches = [[p for p in m.pitches] for m in piece_from_tab(unfingered).moments]
+    assert len(places(found)) == len(pitches)
+    assert {found.tuning.pitch_of(n) for n in places(found)[-2]} == {46}
+
+
+@pytest.mark.parametrize("suffix", [".gp5", ".gp4", ".musicxml"])
+def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
+    pytest.importorskip("guitarpro", reason="PyGuitarPro writes Guitar Pro files")
+    tuning = Tuning(TUNINGS["drop-D"].open_pitches, 3)
+    made = random_piece(random.Random(11), plain=True)
+    made = Tab("A piece", tuning, made.bars, "", made.steps_per_quarter)
+    write_tab(made, tmp_path / f"piece{suffix}")
+    (read,), _ = READER_OF_SUFFIX[suffix](tmp_path / f"piece{suffix}")
+    options = FingeringOptions(read.tuning, unplayable_policy="drop")
+    ((tab, _),), _ = finger_piece(piece_from_tab(read), options)
+    drop(page, f"piece{suffix}", (tmp_path / f"piece{suffix}").read_bytes())
+    found = download(page, "gp", tmp_path)
+    assert found.tuning == read.tuning and places(found) == places(tab)
+    assert "notes are where the file has them" in page.inner_text("#f-summary")
+
+
+BAD = {
+    "empty.mid": (b"", "empty.mid is empty."),
+    "text.mid": (b"To be read by people", "It is no MIDI file, whatever its name says"),
+    "large.mid": (b"MThd" + bytes(2 << 20), "large.mid has 2.0 MB; a file of this kind may have 1"),
+    "cut.mid": (midi_bytes(("A", 0, 1, melody()))[:150], "it ends in the middle of track 1"),
+    "noise.mid": (
+        midi_bytes(("A", 0, 1, melody()))[:22] + bytes(range(128, 206)),
+        "noise.mid cannot be read",
+    ),
+    "drums.mid": (midi_bytes(("A", 0, 10, melody())), "no notes that a guitar could play"),
+    "low.mid": (midi_bytes(("A", 0, 1, [(0, 90, 7)])), "no note of this part is on this guitar"),
+    "long.mid": (midi_bytes(("A", 0, 1, [(0, 90, 60), (1 << 26, 1 << 27, 60)])), "3,000 bars"),
+    "text.gp5": (b"To be read by people", "no Guitar Pro file, whatever its name says"),
+    "text.musicxml": (b"<a>" * 99, "no MusicXML file, whatever its name says"),
+    "text.pdf": (b"%PDF", "none of the files that this page reads"),
+}
+
+
+def test_what_cannot_be_read_is_refused_in_a_sentence_and_the_piece_stays(page):
+    summary = page.inner_text("#f-summary")
+    for name, (content, sentence) in BAD.items():
+        page.evaluate(DROP, [name, base64.b64encode(content).decode()])
+        said = "s => document.getElementById('f-note').textContent.includes(s)"
+        page.wait_for_function(said, arg=sentence, timeout=9000)
+        assert page.inner_text("#f-note").count("\n") == 0
+        assert page.inner_text("#f-summary") == summary
+        assert page.inner_text("#f-name") == "An example: Ode to Joy"
+    page.locator("#f-ways button >> nth=1").click()  # and can still be changed
+    page.wait_for_selector("#f-marks .f-chosen")
+
+
+def test_bytes_at_random_end_in_a_sentence(page):
+    good, rng = midi_bytes(("A", 25, 1, melody())), random.Random(5)
+    files = []
+    for _ in range(300):
+        damaged = bytearray(good[: rng.choice([len(good), rng.randint(1, len(good))])])
+        for _ in range(rng.randint(1, 5)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        files.append(base64.b64encode(bytes(damaged)).decode())
+    wrong = page.evaluate(
+        """async (files) => {
+          const { readMidi, partsOf, intoBars, pitchesAsTex } = await import("/assets/model/midi.js");
+          const { Refusal } = await import("/assets/model/engine.js"), wrong = [];
+          for (const content of files) {
+            try {
+              const midi = readMidi(Uint8Array.from(atob(content), (c) => c.charCodeAt(0)), 999);
+              for (const { notes } of partsOf(midi)) pitchesAsTex(intoBars(midi, notes), "x");
+            } catch (error) { if (!(error instanceof Refusal)) wrong.push(error.stack); }
+          }
+          return wrong;
+        }""",
+        files,
+    )
+    assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_axe_finds_nothing(page, scheme):
+    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
+    page.click("summary >> nth=0")
+    page.locator("#f-ways button >> nth=1").click()
+    page.wait_for_selector("#f-marks .f-chosen")
+    assert_accessible(page)
+
+
+def test_without_javascript_the_example_stands_there(browser):
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.route("**/*", answer())
+        page.goto("http://page.test/")
+        assert "tuning:" in page.locator("#f-plain").text_content()
+        assert not page.locator("#f-ask").is_visible()
