@@ -446,7 +446,7 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #    2, fewer strings are right: the model has never learned to continue after a wrong place.
 #
 #    </details>
-#
+
 # %% [markdown]
 # ## To remember
 #

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -34,11 +34,24 @@ def _cross_cases() -> list[Case]:
         "V from the decoder": "The values come from the decoder's stream X; they come from H_enc.",
         "K and V from the decoder": "Keys and values come from X, as in self-attention.",
         "Q from the encoder": "The queries come from H_enc; they come from the decoder's X.",
-        "sides swapped": "X and H_enc have changed places: the decoder asks, the encoder answers.",
-        "causal": "A causal mask hides part of the source; nothing of it should be hidden.",
+        "sides swapped": "X and H_enc are swapped: queries come from the decoder, keys and "
+        "values from H_enc.",
+        "causal": "A causal mask hides part of the source; the decoder sees all of it.",
         "other axis": "The softmax runs over the queries; it should run over the source's tokens.",
-        "no W_V": "The rows of H_enc themselves are mixed, without W_V.",
-        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
+        "no W_V": "The values are the rows of H_enc themselves; multiply them by W_V.",
+        "scaled by √d": "The scores are divided by √d; divide by √d_k.",
+        "scaled by √d_v": (
+            "The scores are divided by √d_v; divide by √d_k.",
+            lambda X, H_enc, W_Q, W_K, W_V: (
+                torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_V.shape[1] ** 0.5, -1) @ H_enc @ W_V
+            ),
+        ),
+        "weights": (
+            "These are the attention weights; multiply them by the values.",
+            lambda X, H_enc, W_Q, W_K, W_V: torch.softmax(
+                X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1
+            ),
+        ),
         "both read": "Keys and values come from both streams; cross-attention reads H_enc alone.",
     },
 )
@@ -83,14 +96,45 @@ def _decoder_cases() -> list[Case]:
         "cross-attention first": "Cross-attention comes before self-attention; it comes after it.",
         "cross-attention last": "Cross-attention comes after the feedforward layer, not before.",
         "no residual at cross-attention": "Cross-attention's output replaces the stream; add it.",
-        "query from X": "Cross-attention asks from X; it should ask from self-attention's result.",
+        "no residual at self-attention": "Self-attention's output replaces the stream; add it.",
+        "no residual at the feedforward layer": "The feedforward output replaces the stream; "
+        "add it.",
+        "norm kept": (
+            "The stream itself is normalized; only what a sublayer reads should be.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: (
+                (Z := norm((Y := norm((x := norm(X)) + attention(x))) + cross_attention(Y, H_enc)))
+                + ffn(Z)
+            ),
+        ),
+        "norm once": (
+            "All three sublayers read the norm of X; each should read that of the current stream.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: (
+                X + attention(x := norm(X)) + cross_attention(x, H_enc) + ffn(x)
+            ),
+        ),
+        "norm at the end": (
+            "The result is normalized as well; the next block does that.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: norm(
+                CHECKS["decoder_block"].solve(
+                    X, H_enc, attention, cross_attention, ffn, norm, frozenset()
+                )
+            ),
+        ),
+        "source not read": (
+            "Cross-attention reads the decoder's stream twice; its second argument is H_enc.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: CHECKS["decoder_block"].solve(
+                X, H_enc, attention, lambda Z, _: cross_attention(Z, Z), ffn, norm, frozenset()
+            ),
+        ),
+        "query from X": "The queries of cross-attention come from X; use the result of "
+        "self-attention.",
         "no norm at cross-attention": "The norm before cross-attention is missing.",
         "no norm at the feedforward layer": "The norm before the feedforward layer is missing.",
         "no norm at self-attention": "The norm before self-attention is missing.",
-        "source normalized": "H_enc is normalized again; the encoder has ended in a norm already.",
-        "post-norm": "This is post-norm, the order of 2017; normalize what a sublayer reads.",
+        "source normalized": "H_enc is normalized again; the encoder already ends in a norm.",
+        "post-norm": "This is post-norm, as in 2017; normalize the input of each sublayer.",
         "no cross-attention": "Cross-attention is left out.",
-        "sides swapped": "X and H_enc have changed places in cross-attention: the stream asks.",
+        "sides swapped": "X and H_enc are swapped in cross-attention: the queries come from X.",
     },
 )
 def decoder_block(
@@ -117,11 +161,12 @@ def decoder_block(
 
     first = identity if "no norm at self-attention" in mistakes else norm
     last = identity if "no norm at the feedforward layer" in mistakes else norm
-    kept = 0 if "no residual at cross-attention" in mistakes else 1
+    places = ("self-attention", "cross-attention", "the feedforward layer")
+    kept = [0 if f"no residual at {place}" in mistakes else 1 for place in places]
     steps = [
-        lambda Z: attention(first(Z)) + Z,
-        lambda Z: cross(Z) + kept * Z,
-        lambda Z: ffn(last(Z)) + Z,
+        lambda Z: attention(first(Z)) + kept[0] * Z,
+        lambda Z: cross(Z) + kept[1] * Z,
+        lambda Z: ffn(last(Z)) + kept[2] * Z,
     ]
     if "post-norm" in mistakes:
         O = norm(X + attention(X))
@@ -145,14 +190,18 @@ def _beam_cases() -> list[Case]:
     _beam_cases,
     {
         "not normalized": "The sum is not divided by the length: longer sentences always lose.",
-        "probability": "This is the probability; asked for is the mean of the logarithms.",
+        "probability": "This is the probability; return the mean of the logarithms.",
         "multiplied": "The logarithms are multiplied; they should be added.",
-        "minus": "The sign is turned: a better sentence should score higher.",
+        "minus": "The sign is wrong: a better sentence should score higher.",
         "length plus one": "The sum is divided by one more than the number of words.",
         "mean probability": "This is the log of the mean probability; average the logs.",
         "mean of probabilities": (
-            "This is the mean probability; asked for is the mean of the logarithms.",
+            "This is the mean probability; return the mean of the logarithms.",
             lambda log_probabilities: log_probabilities.exp().mean(),
+        ),
+        "mean turned back": (
+            "This is exp of the mean logarithm; return the mean itself.",
+            lambda log_probabilities: log_probabilities.mean().exp(),
         ),
         "probability by length": (
             "The probability is divided by the length; divide the sum of the logarithms.",

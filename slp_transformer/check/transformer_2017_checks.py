@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -17,11 +17,29 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
         {"target": torch.tensor([4, 4, 8, 3, 6]), "begin": 0, "end": 11},
     ],
     {
-        "rows swapped": "The rows have changed places: first comes what the decoder reads.",
-        "read what it writes": "The decoder reads what it is to write, and has only to copy it.",
-        "write what it reads": "The decoder is to write what it has just read.",
-        "begin at the end": "A sentence ends in `end`; `begin` is only read.",
-        "ends swapped": "`begin` and `end` have changed places.",
+        "rows swapped": "The rows are swapped: what the decoder reads comes first.",
+        "read what it writes": "The decoder reads the very tokens that it should predict.",
+        "write what it reads": "The decoder is asked for the token that it has just read.",
+        "begin at the end": "The second row ends in `begin`; it should end in `end`.",
+        "ends swapped": "`begin` and `end` are swapped.",
+        "both tokens": (
+            "Both rows have `begin` and `end`: `begin` is only read, `end` only written.",
+            lambda target, begin, end: torch.stack(
+                [torch.cat([torch.tensor([begin]), target, torch.tensor([end])])] * 2
+            ),
+        ),
+        "no end": (
+            "`end` is missing: the decoder must learn to stop, so the rows have N + 1 tokens.",
+            lambda target, begin, end: torch.stack(
+                [torch.cat([torch.tensor([begin]), target[:-1]]), target]
+            ),
+        ),
+        "columns": (
+            "This is [(N + 1) × 2]; it should be two rows.",
+            lambda target, begin, end: (
+                CHECKS["teacher_forced"].solve(target, begin, end, frozenset()).T
+            ),
+        ),
     },
 )
 def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
@@ -52,12 +70,27 @@ def _loss_cases() -> list[Case]:
     _loss_cases,
     {
         "not smoothed": "Nothing is smoothed: this is −log y of the right word.",
-        "others alone": "The share is spread over the other words alone; it is over all of them.",
-        "nothing taken away": "What is spread has to be taken from the right word: it keeps 1 − ε.",
-        "shares swapped": "ε and 1 − ε have changed places.",
-        "not divided": "Every word gets the whole share; it should be divided by |V|.",
-        "no minus": "The sign is missing: the loss is minus the logarithms, 0 or more.",
-        "logits": "The logits are taken as they are; log softmax comes first.",
+        "others alone": "ε is spread over the other words only; spread it over all words.",
+        "nothing taken away": "The right word still has probability 1; it should keep 1 − ε.",
+        "shares swapped": "ε and 1 − ε are swapped.",
+        "not divided": "Every word gets all of ε; it should get ε/|V|.",
+        "no minus": "The minus sign is missing: the loss should be 0 or more.",
+        "nothing spread": (
+            "The part ε that is spread over all words is missing.",
+            lambda u, word, share: -(1 - share) * torch.log_softmax(u, -1)[word],
+        ),
+        "probabilities smoothed": (
+            "The model's probabilities are smoothed; smooth the targets.",
+            lambda u, word, share: -((1 - share) * u.softmax(-1)[word] + share / len(u)).log(),
+        ),
+        "right word without its part": (
+            "The right word gets 1 − ε; its part of ε, ε/|V|, comes on top.",
+            lambda u, word, share: (
+                CHECKS["smoothed_loss"].solve(u, word, share, frozenset())
+                + share / len(u) * torch.log_softmax(u, -1)[word]
+            ),
+        ),
+        "logits": "The logits are used as they are; apply log softmax first.",
     },
 )
 def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
@@ -84,13 +117,22 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         {"step": 9, "d": 64, "warmup": 25},
     ],
     {
-        "the larger": "The larger of the two is taken; the smaller one counts.",
-        "no width": "The factor of the width is missing: d to the −0.5.",
-        "width not rooted": "The rate falls with the root of d, not with d.",
-        "width multiplied": "The factor of the width is upside down: d to the −0.5.",
-        "no climb": "The climb is missing: until `warmup`, the rate grows with the step.",
-        "no fall": "The fall is missing: after `warmup`, the rate is as one over the root of step.",
-        "warmup's exponent": "The exponent of `warmup` is −1.5, so that the two lines meet there.",
+        "the larger": "The larger of the two is used; use the smaller one.",
+        "no width": "The factor d^−0.5 is missing.",
+        "width not rooted": "The factor is 1/d; it should be d^−0.5.",
+        "width multiplied": "The factor is d^0.5; it should be d^−0.5.",
+        "no climb": "The warmup is missing: until step `warmup`, the rate grows with the step.",
+        "no fall": "The decay is missing: after `warmup`, the rate falls as step^−0.5.",
+        "warmup's exponent": "The exponent of `warmup` should be −1.5, so that the two parts "
+        "meet there.",
+        "constant": (
+            "After the warmup the rate stays constant; it should fall as step^−0.5.",
+            lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
+        ),
+        "counted from 0": (
+            "The step is increased by 1; it counts from 1 already.",
+            lambda step, d, warmup: CHECKS["rate_of_2017"].solve(step + 1, d, warmup, frozenset()),
+        ),
     },
 )
 def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
@@ -125,12 +167,20 @@ def _input_cases() -> list[Case]:
     "scaled embeddings (not in the book; Vaswani et al. 2017, section 3.4)",
     _input_cases,
     {
-        "not scaled": "The tokens' rows are not scaled by √d: that is the book's input.",
-        "scaled by d": "The tokens' rows are multiplied by d; it should be by √d.",
-        "divided": "The tokens' rows are divided by √d; they should be multiplied.",
-        "positions too": "The positions are scaled, too; only the tokens' rows are.",
-        "positions alone": "The positions are scaled; the tokens' rows should be.",
+        "not scaled": "The embeddings are not multiplied by √d, as in the book's own input.",
+        "scaled by d": "The embeddings are multiplied by d; it should be √d.",
+        "divided": "The embeddings are divided by √d; multiply them.",
+        "positions too": "The positions are scaled as well; only the embeddings should be.",
+        "positions alone": "The positions are scaled instead of the embeddings.",
         "no positions": "The positions are missing.",
+        "positions by token": (
+            "The rows of P are chosen by token; choose them by place.",
+            lambda ids, E, P: E.shape[1] ** 0.5 * E[ids] + P[ids],
+        ),
+        "root of |V|": (
+            "The embeddings are multiplied by √|V|; d is the number of E's columns.",
+            lambda ids, E, P: len(E) ** 0.5 * E[ids] + P[: len(ids)],
+        ),
     },
 )
 def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tensor:
