@@ -465,7 +465,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    <details><summary>Answer</summary>
 #
 #    Its tokens are places, `TAB<string,fret>`, and several of them sound an E4. Nothing is lost, since
-#    the tuning gives the pitch of each place. The other way round, a pitch does not tell the place.
+#    the tuning gives the pitch of each place. But a pitch does not tell you its place.
 #
 #    </details>
 #
