@@ -102,6 +102,7 @@ def _decoder_cases() -> list[Case]:
         "norm at the end": "The result is normalized as well; the next block does that.",
         "source not read": "Cross-attention reads the decoder's stream twice; its second "
         "argument is H_enc.",
+        "residual from X": "Cross-attention is added to X; add it to the result of self-attention.",
         "query from X": "The queries of cross-attention come from X; use the result of "
         "self-attention.",
         "no norm at cross-attention": "The norm before cross-attention is missing.",
@@ -126,7 +127,7 @@ def decoder_block(
 
     `cross_attention(X, H_enc)` asks from its first argument; one norm serves all three sublayers.
     """
-    asked = norm(X)
+    given, asked = X, norm(X)
     if "norm once" in mistakes:
         return X + attention(asked) + cross_attention(asked, H_enc) + ffn(asked)
 
@@ -144,7 +145,7 @@ def decoder_block(
     kept = [0 if f"no residual at {place}" in mistakes else 1 for place in places]
     steps = [
         lambda Z: attention(first(Z)) + kept[0] * Z,
-        lambda Z: cross(Z) + kept[1] * Z,
+        lambda Z: cross(Z) + kept[1] * (given if "residual from X" in mistakes else Z),
         lambda Z: ffn(last(Z)) + kept[2] * Z,
     ]
     if "post-norm" in mistakes:

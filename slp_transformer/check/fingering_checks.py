@@ -117,6 +117,7 @@ def _step_cases() -> list[Case]:
             "The minima of v and of m are taken separately; take the minimum of their sum.",
             lambda v, e, m: v.amin() + m.amin(0) + e,
         ),
+        "stays": "The hand never moves: the minimum is over all positions q, not p alone.",
         "mean": "The mean over q is taken; take the minimum.",
         "where from": (
             "This is the argmin, where the hand comes from; return the cost.",
@@ -133,6 +134,7 @@ def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor
         best = roads[v.argmin()]
     else:
         best = roads.amax(0) if "dearest" in mistakes else roads.amin(0)
+        best = roads.diagonal() if "stays" in mistakes else best
         best = roads.mean(0) if "mean" in mistakes else best
         best = roads.amin(1) if "wrong axis" in mistakes else best
         best = roads.amin() if "one minimum" in mistakes else best

@@ -147,6 +147,8 @@ def _allowed_cases() -> list[Case]:
         "wrong way round": "Allowed tokens are masked, and forbidden ones are kept.",
         "not used": "`allowed` is not used.",
         "logits": "These are logits; return probabilities.",
+        "all alike": "All allowed tokens have the same probability; `u` is not used.",
+        "most probable": "The most probable token gets probability 1; the others keep a share.",
         "logarithms": "These are log probabilities; return probabilities.",
         "shorter": "Forbidden tokens are removed; they keep their place, with probability 0.",
         "−100": "−100 is not enough: with large logits a forbidden token still wins; use −∞.",
@@ -165,8 +167,12 @@ def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
         return torch.softmax(u, -1) * allowed
     if "shorter" in mistakes:
         return torch.softmax(u[allowed], -1)
+    if "all alike" in mistakes:
+        return allowed / allowed.sum()
     if "−100" in mistakes:
         return torch.softmax(u - 100.0 * ~allowed, -1)
     left = u.masked_fill(~allowed, 0.0 if "logits 0" in mistakes else -math.inf)
     left = left.log_softmax(-1) if "logarithms" in mistakes else left
+    if "most probable" in mistakes:
+        return (torch.arange(len(u)) == left.argmax()).to(u)
     return left if mistakes & {"logits", "logarithms"} else torch.softmax(left, -1)

@@ -88,6 +88,7 @@ def _rotation_cases() -> list[Case]:
         "one angle": "All pairs have the same angle; that of pair i is pos · θ_i.",
         "exponent from 1": "The pairs are counted from 1; count them from 0.",
         "no minus": "A minus is missing: a′ = a cos − b sin. Otherwise lengths change.",
+        "minus twice": "There is one minus too many: b′ = a sin + b cos.",
         "half turned": "The second column of each pair is not changed.",
         "turned twice": "b′ is computed from the new a′; use the old a.",
         "added": "Sines and cosines are added, like the book's P; rotate the pairs by them.",
@@ -126,6 +127,7 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     a, b = (X[:, ::2], X[:, 1::2]) if apart else X.chunk(2, dim=-1)
     a_new = a * cos + b * sin if "no minus" in mistakes else a * cos - b * sin
     b_new = (a_new if "turned twice" in mistakes else a) * sin + b * cos
+    b_new = b_new - 2 * b * cos if "minus twice" in mistakes else b_new
     b_new = b if "half turned" in mistakes else b_new
     if apart:
         return torch.stack([a_new, b_new], dim=-1).flatten(-2)
@@ -299,6 +301,7 @@ def published_ffn(
         "no W_O": "W_O is missing: it has A·d_k rows and d columns.",
         "square": "Queries and W_O are counted as d·d; A·d_k may differ from d.",
         "one block": "This is the count for one block; there are L.",
+        "4 d²": "Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.",
         "12 L d²": "12 L d² is the book's rule, for the book's block.",
         "queries shared": "Queries are counted for G heads; there are A query heads.",
         "L for attention alone": "Only attention is multiplied by L; the feedforward layer is in "
@@ -317,6 +320,8 @@ def modern_block_parameters(
         return 12 * L * d * d
     if "one head" in mistakes:
         A = G = 1
+    if "4 d²" in mistakes:
+        return L * (4 * d * d + 3 * d * d_ff)
     asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)
     answers = d * d_k * (A if "keys for every head" in mistakes else G)
     back = 0 if "no W_O" in mistakes else d * d if "square" in mistakes else A * d_k * d
@@ -360,6 +365,8 @@ def _matrix_cases() -> list[Case]:
         "backwards": "a and c are swapped.",
         "b and c swapped": "b and c are swapped.",
         "one too few": "This is one step too few.",
+        "B times G": "(bA + cA²) is multiplied by G; multiply it by the current X.",
+        "exact": "All singular values are exactly 1, as by a decomposition; take `steps`.",
         "cubic": "These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",
         "transposed": "The result is transposed.",
         "long": "The result is multiplied by the norm of G again.",
@@ -368,6 +375,9 @@ def _matrix_cases() -> list[Case]:
 def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
     """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone towards 1."""
     length = G.norm()
+    if "exact" in mistakes:
+        U, _, V = torch.linalg.svd(G, full_matrices=False)
+        return U @ V
     sizes: dict[str, Any] = {
         "not divided": 1.0,
         "largest": torch.linalg.matrix_norm(G, 2),
@@ -386,6 +396,6 @@ def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
     for _ in range(1 if "one step" in mistakes else steps):
         A = first if "old A" in mistakes else X @ X.T
         B = b * A + c * (A * A if "entries squared" in mistakes else A @ A)
-        X = a * X + B @ X
+        X = a * X + B @ (G if "B times G" in mistakes else X)
     X = X * length if "long" in mistakes else X
     return X.T if "transposed" in mistakes else X
