@@ -412,8 +412,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    At 0.3 the bars repeat, fewer tokens break the grammar, and nearly every chord can be held; but a
 #    model that almost always takes the most probable token rarely reaches `<eos>`. At 1.5 it samples
-#    from the tail: several times as many tokens break the grammar, pieces end early, and about three
-#    chords in ten are out of reach.
+#    from the tail: several times as many tokens break the grammar, pieces end early, and about half of
+#    the chords cannot be held.
 #
 #    </details>
 #
@@ -422,12 +422,13 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes: its D chords use the open sixth string, which now sounds a D. The tuning is a token like any
-#    other, and the corpus has pieces in drop D to learn from.
+#    Yes: about half of its chords use the open sixth string, which now sounds a D. The tuning is a token
+#    like any other, and the corpus has pieces in drop D.
 #
 #    </details>
 #
-# 3. Train on ten pieces only: encode `corpus[:10]` with `encode_all_tabs`. What will the two curves do?
+# 3. Train on ten pieces only: `torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` (from
+#    `slp_transformer.guitar`). What will the two curves do?
 #
 #    <details><summary>What happens</summary>
 #
@@ -441,8 +442,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    The corpus and the model lose nothing at 3: practice chords are shapes within one position. The
-#    chords drawn by chance lose most. At 2, every group loses something.
+#    The corpus: at 3 it loses nothing, since its chords are shapes within one position. The other three
+#    groups lose some, the bigram most of all. At 2, every group loses something.
 #
 #    </details>
 
@@ -464,7 +465,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    <details><summary>Answer</summary>
 #
 #    Its tokens are places, `TAB<string,fret>`, and several of them sound an E4. Nothing is lost, since
-#    the tuning gives the pitch of each place. The other way round, a pitch does not tell the place.
+#    the tuning gives the pitch of each place. But a pitch does not tell you its place.
 #
 #    </details>
 #

@@ -413,10 +413,11 @@ assert ours["pitch"] == 1.0 and ours["playable"] > 0.999
 assert ours["strings"] > found["hand-written costs"]["strings"]
 
 # %% [markdown]
-# On these pieces, the encoder-decoder is the best so far, with one seed. Tab that people wrote is another matter.
-# On 26 classical pieces from classtab.org, by composers who are not in the training data, lowest frets have
-# 73.7 % of notes on the right string, hand-written costs 79.8 %, and an encoder-decoder trained on 403 other
-# pieces 76.5 %. Learned costs, with 14,925 weights in place of our eight, have 83.2 to 83.7 % with three seeds
+# On these pieces, the encoder-decoder is slightly better than the learned costs, but this is one seed, and the
+# seeds of the learned costs differ by more. Tab that people wrote is another matter. On 26 classical pieces from
+# classtab.org, by composers who are not in the training data, lowest frets have 73.7 % of notes on the right
+# string, hand-written costs 79.8 %, and an encoder-decoder trained on 403 other pieces 76.5 %. Learned costs,
+# with 14,925 weights in place of our eight, have 83.2 to 83.7 % with three seeds
 # (`benchmarks/results/pitch_to_tab`).
 #
 # One difference between the two models leads to the next chapter. The cost of a move depends on the distance

@@ -128,7 +128,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# The same holds far to the right: shift both tokens by a thousand positions, and no score changes.
+# The same holds far to the right: shift both tokens by a thousand positions, and no score changes, up to rounding.
 
 # %%
 moved = rotary(same_q, 1000) @ rotary(same_k, 1000).T

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -40,18 +40,8 @@ def _cross_cases() -> list[Case]:
         "other axis": "The softmax runs over the queries; it should run over the source's tokens.",
         "no W_V": "The values are the rows of H_enc themselves; multiply them by W_V.",
         "scaled by √d": "The scores are divided by √d; divide by √d_k.",
-        "scaled by √d_v": (
-            "The scores are divided by √d_v; divide by √d_k.",
-            lambda X, H_enc, W_Q, W_K, W_V: (
-                torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_V.shape[1] ** 0.5, -1) @ H_enc @ W_V
-            ),
-        ),
-        "weights": (
-            "These are the attention weights; multiply them by the values.",
-            lambda X, H_enc, W_Q, W_K, W_V: torch.softmax(
-                X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1
-            ),
-        ),
+        "scaled by √d_v": "The scores are divided by √d_v; divide by √d_k.",
+        "weights": "These are the attention weights; multiply them by the values.",
         "both read": "Keys and values come from both streams; cross-attention reads H_enc alone.",
     },
 )
@@ -68,8 +58,9 @@ def cross_attention(
     K = (X if both or "K from the decoder" in mistakes else H_enc) @ W_K
     source = X if both or "V from the decoder" in mistakes else H_enc
     V = source if "no W_V" in mistakes else source @ W_V
-    if "scaled by √d" in mistakes:
-        Q = Q * (K.shape[-1] / X.shape[-1]) ** 0.5
+    V = torch.eye(len(K)).to(K) if "weights" in mistakes else V
+    sizes = {"scaled by √d": X.shape[-1], "scaled by √d_v": W_V.shape[-1]}
+    Q = Q * (K.shape[-1] / choose_option(mistakes, sizes, K.shape[-1])) ** 0.5
     mask = torch.zeros(len(Q), len(K))
     mask = torch.full_like(mask, -INF).triu(1) if "causal" in mistakes else mask
     return attention.solve(Q, K, V, mask, mistakes & {"other axis", *SCALES})
@@ -106,26 +97,12 @@ def _decoder_cases() -> list[Case]:
                 + ffn(Z)
             ),
         ),
-        "norm once": (
-            "All three sublayers read the norm of X; each should read that of the current stream.",
-            lambda X, H_enc, attention, cross_attention, ffn, norm: (
-                X + attention(x := norm(X)) + cross_attention(x, H_enc) + ffn(x)
-            ),
-        ),
-        "norm at the end": (
-            "The result is normalized as well; the next block does that.",
-            lambda X, H_enc, attention, cross_attention, ffn, norm: norm(
-                CHECKS["decoder_block"].solve(
-                    X, H_enc, attention, cross_attention, ffn, norm, frozenset()
-                )
-            ),
-        ),
-        "source not read": (
-            "Cross-attention reads the decoder's stream twice; its second argument is H_enc.",
-            lambda X, H_enc, attention, cross_attention, ffn, norm: CHECKS["decoder_block"].solve(
-                X, H_enc, attention, lambda Z, _: cross_attention(Z, Z), ffn, norm, frozenset()
-            ),
-        ),
+        "norm once": "All three sublayers read the norm of X; each should read that of the "
+        "current stream.",
+        "norm at the end": "The result is normalized as well; the next block does that.",
+        "source not read": "Cross-attention reads the decoder's stream twice; its second "
+        "argument is H_enc.",
+        "residual from X": "Cross-attention is added to X; add it to the result of self-attention.",
         "query from X": "The queries of cross-attention come from X; use the result of "
         "self-attention.",
         "no norm at cross-attention": "The norm before cross-attention is missing.",
@@ -150,12 +127,15 @@ def decoder_block(
 
     `cross_attention(X, H_enc)` asks from its first argument; one norm serves all three sublayers.
     """
-    asked = norm(X)
+    given, asked = X, norm(X)
+    if "norm once" in mistakes:
+        return X + attention(asked) + cross_attention(asked, H_enc) + ffn(asked)
 
     def cross(stream: Tensor) -> Tensor:
         reads = stream if "no norm at cross-attention" in mistakes else norm(stream)
         reads = asked if "query from X" in mistakes else reads
         enc = norm(H_enc) if "source normalized" in mistakes else H_enc
+        enc = reads if "source not read" in mistakes else enc
         pair = (enc, reads) if "sides swapped" in mistakes else (reads, enc)
         return cross_attention(*pair)
 
@@ -165,7 +145,7 @@ def decoder_block(
     kept = [0 if f"no residual at {place}" in mistakes else 1 for place in places]
     steps = [
         lambda Z: attention(first(Z)) + kept[0] * Z,
-        lambda Z: cross(Z) + kept[1] * Z,
+        lambda Z: cross(Z) + kept[1] * (given if "residual from X" in mistakes else Z),
         lambda Z: ffn(last(Z)) + kept[2] * Z,
     ]
     if "post-norm" in mistakes:
@@ -177,7 +157,7 @@ def decoder_block(
     order = [0, 2] if "no cross-attention" in mistakes else order
     for step in order:
         X = steps[step](X)
-    return X
+    return norm(X) if "norm at the end" in mistakes else X
 
 
 def _beam_cases() -> list[Case]:
@@ -199,10 +179,7 @@ def _beam_cases() -> list[Case]:
             "This is the mean probability; return the mean of the logarithms.",
             lambda log_probabilities: log_probabilities.exp().mean(),
         ),
-        "mean turned back": (
-            "This is exp of the mean logarithm; return the mean itself.",
-            lambda log_probabilities: log_probabilities.mean().exp(),
-        ),
+        "mean turned back": "This is exp of the mean logarithm; return the mean itself.",
         "probability by length": (
             "The probability is divided by the length; divide the sum of the logarithms.",
             lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
@@ -225,4 +202,6 @@ def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
         return math.e**total
     total = -total if "minus" in mistakes else total
     words = len(logs) + ("length plus one" in mistakes)
+    if "mean turned back" in mistakes:
+        return math.e ** (total / words)
     return total if "not normalized" in mistakes else total / words

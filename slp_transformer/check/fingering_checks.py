@@ -41,23 +41,10 @@ def _grip_cases() -> list[Case]:
         "nothing pressed": "A grip of open strings alone is refused; it needs no finger, so it "
         "can be held.",
         "nothing pressed (stops)": "If all strings are open, max() fails; such a grip can be held.",
-        "first fret compared": (
-            "Every fret is compared with the first one; compare the lowest with the highest.",
-            lambda grip, span: (
-                len({string for string, _ in grip}) == len(grip)
-                and (
-                    not (f := [fret for _, fret in grip if fret])
-                    or max(abs(fret - f[0]) for fret in f) <= span
-                )
-            ),
-        ),
-        "first and last compared": (
-            "Only the first and last frets are compared; compare the lowest with the highest.",
-            lambda grip, span: (
-                len({string for string, _ in grip}) == len(grip)
-                and (not (f := [fret for _, fret in grip if fret]) or abs(f[0] - f[-1]) <= span)
-            ),
-        ),
+        "first fret compared": "Every fret is compared with the first one; compare the lowest "
+        "with the highest.",
+        "first and last compared": "Only the first and last frets are compared; compare the "
+        "lowest with the highest.",
         "equal frets": (
             "Two notes may have the same fret: one finger can press several strings.",
             lambda grip, span: (
@@ -80,6 +67,10 @@ def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mista
     reach = max(frets) - min(frets)
     if "neighbors alone" in mistakes:
         reach = max((abs(a - b) for a, b in zip(frets, frets[1:], strict=False)), default=0)
+    if "first fret compared" in mistakes:
+        reach = max(abs(fret - frets[0]) for fret in frets)
+    if "first and last compared" in mistakes:
+        reach = abs(frets[-1] - frets[0])
     return reach < span if "one too few" in mistakes else reach <= span
 
 
@@ -120,22 +111,14 @@ def _step_cases() -> list[Case]:
             "e[q] is added before the minimum; add e[p], the cost of the new grip, after it.",
             lambda v, e, m: ((v + e)[:, None] + m).amin(0),
         ),
-        "one minimum": (
-            "One minimum is taken over all moves; take one for each p.",
-            lambda v, e, m: (v[:, None] + m).amin() + e,
-        ),
-        "wrong axis": (
-            "The minimum is taken over p; take it over q.",
-            lambda v, e, m: (v[:, None] + m).amin(1) + e,
-        ),
+        "one minimum": "One minimum is taken over all moves; take one for each p.",
+        "wrong axis": "The minimum is taken over p; take it over q.",
         "two minima": (
             "The minima of v and of m are taken separately; take the minimum of their sum.",
             lambda v, e, m: v.amin() + m.amin(0) + e,
         ),
-        "mean": (
-            "The mean over q is taken; take the minimum.",
-            lambda v, e, m: (v[:, None] + m).mean(0) + e,
-        ),
+        "stays": "The hand never moves: the minimum is over all positions q, not p alone.",
+        "mean": "The mean over q is taken; take the minimum.",
         "where from": (
             "This is the argmin, where the hand comes from; return the cost.",
             lambda v, e, m: (v[:, None] + m).argmin(0),
@@ -151,6 +134,10 @@ def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor
         best = roads[v.argmin()]
     else:
         best = roads.amax(0) if "dearest" in mistakes else roads.amin(0)
+        best = roads.diagonal() if "stays" in mistakes else best
+        best = roads.mean(0) if "mean" in mistakes else best
+        best = roads.amin(1) if "wrong axis" in mistakes else best
+        best = roads.amin() if "one minimum" in mistakes else best
     return best if "grip left out" in mistakes else best + e
 
 
@@ -210,14 +197,8 @@ def _turn_cases() -> list[Case]:
         "write.",
         "one after the other": "All notes come before all places; they should alternate.",
         "last place read": "The last place is read as well; nothing has to be written after it.",
-        "two columns": (
-            "These are pairs; return one row.",
-            lambda notes, places: torch.stack([notes, places], 1),
-        ),
-        "places alone": (
-            "The notes are missing.",
-            lambda notes, places: places[:-1],
-        ),
+        "two columns": "These are pairs; return one row.",
+        "places alone": "The notes are missing.",
         "notes alone": "The places are missing.",
         "first note missed": (
             "The first note is missing; leave out the last place instead.",
@@ -229,6 +210,10 @@ def takes_turns(notes: Tensor, places: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""
     if "notes alone" in mistakes:
         return notes
+    if "places alone" in mistakes:
+        return places[:-1]
+    if "two columns" in mistakes:
+        return torch.stack([notes, places], 1)
     pair = [places, notes] if "places first" in mistakes else [notes, places]
     both = torch.cat(pair) if "one after the other" in mistakes else torch.stack(pair, 1).flatten()
     return both if "last place read" in mistakes else both[:-1]

@@ -32,10 +32,7 @@ def _pitch_cases() -> list[Case]:
             "This assumes six strings; there are as many as `tuning` has.",
             lambda string, fret, tuning: tuning[6 - string] + fret,
         ),
-        "fret from 1": (
-            "The pitch is one semitone too high: fret 0 is the open string.",
-            lambda string, fret, tuning: tuning[len(tuning) - string] + fret + 1,
-        ),
+        "fret from 1": "The pitch is one semitone too high: fret 0 is the open string.",
         "fret subtracted": "The fret is subtracted; a higher fret sounds higher.",
     },
 )
@@ -45,6 +42,7 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
     place = string - 1 if "strings from the lowest" in mistakes else len(tuning) - string
     place = (place - 1) % len(tuning) if "one string off" in mistakes else place
     factor = 2 if "whole tones" in mistakes else -1 if "fret subtracted" in mistakes else 1
+    fret += "fret from 1" in mistakes
     return tuning[place] + (0 if "fret not added" in mistakes else factor * fret)
 
 
@@ -70,10 +68,7 @@ def _places_cases() -> list[Case]:
             "These are the frets; return how many places there are.",
             lambda midi, tuning, frets: [midi - o for o in tuning if 0 <= midi - o <= frets],
         ),
-        "fret turned": (
-            "The pitch is subtracted from the open string; it is the other way round.",
-            lambda midi, tuning, frets: sum(0 <= o - midi <= frets for o in tuning),
-        ),
+        "fret turned": "The pitch is subtracted from the open string; it is the other way round.",
     },
 )
 def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistakes) -> int:
@@ -81,7 +76,8 @@ def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistake
     low = 1 if "open strings left out" in mistakes else 0
     low = -frets if "below the nut" in mistakes else low
     high = frets - ("last fret left out" in mistakes) + 100 * ("beyond the neck" in mistakes)
-    count = sum(low <= midi - opened <= high for opened in tuning)
+    sign = -1 if "fret turned" in mistakes else 1
+    count = sum(low <= sign * (midi - opened) <= high for opened in tuning)
     return min(count, 1) if "first only" in mistakes else count
 
 
@@ -151,18 +147,11 @@ def _allowed_cases() -> list[Case]:
         "wrong way round": "Allowed tokens are masked, and forbidden ones are kept.",
         "not used": "`allowed` is not used.",
         "logits": "These are logits; return probabilities.",
-        "logarithms": (
-            "These are log probabilities; return probabilities.",
-            lambda u, allowed: u.masked_fill(~allowed, -math.inf).log_softmax(-1),
-        ),
-        "shorter": (
-            "Forbidden tokens are removed; they keep their place, with probability 0.",
-            lambda u, allowed: u[allowed].softmax(-1),
-        ),
-        "−100": (
-            "−100 is not enough: with large logits a forbidden token still wins; use −∞.",
-            lambda u, allowed: (u - 100.0 * ~allowed).softmax(-1),
-        ),
+        "all alike": "All allowed tokens have the same probability; `u` is not used.",
+        "most probable": "The most probable token gets probability 1; the others keep a share.",
+        "logarithms": "These are log probabilities; return probabilities.",
+        "shorter": "Forbidden tokens are removed; they keep their place, with probability 0.",
+        "−100": "−100 is not enough: with large logits a forbidden token still wins; use −∞.",
         "renormalized too late": (
             "If forbidden tokens have nearly all the probability, the rest is rounded to 0: mask "
             "before the softmax.",
@@ -176,5 +165,14 @@ def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
     allowed = torch.ones_like(allowed) if "not used" in mistakes else allowed
     if "not renormalized" in mistakes:
         return torch.softmax(u, -1) * allowed
+    if "shorter" in mistakes:
+        return torch.softmax(u[allowed], -1)
+    if "all alike" in mistakes:
+        return allowed / allowed.sum()
+    if "−100" in mistakes:
+        return torch.softmax(u - 100.0 * ~allowed, -1)
     left = u.masked_fill(~allowed, 0.0 if "logits 0" in mistakes else -math.inf)
-    return left if "logits" in mistakes else torch.softmax(left, -1)
+    left = left.log_softmax(-1) if "logarithms" in mistakes else left
+    if "most probable" in mistakes:
+        return (torch.arange(len(u)) == left.argmax()).to(u)
+    return left if mistakes & {"logits", "logarithms"} else torch.softmax(left, -1)

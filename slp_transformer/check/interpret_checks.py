@@ -194,18 +194,16 @@ def _head_cases() -> list[Case]:
         "mean of the heads": "Head c is replaced by the mean of all heads; replace it by 0.",
         "joined by reshape": "A reshape alone mixes tokens: transpose first, so that a token's "
         "heads are joined.",
-        "last rows left out": (
-            "The last rows of W_O are left out; the rows of head c should be.",
-            lambda heads, W_O, c: (
-                torch.cat([h for a, h in enumerate(heads) if a != c], 1) @ W_O[: -heads.shape[2]]
-            ),
-        ),
+        "last rows left out": "The last rows of W_O are left out; the rows of head c should be.",
         "no W_O": "The heads are joined but not multiplied by W_O.",
     },
 )
 def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tensor:
     """Check `without_head(heads, W_O, c)`: what attention adds if head c gathers nothing."""
     A, kept, rest = len(heads), torch.ones_like(heads), torch.zeros_like(heads)
+    if "last rows left out" in mistakes:
+        heads = torch.cat([heads[:c], heads[c + 1 :], heads[c : c + 1]])
+        c = A - 1
     c = c - 1 if "counted from 1" in mistakes else c
     c = (c + 1) % A if "next head" in mistakes else c
     where = {"token": (slice(None), c), "feature": (..., c)}
@@ -237,15 +235,13 @@ def _circuit_cases() -> list[Case]:
         "not turned": "W_K is not transposed; the product should be [d×d].",
         "inside": "This is W_Qᵀ W_K, [d_k×d_k]; the matrix should be [d×d].",
         "inside, keys first": "This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].",
-        "queries twice": (
-            "This is W_Q W_Qᵀ: W_K is not used.",
-            lambda W_Q, W_K: W_Q @ W_Q.T,
-        ),
+        "queries twice": "This is W_Q W_Qᵀ: W_K is not used.",
         "scaled": "It is divided by √d_k; return only the product.",
     },
 )
 def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""
+    W_K = W_Q if "queries twice" in mistakes else W_K
     if "inside" in mistakes:
         return W_Q.T @ W_K
     if "inside, keys first" in mistakes:
@@ -275,10 +271,8 @@ def _copying_cases() -> list[Case]:
         "themselves most.",
         "lowered": "The largest absolute value is taken; take the largest number.",
         "no circuit": "This is E Eᵀ: the head's matrices are missing.",
-        "probability": (
-            "This is the mean probability of the token itself; count where it is the largest.",
-            lambda E, W_V, W_O: (E @ W_V @ W_O @ E.T).softmax(1).diagonal().mean(),
-        ),
+        "probability": "This is the mean probability of the token itself; count where it is the "
+        "largest.",
         "number": "This is a count; return the share.",
         "lowest": "This is the share of tokens that raise themselves least.",
     },
@@ -286,6 +280,8 @@ def _copying_cases() -> list[Case]:
 def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `copied(E, W_V, W_O)`: the share of tokens that raise themselves more than others."""
     words = E @ E.T if "no circuit" in mistakes else E @ W_V @ W_O @ E.T
+    if "probability" in mistakes:
+        return words.softmax(-1).diagonal().mean()
     words = words.T if "columns" in mistakes else words
     words = words.abs() if "lowered" in mistakes else words
     words = -words if "lowest" in mistakes else words

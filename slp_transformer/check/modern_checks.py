@@ -88,20 +88,13 @@ def _rotation_cases() -> list[Case]:
         "one angle": "All pairs have the same angle; that of pair i is pos · θ_i.",
         "exponent from 1": "The pairs are counted from 1; count them from 0.",
         "no minus": "A minus is missing: a′ = a cos − b sin. Otherwise lengths change.",
+        "minus twice": "There is one minus too many: b′ = a sin + b cos.",
         "half turned": "The second column of each pair is not changed.",
         "turned twice": "b′ is computed from the new a′; use the old a.",
         "added": "Sines and cosines are added, like the book's P; rotate the pairs by them.",
         "sine and cosine swapped": "Sine and cosine are swapped.",
-        "base not used": (
-            "The base is always 10000; use `base`.",
-            lambda X, start, base: CHECKS["rotary"].solve(X, start, 10000.0, frozenset()),
-        ),
-        "halves swapped": (
-            "The two halves of the result are swapped.",
-            lambda X, start, base: (
-                CHECKS["rotary"].solve(X, start, base, frozenset()).roll(X.shape[1] // 2, 1)
-            ),
-        ),
+        "base not used": "The base is always 10000; use `base`.",
+        "halves swapped": "The two halves of the result are swapped.",
         "neighbors, not put back": (
             "Neighboring columns form pairs, and do not return to their places; pair column i with "
             "column i + d_k/2.",
@@ -118,6 +111,7 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     i = torch.arange(d_k // 2) + ("exponent from 1" in mistakes)
     times = {"half the exponent": -1, "twice the exponent": -4, "plus in the exponent": 2}
     times |= {"one angle": 0}
+    base = 10000.0 if "base not used" in mistakes else base
     theta = base ** (choose_option(mistakes, times, -2) * i / d_k)
     start = 0 if "start left out" in mistakes else start + ("from 1" in mistakes)
     n = torch.zeros(N) if "one position" in mistakes else torch.arange(N)
@@ -133,10 +127,11 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     a, b = (X[:, ::2], X[:, 1::2]) if apart else X.chunk(2, dim=-1)
     a_new = a * cos + b * sin if "no minus" in mistakes else a * cos - b * sin
     b_new = (a_new if "turned twice" in mistakes else a) * sin + b * cos
+    b_new = b_new - 2 * b * cos if "minus twice" in mistakes else b_new
     b_new = b if "half turned" in mistakes else b_new
     if apart:
         return torch.stack([a_new, b_new], dim=-1).flatten(-2)
-    return torch.cat([a_new, b_new], dim=-1)
+    return torch.cat([b_new, a_new] if "halves swapped" in mistakes else [a_new, b_new], dim=-1)
 
 
 def _rotate(x: Tensor, pos: int) -> Tensor:
@@ -172,35 +167,15 @@ def _step_cases() -> list[Case]:
         "new key first": "The new key comes after the cached ones.",
         "no scaling": "The scores are not divided by √d_k.",
         "softmax": "These are weights; return the scores.",
-        "scaled by the length": (
-            "The scores are divided by the root of the number of keys; divide by √d_k.",
-            lambda q, k, K, rotate: (
-                CHECKS["rotary_step"].solve(q, k, K, rotate, frozenset())
-                * (len(q) / (len(K) + 1)) ** 0.5
-            ),
-        ),
-        "scaled by d_k": (
-            "The scores are divided by d_k; divide by its root.",
-            lambda q, k, K, rotate: (
-                CHECKS["rotary_step"].solve(q, k, K, rotate, frozenset()) / len(q) ** 0.5
-            ),
-        ),
-        "key one too early": (
-            "The new key is rotated to position n − 1; it is at n, like the query.",
-            lambda q, k, K, rotate: (
-                torch.cat([K, rotate(k, len(K) - 1)[None]]) @ rotate(q, len(K)) / len(q) ** 0.5
-            ),
-        ),
-        "query one too early": (
-            "The query is rotated to position n − 1; it is at n, like the new key.",
-            lambda q, k, K, rotate: (
-                torch.cat([K, rotate(k, len(K))[None]]) @ rotate(q, len(K) - 1) / len(q) ** 0.5
-            ),
-        ),
-        "new key alone": (
-            "This is the score of the new key alone; return those of the cached keys as well.",
-            lambda q, k, K, rotate: (rotate(k, len(K)) @ rotate(q, len(K)) / len(q) ** 0.5)[None],
-        ),
+        "scaled by the length": "The scores are divided by the root of the number of keys; "
+        "divide by √d_k.",
+        "scaled by d_k": "The scores are divided by d_k; divide by its root.",
+        "key one too early": "The new key is rotated to position n − 1; it is at n, like the "
+        "query.",
+        "query one too early": "The query is rotated to position n − 1; it is at n, like the new "
+        "key.",
+        "new key alone": "This is the score of the new key alone; return those of the cached "
+        "keys as well.",
     },
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
@@ -210,15 +185,17 @@ def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes
     """
     n = len(K)
     pos = n + ("one too far" in mistakes) - ("one too early" in mistakes)
-    q = q if "query as it is" in mistakes else rotate(q, pos)
-    k = k if "key as it is" in mistakes else rotate(k, pos)
+    q = q if "query as it is" in mistakes else rotate(q, pos - ("query one too early" in mistakes))
+    k = k if "key as it is" in mistakes else rotate(k, pos - ("key one too early" in mistakes))
     if "turned again" in mistakes:
         K = torch.stack([rotate(old, pos) for old in K])
     if "turned again by place" in mistakes:
         K = torch.stack([rotate(old, j) for j, old in enumerate(K)])
     order = [k[None], K] if "new key first" in mistakes else [K, k[None]]
     K = K if "new key left out" in mistakes else torch.cat(order)
-    scores = K @ q / (1 if "no scaling" in mistakes else q.shape[-1] ** 0.5)
+    sizes = {"no scaling": 1, "scaled by the length": len(K), "scaled by d_k": len(q) ** 2}
+    scores = K @ q / choose_option(mistakes, sizes, len(q)) ** 0.5
+    scores = scores[-1:] if "new key alone" in mistakes else scores
     return scores.softmax(-1) if "softmax" in mistakes else scores
 
 
@@ -241,10 +218,7 @@ def _shared_cases() -> list[Case]:
         "not shared": "The result has G heads; it should have A.",
         "A times": "Every group is repeated A times; repeat it A/G times.",
         "backwards": "The groups are in reverse order.",
-        "c over G": (
-            "The group is c // G; it should be c·G // A.",
-            lambda K, A: torch.stack([K[min(c // len(K), len(K) - 1)] for c in range(A)]),
-        ),
+        "c over G": "The group is c // G; it should be c·G // A.",
         "tokens last": "Tokens and features are swapped.",
     },
 )
@@ -260,6 +234,7 @@ def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
         "not shared": lambda: K,
         "A times": lambda: K.repeat_interleave(A, dim=0),
         "backwards": lambda: K.flip(0).repeat_interleave(A // G, dim=0),
+        "c over G": lambda: K[torch.arange(A).div(G, rounding_mode="floor").clamp(max=G - 1)],
     }
     answer = choose_option(mistakes, ways, None)
     answer = K.repeat_interleave(A // G, dim=0) if answer is None else answer()
@@ -326,20 +301,14 @@ def published_ffn(
         "no W_O": "W_O is missing: it has A·d_k rows and d columns.",
         "square": "Queries and W_O are counted as d·d; A·d_k may differ from d.",
         "one block": "This is the count for one block; there are L.",
+        "4 d²": "Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.",
         "12 L d²": "12 L d² is the book's rule, for the book's block.",
         "queries shared": "Queries are counted for G heads; there are A query heads.",
-        "L for attention alone": (
-            "Only attention is multiplied by L; the feedforward layer is in every block, too.",
-            lambda L, d, A, G, d_k, d_ff: L * 2 * (A + G) * d * d_k + 3 * d * d_ff,
-        ),
-        "one head": (
-            "Attention is counted for one head; there are A query heads and G key-value heads.",
-            lambda L, d, A, G, d_k, d_ff: L * (4 * d * d_k + 3 * d * d_ff),
-        ),
-        "norms too": (
-            "The two gains of the norms are counted as well; count the matrices only.",
-            lambda L, d, A, G, d_k, d_ff: L * (2 * (A + G) * d * d_k + 3 * d * d_ff + 2 * d),
-        ),
+        "L for attention alone": "Only attention is multiplied by L; the feedforward layer is in "
+        "every block, too.",
+        "one head": "Attention is counted for one head; there are A query heads and G key-value "
+        "heads.",
+        "norms too": "The two gains of the norms are counted as well; count the matrices only.",
         "no gate": "Only attention is counted; the feedforward layer is missing.",
     },
 )
@@ -349,11 +318,18 @@ def modern_block_parameters(
     """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
     if "12 L d²" in mistakes:
         return 12 * L * d * d
+    if "one head" in mistakes:
+        A = G = 1
+    if "4 d²" in mistakes:
+        return L * (4 * d * d + 3 * d * d_ff)
     asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)
     answers = d * d_k * (A if "keys for every head" in mistakes else G)
     back = 0 if "no W_O" in mistakes else d * d if "square" in mistakes else A * d_k * d
     matrices = 0 if "no gate" in mistakes else 2 if "two matrices" in mistakes else 3
     one = asks + answers * (1 if "keys alone" in mistakes else 2) + back + matrices * d * d_ff
+    one += 2 * d if "norms too" in mistakes else 0
+    if "L for attention alone" in mistakes:
+        return L * one - (L - 1) * 3 * d * d_ff
     return one if "one block" in mistakes else L * one
 
 
@@ -388,10 +364,9 @@ def _matrix_cases() -> list[Case]:
         "signs": "The minus of b is missing.",
         "backwards": "a and c are swapped.",
         "b and c swapped": "b and c are swapped.",
-        "one too few": (
-            "This is one step too few.",
-            lambda G, steps: CHECKS["newton_schulz"].solve(G, steps - 1, frozenset()),
-        ),
+        "one too few": "This is one step too few.",
+        "B times G": "(bA + cA²) is multiplied by G; multiply it by the current X.",
+        "exact": "All singular values are exactly 1, as by a decomposition; take `steps`.",
         "cubic": "These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",
         "transposed": "The result is transposed.",
         "long": "The result is multiplied by the norm of G again.",
@@ -400,6 +375,9 @@ def _matrix_cases() -> list[Case]:
 def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
     """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone towards 1."""
     length = G.norm()
+    if "exact" in mistakes:
+        U, _, V = torch.linalg.svd(G, full_matrices=False)
+        return U @ V
     sizes: dict[str, Any] = {
         "not divided": 1.0,
         "largest": torch.linalg.matrix_norm(G, 2),
@@ -414,9 +392,10 @@ def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
     b = -b if "signs" in mistakes else b
     X = G / choose_option(mistakes, sizes, length)
     first = X @ X.T
-    for _ in range(1 if "one step" in mistakes else steps + ("one too many" in mistakes)):
+    steps += ("one too many" in mistakes) - ("one too few" in mistakes)
+    for _ in range(1 if "one step" in mistakes else steps):
         A = first if "old A" in mistakes else X @ X.T
         B = b * A + c * (A * A if "entries squared" in mistakes else A @ A)
-        X = a * X + B @ X
+        X = a * X + B @ (G if "B times G" in mistakes else X)
     X = X * length if "long" in mistakes else X
     return X.T if "transposed" in mistakes else X

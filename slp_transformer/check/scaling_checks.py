@@ -18,10 +18,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn
         "upside down": "The fraction is upside down: a larger model has a smaller loss.",
         "no exponent": "The exponent α is missing.",
         "multiplied": "The fraction is multiplied by α; α is its exponent.",
-        "one over α": (
-            "The exponent is 1/α; it should be α.",
-            lambda N, N_c, alpha: (N_c / N) ** (1 / alpha),
-        ),
+        "one over α": "The exponent is 1/α; it should be α.",
         "exponent on N_c alone": "Only N_c has the exponent; the whole fraction does.",
         "exponent on N alone": "Only N has the exponent; the whole fraction does.",
     },
@@ -35,6 +32,7 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
     fraction = N / N_c if "upside down" in mistakes else N_c / N
     if "no exponent" in mistakes:
         return fraction
+    alpha = 1 / alpha if "one over α" in mistakes else alpha
     return alpha * fraction if "multiplied" in mistakes else fraction**alpha
 
 
@@ -54,10 +52,7 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
         "one token": "Every token has its own keys and values: multiply by T.",
         "keys twice": "Values have size d_v, so a token needs d_k + d_v numbers, not 2 d_k.",
         "multiplied": "A token has a key and a value, d_k + d_v numbers, not d_k times d_v.",
-        "twice": (
-            "Keys and values are counted twice: d_k + d_v has both already.",
-            lambda T, L, A, d_k, d_v: 2 * T * L * A * (d_k + d_v),
-        ),
+        "twice": "Keys and values are counted twice: d_k + d_v has both already.",
         "no brackets": (
             "Only d_k is multiplied by T, L and A: put d_k + d_v in brackets.",
             lambda T, L, A, d_k, d_v: T * L * A * d_k + d_v,
@@ -71,6 +66,7 @@ def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes
     each = d_k if "keys only" in mistakes else d_v if "values only" in mistakes else each
     each = 2 * d_k if "keys twice" in mistakes else each
     each = d_k * d_v if "multiplied" in mistakes else each
+    each = 2 * each if "twice" in mistakes else each
     times = {"one block": T * A, "one head": T * L, "one token": L * A, "T squared": T * T * L * A}
     return each * choose_option(mistakes, times, T * L * A)
 
@@ -95,19 +91,14 @@ def _merged_cases() -> list[Case]:
         "W left out": "W is missing: the adapter is added to it.",
         "all scaled": "W is scaled as well; only the adapter should be.",
         "subtracted": "The adapter is subtracted; add it.",
-        "r from the rows": (
-            "r is taken to be the number of A's rows; it is that of its columns.",
-            lambda W, A, B, alpha: W + alpha / len(A) * A @ B,
-        ),
-        "one over α": (
-            "The adapter is divided by α; multiply it by α/r.",
-            lambda W, A, B, alpha: W + A @ B / alpha,
-        ),
+        "r from the rows": "r is taken to be the number of A's rows; it is that of its columns.",
+        "one over α": "The adapter is divided by α; multiply it by α/r.",
     },
 )
 def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
-    scale = {"no scale": 1.0, "scaled by α": alpha}
+    scale = {"no scale": 1.0, "scaled by α": alpha, "one over α": 1 / alpha}
+    scale |= {"r from the rows": alpha / len(A)}
     factor = choose_option(mistakes, scale, alpha / A.shape[1])
     factor = -factor if "subtracted" in mistakes else factor
     AB = B @ A if "A and B swapped" in mistakes else A @ B

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -28,18 +28,9 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
                 [torch.cat([torch.tensor([begin]), target, torch.tensor([end])])] * 2
             ),
         ),
-        "no end": (
-            "`end` is missing: the decoder must learn to stop, so the rows have N + 1 tokens.",
-            lambda target, begin, end: torch.stack(
-                [torch.cat([torch.tensor([begin]), target[:-1]]), target]
-            ),
-        ),
-        "columns": (
-            "This is [(N + 1) × 2]; it should be two rows.",
-            lambda target, begin, end: (
-                CHECKS["teacher_forced"].solve(target, begin, end, frozenset()).T
-            ),
-        ),
+        "no end": "`end` is missing: the decoder must learn to stop, so the rows have N + 1 "
+        "tokens.",
+        "columns": "This is [(N + 1) × 2]; it should be two rows.",
     },
 )
 def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
@@ -53,7 +44,9 @@ def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> 
         reads = writes
     if "write what it reads" in mistakes:
         writes = reads
-    return torch.stack([writes, reads] if "rows swapped" in mistakes else [reads, writes])
+    rows = torch.stack([writes, reads] if "rows swapped" in mistakes else [reads, writes])
+    rows = rows[:, :-1] if "no end" in mistakes else rows
+    return rows.T if "columns" in mistakes else rows
 
 
 def _loss_cases() -> list[Case]:
@@ -75,21 +68,10 @@ def _loss_cases() -> list[Case]:
         "shares swapped": "ε and 1 − ε are swapped.",
         "not divided": "Every word gets all of ε; it should get ε/|V|.",
         "no minus": "The minus sign is missing: the loss should be 0 or more.",
-        "nothing spread": (
-            "The part ε that is spread over all words is missing.",
-            lambda u, word, share: -(1 - share) * torch.log_softmax(u, -1)[word],
-        ),
-        "probabilities smoothed": (
-            "The model's probabilities are smoothed; smooth the targets.",
-            lambda u, word, share: -((1 - share) * u.softmax(-1)[word] + share / len(u)).log(),
-        ),
-        "right word without its part": (
-            "The right word gets 1 − ε; its part of ε, ε/|V|, comes on top.",
-            lambda u, word, share: (
-                CHECKS["smoothed_loss"].solve(u, word, share, frozenset())
-                + share / len(u) * torch.log_softmax(u, -1)[word]
-            ),
-        ),
+        "nothing spread": "The part ε that is spread over all words is missing.",
+        "probabilities smoothed": "The model's probabilities are smoothed; smooth the targets.",
+        "right word without its part": "The right word gets 1 − ε; its part of ε, ε/|V|, comes "
+        "on top.",
         "logits": "The logits are used as they are; apply log softmax first.",
     },
 )
@@ -99,7 +81,11 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
     others = torch.arange(len(u)) != word
     spread = log_y[others].mean() if "others alone" in mistakes else log_y.mean()
     spread = log_y.sum() if "not divided" in mistakes else spread
+    spread = 0 * spread if "nothing spread" in mistakes else spread
     kept = 1.0 if "nothing taken away" in mistakes else 1 - share
+    kept -= share / len(u) if "right word without its part" in mistakes else 0.0
+    if "probabilities smoothed" in mistakes:
+        return -(kept * log_y[word].exp() + share / len(u)).log()
     if "shares swapped" in mistakes:
         kept, share = share, 1 - share
     if "not smoothed" in mistakes:
@@ -129,10 +115,7 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
             "After the warmup the rate stays constant; it should fall as step^−0.5.",
             lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
         ),
-        "counted from 0": (
-            "The step is increased by 1; it counts from 1 already.",
-            lambda step, d, warmup: CHECKS["rate_of_2017"].solve(step + 1, d, warmup, frozenset()),
-        ),
+        "counted from 0": "The step is increased by 1; it counts from 1 already.",
     },
 )
 def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
@@ -141,6 +124,7 @@ def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
         1.0 if "no width" in mistakes else d**-1.0 if "width not rooted" in mistakes else d**-0.5
     )
     width = d**0.5 if "width multiplied" in mistakes else width
+    step += "counted from 0" in mistakes
     climb = step * warmup ** (-0.5 if "warmup's exponent" in mistakes else -1.5)
     fall = step**-0.5
     if "no climb" in mistakes:
@@ -173,22 +157,17 @@ def _input_cases() -> list[Case]:
         "positions too": "The positions are scaled as well; only the embeddings should be.",
         "positions alone": "The positions are scaled instead of the embeddings.",
         "no positions": "The positions are missing.",
-        "positions by token": (
-            "The rows of P are chosen by token; choose them by place.",
-            lambda ids, E, P: E.shape[1] ** 0.5 * E[ids] + P[ids],
-        ),
-        "root of |V|": (
-            "The embeddings are multiplied by √|V|; d is the number of E's columns.",
-            lambda ids, E, P: len(E) ** 0.5 * E[ids] + P[: len(ids)],
-        ),
+        "positions by token": "The rows of P are chosen by token; choose them by place.",
+        "root of |V|": "The embeddings are multiplied by √|V|; d is the number of E's columns.",
     },
 )
 def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""
     root = math.sqrt(E.shape[1])
     factor = {"not scaled": 1.0, "scaled by d": root**2, "divided": 1 / root}
-    factor |= {"positions alone": 1.0}
+    factor |= {"positions alone": 1.0, "root of |V|": len(E) ** 0.5}
     tokens = choose_option(mistakes, factor, root) * E[ids]
     places = 0 * P[: len(ids)] if "no positions" in mistakes else P[: len(ids)]
+    places = P[ids] if "positions by token" in mistakes else places
     scaled = "positions too" in mistakes or "positions alone" in mistakes
     return tokens + (root * places if scaled else places)
