@@ -6,16 +6,15 @@
 # Train a language model on guitar tablature, and let it write only what its grammar allows.
 #
 # You will be able to say why tablature is more than notes, turn a tab into tokens and back, turn a
-# grammar into a mask over the next token, and judge what a model writes by a question that a guitarist
-# would ask: can it be played? Read first: [The language-model head](05_language_model.py).
-# About 40 minutes.
+# grammar into a mask over the next token, and judge a model's pieces by a guitarist's question: can they
+# be played? Read first: [The language-model head](05_language_model.py). About 40 minutes.
 
 # %% [markdown]
 # ## One note, many places
 #
-# A pitch says what sounds; a guitarist also has to know where. The E above middle C is the open
-# first string, and also the fifth fret of the second, the ninth of the third, and so on down the neck. Tablature
-# writes the place, string and fret, so it holds something that a score leaves out: fingering.
+# A pitch says what sounds; a guitarist also has to know where to play it. The E above middle C is the open
+# first string, but also the fifth fret of the second, the ninth of the third, and so on. Tablature records
+# the place, string and fret, so it contains something that a score leaves out: the fingering.
 
 # %%
 import torch
@@ -39,15 +38,15 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # ## The corpus
 #
 # The package generates practice pieces from music theory: scales in positions, arpeggios, chord
-# progressions with picking patterns, twelve-bar blues, in several keys and tunings. So the first
-# run downloads nothing.
+# progressions with picking patterns, twelve-bar blues, in several keys and tunings. So there is nothing
+# to download.
 #
-# What sounds at one moment, a note or a chord, is an *event*. All of these can be played by one
-# hand: no two notes on a string, and the fretted notes at most four frets apart.
+# A note or chord is called an *event*. One hand can play every event of the corpus: no two notes share a
+# string, and the fretted notes are at most four frets apart.
 #
-# A tab reads like this. Six lines are the six strings, the highest on top; a number is a fret, 0 an
-# open string; time goes from left to right, and numbers below each other sound together. A bar
-# ends at `|`.
+# Here is how to read a tab. The six lines are the strings, with the highest on top. A number is a fret, and
+# 0 is an open string. Time runs from left to right, and numbers in the same column sound together. Each
+# `|` ends a bar.
 
 # %%
 from slp_transformer.guitar import (
@@ -65,27 +64,26 @@ print(format_tab(corpus[0]))
 # %% [markdown]
 # ## Your own tabs
 #
-# What this chapter does step by step, two commands do with a folder of ASCII tablature files, as they
-# are found on the web:
+# Two commands do what this chapter does step by step, with a folder of ASCII tabs like those on the web:
 #
 # ```
 # slp-transformer train tabs path/to/your/tabs --out-dir runs/tabs
 # slp-transformer generate runs/tabs
 # ```
 #
-# They use another code of tokens than this chapter, in which a repeated bar is a single token
+# Their tokens differ from this chapter's: a repeated bar is a single token
 # (see <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>).
-# What the reader cannot understand is reported by file and line, and skipped. With
-# `--prompt-file my_riff.txt` the model continues a tab of yours. With `--output piece.gp5` (or `.mid`,
-# `.musicxml`) other programs open and play what was written; some pieces can be
-# [heard](../docs/hear.md) on this site.
+# Lines that cannot be parsed are reported by file and number, and skipped. With
+# `--prompt-file my_riff.txt` the model continues a tab of yours. `--output piece.gp5` (or `.mid`,
+# `.musicxml`) writes a file that other programs can open and play; you can [listen to some
+# pieces](../docs/hear.md) on this site.
 
 # %% [markdown]
 # ## From tab to tokens
 #
-# A language model reads a row of tokens. A place on the neck becomes one token, `TAB<string,fret>`;
-# `POS<k>` says that what follows comes k steps after the bar line; `BAR` begins a bar. A header
-# names the tuning and the capo. Nothing is lost: the ids give the same tab back.
+# A language model reads a sequence of tokens. Each place on the neck is one token, `TAB<string,fret>`.
+# `BAR` begins a bar, and `POS<k>` says that the notes after it start k steps after the bar line. A header
+# names the tuning and the capo. Nothing is lost: decoding the ids gives the same tab back.
 
 # %%
 from slp_transformer.guitar import TabTokenizer
@@ -94,12 +92,12 @@ tokenizer, first = TabTokenizer(), corpus[0]
 ids = tokenizer.encode(first)
 back = tokenizer.decode(ids)
 assert back.tab.bars == first.bars and back.num_invalid_tokens == 0
-print(f"{len(tokenizer)} kinds of token; the first piece has {len(ids)}:")
+print(f"|V| = {len(tokenizer)}; the first piece has {len(ids)} tokens:")
 print(*tokenizer.to_tokens(ids[:16]), "…")
 
 # %% [markdown]
-# One piece in ten is *held out*: the model never learns from it, and is measured on it. The rest
-# becomes one long row. (`prepare_tab_dataset` reads a folder of your own tabs if you name one first.)
+# One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end,
+# are the training data. (For your own tabs, pass their folder as the first argument.)
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -108,16 +106,15 @@ data = prepare_tab_dataset(val_split=0.1)
 stream, unseen, corpus = data.train_data, data.val_data, data.train_tabs
 ids = tokenizer.encode(corpus[0])
 assert stream[: len(ids)].tolist() == ids
-print(f"{len(stream):,} tokens to learn from, {len(unseen):,} held out")
+print(f"{len(stream):,} tokens to train on, {len(unseen):,} held out")
 
 # %% [markdown]
 # ## Training
 #
-# The model is chapter 5's, and so is its task: at every position, predict the next token. Two
-# numbers say how much there is to gain. A model that knows nothing gives each token the probability
-# $1/|V|$, which costs $\ln|V|$ nats a token (a nat is the unit of the natural logarithm). One that
-# knows how often each token occurs, but looks at no context, pays less: the mean of $-\ln$ of those
-# frequencies.
+# The model is chapter 5's, and so is its task: at every position, predict the next token. Two baselines
+# put its loss in perspective. A uniform model gives each token the probability $1/|V|$, so its loss is
+# $\ln|V|$ nats per token. A unigram model knows how often each token occurs but ignores the context; its
+# loss is the mean of $-\ln$ of those frequencies over the held-out tokens.
 
 # %%
 from math import log
@@ -135,18 +132,17 @@ print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
 # %%
 counts = torch.bincount(stream, minlength=len(tokenizer)) + 1.0
 frequencies = counts / counts.sum()
-no_context = -frequencies[unseen].log().mean().item()
-print(f"no knowledge: {log(len(tokenizer)):.2f} nats a token")
-print(f"no context:   {no_context:.2f}")
+unigram = -frequencies[unseen].log().mean().item()
+print(f"uniform: {log(len(tokenizer)):.2f} nats per token")
+print(f"unigram: {unigram:.2f}")
 
 # %%
 from slp_transformer.training import train
 
 
 def report(record):
-    training, held_out = record.train_loss, record.val_loss
-    line = f"step {record.step:5d}  training {training:.3f}"
-    print(f"{line}  held out {held_out:.3f}", flush=True)
+    line = f"step {record.step:5d} | train loss {record.train_loss:.3f}"
+    print(f"{line} | val loss {record.val_loss:.3f}", flush=True)
 
 
 # %%
@@ -160,38 +156,37 @@ records = train(
     eval_interval=70,
     report=report,
 )
-assert records[-1].val_loss < no_context / 2
+assert records[-1].val_loss < unigram / 2
 
 # %% [markdown]
-# At each step the model reads eight windows from random places of the row. Every 70 steps the loss on
-# the held-out pieces is measured. The first column is the mean training loss since the last measurement.
+# Each step trains on eight windows from random places in the training data. Every 70 steps we measure the
+# loss on the held-out pieces, the validation loss. The training loss is the mean since the last such
+# measurement.
 
 # %%
 last = records[-1]
 gap = last.val_loss - last.train_loss
-print(f"in the end {last.train_loss:.2f} nats a token in training,")
-print(f"{last.val_loss:.2f} held out, {gap:.2f} more")
+print(f"at the end the validation loss is {gap:.2f} above the training loss")
 assert gap > 0.1
 
-# %% alt="Loss in nats per token over 700 training steps. The training loss and the held-out loss fall steeply at first, far below the dashed line of a model without context. In the second half they part, and the held-out curve ends above the other and flatter." caption="Training loss and held-out loss on tabs"
+# %% alt="Loss in nats per token over 700 training steps. Training and validation loss fall steeply at first, far below the dashed line of the unigram model. In the second half they separate, and the validation loss ends higher and flatter." caption="Training and validation loss on tabs"
 curves = {
     "training": [(r.step, r.train_loss) for r in records],
-    "held out": [(r.step, r.val_loss) for r in records],
+    "validation": [(r.step, r.val_loss) for r in records],
 }
 plotting.lines(
-    curves, x="step", y="nats per token", levels={"no context": no_context}
+    curves, x="step", y="nats per token", levels={"unigram": unigram}
 )
 
 # %% [markdown]
-# Both end far below what frequencies alone can reach, so the model uses the context. But the curves part:
-# some of what it gains is knowledge of these pieces, and only the rest carries over to pieces that it has not
-# seen. The held-out loss is the one to report.
+# Both end far below the unigram loss, so the model uses the context. But the curves separate: part of what
+# the model learns is specific to its training pieces. The validation loss is the one to report.
 
 # %% [markdown]
-# ## It writes
+# ## Sampling pieces
 #
-# We give the model the beginning of a piece, `<bos>` and a header, and draw one token after another
-# from its distribution until it says `<eos>`, or its window of tokens is full.
+# We give the model the beginning of a piece, `<bos>` and a header, and sample one token after another
+# until it produces `<eos>` or its context window is full.
 
 # %%
 from slp_transformer.generation import generate
@@ -215,15 +210,15 @@ def write(seed, count=40, **options):
 free, _ = write(seed=0)
 ill_formed = sum(piece.num_invalid_tokens for piece in free)
 length = sum(piece.num_tokens for piece in free)
-print(f"{ill_formed} of {length:,} tokens are of a kind not allowed there")
+print(f"{ill_formed} of {length:,} tokens break the grammar of tab")
 
 # %% [markdown]
 # ## A grammar rules out tokens
 #
-# Tokens have a grammar: notes that sound together go from the low string to the high one, and
-# positions in a bar only grow. The model had to learn it like everything else, and slips at times.
-# We can rule the slips out. Take a tiny grammar: a guitar of two strings, LOW and HIGH, and bars with two
-# positions. This function says what may follow:
+# The tokens follow a grammar: notes that sound together are written from the low strings to the high ones,
+# and positions within a bar only increase. The model had to learn this like everything else, and sometimes
+# gets it wrong. We can rule such mistakes out. Take a tiny grammar: a guitar with two strings, LOW and HIGH,
+# and bars with two positions. This function returns the tokens that may come next:
 
 # %%
 names = ["BAR", "POS<1>", "POS<2>", "LOW", "HIGH", "END"]
@@ -242,8 +237,8 @@ def allowed(tokens):
 
 
 # %% [markdown]
-# The rest is what [attention](01_attention.py) does with the future: add −∞ to the logits of what may not
-# follow. The softmax makes their probability 0, and the others keep their ratios.
+# The rest works like the mask of [attention](03_one_matrix.py#eq-mask): add −∞ to the logits of all
+# other tokens. The softmax gives them probability 0, and the allowed tokens keep their ratios.
 
 
 # %% alt="Heat map of two rows, the next token after BAR POS of 1 and LOW without the mask and with it. With the mask, POS of 1 and LOW have probability 0 and the four others more than before." caption="The next token after BAR POS<1> LOW, without the mask and with it"
@@ -262,8 +257,8 @@ rows = ["free", "masked"]
 plotting.heatmap(torch.stack([y, y_masked]), rows=rows, columns=names)
 
 # %% [markdown]
-# Now write 200 texts with random logits at each step, and compare with the grammar written as a
-# pattern:
+# Now generate 200 texts from random logits, and compare each with the grammar, written as a regular
+# expression:
 
 # %%
 import re
@@ -291,9 +286,9 @@ for mask in (False, True):
 assert good == 200
 
 # %% [markdown]
-# For the whole grammar of tab, `allowed_next_ids` says what may follow, and
-# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> masks the rest. The
-# grammar must allow everything in the corpus:
+# For the full grammar of tab, `allowed_next_ids` returns the tokens that may come next, and
+# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> masks the others. The
+# grammar must allow real pieces; here is the first one:
 
 # %%
 ids = tokenizer.encode(corpus[0])
@@ -303,14 +298,14 @@ mean = sum(map(len, choices)) / len(choices)
 print(f"{mean:.0f} of {len(tokenizer)} tokens are allowed, on average")
 
 # %% [markdown]
-# Of forty pieces that the model writes with this mask, we show the first that ended by itself.
+# The model writes forty pieces with this mask. We print the first one that ends with `<eos>`.
 
 # %%
 pieces, ended = write(seed=0, allowed=tokenizer.allowed_next_ids)
 assert all(piece.num_invalid_tokens == 0 for piece in pieces)
 number = ended.index("stop") if "stop" in ended else 0
-print(f"{ended.count('stop')} of {len(pieces)} came to an end;", end=" ")
-print(f"the others filled their window. Piece {number + 1}:")
+print(f"{ended.count('stop')} of {len(pieces)} ended with <eos>;", end=" ")
+print(f"the others filled the window. Piece {number + 1}:")
 print(format_tab(pieces[number].tab))
 
 # %% [markdown]
@@ -318,15 +313,14 @@ print(format_tab(pieces[number].tab))
 #
 # One hand can play a chord if each note has a string of its own, each fret is on the neck, and the
 # *span*, from the lowest fretted note to the highest, is at most four frets. The grammar guarantees the
-# first two: strings only go up within a chord, so none comes twice, and there is no token for a
-# fret beyond the neck. It says nothing about spans: if the model's chords fit a hand, the model has
-# learned that.
+# first two: the strings of a chord come in order, so none is used twice, and no token stands for a fret
+# beyond the neck. It does not limit the span. That, the model has to learn.
 #
-# A single note always fits, and two often do by chance. So we count the chords of three notes and
-# more. As baselines, we draw as many chords as the corpus has, of the same sizes and on distinct strings, in two
-# ways. *By chance*, each note is drawn by itself, as often as it occurs in the corpus. A *bigram* draws each note
-# from those that follow the note before it in a chord of the corpus, so it knows only the last note. The model's
-# own chords are fewer, and it chooses their sizes.
+# A single note always fits, and two often do by chance, so we count only chords of three or more notes. For
+# comparison, we draw as many chords as the corpus has, of the same sizes and on distinct strings, in two
+# ways. *By chance*: each note is drawn independently, by its frequency in the corpus. *Bigram*: each note is
+# drawn from those that follow the previous note in some chord of the corpus. The model writes fewer chords,
+# and chooses their sizes itself.
 
 # %%
 import random
@@ -377,126 +371,122 @@ groups["a bigram"] = [
 ]
 groups["by chance"] = drawn
 
-# %% alt="Bars: the share of chords whose span is at most four frets. The corpus, the model and the bigram are at or close to 1, chords of notes drawn one by one below one half." caption="Chords that a hand can hold"
+# %% alt="Bars: the share of chords whose span is at most four frets. The corpus, the model and the bigram are at 1 or close to it; chords of independently drawn notes are below one half." caption="Chords that a hand can hold"
 shares = {
     name: compute_playable_share(group) for name, group in groups.items()
 }
 for name, group in groups.items():
-    print(f"{len(group):5,} chords, {name}: {shares[name]:.1%} within a span,")
+    print(f"{name}: {shares[name]:.1%} of {len(group):,} chords can be held;")
     threes = sum(len(chord.notes) == 3 for chord in group) / len(group)
-    print(f"      {threes:.0%} of them of three notes")
+    print(f"    {threes:.0%} of them have three notes")
 assert shares["the corpus"] == 1 and shares["the model"] > 0.85
 assert shares["by chance"] < 0.6
 assert shares["a bigram"] > 0.9
 plotting.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
-# Chords drawn by chance fail, but a bigram succeeds: knowing the note before is enough for a chord that
-# fits a hand. So playable chords alone show little of what the model has learned.
+# More than half of the chords drawn by chance cannot be held. Nearly all of the bigram's can: knowing the
+# previous note is almost enough. So this measure alone says little about what the model has learned.
 
 # %% [markdown]
 # ## From real tabs
 #
-# Tabs of the web are fingered by people, and less regular. One command trains a model of this kind on
-# a folder of them:
+# Tabs on the web are fingered by people, and are less regular. These commands train such a model on a
+# folder of them, and evaluate it:
 #
 # ```
 # slp-transformer train tabs DATA/train --val-data DATA/valid --out-dir runs/classical
 # slp-transformer evaluate runs/classical --samples 24 --max-new-tokens 2000 --temperature 1
 # ```
 #
-# With 403 files of classical tabs from classtab.org to learn from, and 54 by other composers held out,
-# 2,500 steps, eleven minutes of one core, brought it to 4.30 bits a note, where a 5-gram of the same
-# tokens needs 6.05. How its pieces differ from people's, and one of them, is in
-# `benchmarks/results/guitar_lm`.
+# Trained for 2,500 steps (eleven minutes on one core) on 403 classical tabs from classtab.org, it needs
+# 4.30 bits per note on 54 held-out tabs by other composers; a 5-gram over the same tokens needs 6.05.
+# `benchmarks/results/guitar_lm` shows one of its pieces, and how they differ from those that people wrote.
 #
 # ## Try it
 #
 # 1. Change `temperature=0.8` in `write` to 0.3, then to 1.5. What will happen to the pieces, to
-#    the slips, and to the share of chords within a span?
+#    the tokens that break the grammar, and to the share of chords that can be held?
 #
 #    <details><summary>What happens</summary>
 #
-#    At 0.3 the bars repeat themselves, there are fewer slips, and nearly every chord fits; but a
-#    model that always does the most probable thing hardly ever says `<eos>`. At 1.5 it draws from
-#    the tail: slips become several times as frequent, pieces end early, and about three chords in
-#    ten are out of reach.
+#    At 0.3 the bars repeat, fewer tokens break the grammar, and nearly every chord can be held; but a
+#    model that almost always takes the most probable token rarely reaches `<eos>`. At 1.5 it samples
+#    from the tail: several times as many tokens break the grammar, pieces end early, and about half of
+#    the chords cannot be held.
 #
 #    </details>
 #
-# 2. Give it another beginning: the header of `DROP_D` (from `slp_transformer.guitar.fretboard`)
-#    instead of `STANDARD`. Its sixth string is a D. Will the model use it?
+# 2. Give it another header: that of `DROP_D` (from `slp_transformer.guitar.fretboard`) instead of
+#    `STANDARD`. Its sixth string is tuned down to D. Will the model use it?
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes: its chords of D use the open sixth string, which now sounds D. The header is a token like
-#    any other, and the corpus has pieces in drop D to learn from.
+#    Yes: about half of its chords use the open sixth string, which now sounds a D. The tuning is a token
+#    like any other, and the corpus has pieces in drop D.
 #
 #    </details>
 #
-# 3. Train it on ten pieces: make the row from `corpus[:10]` with `encode_all_tabs`. What will
-#    the two curves do?
+# 3. Train on ten pieces only: `torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` (from
+#    `slp_transformer.guitar`). What will the two curves do?
 #
 #    <details><summary>What happens</summary>
 #
-#    Within a hundred steps the training loss is far below where it was with all the pieces, and the
-#    held-out curve has turned and risen, in the end above that of a model that knows nothing. It
-#    knows its ten pieces by heart, and is sure of them where something else comes.
+#    Within a hundred steps the training loss falls far below where it was with all the pieces, while the
+#    validation loss turns and rises, and ends above that of the uniform model. The model has memorized
+#    its ten pieces, and is confidently wrong about all others.
 #
 #    </details>
 #
-# 4. Ask for smaller hands: `max_span=3` in `compute_playable_share`. Which of the groups loses least?
+# 4. Make the hand smaller: `max_span=3` in `compute_playable_share`. Which group loses least?
 #
 #    <details><summary>What happens</summary>
 #
-#    The corpus and the model lose nothing at 3: practice chords are shapes within one position. The
-#    chords drawn by chance lose most. At 2 all lose something.
+#    The corpus: at 3 it loses nothing, since its chords are shapes within one position. The other three
+#    groups lose some, the bigram most of all. At 2, every group loses something.
 #
 #    </details>
 
 # %% [markdown]
 # ## To remember
 #
-# - A pitch has several places on the neck; tablature says which, so it holds the fingering.
-# - Any row of symbols can be a language: places, positions and bar lines become tokens, and nothing
-#   of the model changes.
-# - A loss says little alone. Compare it with that of a model that knows nothing and of one without
-#   context, and report it on pieces that were held out.
-# - What a grammar forbids, the model cannot get wrong; so measure what the grammar leaves open.
-# - A measure needs its count, and a baseline that is held to the same rules.
+# - A pitch has several places on the neck. Tablature says which one, so it records the fingering.
+# - Any sequence of symbols can be modeled as a language: places, positions and bar lines become tokens,
+#   and the model stays the same.
+# - A loss alone says little. Compare it with a uniform and a unigram model, on held-out pieces.
+# - A mask makes it impossible to break the grammar, so measure what the grammar leaves open.
+# - Report a share with its count, and with a baseline that obeys the same rules.
 
 # %% [markdown]
 # ## Test yourself
 #
-# 1. Why is no single token of this model able to say *E4*, and is that a loss?
+# 1. No token of this model means *E4*. Why not, and is anything lost?
 #
 #    <details><summary>Answer</summary>
 #
-#    Its tokens are places, `TAB<string,fret>`, and five of them are E4. Nothing is lost, since the
-#    tuning gives the pitch of each place; the other way round, from pitch to place, something
-#    would be missing.
+#    Its tokens are places, `TAB<string,fret>`, and several of them sound an E4. Nothing is lost, since
+#    the tuning gives the pitch of each place. But a pitch does not tell you its place.
 #
 #    </details>
 #
-# 2. A model's held-out loss is 0 nats. What do you suspect?
+# 2. A model's validation loss is 0 nats. What do you suspect?
 #
 #    <details><summary>Answer</summary>
 #
-#    That the held-out pieces were learned from, or that the model sees the token that it has to
-#    predict. Music has choices; no honest model is certain of all of them.
+#    That it was trained on the held-out pieces, or that it sees the token that it has to predict. Music
+#    leaves choices open, and no honest model is certain of all of them.
 #
 #    </details>
 #
-# 3. Of two models, one writes 100 % of events that can be played, the other 98 %. Why may the second
-#    be the better one?
+# 3. One model's events are all playable, another's only in 98 % of cases. Why may the second model be
+#    better?
 #
 #    <details><summary>Answer</summary>
 #
-#    The first may write single notes only, which always fit. Compare chords of the same sizes, with
-#    their counts, and the held-out loss.
+#    The first may write only single notes, which are always playable. Compare chords of the same sizes,
+#    with their counts, and the validation loss.
 #
 #    </details>
 #
-# Next: [Pitch to tab](13_pitch_to_tab.py). The reference of
-# <autoref identifier="slp_transformer.guitar">slp_transformer.guitar</autoref> goes on with reading and
-# writing tab files.
+# Next: [Pitch to tab](13_pitch_to_tab.py). To read and write tab files, see the reference of
+# <autoref identifier="slp_transformer.guitar">slp_transformer.guitar</autoref>.

@@ -3,19 +3,21 @@
 #
 # Section 12.3 (2025-26 drafts) and chapter 13 (August 2026 draft), between two other languages
 #
-# Turn notes into tab that a hand can play: first by counting what it costs, then by translation.
+# Turn notes into tab that a hand can play: with costs written by hand, with learned costs, and by
+# translation.
 #
-# You will be able to say why notes cannot be placed one by one; find the cheapest fingering of a
-# piece by dynamic programming; train the encoder-decoder of chapter 10 to finger as the pieces it
-# read are fingered; and judge both by what people wrote. Read first:
-# [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
+# You will be able to say why notes cannot be placed one by one; find the cheapest fingering of a piece
+# by dynamic programming; learn its costs from fingered pieces, by cross-entropy over whole fingerings;
+# train chapter 10's encoder-decoder on the same task; and compare all of these on held-out pieces. Read
+# first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
 # 45 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings
 #
-# A MIDI file says what sounds; a guitarist has to know where. Each note of this melody has several
-# places on the neck, so the melody has their product in fingerings.
+# A MIDI file says what sounds; a guitarist also has to know where to play it. Each note of this melody has
+# several places on the neck. Any place of one note goes with any place of the next, so the number of
+# fingerings is the product.
 
 # %%
 from math import prod
@@ -28,9 +30,9 @@ print("places of each note:", *counts)
 print(f"fingerings of eight notes: {prod(counts):,}")
 
 # %% [markdown]
-# What sounds together is one *moment*, and its notes bind each other. Each needs a string of its
-# own, and the frets that are pressed must lie within the hand's span. A way to take all notes of
-# a moment is a *grip*. We try all places of all notes, and keep what one hand can hold:
+# The notes that sound together form a *moment*, and they constrain each other: each needs a string of its
+# own, and the pressed frets must lie within the hand's span. A way to play all notes of a moment is a
+# *grip*. We try every combination of places, and keep those that one hand can hold:
 
 # %%
 import itertools
@@ -46,41 +48,30 @@ for grip in held:
     print(*(f"{string}/{fret}" for string, fret in grip))
 
 # %% [markdown]
-# (`5/5` is the fifth string at its fifth fret.) The package grows grips note by note instead, and
-# drops a beginning as soon as it cannot be held. If notes are written one after the other, as a
-# decoder does it, `allowed_next_notes` says where the next one may go, so that those to come still have a
-# place. The D of this chord is an open string, but with it no grip of the chord can be held.
+# (`5/5` is the fifth string at its fifth fret.) The lowest note of this chord, D, is an open string, but no grip
+# with that string can be held. The package builds grips note by note, and drops a partial grip as soon as it
+# cannot be held:
 
 # %%
-from slp_transformer import plotting
-from slp_transformer.guitar import Note
-from slp_transformer.guitar.fingering.grips import (
-    allowed_next_notes,
-    can_add_note,
-    find_grips,
-)
+from slp_transformer.guitar.fingering.grips import find_grips
 
 assert set(find_grips(d_major, STANDARD)) == set(held)
-first = allowed_next_notes((), d_major, STANDARD)
-assert set(first) == {grip[0] for grip in held}
-assert Note(4, 0) in places[0] and Note(4, 0) not in first
-plotting.show_source(can_add_note)
 
 # %% [markdown]
-# ## The hand remembers
+# ## The hand has a position
 #
-# Grips are not free either: the hand is somewhere, and has to get from each to the next. Say that
-# it is at fret $p$ if the index finger lies there. Let $e_t(g,p)$ be what the grip $g$ at moment
-# $t$ costs a hand at $p$, a stretch or a reach behind the index finger, and $m(p',p)$ what it
-# costs to move from $p'$ to $p$. The cheapest fingering has the least sum of all. Let $v_t(p)$ be
-# the cost of the best beginning that ends at moment $t$ with the hand at $p$:
+# Grips cannot be chosen independently either, since the hand has to move from each to the next. We say that
+# it is at fret $p$ if the index finger is there. Let $e_t(g,p)$ be the cost of grip $g$ at moment $t$ for
+# a hand at $p$ (a stretch, say, or a reach behind the index finger), and $m(p',p)$ the cost of moving from
+# $p'$ to $p$. We look for the fingering with the lowest total cost. Let $v_t(p)$ be the lowest cost of all
+# fingerings up to moment $t$ that end with the hand at $p$:
 #
 # $$
 # v_t(p)=\min_{g}\,e_t(g,p)+\min_{p'}\,\bigl(v_{t-1}(p')+m(p',p)\bigr)
 # $$
 #
-# It has the same form as Viterbi's algorithm (1967) for hidden states. An open string needs no
-# finger, so the hand keeps its place through it. First everything is tried, on three notes:
+# This is Viterbi's algorithm (1967), and the position of the hand is its hidden state. An open string needs
+# no finger, so it costs no move. First we try everything, on three notes:
 
 # %%
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
@@ -102,11 +93,11 @@ everything = [
 ]
 least, best = min(everything)
 where = " ".join(f"{s}/{fret}" for ((s, fret),) in best)
-print(f"{len(everything):,} sums; the least is {least:.1f}: {where}")
+print(f"{len(everything):,} sums; the lowest is {least:.1f}: {where}")
 
 # %% [markdown]
-# The same with $v_t$, which never looks back further than one moment. For three notes it saves
-# little; for a hundred moments, trying everything would never end.
+# The recursion finds the same minimum, and never looks back further than one moment. Its work grows in
+# proportion to the number of moments; the number of sums above is multiplied with each.
 
 # %%
 v = [0.0] * len(HAND_FRETS)
@@ -116,15 +107,16 @@ for t, choice in enumerate(choices):
     if t == 0:
         v = e
     else:
-        roads = [min(a + b for a, b in zip(v, row, strict=True)) for row in m]
-        v = [a + b for a, b in zip(e, roads, strict=True)]
+        came = [min(a + b for a, b in zip(v, row, strict=True)) for row in m]
+        v = [a + b for a, b in zip(e, came, strict=True)]
 assert abs(min(v) - least) < 1e-9
 
 # %% [markdown]
-# The package's version also keeps which grip and which place were best, and reads the path off
-# from its end. `choices` are the grips of each moment.
+# The package's version also remembers which grip and which position gave each minimum, and follows them back
+# from the end.
 
 # %%
+from slp_transformer import plotting
 from slp_transformer.guitar.fingering.viterbi import (
     find_cheapest_fingering,
     find_cheapest_path,
@@ -134,9 +126,8 @@ assert find_cheapest_path(choices, costs) == list(best)
 plotting.show_source(find_cheapest_path)
 
 # %% [markdown]
-# `find_cheapest_fingering` lists the grips and finds the path. The melody lies in the first position, as a teacher
-# would write it. Asked to be at the fifth fret and to leave the open strings alone, the hand plays
-# the same notes there.
+# `find_cheapest_fingering` lists the grips and finds the path. It puts the melody in first position. If we
+# ask for the fifth position and make open strings expensive, it plays the same notes higher up the neck.
 
 # %%
 from slp_transformer.guitar import Bar, Event, Tab, format_tab
@@ -156,22 +147,17 @@ assert all(grip[0].fret >= 4 for grip in high)
 print(tab_of(low), tab_of(high), sep="\n")
 
 # %% [markdown]
-# This is all that one command needs to turn a MIDI file into tab:
-#
-# ```
-# slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2
-# ```
-#
-# `--position`, `--open-strings` and `--pin` ask for what you would rather play, `--alternatives 3`
-# shows other ways, and `--review 5` the five moments where the costs hardly decide. Notes that the
-# guitar does not have are named, and moved or left out only if you say so.
+# `slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2` turns a MIDI file into tab in this way. With
+# `--position`, `--open-strings` and `--pin` you say what you prefer, and `--review 5` shows the five closest
+# decisions.
 
 # %% [markdown]
-# ## What did people write?
+# ## How good is it?
 #
-# Costs written by hand are an opinion. What can be measured is whether a fingering agrees with a written
-# one. The practice corpus of chapter 12 was fingered by rules, in positions, and every piece of it
-# is a pair: its pitches, and its tab. We hold some pieces out.
+# Costs written by hand are an opinion. What we can measure is how often a fingering agrees with a written
+# one. Every piece of chapter 12's practice corpus has both: its pitches, and its tab, which was written by
+# rules. We hold out some pieces, and compare the dynamic program with a baseline that many tab editors use:
+# each note at its lowest fret.
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -183,74 +169,210 @@ from slp_transformer.guitar.fingering.passages import (
 )
 
 data = prepare_tab_dataset(val_split=0.1)
-learned = [passage_from_tab(tab) for tab in data.train_tabs]
-unseen = [passage_from_tab(tab) for tab in data.val_tabs]
+training = [passage_from_tab(tab) for tab in data.train_tabs]
+held_out = [passage_from_tab(tab) for tab in data.val_tabs]
 
 
 # %%
-def measure(way, pieces=unseen):
-    counts = [compare_fingerings(p.grips, way(p), p.tuning) for p in pieces]
-    return sum_metrics(counts).to_shares()
+def cheapest(costs):
+    return lambda p: find_cheapest_fingering(p.moments, p.tuning, costs)
 
 
 # %%
-found = {
-    "lowest fret": measure(lambda p: finger_lowest_frets(p.moments, p.tuning)),
-    "cheapest for the hand": measure(
-        lambda p: find_cheapest_fingering(p.moments, p.tuning)
-    ),
-}
-for name, shares in found.items():
-    kept, right = shares["pitch"], shares["strings"]
-    print(f"{name}: pitches kept {kept:.0%}, strings right {right:.1%}")
-assert found["lowest fret"]["pitch"] == 1.0
+found = {}  # the shares by name
+
+
+def measure(name, way):
+    parts = [compare_fingerings(p.grips, way(p), p.tuning) for p in held_out]
+    found[name] = shares = sum_metrics(parts).to_shares()
+    right, chords = shares["strings"], shares["chords"]
+    print(f"{name}: {right:.1%} of notes right, {chords:.1%} of chords")
+
+
+measure("lowest fret", lambda p: finger_lowest_frets(p.moments, p.tuning))
+measure("hand-written costs", cheapest(HandCosts()))
 
 # %% [markdown]
-# Given the pitch, a note on the right string is on the right fret too, so *strings right* measures
-# both. Pitches are kept because nothing else was tried. The hand's costs know nothing
-# of the rules that these pieces were written by; those rules are left for a model to learn.
-
-# %% [markdown]
-# ## Translation, note by note
+# A note is right if it is on the string that was written; then its fret is right, too. A chord is right if all
+# of its notes are.
 #
-# Translate from pitches into places. It is kinder than translating sentences, since every note of
-# the source has its one place in the target. So the decoder is not left to count: it reads a note,
-# writes its place, reads the next note, and so on in turn. Nothing can be forgotten, and
-# cross-attention is free to look at the notes around. A note's token says how far it lies above the
-# lowest open string, so that with a capo the tokens are the same, as the tab is; and whether it
-# sounds together with the note before it.
+# ## Learned costs
+#
+# Instead of inventing the costs, we can learn them from fingered pieces. A softmax over all fingerings of the
+# same notes turns their costs into probabilities:
+#
+# $$
+# p(\text{fingering})=\frac{e^{-\text{cost of the fingering}}}{\sum_{\text{fingerings}}e^{-\text{cost}}}
+# $$
+#
+# (A conditional random field: Lafferty, McCallum and Pereira 2001.) There are far too many fingerings to sum
+# over one by one. But the recursion above does it if each minimum becomes a *soft minimum*, $-\log\sum e^{-x}$:
 
-# %%
-from slp_transformer.guitar.fingering.seq2seq import (
-    encode_source,
-    encode_target,
-    format_target_ids,
-    interleave_notes_and_targets,
-)
-
-piece = unseen[0]
-source, target = encode_source(piece), encode_target(piece)
-assert len(source) == len(target) == sum(map(len, piece.moments))
-reads = interleave_notes_and_targets(source, target)
-assert reads[::2].equal(source) and reads[1::2].equal(target[:-1])
-print("encoder reads: ", *source[:6].tolist())
-print("decoder reads: ", *reads[:11].tolist())
-print("decoder writes:", *format_target_ids(target[:6].tolist()))
-
-# %% [markdown]
-# The model is
-# <autoref identifier="slp_transformer.encoder_decoder.EncoderDecoder">EncoderDecoder</autoref>, one
-# block on each side, and the loop is that of every chapter. It starts as in 2017, since chapter 11
-# has shown what a start is worth to cross-attention. One thing is new. In training the
-# decoder reads the right places so far; when it writes, it reads its own, and one odd choice drags
-# others behind it. So a tenth of the places that it reads are replaced by another place of the
-# same note.
 
 # %%
 import torch
 
-from slp_transformer import EncoderDecoder, TransformerConfig
+torch.set_num_threads(1)  # the digits below depend on the order of sums
+
+
+def softmin(costs, dim):
+    return -torch.logsumexp(-costs, dim=dim)
+
+
+def total(e, m):  # e: a matrix [grips × positions] for each moment
+    v = softmin(e[0], 0)
+    for e_t in e[1:]:
+        v = softmin(e_t, 0) + softmin(v[:, None] + m, 0)
+    return softmin(v, 0)
+
+
+# %% [markdown]
+# We learn eight weights of `HandCosts`: the cost of a fret up the neck, of a skipped string, of a move, and so
+# on. By hand, two of them are 0: the cost of an open string, and the extra cost of an open string while the hand
+# is up the neck. Every cost is a sum of weights times counts, so setting one weight to 1 and all others to 0
+# gives the counts.
+
+# %%
+from dataclasses import astuple, fields
+from functools import cache
+
+names = [field.name for field in fields(HandCosts)][:8]
+one_weight = [HandCosts(*row) for row in torch.eye(8).tolist()]
+
+
+def count_by_position(cost):  # cost(hand_costs, position)
+    rows = [[cost(one, p) for one in one_weight] for p in HAND_FRETS]
+    return torch.tensor(rows)
+
+
+# %%
+@cache
+def counts_of(grip):  # [positions × weights]
+    return count_by_position(lambda one, p: one.grip_cost(grip, p))
+
+
+moves = [
+    count_by_position(lambda one, p, q=q: one.move_cost(q, p))
+    for q in HAND_FRETS
+]
+moves = torch.stack(moves)  # [from × to × weights]
+
+
+def costs_of(grips, w):
+    e = [torch.stack([counts_of(g) for g in moment]) @ w for moment in grips]
+    return e, moves @ w
+
+
+# %% [markdown]
+# With the weights that were written by hand, the recursion gives the soft minimum of all 270,000 sums above:
+
+# %%
+by_hand = torch.tensor(astuple(HandCosts())[:8])
+sums = torch.tensor([cost for cost, _ in everything])
+softest = total(*costs_of(choices, by_hand))
+torch.testing.assert_close(softest, softmin(sums, 0), rtol=0, atol=1e-4)
+
+# %% [markdown]
+# The loss is the cross-entropy, $-\log p$ of the written fingering. Nobody wrote down where the hand was, so
+# the numerator is a sum, too: over all positions of the hand, with the written grips. We take one step for
+# each of 240 pieces, start at 0, and use the mean of the weights over the second half of the steps.
+
+
+# %%
+def learn(seed, steps=240):
+    torch.manual_seed(seed)
+    w, kept = torch.zeros(8, requires_grad=True), []
+    optimizer = torch.optim.Adam([w], lr=0.05)
+    for i in torch.randperm(len(training))[:steps].tolist():
+        p = training[i]
+        grips = [find_grips(moment, p.tuning) for moment in p.moments]
+        written = [(grip,) for grip in p.grips]
+        loss = total(*costs_of(written, w)) - total(*costs_of(grips, w))
+        optimizer.zero_grad()
+        (loss / len(grips)).backward()
+        optimizer.step()
+        kept.append(w.detach().clone())
+    return torch.stack(kept[steps // 2 :]).mean(0)
+
+
+# %% [markdown]
+# The fingering is still the cheapest one, now by the learned costs. Three seeds draw three sets of pieces:
+
+# %%
+for seed in range(3):
+    w = learn(seed)
+    name = f"learned costs, seed {seed}"
+    measure(name, cheapest(HandCosts(*w.tolist())))
+    assert found[name]["strings"] > found["hand-written costs"]["strings"]
+
+# %% [markdown]
+# With each of the three seeds, learned costs put more notes on the right string than costs written by hand. For
+# whole chords there is no clear gain: one seed is better, two are worse. And what was learned?
+
+# %%
+for name, ours, weight in zip(names, by_hand, w, strict=True):
+    print(f"{name:28} {ours:.2f} by hand {weight:5.2f} learned")
+
+# %% [markdown]
+# A move now costs about six times as much, and an open string up the neck is no longer free: the hand prefers to
+# stay in one position, as it does in these pieces. We can watch it decide, because the derivative of `total`
+# with respect to a cost is the probability of paying that cost. Here are the first notes of a held-out scale in
+# tenth position.
+
+
+# %%
+def string_probabilities(p, w, count=12):
+    e, m = costs_of([find_grips(q, p.tuning) for q in p.moments], w)
+    paid = torch.autograd.grad(total([x.requires_grad_() for x in e], m), e)
+    strings = torch.zeros(6, count)
+    for t in range(count):
+        grips = find_grips(p.moments[t], p.tuning)
+        for grip, share in zip(grips, paid[t].sum(1), strict=True):
+            strings[grip[0].string - 1, t] += share
+    return strings
+
+
+# %% alt="Three maps of six strings by twelve notes: the written strings, and the probability of each string by hand-written and by learned costs. In the second map the weight lies mostly one string above the written one; in the third mostly on the written one." caption="Which string? As written, by hand-written costs, and by learned costs"
+scale = next(p for p in held_out if p.name.startswith("Eb major pent"))
+written = [grip[0].string - 1 for grip in scale.grips[:12]]
+written = torch.eye(6)[written].T
+maps = {"written": written, "by hand": string_probabilities(scale, by_hand)}
+maps["learned"] = string_probabilities(scale, w)
+for name, one in maps.items():
+    print(f"{name}: {(one * written).sum() / 12:.0%} on the right string")
+assert (maps["learned"] * written).sum() > (maps["by hand"] * written).sum()
+look = {"rows": range(1, 7), "decimals": None, "top": 1}
+plotting.panels(*(plotting.Panel(one, n, **look) for n, one in maps.items()))
+
+# %% [markdown]
+# ## Translation, note by note
+#
+# Chapter 10's encoder-decoder needs no costs: it translates pitches into places. This is
+# easier than translating sentences, because each note has exactly one place. So the decoder reads a note,
+# writes its place, reads the next note, and so on. It cannot skip a note, and its cross-attention is free to
+# look at the notes around. A note's token gives its height above the lowest open string, so a capo changes
+# neither the tokens nor the tab, and says whether it sounds together with the previous note.
+
+# %%
 from slp_transformer.guitar.fingering import seq2seq
+
+source = seq2seq.encode_source(held_out[0])
+target = seq2seq.encode_target(held_out[0])
+reads = seq2seq.interleave_notes_and_targets(source, target)
+assert reads[::2].equal(source) and reads[1::2].equal(target[:-1])
+print("decoder reads: ", *reads[:11].tolist())
+print("decoder writes:", *seq2seq.format_target_ids(target[:6].tolist()))
+
+# %% [markdown]
+# The model is
+# <autoref identifier="slp_transformer.encoder_decoder.EncoderDecoder">EncoderDecoder</autoref>, one
+# block on each side, with the Xavier initialization of [chapter 11](11_translation.py). One thing is new. In
+# training, the decoder reads the right places so far. In use it reads its own choices, and one unusual choice
+# leads to others. So in training we replace a tenth of the places that it reads by another place of the same
+# note.
+
+# %%
+from slp_transformer import EncoderDecoder, TransformerConfig
 
 torch.manual_seed(0)
 N = 32  # notes in a window, so 64 tokens for the decoder
@@ -266,173 +388,101 @@ print(f"{sum(W.numel() for W in model.parameters()):,} parameters")
 # %%
 from slp_transformer.training import train
 
-torch.set_num_threads(1)  # the digits below depend on the order of sums
 records = train(
     model,
-    seq2seq.FingeringDataset(learned, N, noise_rate=0.1),
-    seq2seq.FingeringDataset(unseen, N),
+    seq2seq.FingeringDataset(training, N, noise_rate=0.1),
+    seq2seq.FingeringDataset(held_out, N),
     steps=500,
     batch_size=16,
     learning_rate=3e-3,
     eval_interval=100,
 )
 for r in records:
-    losses = f"{r.train_loss:.2f} in training, {r.val_loss:.2f} held out"
-    print(f"step {r.step}: {losses} (nats a note)")
+    losses = f"train loss {r.train_loss:.2f} | val loss {r.val_loss:.2f}"
+    print(f"step {r.step} | {losses} nats per note")
 
 # %% [markdown]
-# The held-out loss is measured with the right places before each note (teacher forcing). When the model writes, it
-# reads its own choices, and that is the figure to report. `translate_passage` asks for the likeliest place
-# among those that `allowed_next_notes` allows. So its pitches are right and its grips can be held, whatever
-# the weights say.
-
-
-# %% alt="Bars: the share of notes on the right string, for the lowest fret, the cheapest fingering for the hand, and the encoder-decoder, on held-out practice pieces." caption="Notes on the right string, on held-out practice pieces"
-def translate(p):
-    return seq2seq.translate_passage(model, p, N)
-
-
-found["encoder-decoder"] = measure(translate)
-for name, shares in found.items():
-    print(f"{name}: strings {shares['strings']:.1%}", end=", ")
-    print(f"chords {shares['chords']:.1%}, playable {shares['playable']:.1%}")
-ours = found["encoder-decoder"]
-assert ours["pitch"] == 1.0 and ours["playable"] > 0.999
-assert ours["strings"] > found["cheapest for the hand"]["strings"]
-plotting.bars(
-    [shares["strings"] for shares in found.values()], list(found), top=1
-)
-
-# %% [markdown]
-# The decoder may only write places that a hand can reach, so all its grips can be held. Which of them to
-# take, it has learned from the pieces alone. On held-out practice pieces it gets more strings right than
-# costs written by hand.
-
-# %% [markdown]
-# ## What the hand knows about the notes
-#
-# In the map, each row is a note as its place is written, each column a note that the encoder has
-# read: cross-attention, in the head that is least even. There is no causal mask in it. The decoder
-# may look at notes that are still to come, as a player reads ahead.
+# The validation loss is measured by teacher forcing: the decoder reads the right places. In use it reads its
+# own, so we also measure what it writes. `translate_passage` takes the most probable place that leaves places
+# for the other notes of the chord, so all pitches are right and all grips can be held, whatever the weights.
 
 # %%
-from slp_transformer import record_activations
-
-with torch.no_grad():
-    H_enc = model.encode(source[:N])
-    with record_activations(model) as trace:
-        model.decode(reads[: 2 * N - 1], H_enc)
-heads = trace[0]["alpha_cross"][:, ::2]  # rows that write a place
-alpha = heads[heads.amax(dim=2).mean(dim=1).argmax()]
-ahead = alpha.triu(diagonal=1).sum() / alpha.sum()
-torch.testing.assert_close(alpha.sum(dim=1), torch.ones(len(alpha)))
-print(f"{ahead:.1%} of the weight lies on notes that are still to come")
-print(f"if it were spread evenly: {(N - 1) / (2 * N):.1%}")
-
-# %% alt="Heat map of cross-attention in one head, twelve notes of the decoder by the notes that the encoder has read, a window of them. Rows of the same pitch look alike." caption="Cross-attention, a row for each note that is placed"
-names = format_target_ids(target[:N].tolist())
-plotting.heatmap(alpha[:12], names[:12], names, "α", "12 × m", decimals=None)
+measure("encoder-decoder", lambda p: seq2seq.translate_passage(model, p, N))
+ours = found["encoder-decoder"]
+assert ours["pitch"] == 1.0 and ours["playable"] > 0.999
+assert ours["strings"] > found["hand-written costs"]["strings"]
 
 # %% [markdown]
-# The head looks ahead about as much as even weights would, so it neither seeks nor avoids notes that are still to
-# come. Rows of one pitch look alike: for each of them the head looks at the same few notes of the
-# passage. The map shows where the model looks, not why.
+# On these pieces, the encoder-decoder is slightly better than the learned costs, but this is one seed, and the
+# seeds of the learned costs differ by more. Tab that people wrote is another matter. On 26 classical pieces from
+# classtab.org, by composers who are not in the training data, lowest frets have 73.7 % of notes on the right
+# string, hand-written costs 79.8 %, and an encoder-decoder trained on 403 other pieces 76.5 %. Learned costs,
+# with 14,925 weights in place of our eight, have 83.2 to 83.7 % with three seeds
+# (`benchmarks/results/pitch_to_tab`).
+#
+# One difference between the two models leads to the next chapter. The cost of a move depends on the distance
+# $p-p'$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each
+# absolute position in its window. [Rotary positions](14_todays_block.py#eq-rope) make attention scores depend
+# on distances, too.
 
 # %% [markdown]
-# ## On tab that people have written
-#
-# The practice pieces obey rules, and rules can be learned. How do these methods do on people's fingerings?
-# Of 26 classical pieces from classtab.org, by composers from whom no piece was learned or tried, so much is on
-# the string that the player wrote, in percent of notes and of whole chords:
-#
-# | fingering | notes | chords |
-# |---|---|---|
-# | lowest fret | 73.7 | 55.9 |
-# | cheapest for the hand | 79.8 | 70.7 |
-# | an encoder-decoder, learned from 403 other pieces | 76.5 | 65.2 |
-# | this chapter's dynamic program, with costs learned from them (one of three seeds) | 83.7 | 74.4 |
-#
-# The encoder-decoder, best on the practice pieces, falls behind costs written by hand. The last row keeps
-# $e_t(g,p)$ and $m(p',p)$, but learns them from written tab: 14,925 numbers, most of them relative, such
-# as which finger takes a note rather than which fret. How it was trained, and what else was tried, is in
-# `benchmarks/results/pitch_to_tab`.
-#
 # ## Try it
 #
-# 1. Let the hand like open strings: `HandCosts(per_open_string=-1.0)` in `find_cheapest_fingering`. Which
-#    notes of the melody change? And at `HandCosts(preferred_position=7, per_open_string=-1.0)`?
+# 1. Make open strings attractive: `HandCosts(per_open_string=-1.0)` in `find_cheapest_fingering`. Which
+#    notes of the melody change? And with `HandCosts(preferred_position=7, per_open_string=-1.0)`?
 #
 #    <details><summary>What happens</summary>
 #
-#    None change: its D, G and B are open already. At the seventh fret the hand keeps the three open
-#    strings, and takes the notes between them at frets 7 to 10: so they ring into each other.
+#    None change: its D, G and B are open strings already. In seventh position, the hand keeps these three
+#    open strings and plays the other notes at frets 7 to 10, so that they ring into each other.
 #
 #    </details>
 #
-# 2. Leave `noise_rate=0.1` out of the training, and train with three seeds. What becomes of the loss, and
-#    of the strings that are right when the model writes alone?
+# 2. Train the encoder-decoder without `noise_rate=0.1`, with three seeds. What happens to the losses, and
+#    to the share of right strings when the model reads its own choices?
 #
 #    <details><summary>What happens</summary>
 #
-#    Both losses fall lower, since no odd place is read. But fewer strings are right, with each of the
-#    seeds 0, 1 and 2: who has only read right places goes astray after a wrong one.
-#
-#    </details>
-#
-# 3. Replace `allowed_next_notes` by all places of the pitch, in a copy of `translate_passage`. What will go wrong
-#    that the table would show?
-#
-#    <details><summary>What happens</summary>
-#
-#    Two notes of a chord may take the same string, or lie too far apart, so *playable* falls below
-#    100 %; and a chord may run out of strings, so that its last note has no place at all.
+#    Both losses are lower, since all places that it reads are right. But with each of the seeds 0, 1 and
+#    2, fewer strings are right: the model has never learned to continue after a wrong place.
 #
 #    </details>
 
 # %% [markdown]
 # ## To remember
 #
-# - A chord's notes bind each other, so grips are chosen, not notes; a decoder that writes note by
-#   note has to leave those to come a place.
-# - Where a cost depends on the step before alone, the best of all paths is found step by step.
-# - What must hold, such as the pitch, is better built in than learned.
-# - In training a decoder reads the truth, in use its own words. Report the second.
-# - A baseline that knows the hand is hard to beat. Say by how much, on pieces nobody tuned on.
+# - The notes of a chord constrain each other, so choose grips, not notes. A decoder that writes note by note
+#   has to leave places for the notes to come.
+# - If a cost depends only on the previous step, dynamic programming finds the best of all paths.
+# - With a soft minimum in place of the minimum, the same recursion sums over all paths, and gradients of that
+#   sum train the costs.
+# - Build in what must hold, such as the pitch, and learn the rest.
+# - In training a decoder reads the right tokens, in use its own. Report how well it does in use.
 
 # %% [markdown]
 # ## Test yourself
 #
-# 1. Why does the cheapest fingering keep one best grip for each place of the hand, rather than one
-#    best grip?
+# 1. Why does the dynamic program keep the best fingering for each position of the hand, and not only the
+#    best one of all?
 #
 #    <details><summary>Answer</summary>
 #
-#    What comes next depends on where the hand is. A grip that is dearer now may leave the hand where
-#    the next notes are.
+#    The cost of what comes next depends on where the hand is. A fingering that costs more so far may leave
+#    the hand closer to the next notes.
 #
 #    </details>
 #
-# 2. A model gets 94 % of strings right with the right places before each note, and 82 % when it
-#    writes alone. What is lost between the two?
+# 2. A model has 94 % of strings right with teacher forcing, and 82 % when it reads its own choices. What
+#    explains the difference?
 #
 #    <details><summary>Answer</summary>
 #
-#    Its own mistakes: after a note in another position the likeliest next places are in that
-#    position too. Whole passages then differ from what was written.
-#
-#    </details>
-#
-# 3. Two players finger the same piece, and agree on 80 % of its notes. What does that say of a model
-#    that agrees with one of them on 82 %?
-#
-#    <details><summary>Answer</summary>
-#
-#    That there is little left to gain by that measure. Where a model differs, it may be right in
-#    another way; only players can tell.
+#    Its own mistakes: after a note in another position, the most probable next places are in that
+#    position, too. So whole passages differ from the written ones.
 #
 #    </details>
 #
 # Drop a piece of your own on [Finger a piece](../docs/fingering.md), which asks where the costs hardly
 # decide. Next: [From the book's block to today's](14_todays_block.py). The reference goes on from
 # <autoref identifier="slp_transformer.guitar.fingering.viterbi.find_cheapest_fingering">find_cheapest_fingering</autoref>
-# to the model of the hand, and to pieces and preferences.
+# to the larger model of learned costs, and to pieces and preferences.

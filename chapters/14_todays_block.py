@@ -128,7 +128,7 @@ plotting.panels(
 )
 
 # %% [markdown]
-# The same holds far to the right: shift both tokens by a thousand positions, and no score changes.
+# The same holds far to the right: shift both tokens by a thousand positions, and no score changes, up to rounding.
 
 # %%
 moved = rotary(same_q, 1000) @ rotary(same_k, 1000).T
@@ -531,38 +531,37 @@ plotting.show_source(make_optimizer)
 #
 #    <details><summary>What happens</summary>
 #
-#    They are: that holds for any angles. The last pair turns by $2^{-6/8}\approx0.59$ a place,
-#    hardly slower than the first, where it was 0.001. So all hands of the clock are fast ones, and
-#    places far apart are easily confused.
+#    They are, for any angles. The last pair now turns by $2^{-6/8}\approx0.59$ per position, hardly slower
+#    than the first; before, it was 0.001. Without slow pairs, positions far apart are easily confused.
 #
 #    </details>
 #
-# 2. Turn values, too: gather `rotary(K, 0)` with the softmax of `scores`, then do both from position
-#    10 on. Do the weights change? Does what they gather?
+# 2. Rotate values as well: multiply the softmax of `scores` by `rotary(K, 0)`. Then do both from position
+#    10 on. Do the weights change? Does the result?
 #
 #    <details><summary>What happens</summary>
 #
-#    The weights do not, since they depend on distances. What they gather does: it is a sum of rows
-#    that have each been turned by ten places more.
+#    The weights do not change, since they depend only on distances. The result does: it is a sum of rows
+#    that have each been rotated by ten more positions.
 #
 #    </details>
 #
-# 3. Before the folder is removed, edit `config.json` of the Llama in it: a head more, another
-#    `hidden_act`, `"rope_scaling": {"rope_type": "yarn"}`. What will `from_pretrained` say?
+# 3. Before the folder is removed, edit the Llama's `config.json`: one more head, another `hidden_act`, or
+#    `"rope_scaling": {"rope_type": "yarn"}`. What will `from_pretrained` say?
 #
 #    <details><summary>What happens</summary>
 #
-#    It refuses, in a sentence that names what does not fit. A model that is nearly the published one
-#    would write something all the same, and nobody would notice.
+#    It refuses, and says what does not fit. A model that is almost the published one would still generate
+#    text, and nobody would notice.
 #
 #    </details>
 #
-# 4. Make G = 1 in the cell on shared keys, then 4. What will happen?
+# 4. Set G = 1 in the cell on shared keys, then G = 4. What will happen?
 #
 #    <details><summary>What happens</summary>
 #
-#    With 1, all heads look at one key, each with a question of its own, and the assertion holds. Six
-#    heads cannot be shared out evenly among four, and the package says so.
+#    With 1, all heads share one key and one value per token, each with its own query, and the assertion
+#    holds. With 4, the package refuses: six heads cannot be divided evenly among four groups.
 #
 #    </details>
 
@@ -582,25 +581,25 @@ plotting.show_source(make_optimizer)
 #
 #    <details><summary>Answer</summary>
 #
-#    Those whose mean is 0: for them the deviation is the root mean square.
+#    Those whose mean is 0: for them the standard deviation is the root mean square.
 #
 #    </details>
 #
-# 2. A model has 32 heads and 8 keys and values a token. How much smaller is its cache than if each head
-#    had its own?
+# 2. A model has 32 query heads and 8 key-value heads. How much smaller is its cache than if each query head
+#    had its own keys and values?
 #
 #    <details><summary>Answer</summary>
 #
-#    A quarter of the size. (The queries are never kept.)
+#    It has a quarter of the size. (Queries are never cached.)
 #
 #    </details>
 #
-# 3. Why does the cache of a rotary model hold keys that are turned already, and need not turn them again
+# 3. The cache of a rotary model holds keys that are already rotated. Why do they not have to be rotated again
 #    as the text grows?
 #
 #    <details><summary>Answer</summary>
 #
-#    A key is turned by its own position, which does not change. Only the new token's query and key
-#    have to be turned.
+#    A key is rotated by its own position, which does not change. Only the new token's query and key have to
+#    be rotated.
 #
 #    </details>

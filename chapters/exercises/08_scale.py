@@ -1,12 +1,12 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one.
+# Complete each function from its equation. If your answer is wrong, the check tries to name the mistake.
 
 # %% [markdown]
-# ### Exercise 1 · A law
+# ### Exercise 1 · A scaling law
 #
-# (`L(N)`) Return the loss that the law gives a model of `N` parameters, with its constants `N_c` and
+# (`L(N)`) Return the loss that the law predicts for a model with `N` parameters. Its constants are `N_c` and
 # `alpha`.
 
 # %% tags=["exercise"]
@@ -22,10 +22,10 @@ def my_scaling_loss(N, N_c, alpha):
 check.scaling_loss(my_scaling_loss)
 
 # %% [markdown]
-# ### Exercise 2 · What a cache holds
+# ### Exercise 2 · The size of a cache
 #
-# How many numbers does a key-value cache hold after T tokens, in L blocks of A heads with keys of size
-# `d_k` and values of size `d_v`?
+# How many numbers are in the key-value cache after T tokens, with L blocks of A heads, keys of size `d_k`
+# and values of size `d_v`?
 
 # %% tags=["exercise"]
 
@@ -41,8 +41,8 @@ check.cache_numbers(my_cache_numbers)
 # %% [markdown]
 # ### Exercise 3 · LoRA
 #
-# (`lora`) $\mathbf h=\mathbf x\mathbf W+\frac{\alpha}{r}\mathbf x\mathbf A\mathbf B$, the scale being
-# the paper's. `W` is [k × d], `A` [k × r], `B` [r × d].
+# (`lora`) $\mathbf h=\mathbf x\mathbf W+\frac{\alpha}{r}\mathbf x\mathbf A\mathbf B$, with the scale of
+# the paper. `W` is [k × d], `A` [k × r], `B` [r × d].
 
 # %% tags=["exercise"]
 
@@ -59,7 +59,7 @@ check.lora(my_lora)
 # %% [markdown]
 # ### Exercise 4 · One matrix again
 #
-# After training, the adapter can go into the matrix, and costs nothing any more. Return that matrix.
+# After training, the adapter can be merged into the matrix, so that it costs nothing. Return the merged matrix.
 
 # %% tags=["exercise"]
 

@@ -1,13 +1,13 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing; the check names the mistake if there is one.
+# Complete each function. If your answer is wrong, the check tries to name the mistake.
 
 # %% [markdown]
 # ### Exercise 1 · The rule of induction
 #
-# A B … A → B. `ids` [N] are the tokens so far. Return the token that came after the last one's last
-# time before now, or −1 if it was not there before.
+# A B … A → B. `ids` [N] are the tokens so far. Find the previous occurrence of the last token, and return
+# the token that followed it, or −1 if there is no previous occurrence.
 
 # %% tags=["exercise"]
 import torch
@@ -27,10 +27,10 @@ def my_induced(ids):
 check.induced(my_induced)
 
 # %% [markdown]
-# ### Exercise 2 · The score of a head that does it
+# ### Exercise 2 · The induction score
 #
-# `alpha` [N × N] are one head's weights on tokens that repeat after `period`. Return its mean weight, from
-# the first repeated token on, on the token that came after this one the last time.
+# `alpha` [N × N] are one head's weights on tokens that repeat with period `period`. For each repeated token,
+# take the weight on the token that followed its previous occurrence. Return the mean of these weights.
 
 # %% tags=["exercise"]
 
@@ -46,10 +46,11 @@ def my_induction_score(alpha, period):
 check.induction_score(my_induction_score)
 
 # %% [markdown]
-# ### Exercise 3 · The lens
+# ### Exercise 3 · The logit lens
 #
-# `H` [N × d] is the stream at some layer; `gamma` and `beta` belong to the final norm, and `E` [|V| × d] is
-# tied. Return the logits [N × |V|] that the model would give if the stream ended there.
+# `H` [N × d] is the residual stream at some layer, `gamma` and `beta` are those of the final norm, and `E`
+# [|V| × d] holds the tied embeddings. Return the logits [N × |V|] that the model would give if the stream ended
+# there.
 
 # %% tags=["exercise"]
 
@@ -65,10 +66,10 @@ def my_logit_lens(H, gamma, beta, E):
 check.logit_lens(my_logit_lens)
 
 # %% [markdown]
-# ### Exercise 4 · Without a head
+# ### Exercise 4 · Ablating a head
 #
-# (`mh-par-head` and `mh-par-out`) `heads` [A × N × d_v] is what the heads of a layer have gathered, `W_O` [A·d_v × d].
-# Return what the layer adds to the stream if head `c`, counted from 0, gathers nothing.
+# (`mh-par-head` and `mh-par-out`) `heads` [A × N × d_v] are the outputs of a layer's heads, and `W_O` is
+# [A·d_v × d]. Return what the layer adds to the stream if the output of head `c`, counted from 0, is set to 0.
 
 # %% tags=["exercise"]
 
@@ -86,8 +87,8 @@ check.without_head(my_output_without_head)
 # %% [markdown]
 # ### Exercise 5 · Where a head looks
 #
-# `W_Q` and `W_K` are [d × d_k]. Return the one matrix $\mathbf W_{QK}$ [d × d] with which token i scores token
-# j by $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$, before the root.
+# `W_Q` and `W_K` are [d × d_k]. Return the matrix $\mathbf W_{QK}$ [d × d] for which
+# $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$ is the score of token i for token j, before the division by the root.
 
 # %% tags=["exercise"]
 
@@ -103,9 +104,9 @@ check.qk_circuit(my_qk_circuit)
 # %% [markdown]
 # ### Exercise 6 · Does it copy?
 #
-# `E` [|V| × d], `W_V` [d × d_v], `W_O` [d_v × d]. In $\mathbf E\,\mathbf W_V\mathbf W_O\,\mathbf E^\top$, row w
-# holds what is written for the token w, word by word. Return the share of tokens that raise themselves more
-# than any other.
+# `E` is [|V| × d], `W_V` [d × d_v], and `W_O` [d_v × d]. In $\mathbf E\,\mathbf W_V\mathbf W_O\,\mathbf E^\top$,
+# row w says how much attending to token w raises the logit of each token. Return the share of tokens that
+# raise their own logit most.
 
 # %% tags=["exercise"]
 

@@ -1,12 +1,12 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one.
+# Complete each function from its equation. If your answer is wrong, the check tries to name the mistake.
 
 # %% [markdown]
 # ### Exercise 1 · Cross-attention
 #
-# (`cross-QKV` and `cross-attn`) One head. `X` [N × d] is the decoder's stream, `H_enc` [M × d] the
+# (`cross-QKV` and `cross-attn`) Compute one head. `X` [N × d] is the decoder's stream, `H_enc` [M × d] the
 # encoder's output; `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v]. Return [N × d_v].
 
 # %% tags=["exercise"]
@@ -26,10 +26,10 @@ def my_cross_attention(X, H_enc, W_Q, W_K, W_V):
 check.cross_attention(my_cross_attention)
 
 # %% [markdown]
-# ### Exercise 2 · The padding's mask
+# ### Exercise 2 · The padding mask
 #
-# `ids` [M] is a source that was filled up with `pad_id`. Return the additive mask [1 × M] or [M] that
-# hides the padding, wherever it stands.
+# `ids` [M] is a source that was padded with `pad_id`. Return the additive mask, [1 × M] or [M], that hides
+# the padding wherever it is.
 
 # %% tags=["exercise"]
 
@@ -47,8 +47,9 @@ check.padding_mask(my_padding_mask)
 # %% [markdown]
 # ### Exercise 3 · The decoder's block
 #
-# `attention(Z)`, `ffn(Z)` and `norm(Z)` are functions of a matrix, `cross_attention(Z, H_enc)` of two: it
-# asks from the first. One `norm` serves all three. Put them in the book's order, pre-norm.
+# `attention(Z)`, `ffn(Z)` and `norm(Z)` are functions of a matrix; `cross_attention(Z, H_enc)` takes its queries
+# from the first and its keys and values from the second. The same `norm` is used for all three. Combine them
+# in the book's order, pre-norm.
 
 # %% tags=["exercise"]
 
@@ -64,10 +65,10 @@ def my_decoder_block(X, H_enc, attention, cross_attention, ffn, norm):
 check.decoder_block(my_decoder_block)
 
 # %% [markdown]
-# ### Exercise 4 · What a beam compares
+# ### Exercise 4 · The score in beam search
 #
-# (`beam-norm`) `log_probabilities` are the logarithms that a sentence's words got, one
-# each. Return the score by which sentences of different lengths are compared.
+# (`beam-norm`) `log_probabilities` holds one log probability for each word of a sentence. Return the score by
+# which sentences of different lengths are compared.
 
 # %% tags=["exercise"]
 

@@ -1,13 +1,13 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one.
+# Complete each function. If your answer is wrong, the check tries to name the mistake.
 
 # %% [markdown]
-# ### Exercise 1 · Read and write
+# ### Exercise 1 · Teacher forcing
 #
-# (Teacher forcing.) `target` [N] holds the ids of a sentence. Return a matrix [2 × (N + 1)]: in its first
-# row what the decoder reads, in its second what it is to write.
+# `target` [N] holds the ids of a sentence, without `begin` and `end`. Return a matrix [2 × (N + 1)]: in its first
+# row what the decoder reads, in its second what it should predict.
 
 # %% tags=["exercise"]
 import torch
@@ -28,8 +28,8 @@ check.teacher_forced(my_teacher_forced)
 # %% [markdown]
 # ### Exercise 2 · A smoothed loss
 #
-# `u` [|V|] are the logits of one position and `word` is the right word. A `share` of its probability is
-# spread evenly over the whole vocabulary, the word itself included. Return the cross-entropy.
+# `u` [|V|] are the logits of one position and `word` is the id of the right word. A `share` of the target's
+# probability is spread evenly over the whole vocabulary, including the word itself. Return the cross-entropy.
 
 # %% tags=["exercise"]
 
@@ -44,9 +44,9 @@ def my_smoothed_loss(u, word, share):
 check.smoothed_loss(my_smoothed_loss)
 
 # %% [markdown]
-# ### Exercise 3 · The rate of 2017
+# ### Exercise 3 · The learning rate of 2017
 #
-# $\eta=d^{-0.5}\min\left(step^{-0.5},\;step\cdot warmup^{-1.5}\right)$, with steps counted from 1.
+# Return $\eta=d^{-0.5}\min\left(step^{-0.5},\;step\cdot warmup^{-1.5}\right)$, with steps counted from 1.
 
 # %% tags=["exercise"]
 
@@ -62,7 +62,8 @@ check.rate_of_2017(my_rate)
 # %% [markdown]
 # ### Exercise 4 · The input of 2017
 #
-# `ids` [N] are tokens from place 0 on, `E` is [|V| × d], and `P` has at least N rows. Return X [N × d].
+# `ids` [N] are tokens from position 0 on, `E` is [|V| × d], and `P` has at least N rows. Return X [N × d], with
+# the embeddings scaled as in 2017.
 
 # %% tags=["exercise"]
 

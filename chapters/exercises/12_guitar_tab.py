@@ -1,13 +1,13 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing; the check names the mistake if there is one. `tuning` holds the pitches of the
-# open strings as MIDI numbers, the lowest string first. String 1 is the highest.
+# Complete each function. If your answer is wrong, the check tries to name the mistake. `tuning` holds the
+# pitches of the open strings as MIDI numbers, starting with the lowest string. String 1 is the highest.
 
 # %% [markdown]
 # ### Exercise 1 · From place to pitch
 #
-# Return the MIDI number that sounds. Each fret raises a string by 1.
+# Return the MIDI number of the note. Each fret raises the pitch by 1.
 
 # %% tags=["exercise"]
 from slp_transformer import check
@@ -40,8 +40,8 @@ check.count_places(my_count)
 # %% [markdown]
 # ### Exercise 3 · How far a hand reaches
 #
-# `frets` has one entry for each string: a fret, 0 for an open string, None for one that is not played.
-# Return how many frets lie between the lowest and the highest finger, as their difference.
+# `frets` has one entry for each string: a fret, 0 for an open string, None for a string that is not played.
+# Return the difference between the highest and the lowest pressed fret, 0 if none is pressed.
 
 # %% tags=["exercise"]
 
@@ -56,10 +56,10 @@ def my_span(frets):
 check.span(my_span)
 
 # %% [markdown]
-# ### Exercise 4 · Only what is allowed
+# ### Exercise 4 · A grammar as a mask
 #
-# `u` are logits, `allowed` is True for each token that the grammar lets follow. Return probabilities:
-# 0 for what is not allowed, and together 1.
+# `u` are logits, and `allowed` is True for each token that the grammar allows next. Return probabilities that
+# are 0 for all other tokens and sum to 1.
 
 # %% tags=["exercise"]
 import torch
@@ -77,9 +77,9 @@ check.only_allowed(my_allowed)
 # %% [markdown]
 # ### Exercise 5 · Train it
 #
-# Counting which token follows which in the practice pieces gives a table that costs 3.20 nats a token on
-# pieces held out. Train a model that needs at most 3, with no more than 200 steps. With the settings
-# below it stops at 4.62.
+# A bigram table, which counts the tokens that follow each token in the practice pieces, has a loss of 3.20 nats
+# per token on held-out pieces. Train a model to a validation loss of at most 3, in no more than 200 steps.
+# With the settings below it ends at 4.62.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
@@ -92,7 +92,7 @@ pairs = torch.full((V, V), 0.1)
 ones = torch.ones(len(learned) - 1)
 pairs.index_put_((learned[:-1], learned[1:]), ones, accumulate=True)
 table = (pairs / pairs.sum(dim=1, keepdim=True)).log()
-print(f"table of pairs: {-table[unseen[:-1], unseen[1:]].mean():.2f} nats")
+print(f"bigram table: {-table[unseen[:-1], unseen[1:]].mean():.2f} nats")
 
 # %% tags=["exercise"]
 sizes = {"model_dim": 16, "num_heads": 2, "num_blocks": 1}

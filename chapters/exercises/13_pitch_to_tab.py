@@ -1,14 +1,14 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing; the check names the mistake if there is one. Strings are numbered from 1, the
-# highest; fret 0 is the open string.
+# Complete each function. If your answer is wrong, the check tries to name the mistake. String 1 is the highest,
+# and fret 0 is the open string.
 
 # %% [markdown]
-# ### Exercise 1 · What one hand holds
+# ### Exercise 1 · Can one hand hold it?
 #
-# `grip` is a list of places, each `(string, fret)`. Return whether one hand can take them together: each
-# on a string of its own, the frets that are pressed at most `span` apart.
+# `grip` is a list of places, each `(string, fret)`. Return whether one hand can hold them all: each is on a
+# string of its own, and the pressed frets are at most `span` apart.
 
 # %% tags=["exercise"]
 from slp_transformer import check
@@ -28,8 +28,8 @@ check.is_playable_grip(my_is_playable_grip)
 # %% [markdown]
 # ### Exercise 2 · One step of the cheapest path
 #
-# `v[q]` is what the best beginning costs that ends with the hand at $q$, `m[q, p]` what it costs to move
-# from $q$ to $p$, `e[p]` what the best grip of this moment costs a hand at $p$. Return the new `v`:
+# `v[q]` is the lowest cost of all fingerings so far that end with the hand at $q$, `m[q, p]` the cost of moving
+# from $q$ to $p$, and `e[p]` the cost of the best grip of this moment for a hand at $p$. Return the new `v`:
 #
 # $$
 # v_t(p)=e_t(p)+\min_{q}\,\bigl(v_{t-1}(q)+m(q,p)\bigr)
@@ -48,11 +48,10 @@ def my_step(v, e, m):
 check.cheapest_step(my_step)
 
 # %% [markdown]
-# ### Exercise 3 · The path, read off
+# ### Exercise 3 · Reading off the path
 #
-# `came[t, p]` says where the hand was at moment $t$ if the best way has it at $p$ at moment $t+1$. At
-# the end the hand is at `last`. Return where it was at each moment, the first moment first: one place
-# more than `came` has rows.
+# `came[t, p]` is the position of the hand at moment $t$ on the best path that has it at $p$ at moment $t+1$. At
+# the end the hand is at `last`. Return its position at every moment, in order: one more than `came` has rows.
 
 # %% tags=["exercise"]
 
@@ -71,8 +70,8 @@ check.path_back(my_path)
 # %% [markdown]
 # ### Exercise 4 · Note, place, note, place
 #
-# `notes` and `places` are token ids, equally many. Return what the decoder reads when it learns to write
-# the places: each note before its place, and no place that it does not need.
+# `notes` and `places` are rows of token ids of the same length. Return what the decoder reads in training:
+# each note before its place, but not the last place, since nothing is predicted after it.
 
 # %% tags=["exercise"]
 import torch

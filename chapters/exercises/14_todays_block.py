@@ -1,12 +1,12 @@
 # %% [markdown]
 # ## Exercises
 #
-# Write what is missing, from the equation alone; the check names the mistake if there is one.
+# Complete each function from its equation. If your answer is wrong, the check tries to name the mistake.
 
 # %% [markdown]
 # ### Exercise 1 · RMSNorm
 #
-# For a row or for rows. Add `eps` to the mean square, under the root.
+# Write it for a row [d] and for rows [N × d]. Add `eps` to the mean square, under the root.
 
 # %% tags=["exercise"]
 import torch
@@ -24,10 +24,10 @@ def my_rms_norm(x, gamma, eps):
 check.rms_norm(my_rms_norm)
 
 # %% [markdown]
-# ### Exercise 2 · Turning
+# ### Exercise 2 · Rotary positions
 #
-# `X` [N × d_k] are queries or keys; its first row stands at position `start`. Column i and column i + d_k/2 are
-# a pair, and turn by $pos\cdot\theta_i$ with $\theta_i=base^{-2i/d_k}$.
+# `X` [N × d_k] are queries or keys; its first row is at position `start`. Column i and column i + d_k/2 form
+# a pair, which is rotated by $pos\cdot\theta_i$ with $\theta_i=base^{-2i/d_k}$.
 
 # %% tags=["exercise"]
 
@@ -47,11 +47,11 @@ def my_rotary(X, start, base):
 check.rotary(my_rotary)
 
 # %% [markdown]
-# ### Exercise 3 · A word more
+# ### Exercise 3 · One more token
 #
-# (`kv-attn`, with rotations) The cache `K` [n × d_k] holds the keys of positions 0 to n − 1, turned when they
-# were written. A new token comes, with `q` and `k` [d_k] not turned yet; `rotate(x, pos)` turns a row. Return
-# its n + 1 scaled scores.
+# (`kv-attn`, with rotations) The cache `K` [n × d_k] holds the keys of positions 0 to n − 1, already rotated.
+# `q` and `k` [d_k] are the query and key of a new token, not rotated yet; `rotate(x, pos)` rotates a row. Return
+# the n + 1 scaled scores of the new token.
 
 # %% tags=["exercise"]
 
@@ -69,8 +69,8 @@ check.rotary_step(my_rotary_step)
 # %% [markdown]
 # ### Exercise 4 · Shared keys
 #
-# `K` [G × M × d_k] are the keys of G groups. Return [A × M × d_k]: for head c those of group
-# $g=\lfloor c\,G/A\rfloor$.
+# `K` [G × M × d_k] are the keys of G groups. Return [A × M × d_k], with the keys of group
+# $g=\lfloor c\,G/A\rfloor$ for head c.
 
 # %% tags=["exercise"]
 
@@ -85,10 +85,10 @@ def my_shared_keys(K, A):
 check.shared_keys(my_shared_keys)
 
 # %% [markdown]
-# ### Exercise 5 · The gate, from a file
+# ### Exercise 5 · SwiGLU with Llama's matrices
 #
-# (`swish` and `swiglu`) Llama's files keep matrices as [out × in]: `gate_proj` and `up_proj` are [d_ff × d], `down_proj`
-# is [d × d_ff]. There are no biases, and the gate is what Swish bends.
+# (`swish` and `swiglu`) Llama's files store matrices as [out × in]: `gate_proj` and `up_proj` are [d_ff × d],
+# `down_proj` is [d × d_ff]. There are no biases, and Swish is applied to the gate.
 
 # %% tags=["exercise"]
 
@@ -103,10 +103,10 @@ def my_published_ffn(x, gate_proj, up_proj, down_proj):
 check.published_ffn(my_published_ffn)
 
 # %% [markdown]
-# ### Exercise 6 · How many?
+# ### Exercise 6 · How many parameters?
 #
-# (`param-count`, for today's block) How many numbers are in the matrices of L blocks: A heads ask and G answer, with
-# keys and values of size `d_k`, and the feedforward layer is gated?
+# (`param-count`, for today's block) How many numbers are in the matrices of L blocks with A query heads, G
+# key-value heads, keys and values of size `d_k`, and a gated feedforward layer?
 
 # %% tags=["exercise"]
 
@@ -123,8 +123,9 @@ check.modern_block_parameters(my_modern_block_parameters)
 # %% [markdown]
 # ### Exercise 7 · Newton-Schulz
 #
-# What Muon does to a matrix `G` [m × n]: all its singular values go to about 1, its directions stay. Begin with
-# $\mathbf X=\mathbf G/\lVert\mathbf G\rVert$, the length being the root of the sum of all squares. Then `steps` times:
+# This is what Muon does to a matrix `G` [m × n]: its singular values come near 1, and its singular vectors stay.
+# Begin with $\mathbf X=\mathbf G/\lVert\mathbf G\rVert$, where the norm is the root of the sum of all squares. Then
+# repeat `steps` times:
 #
 # $$
 # \mathbf A=\mathbf X\mathbf X^\top,\qquad\mathbf X\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X,\qquad

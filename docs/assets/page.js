@@ -1,4 +1,4 @@
-/* What every page does: it fetches the search's index late, and makes what scrolls reachable. */
+/* What every page does: it fetches the search's index late, makes what scrolls reachable, and prints answers last. */
 
 /* The index is the heaviest file of a first visit, and the theme asks for it at once, so the request
    waits until someone turns to the search. This stands before the theme's own script. */
@@ -38,4 +38,37 @@
   addEventListener("load", look);
   addEventListener("resize", look);
   addEventListener("toggle", look, true); // what was folded
+})();
+
+/* On paper a chapter's answers stand at the back, each with the place that it was folded at. */
+(() => {
+  const back = document.createElement("section"), moved = [];
+  back.className = "slp-back";
+  addEventListener("beforeprint", () => {
+    const article = document.querySelector("article:has(.slp-map)");
+    const headings = article?.querySelectorAll("h2, h3") ?? [];
+    const chapters = article?.querySelectorAll(".slp-chapter").length;
+    back.innerHTML = "<h2>Answers</h2>";
+    for (const fold of article?.querySelectorAll("li > details, details.slp-solution") ?? []) {
+      const before = (heading) => heading.compareDocumentPosition(fold) & Node.DOCUMENT_POSITION_FOLLOWING;
+      const heading = [...headings].filter(before).at(-1).firstChild.textContent;
+      const item = fold.closest("li"), number = item ? [...item.parentNode.children].indexOf(item) + 1 : "";
+      const title = document.createElement("h4"), place = document.createComment("");
+      const chapter = chapters > 1 ? `${fold.closest(".slp-chapter").querySelector("h1").textContent.split(" ")[0]} · ` : "";
+      title.textContent = `${chapter}${heading} ${number}`;
+      fold.replaceWith(place);
+      moved.push([place, fold, fold.className, fold.open]);
+      fold.className = "slp-answer";
+      fold.open = true;
+      back.append(title, fold);
+    }
+    if (moved.length) article.append(back);
+  });
+  addEventListener("afterprint", () => {
+    for (const [place, fold, name, open] of moved.splice(0)) {
+      place.replaceWith(fold);
+      Object.assign(fold, { className: name, open });
+    }
+    back.remove();
+  });
 })();

@@ -5,10 +5,13 @@ diagram follows the page's color scheme, and paper. A diagram for a phone is at 
 wide, with letters of 13 pixels; it grows upwards, as the book's do.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import hypot
+
+from slp_transformer.check.progress_page import PART_FUNCTIONS, TEMPLATE
 
 # Find an equation: its address and the link's text; None where it has no place.
 Link = Callable[[str], tuple[str, str] | None]
@@ -599,3 +602,19 @@ def parts_list(link: Link, ways: dict[str, str]) -> str:
             title = part.title[0].upper() + part.title[1:]
             items.append(f"<li><strong>{title}</strong> {equation} {ways.get(slug, '')}</li>")
     return f'<ul class="slp-parts">{"".join(items)}</ul>'
+
+
+def progress_drawing() -> str:
+    """The drawing for the package's progress page, where a part leads to its first function."""
+
+    def link(slug: str) -> tuple[str, str] | None:
+        return (f"#{slug}", ", ".join(PART_FUNCTIONS[slug])) if slug in PART_FUNCTIONS else None
+
+    return "\n".join(drawing(link, frozenset(), upright) for upright in (False, True))
+
+
+if __name__ == "__main__":
+    page = TEMPLATE.read_text(encoding="utf-8")
+    figure = f"<figure>\n{progress_drawing()}\n</figure>"
+    page = re.sub("(?s)<figure>.*</figure>", lambda _: figure, page)
+    TEMPLATE.write_text(page, encoding="utf-8", newline="\n")

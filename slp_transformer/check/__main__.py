@@ -5,6 +5,7 @@
     python -m slp_transformer.check --new mine.py      a file to write your Transformer in
     python -m slp_transformer.check mine.py            how far it is; once complete, it learns
     python -m slp_transformer.check mine.py --run DIR  with the weights of a run, or of a GPT-2
+    python -m slp_transformer.check mine.py --html progress.html   also as a page with a drawing
     python -m slp_transformer.check --json FOLDER      a report on a class
 
 A file may be a script or a notebook. Its definitions are run, so check only what may run on your
@@ -26,6 +27,7 @@ import torch
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.check import CHECKS, own_model
 from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
+from slp_transformer.check.progress_page import write_progress_page
 from slp_transformer.check.verdict import Verdict
 
 NOT_THERE = "not there yet"
@@ -46,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("what", nargs="?", help="a check, a script, a notebook, or a folder")
     parser.add_argument("--new", action="store_true", help="write the file to begin from")
     parser.add_argument("--run", type=Path, metavar="DIR", help="weights to use")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the progress page")
     parser.add_argument("--json", action="store_true", help="report as JSON")
     options = parser.parse_args(arguments)
     with contextlib.suppress(AttributeError):  # a terminal of Windows that knows no ░
@@ -72,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
         report = report_on(path) if path.is_file() else report_on_class(path)
         print(json.dumps(report, indent=1, ensure_ascii=False))
         return 0
-    return show_progress(path, options.run)
+    return show_progress(path, options.run, options.html)
 
 
 def print_table(names: list[str]) -> None:
@@ -120,9 +123,12 @@ def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
     return Parts(functions), found
 
 
-def show_progress(path: Path, run: Path | None) -> int:
+def show_progress(path: Path, run: Path | None, page: Path | None = None) -> int:
     """Print how far a file is, and put its parts together once they are right."""
     parts, verdicts = verdicts_of(path)
+    if page is not None:
+        write_progress_page(page, path.name, verdicts)
+        print(f"Written to {page}: the parts on a drawing of the model.")
     chapters = {name: chapter for chapter, names in CHAPTERS.items() for name in names}
     for name, verdict in verdicts.items():
         needed = "*" if name in NEEDED else " "

@@ -85,8 +85,9 @@ def answers_agree(one: Any, other: Any) -> bool:
 
 
 def drop_unit_axes(shape: torch.Size) -> tuple[int, ...]:
-    """Return a shape without its axes of size 1."""
-    return tuple(size for size in shape if size != 1)
+    """Return a shape without its first axes of size 1: the book's [1×d] is a vector [d]."""
+    first = next((i for i, size in enumerate(shape) if size != 1), len(shape))
+    return tuple(shape[first:])
 
 
 def count_numbers(case: dict[str, Any]) -> int:

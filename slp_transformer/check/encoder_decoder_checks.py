@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -34,11 +34,14 @@ def _cross_cases() -> list[Case]:
         "V from the decoder": "The values come from the decoder's stream X; they come from H_enc.",
         "K and V from the decoder": "Keys and values come from X, as in self-attention.",
         "Q from the encoder": "The queries come from H_enc; they come from the decoder's X.",
-        "sides swapped": "X and H_enc have changed places: the decoder asks, the encoder answers.",
-        "causal": "A causal mask hides part of the source; nothing of it should be hidden.",
+        "sides swapped": "X and H_enc are swapped: queries come from the decoder, keys and "
+        "values from H_enc.",
+        "causal": "A causal mask hides part of the source; the decoder sees all of it.",
         "other axis": "The softmax runs over the queries; it should run over the source's tokens.",
-        "no W_V": "The rows of H_enc themselves are mixed, without W_V.",
-        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
+        "no W_V": "The values are the rows of H_enc themselves; multiply them by W_V.",
+        "scaled by √d": "The scores are divided by √d; divide by √d_k.",
+        "scaled by √d_v": "The scores are divided by √d_v; divide by √d_k.",
+        "weights": "These are the attention weights; multiply them by the values.",
         "both read": "Keys and values come from both streams; cross-attention reads H_enc alone.",
     },
 )
@@ -55,8 +58,9 @@ def cross_attention(
     K = (X if both or "K from the decoder" in mistakes else H_enc) @ W_K
     source = X if both or "V from the decoder" in mistakes else H_enc
     V = source if "no W_V" in mistakes else source @ W_V
-    if "scaled by √d" in mistakes:
-        Q = Q * (K.shape[-1] / X.shape[-1]) ** 0.5
+    V = torch.eye(len(K)).to(K) if "weights" in mistakes else V
+    sizes = {"scaled by √d": X.shape[-1], "scaled by √d_v": W_V.shape[-1]}
+    Q = Q * (K.shape[-1] / choose_option(mistakes, sizes, K.shape[-1])) ** 0.5
     mask = torch.zeros(len(Q), len(K))
     mask = torch.full_like(mask, -INF).triu(1) if "causal" in mistakes else mask
     return attention.solve(Q, K, V, mask, mistakes & {"other axis", *SCALES})
@@ -83,14 +87,31 @@ def _decoder_cases() -> list[Case]:
         "cross-attention first": "Cross-attention comes before self-attention; it comes after it.",
         "cross-attention last": "Cross-attention comes after the feedforward layer, not before.",
         "no residual at cross-attention": "Cross-attention's output replaces the stream; add it.",
-        "query from X": "Cross-attention asks from X; it should ask from self-attention's result.",
+        "no residual at self-attention": "Self-attention's output replaces the stream; add it.",
+        "no residual at the feedforward layer": "The feedforward output replaces the stream; "
+        "add it.",
+        "norm kept": (
+            "The stream itself is normalized; only what a sublayer reads should be.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: (
+                (Z := norm((Y := norm((x := norm(X)) + attention(x))) + cross_attention(Y, H_enc)))
+                + ffn(Z)
+            ),
+        ),
+        "norm once": "All three sublayers read the norm of X; each should read that of the "
+        "current stream.",
+        "norm at the end": "The result is normalized as well; the next block does that.",
+        "source not read": "Cross-attention reads the decoder's stream twice; its second "
+        "argument is H_enc.",
+        "residual from X": "Cross-attention is added to X; add it to the result of self-attention.",
+        "query from X": "The queries of cross-attention come from X; use the result of "
+        "self-attention.",
         "no norm at cross-attention": "The norm before cross-attention is missing.",
         "no norm at the feedforward layer": "The norm before the feedforward layer is missing.",
         "no norm at self-attention": "The norm before self-attention is missing.",
-        "source normalized": "H_enc is normalized again; the encoder has ended in a norm already.",
-        "post-norm": "This is post-norm, the order of 2017; normalize what a sublayer reads.",
+        "source normalized": "H_enc is normalized again; the encoder already ends in a norm.",
+        "post-norm": "This is post-norm, as in 2017; normalize the input of each sublayer.",
         "no cross-attention": "Cross-attention is left out.",
-        "sides swapped": "X and H_enc have changed places in cross-attention: the stream asks.",
+        "sides swapped": "X and H_enc are swapped in cross-attention: the queries come from X.",
     },
 )
 def decoder_block(
@@ -106,22 +127,26 @@ def decoder_block(
 
     `cross_attention(X, H_enc)` asks from its first argument; one norm serves all three sublayers.
     """
-    asked = norm(X)
+    given, asked = X, norm(X)
+    if "norm once" in mistakes:
+        return X + attention(asked) + cross_attention(asked, H_enc) + ffn(asked)
 
     def cross(stream: Tensor) -> Tensor:
         reads = stream if "no norm at cross-attention" in mistakes else norm(stream)
         reads = asked if "query from X" in mistakes else reads
         enc = norm(H_enc) if "source normalized" in mistakes else H_enc
+        enc = reads if "source not read" in mistakes else enc
         pair = (enc, reads) if "sides swapped" in mistakes else (reads, enc)
         return cross_attention(*pair)
 
     first = identity if "no norm at self-attention" in mistakes else norm
     last = identity if "no norm at the feedforward layer" in mistakes else norm
-    kept = 0 if "no residual at cross-attention" in mistakes else 1
+    places = ("self-attention", "cross-attention", "the feedforward layer")
+    kept = [0 if f"no residual at {place}" in mistakes else 1 for place in places]
     steps = [
-        lambda Z: attention(first(Z)) + Z,
-        lambda Z: cross(Z) + kept * Z,
-        lambda Z: ffn(last(Z)) + Z,
+        lambda Z: attention(first(Z)) + kept[0] * Z,
+        lambda Z: cross(Z) + kept[1] * (given if "residual from X" in mistakes else Z),
+        lambda Z: ffn(last(Z)) + kept[2] * Z,
     ]
     if "post-norm" in mistakes:
         O = norm(X + attention(X))
@@ -132,7 +157,7 @@ def decoder_block(
     order = [0, 2] if "no cross-attention" in mistakes else order
     for step in order:
         X = steps[step](X)
-    return X
+    return norm(X) if "norm at the end" in mistakes else X
 
 
 def _beam_cases() -> list[Case]:
@@ -145,15 +170,16 @@ def _beam_cases() -> list[Case]:
     _beam_cases,
     {
         "not normalized": "The sum is not divided by the length: longer sentences always lose.",
-        "probability": "This is the probability; asked for is the mean of the logarithms.",
+        "probability": "This is the probability; return the mean of the logarithms.",
         "multiplied": "The logarithms are multiplied; they should be added.",
-        "minus": "The sign is turned: a better sentence should score higher.",
+        "minus": "The sign is wrong: a better sentence should score higher.",
         "length plus one": "The sum is divided by one more than the number of words.",
         "mean probability": "This is the log of the mean probability; average the logs.",
         "mean of probabilities": (
-            "This is the mean probability; asked for is the mean of the logarithms.",
+            "This is the mean probability; return the mean of the logarithms.",
             lambda log_probabilities: log_probabilities.exp().mean(),
         ),
+        "mean turned back": "This is exp of the mean logarithm; return the mean itself.",
         "probability by length": (
             "The probability is divided by the length; divide the sum of the logarithms.",
             lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
@@ -176,4 +202,6 @@ def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
         return math.e**total
     total = -total if "minus" in mistakes else total
     words = len(logs) + ("length plus one" in mistakes)
+    if "mean turned back" in mistakes:
+        return math.e ** (total / words)
     return total if "not normalized" in mistakes else total / words

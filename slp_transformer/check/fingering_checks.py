@@ -20,6 +20,7 @@ def _grip_cases() -> list[Case]:
         [(5, 3), (4, 2), (1, 0)],
         [(6, 1), (5, 4), (4, 7)],
         [(6, 1), (5, 7), (3, 3)],
+        [(6, 4), (5, 1), (4, 6)],
         [(3, 0), (3, 7)],
         [(6, 0), (5, 7), (4, 9), (1, 0)],
         [(4, 0), (2, 0)],
@@ -32,14 +33,18 @@ def _grip_cases() -> list[Case]:
     "grip (no equation)",
     _grip_cases,
     {
-        "a string twice": "Two notes may not take the same string.",
+        "a string twice": "Two notes cannot be on the same string.",
         "open strings counted": "Open strings count as fret 0; no finger is needed there.",
         "one too few": "Frets exactly `span` apart can still be held.",
-        "span not looked at": "The span is not looked at: the hand reaches over `span` frets.",
+        "span not looked at": "`span` is ignored: the frets may be at most that far apart.",
         "neighbors alone": "Only neighboring notes are compared; compare the outermost frets.",
-        "nothing pressed": "Open strings alone are refused; a hand that presses nothing can.",
-        "nothing pressed (stops)": "With open strings alone no fret is pressed, and max() of "
-        "nothing is an error: that grip can be held.",
+        "nothing pressed": "A grip of open strings alone is refused; it needs no finger, so it "
+        "can be held.",
+        "nothing pressed (stops)": "If all strings are open, max() fails; such a grip can be held.",
+        "first fret compared": "Every fret is compared with the first one; compare the lowest "
+        "with the highest.",
+        "first and last compared": "Only the first and last frets are compared; compare the "
+        "lowest with the highest.",
         "equal frets": (
             "Two notes may have the same fret: one finger can press several strings.",
             lambda grip, span: (
@@ -62,6 +67,10 @@ def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mista
     reach = max(frets) - min(frets)
     if "neighbors alone" in mistakes:
         reach = max((abs(a - b) for a, b in zip(frets, frets[1:], strict=False)), default=0)
+    if "first fret compared" in mistakes:
+        reach = max(abs(fret - frets[0]) for fret in frets)
+    if "first and last compared" in mistakes:
+        reach = abs(frets[-1] - frets[0])
     return reach < span if "one too few" in mistakes else reach <= span
 
 
@@ -83,27 +92,35 @@ def _step_cases() -> list[Case]:
     "the cheapest path (no equation)",
     _step_cases,
     {
-        "the other way": "m[q, p] is the move from q to p; here it is taken from p to q.",
-        "dearest": "The dearest way is taken; asked for is the cheapest.",
-        "grip left out": "What the grip costs at p, e[p], is left out.",
-        "from the cheapest place": "The hand always comes from where it was cheapest so far; a "
-        "place that was dearer may be nearer.",
-        "moves free": "What the move costs is left out.",
-        "past forgotten": "What the way cost so far, v[q], is left out.",
+        "the other way": "m[q, p] is the move from q to p; this uses the move from p to q.",
+        "dearest": "The maximum is used; use the minimum.",
+        "grip left out": "The cost of the grip, e[p], is missing.",
+        "from the cheapest place": "The hand always comes from the cheapest position so far; a "
+        "more expensive one may be closer.",
+        "moves free": "The cost of the move is missing.",
+        "past forgotten": "The cost so far, v[q], is missing.",
         "v of the wrong place": (
-            "v[p] is added after the minimum; v[q] is part of what is compared.",
+            "v[p] is added after the minimum; add v[q] before it.",
             lambda v, e, m: v + m.amin(0) + e,
         ),
         "sum": (
-            "All ways are added up; the cheapest of them counts.",
+            "All costs are added up; take the minimum.",
             lambda v, e, m: (v[:, None] + m).sum(0) + e,
         ),
         "grip before": (
-            "e[q], the grip before, is counted; e[p], the new one, is added after the minimum.",
+            "e[q] is added before the minimum; add e[p], the cost of the new grip, after it.",
             lambda v, e, m: ((v + e)[:, None] + m).amin(0),
         ),
+        "one minimum": "One minimum is taken over all moves; take one for each p.",
+        "wrong axis": "The minimum is taken over p; take it over q.",
+        "two minima": (
+            "The minima of v and of m are taken separately; take the minimum of their sum.",
+            lambda v, e, m: v.amin() + m.amin(0) + e,
+        ),
+        "stays": "The hand never moves: the minimum is over all positions q, not p alone.",
+        "mean": "The mean over q is taken; take the minimum.",
         "where from": (
-            "This is where the hand comes from (argmin); asked for is what the way costs.",
+            "This is the argmin, where the hand comes from; return the cost.",
             lambda v, e, m: (v[:, None] + m).argmin(0),
         ),
     },
@@ -117,6 +134,10 @@ def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor
         best = roads[v.argmin()]
     else:
         best = roads.amax(0) if "dearest" in mistakes else roads.amin(0)
+        best = roads.diagonal() if "stays" in mistakes else best
+        best = roads.mean(0) if "mean" in mistakes else best
+        best = roads.amin(1) if "wrong axis" in mistakes else best
+        best = roads.amin() if "one minimum" in mistakes else best
     return best if "grip left out" in mistakes else best + e
 
 
@@ -134,11 +155,21 @@ def _back_cases() -> list[Case]:
     "the cheapest path, read off (no equation)",
     _back_cases,
     {
-        "last place first": "The path is right, but stands from its end to its beginning.",
-        "last place left out": "The path lacks the place where the hand is at the end.",
-        "first place left out": "The path lacks the place where the hand began.",
-        "not followed": "Each row is asked about `last`; ask it about the place found before.",
-        "from the beginning": "The rows are followed from the first; go back from the last.",
+        "last place first": "The path is in reverse order.",
+        "last place left out": "The last position is missing.",
+        "first place left out": "The first position is missing.",
+        "not followed": "Every row is read at `last`; read it at the position found just before.",
+        "smallest": (
+            "The smallest entry of each row is sought; read the row at the position found before.",
+            lambda came, last: [*came.argmin(1).tolist(), last],
+        ),
+        "first row": (
+            "Only the first row is read; each moment has a row of its own.",
+            lambda came, last: CHECKS["path_back"].solve(
+                came[:1].expand_as(came), last, frozenset()
+            ),
+        ),
+        "from the beginning": "The rows are read from the first to the last; go backwards.",
     },
 )
 def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
@@ -162,12 +193,15 @@ def _turn_cases() -> list[Case]:
     "what the decoder reads (no equation)",
     _turn_cases,
     {
-        "places first": "Each place stands before its note, and gives away what to write.",
-        "one after the other": "All notes come before all places; they should take turns.",
-        "last place read": "The last place is written, and nothing comes after it: it is not read.",
-        "notes alone": "The places are not read.",
+        "places first": "Each place comes before its note, so the decoder reads what it should "
+        "write.",
+        "one after the other": "All notes come before all places; they should alternate.",
+        "last place read": "The last place is read as well; nothing has to be written after it.",
+        "two columns": "These are pairs; return one row.",
+        "places alone": "The notes are missing.",
+        "notes alone": "The places are missing.",
         "first note missed": (
-            "The first note is left out: it is the last place that nobody reads.",
+            "The first note is missing; leave out the last place instead.",
             lambda notes, places: torch.stack([notes, places], 1).flatten()[1:],
         ),
     },
@@ -176,6 +210,10 @@ def takes_turns(notes: Tensor, places: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""
     if "notes alone" in mistakes:
         return notes
+    if "places alone" in mistakes:
+        return places[:-1]
+    if "two columns" in mistakes:
+        return torch.stack([notes, places], 1)
     pair = [places, notes] if "places first" in mistakes else [notes, places]
     both = torch.cat(pair) if "one after the other" in mistakes else torch.stack(pair, 1).flatten()
     return both if "last place read" in mistakes else both[:-1]

@@ -23,15 +23,16 @@ def _pitch_cases() -> list[Case]:
     "pitch (no equation)",
     _pitch_cases,
     {
-        "strings from the lowest": "String 1 is taken for the lowest; it is the highest.",
-        "one string off": "The string next to it is taken: string 1 is the last of the tuning.",
-        "fret not added": "The fret is not added: each raises the pitch by one half-tone.",
-        "whole tones": "A fret counts as a whole tone; it is a half-tone.",
-        "standard tuning": "The tuning given is not used; standard tuning is.",
+        "strings from the lowest": "String 1 is treated as the lowest; it is the highest.",
+        "one string off": "This uses the next string: string 1 is the last entry of `tuning`.",
+        "fret not added": "The fret is not added: each fret raises the pitch by a semitone.",
+        "whole tones": "A fret is counted as a whole tone; it is a semitone.",
+        "standard tuning": "`tuning` is not used: this is always standard tuning.",
         "six strings": (
-            "The instrument is taken to have six strings; it has as many as `tuning`.",
+            "This assumes six strings; there are as many as `tuning` has.",
             lambda string, fret, tuning: tuning[6 - string] + fret,
         ),
+        "fret from 1": "The pitch is one semitone too high: fret 0 is the open string.",
         "fret subtracted": "The fret is subtracted; a higher fret sounds higher.",
     },
 )
@@ -41,6 +42,7 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
     place = string - 1 if "strings from the lowest" in mistakes else len(tuning) - string
     place = (place - 1) % len(tuning) if "one string off" in mistakes else place
     factor = 2 if "whole tones" in mistakes else -1 if "fret subtracted" in mistakes else 1
+    fret += "fret from 1" in mistakes
     return tuning[place] + (0 if "fret not added" in mistakes else factor * fret)
 
 
@@ -53,7 +55,7 @@ def _places_cases() -> list[Case]:
     "places (no equation)",
     _places_cases,
     {
-        "open strings left out": "Open strings are left out: fret 0 is a place as well.",
+        "open strings left out": "Open strings are left out: fret 0 counts, too.",
         "last fret left out": "The last fret is left out.",
         "below the nut": "A place has a fret below 0: that string is too high for the pitch.",
         "beyond the neck": "A place has a fret beyond the neck.",
@@ -62,6 +64,11 @@ def _places_cases() -> list[Case]:
             lambda midi, tuning, frets: sum(midi - opened <= frets for opened in tuning),
         ),
         "first only": "Only one place is counted.",
+        "frets": (
+            "These are the frets; return how many places there are.",
+            lambda midi, tuning, frets: [midi - o for o in tuning if 0 <= midi - o <= frets],
+        ),
+        "fret turned": "The pitch is subtracted from the open string; it is the other way round.",
     },
 )
 def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistakes) -> int:
@@ -69,7 +76,8 @@ def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistake
     low = 1 if "open strings left out" in mistakes else 0
     low = -frets if "below the nut" in mistakes else low
     high = frets - ("last fret left out" in mistakes) + 100 * ("beyond the neck" in mistakes)
-    count = sum(low <= midi - opened <= high for opened in tuning)
+    sign = -1 if "fret turned" in mistakes else 1
+    count = sum(low <= sign * (midi - opened) <= high for opened in tuning)
     return min(count, 1) if "first only" in mistakes else count
 
 
@@ -83,17 +91,27 @@ def _span_cases() -> list[Case]:
     _span_cases,
     {
         "open strings counted": "Open strings count as fret 0; no finger is needed there.",
-        "one too many": "The span counts frets from the first to the last; it is their difference.",
-        "highest fret": "This is the highest fret; the span is from the lowest that is pressed.",
-        "first and last string": "This is the span of the outer strings, not of all frets.",
+        "one too many": "The span is the difference of the two frets; do not add 1.",
+        "highest fret": "This is the highest fret; subtract the lowest pressed fret.",
+        "first and last string": "This is the difference of the first and last pressed frets; use "
+        "the lowest and highest.",
         "first and last string (signed)": (
-            "This is the span of the outer strings, not of all frets.",
+            "This is the difference of the first and last pressed frets; use the lowest and "
+            "highest.",
             lambda frets: (
                 ([f for f in frets if f] or [0])[-1] - ([f for f in frets if f] or [0])[0]
             ),
         ),
+        "None counted": (
+            "A string that is not played counts as fret 0; leave it out.",
+            lambda frets: max(f or 0 for f in frets) - min(f or 0 for f in frets),
+        ),
+        "strings": (
+            "This counts strings; the span is a difference of frets.",
+            lambda frets: (s := [i for i, f in enumerate(frets) if f] or [0])[-1] - s[0],
+        ),
         "nothing pressed": (
-            "With no finger down, max() of nothing is an error: the span is 0 then.",
+            "If no fret is pressed, max() fails: the span is 0 then.",
             lambda frets: max(f for f in frets if f) - min(f for f in frets if f),
         ),
     },
@@ -124,13 +142,18 @@ def _allowed_cases() -> list[Case]:
     "masked sampling, `probs` after a mask",
     _allowed_cases,
     {
-        "logits 0": "What is not allowed has the logit 0, which exp turns into 1; it should be −∞.",
-        "not renormalised": "The rest does not sum to 1: mask before the softmax.",
-        "wrong way round": "What is allowed is ruled out, and the rest is kept.",
+        "logits 0": "Forbidden tokens have the logit 0, and exp(0) is 1; it should be −∞.",
+        "not renormalized": "The probabilities do not sum to 1: mask before the softmax.",
+        "wrong way round": "Allowed tokens are masked, and forbidden ones are kept.",
         "not used": "`allowed` is not used.",
-        "logits": "These are logits; asked for are probabilities.",
+        "logits": "These are logits; return probabilities.",
+        "all alike": "All allowed tokens have the same probability; `u` is not used.",
+        "most probable": "The most probable token gets probability 1; the others keep a share.",
+        "logarithms": "These are log probabilities; return probabilities.",
+        "shorter": "Forbidden tokens are removed; they keep their place, with probability 0.",
+        "−100": "−100 is not enough: with large logits a forbidden token still wins; use −∞.",
         "renormalized too late": (
-            "What is not allowed may have all the probability, and the rest is rounded to 0: mask "
+            "If forbidden tokens have nearly all the probability, the rest is rounded to 0: mask "
             "before the softmax.",
             lambda u, allowed: (y := torch.softmax(u.float(), -1) * allowed) / y.sum(),
         ),
@@ -140,7 +163,16 @@ def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""
     allowed = ~allowed if "wrong way round" in mistakes else allowed
     allowed = torch.ones_like(allowed) if "not used" in mistakes else allowed
-    if "not renormalised" in mistakes:
+    if "not renormalized" in mistakes:
         return torch.softmax(u, -1) * allowed
+    if "shorter" in mistakes:
+        return torch.softmax(u[allowed], -1)
+    if "all alike" in mistakes:
+        return allowed / allowed.sum()
+    if "−100" in mistakes:
+        return torch.softmax(u - 100.0 * ~allowed, -1)
     left = u.masked_fill(~allowed, 0.0 if "logits 0" in mistakes else -math.inf)
-    return left if "logits" in mistakes else torch.softmax(left, -1)
+    left = left.log_softmax(-1) if "logarithms" in mistakes else left
+    if "most probable" in mistakes:
+        return (torch.arange(len(u)) == left.argmax()).to(u)
+    return left if mistakes & {"logits", "logarithms"} else torch.softmax(left, -1)

@@ -18,22 +18,33 @@ def _ids_cases() -> list[Case]:
     "`induction`, the rule A B … A → B",
     _ids_cases,
     {
-        "first time": "This came after the token's first time; take its last time before now.",
-        "itself": "This is the token itself; the rule asks for what came after it.",
-        "before": "This is what came before the token; the rule asks for what came after it.",
-        "two after": "This is what came two places after the token; the rule asks for the next.",
-        "finds itself": "The search begins at the last token itself: begin one before it.",
+        "first time": "This followed the token's first occurrence; use its last one before now.",
+        "itself": "This is the token itself; return the token that came after it.",
+        "before": "This is what came before the token; return what came after it.",
+        "two after": "This is what came two places after the token; return the one right after it.",
+        "finds itself": "The search begins at the last token itself: begin one place earlier.",
         "itself if new": (
-            "A token that was not there before should give −1, not itself.",
+            "A token that has not occurred before should give −1, not itself.",
             lambda ids: (
                 ids[-1] if ids[-1] not in ids[:-1] else CHECKS["induced"].solve(ids, frozenset())
             ),
         ),
         "first token missed": (
-            "The search ends before the first token: range(…, −1, −1) reaches 0.",
+            "The search stops before the first token: range(…, −1, −1) goes down to 0.",
             lambda ids: CHECKS["induced"].solve(ids, frozenset()) if ids[-1] in ids[1:-1] else -1,
         ),
-        "0 if new": "A token that was not there before should give −1, not 0, which is a token.",
+        **dict.fromkeys(
+            ("place", "place (of the token)"),
+            "This is a place in the text; return the token that stands there.",
+        ),
+        "one place skipped": (
+            "The place right before the last token is skipped: begin at len(ids) − 2.",
+            lambda ids: CHECKS["induced"].solve(
+                torch.cat([ids[:-2], ids[-1:]]) if len(ids) > 1 and ids[-2] == ids[-1] else ids,
+                frozenset(),
+            ),
+        ),
+        "0 if new": "A token that has not occurred before should give −1, not 0, which is a token.",
     },
 )
 def induced(ids: Tensor, mistakes: Mistakes) -> int:
@@ -44,6 +55,8 @@ def induced(ids: Tensor, mistakes: Mistakes) -> int:
     if not places:
         return 0 if "0 if new" in mistakes else -1
     j = places[0 if "first time" in mistakes else -1]
+    if "place" in mistakes or "place (of the token)" in mistakes:
+        return j + ("place" in mistakes)
     steps = {"itself": 0, "before": -1, "two after": 2}
     return tokens[j + choose_option(mistakes, steps, 1)]
 
@@ -64,22 +77,23 @@ def _alpha_cases() -> list[Case]:
     _alpha_cases,
     {
         "same token": "This is the weight on the same token, P places back; an induction head "
-        "looks at the one that came after it, P − 1 back.",
+        "attends to the token after it, P − 1 places back.",
         **dict.fromkeys(
             ("one too far", "one too far (by place)"),
-            "This is the weight P + 1 places back, on what came before the token; look at what "
-            "came after it, P − 1 back.",
+            "This is the weight P + 1 places back, on the token before the earlier one; take the "
+            "one after it, P − 1 places back.",
         ),
-        "one token early": "Token P − 1 is counted, too, which has no repeat: begin with token P.",
-        "all tokens": "The sum is divided by all N tokens; only those from P on have been before.",
+        "one token early": "Token P − 1 is counted as well, but the first repeated token is P.",
+        "all tokens": "The sum is divided by N; only the tokens from P on are repeated.",
         "sum": "This is the sum of the weights; the score is their mean.",
         "largest": (
             "This is the largest of the weights; the score is their mean.",
             lambda alpha, period: alpha.diagonal(1 - period)[1:].max(),
         ),
-        "turned": "Rows and columns are exchanged: row i of alpha is the token that looks.",
-        "token before": "This is the weight on the token before, as another kind of head has it.",
-        "hits": "This is how often the largest weight lies there; the score is the mean weight.",
+        "turned": "Rows and columns are swapped: row i of alpha is the token that attends.",
+        "token before": "This is the weight on the previous token, which is the score of a "
+        "previous-token head.",
+        "hits": "This is how often the largest weight is there; the score is the mean weight.",
     },
 )
 def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
@@ -116,16 +130,24 @@ def _lens_cases() -> list[Case]:
     "`logit-lens`, with the final norm",
     _lens_cases,
     {
-        "no norm": "The final norm is missing: the last layer's stream is read through it, too.",
+        "no norm": "The final norm is missing: the model applies it before E.",
         "norm afterwards": "The norm is applied to the logits; it comes before E.",
-        "plain norm": "The norm is a plain one: the final norm's γ and β are not used.",
-        "words normalized": "The rows of E are normalized as well; only the stream is.",
-        "E not turned": "E is not transposed: each word's logit is a product with its own row.",
-        "probabilities": "These are probabilities; asked for are the logits.",
-        "logarithms": "These are logarithms of probabilities; asked for are the logits.",
-        "last token alone": "Only the last token is read; the lens reads every row.",
-        "unbiased": "The deviation divides by d − 1; layer norm's by d: write correction=0.",
+        "plain norm": "γ and β of the final norm are not used.",
+        "words normalized": "The rows of E are normalized as well; only the stream should be.",
+        "E not turned": "E is not transposed: a word's logit is the product with its row of E.",
+        "probabilities": "These are probabilities; return the logits.",
+        "logarithms": "These are log probabilities; return the logits.",
+        "last token alone": "Only the last token has logits; return them for every row.",
+        "unbiased": "The standard deviation divides by d − 1; layer norm divides by d: "
+        "correction=0.",
         "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
+        "variance": (
+            "The rows are divided by the variance; divide by its root.",
+            lambda H, gamma, beta, E: (
+                (gamma * (H - (mu := H.mean(1, True))) / (H - mu).square().mean(1, True) + beta)
+                @ E.T
+            ),
+        ),
         "no gain": "The final norm's gain γ is not used.",
         "no offset": "The final norm's offset β is not used.",
     },
@@ -161,22 +183,27 @@ def _head_cases() -> list[Case]:
     "`mh-par-head` and `mh-par-out` without one head",
     _head_cases,
     {
-        "counted from 1": "Another head is taken away: c counts from 0.",
-        "next head": "The head after c is taken away: c counts from 0.",
-        "alone": "Only head c is left; it is the one to take away.",
-        "nothing": "Nothing is taken away: head c still adds its share.",
-        "token": "A token is taken away from every head; the first axis is that of the heads.",
-        "feature": "A feature is taken away from every head; the first axis is that of the heads.",
-        "scaled up": "The other heads are scaled up, as dropout does; leave them as they are.",
-        "mean": "The mean over the tokens takes its place; here it is to be 0.",
-        "mean of the heads": "The mean of all heads takes its place; here it is to be 0.",
-        "joined by reshape": "A reshape alone mixes tokens: move the heads' axis to the features.",
-        "no W_O": "The heads are joined but not multiplied with W_O.",
+        "counted from 1": "Another head is removed: c counts from 0.",
+        "next head": "The head after c is removed: c counts from 0.",
+        "alone": "Only head c is left; it is the one to remove.",
+        "nothing": "Nothing is removed: head c still contributes.",
+        "token": "A token is set to 0 in every head; the heads are the first axis.",
+        "feature": "A feature is set to 0 in every head; the heads are the first axis.",
+        "scaled up": "The other heads are scaled up, as in dropout; leave them as they are.",
+        "mean": "Head c is replaced by its mean over the tokens; replace it by 0.",
+        "mean of the heads": "Head c is replaced by the mean of all heads; replace it by 0.",
+        "joined by reshape": "A reshape alone mixes tokens: transpose first, so that a token's "
+        "heads are joined.",
+        "last rows left out": "The last rows of W_O are left out; the rows of head c should be.",
+        "no W_O": "The heads are joined but not multiplied by W_O.",
     },
 )
 def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tensor:
     """Check `without_head(heads, W_O, c)`: what attention adds if head c gathers nothing."""
     A, kept, rest = len(heads), torch.ones_like(heads), torch.zeros_like(heads)
+    if "last rows left out" in mistakes:
+        heads = torch.cat([heads[:c], heads[c + 1 :], heads[c : c + 1]])
+        c = A - 1
     c = c - 1 if "counted from 1" in mistakes else c
     c = (c + 1) % A if "next head" in mistakes else c
     where = {"token": (slice(None), c), "feature": (..., c)}
@@ -204,15 +231,17 @@ def _circuit_cases() -> list[Case]:
     "W_QK (Elhage et al. 2021), for rows: x_i W_QK x_jᵀ",
     _circuit_cases,
     {
-        "keys ask": "This is W_K W_Qᵀ: rows should belong to the token that asks.",
-        "not turned": "W_K is not transposed: the product should be [d×d].",
-        "inside": "This is W_Qᵀ W_K, [d_k×d_k]: it does not take rows of the stream.",
-        "inside, keys first": "This is W_Kᵀ W_Q, [d_k×d_k]: it does not take rows of the stream.",
-        "scaled": "It is divided by √d_k; the circuit is the product alone.",
+        "keys ask": "This is W_K W_Qᵀ: the rows should belong to the query.",
+        "not turned": "W_K is not transposed; the product should be [d×d].",
+        "inside": "This is W_Qᵀ W_K, [d_k×d_k]; the matrix should be [d×d].",
+        "inside, keys first": "This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].",
+        "queries twice": "This is W_Q W_Qᵀ: W_K is not used.",
+        "scaled": "It is divided by √d_k; return only the product.",
     },
 )
 def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""
+    W_K = W_Q if "queries twice" in mistakes else W_K
     if "inside" in mistakes:
         return W_Q.T @ W_K
     if "inside, keys first" in mistakes:
@@ -237,17 +266,22 @@ def _copying_cases() -> list[Case]:
     "E W_OV Eᵀ (Elhage et al. 2021), its rows",
     _copying_cases,
     {
-        "columns": "This goes by columns; a row is a token that is read.",
-        "raised at all": "This counts tokens that are raised at all; count those raised most.",
-        "lowered": "The largest in size is taken, also below 0; take the largest number.",
-        "no circuit": "This is E Eᵀ: the head's matrices are not in it.",
-        "number": "This is how many; asked for is their share.",
-        "lowest": "This is the share of tokens that are raised least.",
+        "columns": "The largest number of each column is taken; take that of each row.",
+        "raised at all": "This counts tokens that raise themselves at all; they should raise "
+        "themselves most.",
+        "lowered": "The largest absolute value is taken; take the largest number.",
+        "no circuit": "This is E Eᵀ: the head's matrices are missing.",
+        "probability": "This is the mean probability of the token itself; count where it is the "
+        "largest.",
+        "number": "This is a count; return the share.",
+        "lowest": "This is the share of tokens that raise themselves least.",
     },
 )
 def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `copied(E, W_V, W_O)`: the share of tokens that raise themselves more than others."""
     words = E @ E.T if "no circuit" in mistakes else E @ W_V @ W_O @ E.T
+    if "probability" in mistakes:
+        return words.softmax(-1).diagonal().mean()
     words = words.T if "columns" in mistakes else words
     words = words.abs() if "lowered" in mistakes else words
     words = -words if "lowest" in mistakes else words

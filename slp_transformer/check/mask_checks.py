@@ -109,6 +109,19 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
         "always 0": "The padding's id is taken to be 0; it is `pad_id`.",
         "after the first": "Everything after the first padding is hidden, words as well.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
+        **{
+            name: (
+                "The mask is a column, so it hides queries; padding is hidden as keys: a row [M].",
+                lambda ids, pad_id, copies=copies: torch.where(ids == pad_id, -INF, 0.0)[
+                    :, None
+                ].expand(-1, copies or len(ids)),
+            )
+            for name, copies in (("column", 1), ("column (copied)", 0))
+        },
+        "plus": (
+            "The padding has +∞, which the softmax cannot take; it should be −∞.",
+            lambda ids, pad_id: torch.where(ids == pad_id, INF, 0.0),
+        ),
     },
 )
 def padding_mask(ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import GATE_MISTAKES, Layer, swiglu
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -28,17 +28,19 @@ def _rms_cases() -> list[Case]:
     "RMSNorm (Zhang and Sennrich 2019, equation 4), with ε under the root",
     _rms_cases,
     {
-        "mean subtracted": "The mean is subtracted from what is divided; RMSNorm leaves it.",
-        "layer norm": "Mean and deviation are layer norm's: RMSNorm subtracts nothing.",
-        "deviation": "The row is divided by its deviation; divide by the root mean square.",
-        "eps outside": "ε is added outside the root; it belongs to the mean square, under it.",
+        "mean subtracted": "The mean is subtracted from the row; RMSNorm does not subtract it.",
+        "layer norm": "This is layer norm; RMSNorm does not subtract the mean.",
+        "deviation": "The row is divided by its standard deviation; divide by the root mean "
+        "square.",
+        "eps outside": "ε is added outside the root; add it to the mean square, under the root.",
         "no eps": "ε is not used.",
         "no root": "The row is divided by its mean square; the root is missing.",
-        "length": "The squares are added but not divided by d: that is the row's length.",
-        "mean of sizes": "The row is divided by its mean size, not by the root mean square.",
-        "multiplied": "The row is multiplied with its root mean square; divide by it.",
-        "over tokens": "The mean runs over the tokens; it should run over the features of one row.",
-        "all rows together": "The mean square is that of the whole matrix; each row has its own.",
+        "length": "The sum of squares is not divided by d: this is the norm of the row.",
+        "mean of sizes": "The row is divided by its mean absolute value; divide by the root mean "
+        "square.",
+        "multiplied": "The row is multiplied by its root mean square; divide by it.",
+        "over tokens": "The mean is over the tokens; it should be over the features of each row.",
+        "all rows together": "The mean square is that of the whole matrix; use that of each row.",
         "no gain": "The gain γ is not used.",
         "gain from 0": "The gain is 1 + γ, as in Gemma's files; here it is γ itself.",
         "d − 1": "The mean square divides by d − 1; it should divide by d.",
@@ -75,21 +77,32 @@ def _rotation_cases() -> list[Case]:
     "rope (Su et al. 2021), pairs of column i and i + d_k/2",
     _rotation_cases,
     {
-        "backwards": "The pairs turn the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
-        "neighbors": "Neighboring columns are paired; pair column i with i + d_k/2.",
-        "start left out": "Positions begin at 0; the first row is at `start`.",
-        "from 1": "Positions are one too high: the first row is at `start`.",
-        "one position": "All rows turn by the angle of the first; row n stands at start + n.",
+        "backwards": "The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
+        "neighbors": "Neighboring columns form pairs; pair column i with column i + d_k/2.",
+        "start left out": "The positions begin at 0; the first row is at position `start`.",
+        "from 1": "The positions are one too high: the first row is at position `start`.",
+        "one position": "All rows are rotated to position `start`; row n is at start + n.",
         "half the exponent": "θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
         "twice the exponent": "θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
-        "plus in the exponent": "θ_i grows with i: the exponent −2i/d_k has a minus.",
-        "one angle": "All pairs turn equally fast; pair i turns by pos · θ_i.",
-        "exponent from 1": "The pairs are counted from 1; the first one turns by pos itself.",
-        "no minus": "The minus is missing: a′ = a cos − b sin, or lengths would change.",
-        "half turned": "The second column of each pair stays as it is.",
-        "turned twice": "b′ is made from a′, which is turned already: keep the old a.",
-        "added": "Sines and cosines are added, as the book does with P; here they turn the pairs.",
-        "sine and cosine swapped": "Sine and cosine have changed places.",
+        "plus in the exponent": "The minus in the exponent −2i/d_k is missing.",
+        "one angle": "All pairs have the same angle; that of pair i is pos · θ_i.",
+        "exponent from 1": "The pairs are counted from 1; count them from 0.",
+        "no minus": "A minus is missing: a′ = a cos − b sin. Otherwise lengths change.",
+        "minus twice": "There is one minus too many: b′ = a sin + b cos.",
+        "half turned": "The second column of each pair is not changed.",
+        "turned twice": "b′ is computed from the new a′; use the old a.",
+        "added": "Sines and cosines are added, like the book's P; rotate the pairs by them.",
+        "sine and cosine swapped": "Sine and cosine are swapped.",
+        "base not used": "The base is always 10000; use `base`.",
+        "halves swapped": "The two halves of the result are swapped.",
+        "neighbors, not put back": (
+            "Neighboring columns form pairs, and do not return to their places; pair column i with "
+            "column i + d_k/2.",
+            lambda X, start, base: CHECKS["rotary"].solve(
+                torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base, frozenset()
+            ),
+        ),
+        "degrees": "The angles are used as degrees; they are in radians.",
     },
 )
 def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
@@ -98,11 +111,13 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     i = torch.arange(d_k // 2) + ("exponent from 1" in mistakes)
     times = {"half the exponent": -1, "twice the exponent": -4, "plus in the exponent": 2}
     times |= {"one angle": 0}
+    base = 10000.0 if "base not used" in mistakes else base
     theta = base ** (choose_option(mistakes, times, -2) * i / d_k)
     start = 0 if "start left out" in mistakes else start + ("from 1" in mistakes)
     n = torch.zeros(N) if "one position" in mistakes else torch.arange(N)
     angles = torch.outer((start + n).to(X), theta.to(X))
     angles = -angles if "backwards" in mistakes else angles
+    angles = angles.deg2rad() if "degrees" in mistakes else angles
     cos, sin = angles.cos(), angles.sin()
     if "sine and cosine swapped" in mistakes:
         cos, sin = sin, cos
@@ -112,10 +127,11 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     a, b = (X[:, ::2], X[:, 1::2]) if apart else X.chunk(2, dim=-1)
     a_new = a * cos + b * sin if "no minus" in mistakes else a * cos - b * sin
     b_new = (a_new if "turned twice" in mistakes else a) * sin + b * cos
+    b_new = b_new - 2 * b * cos if "minus twice" in mistakes else b_new
     b_new = b if "half turned" in mistakes else b_new
     if apart:
         return torch.stack([a_new, b_new], dim=-1).flatten(-2)
-    return torch.cat([a_new, b_new], dim=-1)
+    return torch.cat([b_new, a_new] if "halves swapped" in mistakes else [a_new, b_new], dim=-1)
 
 
 def _rotate(x: Tensor, pos: int) -> Tensor:
@@ -128,7 +144,7 @@ def _rotate(x: Tensor, pos: int) -> Tensor:
 
 def _step_cases() -> list[Case]:
     draw, turn = seeded_randn(143), Layer("a row turned to a position", _rotate)
-    made = [{"q": draw(d), "k": draw(d), "K": draw(n, d)} for n, d in ((3, 4), (5, 6), (1, 2))]
+    made = [{"q": draw(d), "k": draw(d), "K": draw(n, d)} for n, d in ((3, 4), (5, 6), (2, 6))]
     hand = {"q": vector(1, 0), "k": vector(0, 1), "K": matrix((2, 0))}
     return [case | {"rotate": turn} for case in (hand, *made)]
 
@@ -137,17 +153,29 @@ def _step_cases() -> list[Case]:
     "`rope` and `kv-attn`: keys are kept turned",
     _step_cases,
     {
-        "turned again": "Query and keys meet as if none had been turned: turn the query and the "
-        "new key to n, and the kept keys, which are turned already, not again.",
-        "turned again by place": "Kept keys are turned once more; each was turned when written.",
-        "query as it is": "The query is not turned; it stands at position n.",
-        "key as it is": "The new key is not turned; it stands at position n.",
-        "one too far": "The new token stands at position n, not n + 1: positions begin at 0.",
-        "one too early": "The new token stands at position n, not n − 1: n keys are kept already.",
-        "new key left out": "The token looks at itself, too: its own key is missing.",
-        "new key first": "The new key belongs behind those that are kept.",
+        "turned again": "The cached keys are rotated to position n as well; they are rotated "
+        "already, "
+        "each to its own position.",
+        "turned again by place": "The cached keys are rotated again; each was rotated when it "
+        "was written.",
+        "query as it is": "The query is not rotated; it is at position n.",
+        "key as it is": "The new key is not rotated; it is at position n.",
+        "one too far": "The new token is at position n, not n + 1: positions begin at 0.",
+        "one too early": "The new token is at position n, not n − 1: there are n cached keys "
+        "before it.",
+        "new key left out": "The key of the new token is missing: it attends to itself as well.",
+        "new key first": "The new key comes after the cached ones.",
         "no scaling": "The scores are not divided by √d_k.",
-        "softmax": "These are weights; asked for are the scores.",
+        "softmax": "These are weights; return the scores.",
+        "scaled by the length": "The scores are divided by the root of the number of keys; "
+        "divide by √d_k.",
+        "scaled by d_k": "The scores are divided by d_k; divide by its root.",
+        "key one too early": "The new key is rotated to position n − 1; it is at n, like the "
+        "query.",
+        "query one too early": "The query is rotated to position n − 1; it is at n, like the new "
+        "key.",
+        "new key alone": "This is the score of the new key alone; return those of the cached "
+        "keys as well.",
     },
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
@@ -157,15 +185,17 @@ def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes
     """
     n = len(K)
     pos = n + ("one too far" in mistakes) - ("one too early" in mistakes)
-    q = q if "query as it is" in mistakes else rotate(q, pos)
-    k = k if "key as it is" in mistakes else rotate(k, pos)
+    q = q if "query as it is" in mistakes else rotate(q, pos - ("query one too early" in mistakes))
+    k = k if "key as it is" in mistakes else rotate(k, pos - ("key one too early" in mistakes))
     if "turned again" in mistakes:
         K = torch.stack([rotate(old, pos) for old in K])
     if "turned again by place" in mistakes:
         K = torch.stack([rotate(old, j) for j, old in enumerate(K)])
     order = [k[None], K] if "new key first" in mistakes else [K, k[None]]
     K = K if "new key left out" in mistakes else torch.cat(order)
-    scores = K @ q / (1 if "no scaling" in mistakes else q.shape[-1] ** 0.5)
+    sizes = {"no scaling": 1, "scaled by the length": len(K), "scaled by d_k": len(q) ** 2}
+    scores = K @ q / choose_option(mistakes, sizes, len(q)) ** 0.5
+    scores = scores[-1:] if "new key alone" in mistakes else scores
     return scores.softmax(-1) if "softmax" in mistakes else scores
 
 
@@ -180,15 +210,16 @@ def _shared_cases() -> list[Case]:
     "grouped heads (Ainslie et al. 2023): g = ⌊cG/A⌋",
     _shared_cases,
     {
-        "in turn": "Heads take the keys in turn (0, 1, 0, 1); neighboring heads share one.",
-        "first for all": "All heads have the first keys: head c has those of group ⌊cG/A⌋.",
-        "last for all": "All heads have the last keys: head c has those of group ⌊cG/A⌋.",
-        "mean for all": "All heads have the mean of the keys; each has those of its group.",
-        "along tokens": "Tokens are repeated; it is heads that share keys.",
-        "not shared": "There are still G heads; A ask, and each needs its keys.",
-        "A times": "Every key is repeated A times; there are A heads in all, A/G for each.",
+        "in turn": "Heads use the groups in turn (0, 1, 0, 1); neighboring heads should share one.",
+        "first for all": "All heads have the keys of the first group; head c uses group ⌊cG/A⌋.",
+        "last for all": "All heads have the keys of the last group; head c uses group ⌊cG/A⌋.",
+        "mean for all": "All heads have the mean of the keys; each should have those of its group.",
+        "along tokens": "The tokens are repeated; repeat the keys of whole heads.",
+        "not shared": "The result has G heads; it should have A.",
+        "A times": "Every group is repeated A times; repeat it A/G times.",
         "backwards": "The groups are in reverse order.",
-        "tokens last": "Tokens and features are exchanged.",
+        "c over G": "The group is c // G; it should be c·G // A.",
+        "tokens last": "Tokens and features are swapped.",
     },
 )
 def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
@@ -203,6 +234,7 @@ def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
         "not shared": lambda: K,
         "A times": lambda: K.repeat_interleave(A, dim=0),
         "backwards": lambda: K.flip(0).repeat_interleave(A // G, dim=0),
+        "c over G": lambda: K[torch.arange(A).div(G, rounding_mode="floor").clamp(max=G - 1)],
     }
     answer = choose_option(mistakes, ways, None)
     answer = K.repeat_interleave(A // G, dim=0) if answer is None else answer()
@@ -224,11 +256,19 @@ def _gate_cases() -> list[Case]:
     "`swiglu`, as Llama's files keep it",
     _gate_cases,
     {
-        "gate and up swapped": "Swish bends what up_proj reads; the gate is gate_proj's.",
+        "gate and up swapped": "Swish is applied to up_proj's product; apply it to gate_proj's.",
         "not turned": "The matrices are used as in the file, [out×in]; transpose them.",
         **GATE_MISTAKES,
-        "bent late": "The product is bent; only the gate is, before the product.",
-        "residual": "The input is added at the end: that is the block's work, not the layer's.",
+        "bent late": "Swish is applied to the product; apply it to the gate alone.",
+        "no down_proj": (
+            "down_proj is missing: the result is [d_ff]; it should be [d].",
+            lambda x, gate_proj, up_proj, down_proj: F.silu(x @ gate_proj.T) * (x @ up_proj.T),
+        ),
+        "up alone": (
+            "The gate is missing: multiply up_proj's product by Swish of gate_proj's.",
+            lambda x, gate_proj, up_proj, down_proj: x @ up_proj.T @ down_proj.T,
+        ),
+        "residual": "The input is added at the end; the block does that, not the layer.",
     },
 )
 def published_ffn(
@@ -256,13 +296,19 @@ def published_ffn(
     ],
     {
         "keys for every head": "Keys and values are counted for all A heads; G have their own.",
-        "keys alone": "W_V is missing: G heads have values, too.",
+        "keys alone": "W_V is missing: the G groups have values as well as keys.",
         "two matrices": "The gated layer has three matrices, not two.",
-        "no W_O": "W_O is missing: what A heads gather goes back to d.",
+        "no W_O": "W_O is missing: it has A·d_k rows and d columns.",
         "square": "Queries and W_O are counted as d·d; A·d_k may differ from d.",
-        "one block": "There are L blocks.",
-        "12 L d²": "This is the book's rule, for the book's block.",
-        "queries shared": "Queries are counted for G heads only; all A ask.",
+        "one block": "This is the count for one block; there are L.",
+        "4 d²": "Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.",
+        "12 L d²": "12 L d² is the book's rule, for the book's block.",
+        "queries shared": "Queries are counted for G heads; there are A query heads.",
+        "L for attention alone": "Only attention is multiplied by L; the feedforward layer is in "
+        "every block, too.",
+        "one head": "Attention is counted for one head; there are A query heads and G key-value "
+        "heads.",
+        "norms too": "The two gains of the norms are counted as well; count the matrices only.",
         "no gate": "Only attention is counted; the feedforward layer is missing.",
     },
 )
@@ -272,11 +318,18 @@ def modern_block_parameters(
     """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
     if "12 L d²" in mistakes:
         return 12 * L * d * d
+    if "one head" in mistakes:
+        A = G = 1
+    if "4 d²" in mistakes:
+        return L * (4 * d * d + 3 * d * d_ff)
     asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)
     answers = d * d_k * (A if "keys for every head" in mistakes else G)
     back = 0 if "no W_O" in mistakes else d * d if "square" in mistakes else A * d_k * d
     matrices = 0 if "no gate" in mistakes else 2 if "two matrices" in mistakes else 3
     one = asks + answers * (1 if "keys alone" in mistakes else 2) + back + matrices * d * d_ff
+    one += 2 * d if "norms too" in mistakes else 0
+    if "L for attention alone" in mistakes:
+        return L * one - (L - 1) * 3 * d * d_ff
     return one if "one block" in mistakes else L * one
 
 
@@ -293,28 +346,38 @@ def _matrix_cases() -> list[Case]:
     "Newton-Schulz, as Muon takes it (Jordan et al. 2024)",
     _matrix_cases,
     {
-        "not divided": "G is not divided by its length; only singular values up to 1 go towards 1.",
-        "largest": "G is divided by its largest singular value; the root of the sum of all squares "
-        "needs no decomposition.",
-        "row by row": "Each row is divided by its own length; divide G by that of the whole.",
-        "mean square": "G is divided by its root mean square: take the root of the sum.",
+        "not divided": "G is not divided by its norm; only singular values up to 1 approach 1.",
+        "largest": "G is divided by its largest singular value; divide by the root of the sum of "
+        "all "
+        "squares, which needs no decomposition.",
+        "row by row": "Each row is divided by its own norm; divide by the norm of the whole "
+        "matrix.",
+        "mean square": "G is divided by its root mean square; divide by the root of the sum of "
+        "squares.",
         "square": "G is divided by the sum of its squares; the root is missing.",
-        "one step": "There is one step alone; take `steps`.",
-        "one too many": "There is one step too many.",
-        "old A": "A is that of the first X in all steps; it has to be made anew.",
+        "one step": "This is a single step; take `steps`.",
+        "one too many": "This is one step too many.",
+        "old A": "A is computed only once; compute it from the new X in each step.",
         "no X": "aX is missing.",
         "no A²": "cA² is missing.",
-        "entries squared": "A² is made of A's squared entries; it is the product AA.",
-        "signs": "b has lost its minus.",
-        "backwards": "a, b and c are taken in reverse order.",
+        "entries squared": "A² has the squared entries of A; it should be the matrix product AA.",
+        "signs": "The minus of b is missing.",
+        "backwards": "a and c are swapped.",
+        "b and c swapped": "b and c are swapped.",
+        "one too few": "This is one step too few.",
+        "B times G": "(bA + cA²) is multiplied by G; multiply it by the current X.",
+        "exact": "All singular values are exactly 1, as by a decomposition; take `steps`.",
         "cubic": "These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",
         "transposed": "The result is transposed.",
-        "long": "The result is multiplied with the length of G again.",
+        "long": "The result is multiplied by the norm of G again.",
     },
 )
 def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
     """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone towards 1."""
     length = G.norm()
+    if "exact" in mistakes:
+        U, _, V = torch.linalg.svd(G, full_matrices=False)
+        return U @ V
     sizes: dict[str, Any] = {
         "not divided": 1.0,
         "largest": torch.linalg.matrix_norm(G, 2),
@@ -324,13 +387,15 @@ def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
     }
     a, b, c = (1.5, -0.5, 0.0) if "cubic" in mistakes else QUINTIC
     a, c = (c, a) if "backwards" in mistakes else (a, c)
+    b, c = (c, b) if "b and c swapped" in mistakes else (b, c)
     a, c = 0.0 if "no X" in mistakes else a, 0.0 if "no A²" in mistakes else c
     b = -b if "signs" in mistakes else b
     X = G / choose_option(mistakes, sizes, length)
     first = X @ X.T
-    for _ in range(1 if "one step" in mistakes else steps + ("one too many" in mistakes)):
+    steps += ("one too many" in mistakes) - ("one too few" in mistakes)
+    for _ in range(1 if "one step" in mistakes else steps):
         A = first if "old A" in mistakes else X @ X.T
         B = b * A + c * (A * A if "entries squared" in mistakes else A @ A)
-        X = a * X + B @ X
+        X = a * X + B @ (G if "B times G" in mistakes else X)
     X = X * length if "long" in mistakes else X
     return X.T if "transposed" in mistakes else X

@@ -85,7 +85,7 @@ def _top_k_cases() -> list[Case]:
     "`top-k`",
     _top_k_cases,
     {
-        "not renormalised": "The result does not sum to 1: cut before the softmax.",
+        "not renormalized": "The result does not sum to 1: cut before the softmax.",
         "logits 0": "Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
         "smallest": "The smallest are kept; it should be the largest.",
         "one too many": "One word too many is kept.",
@@ -125,7 +125,7 @@ def _sorted_indices(u: Tensor, descending: bool, mistakes: Mistakes) -> Tensor:
 
 def _keep_and_normalize(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) -> Tensor:
     keep = torch.ones_like(keep) if none in mistakes else keep
-    if "not renormalised" in mistakes:
+    if "not renormalized" in mistakes:
         return torch.softmax(u, -1) * keep
     left = u.masked_fill(~keep, 0.0 if "logits 0" in mistakes else -math.inf)
     if "logits" in mistakes:
@@ -153,7 +153,7 @@ def _top_p_cases() -> list[Case]:
             "what is kept should have at least p.",
         ),
         "one too many": "One word too many is kept: stop as soon as the sum has reached p.",
-        "not renormalised": "The result does not sum to 1: cut before the softmax.",
+        "not renormalized": "The result does not sum to 1: cut before the softmax.",
         "logits 0": "Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
         "each above p": "Each probability is compared with p; compare the sum from the largest on.",
         "each above 1 − p": "Each probability is compared with 1 − p; compare the sum with p.",

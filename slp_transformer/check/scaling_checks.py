@@ -18,6 +18,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn
         "upside down": "The fraction is upside down: a larger model has a smaller loss.",
         "no exponent": "The exponent α is missing.",
         "multiplied": "The fraction is multiplied by α; α is its exponent.",
+        "one over α": "The exponent is 1/α; it should be α.",
         "exponent on N_c alone": "Only N_c has the exponent; the whole fraction does.",
         "exponent on N alone": "Only N has the exponent; the whole fraction does.",
     },
@@ -31,6 +32,7 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
     fraction = N / N_c if "upside down" in mistakes else N_c / N
     if "no exponent" in mistakes:
         return fraction
+    alpha = 1 / alpha if "one over α" in mistakes else alpha
     return alpha * fraction if "multiplied" in mistakes else fraction**alpha
 
 
@@ -44,13 +46,18 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
     {
         "keys only": "The values are kept as well as the keys.",
         "values only": "The keys are kept as well as the values.",
-        "queries too": "Queries are not kept: nobody asks an old one again.",
-        "one block": "Every block has a cache of its own: L times as many.",
-        "one head": "Every head has keys and values of its own: A times as many.",
-        "one token": "Every token has its keys and values: T times as many.",
-        "keys twice": "Values have a size of their own: d_k + d_v, not 2 d_k.",
-        "multiplied": "A token keeps a key and a value, d_k + d_v numbers, not d_k times d_v.",
-        "T squared": "The cache grows with T, not with T²: the weights are not kept.",
+        "queries too": "Queries are not cached: no later token needs them.",
+        "one block": "Every block has its own cache: multiply by L.",
+        "one head": "Every head has its own keys and values: multiply by A.",
+        "one token": "Every token has its own keys and values: multiply by T.",
+        "keys twice": "Values have size d_v, so a token needs d_k + d_v numbers, not 2 d_k.",
+        "multiplied": "A token has a key and a value, d_k + d_v numbers, not d_k times d_v.",
+        "twice": "Keys and values are counted twice: d_k + d_v has both already.",
+        "no brackets": (
+            "Only d_k is multiplied by T, L and A: put d_k + d_v in brackets.",
+            lambda T, L, A, d_k, d_v: T * L * A * d_k + d_v,
+        ),
+        "T squared": "The cache grows with T, not with T²: attention weights are not cached.",
     },
 )
 def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes) -> int:
@@ -59,6 +66,7 @@ def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes
     each = d_k if "keys only" in mistakes else d_v if "values only" in mistakes else each
     each = 2 * d_k if "keys twice" in mistakes else each
     each = d_k * d_v if "multiplied" in mistakes else each
+    each = 2 * each if "twice" in mistakes else each
     times = {"one block": T * A, "one head": T * L, "one token": L * A, "T squared": T * T * L * A}
     return each * choose_option(mistakes, times, T * L * A)
 
@@ -77,17 +85,20 @@ def _merged_cases() -> list[Case]:
     "`lora`, scaled as in Hu et al. 2021",
     _merged_cases,
     {
-        "A and B swapped": "A and B have changed places: AB is [k×d], as W is.",
+        "A and B swapped": "A and B are swapped: AB is [k×d], like W.",
         "no scale": "The scale α/r is missing.",
-        "scaled by α": "The adapter is multiplied by α; it should be by α/r.",
+        "scaled by α": "The adapter is multiplied by α; it should be multiplied by α/r.",
         "W left out": "W is missing: the adapter is added to it.",
-        "all scaled": "W is scaled, too; the scale belongs to the adapter alone.",
-        "subtracted": "The adapter is subtracted: that is how to take a merged one out again.",
+        "all scaled": "W is scaled as well; only the adapter should be.",
+        "subtracted": "The adapter is subtracted; add it.",
+        "r from the rows": "r is taken to be the number of A's rows; it is that of its columns.",
+        "one over α": "The adapter is divided by α; multiply it by α/r.",
     },
 )
 def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
-    scale = {"no scale": 1.0, "scaled by α": alpha}
+    scale = {"no scale": 1.0, "scaled by α": alpha, "one over α": 1 / alpha}
+    scale |= {"r from the rows": alpha / len(A)}
     factor = choose_option(mistakes, scale, alpha / A.shape[1])
     factor = -factor if "subtracted" in mistakes else factor
     AB = B @ A if "A and B swapped" in mistakes else A @ B

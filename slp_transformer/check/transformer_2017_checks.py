@@ -17,11 +17,20 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
         {"target": torch.tensor([4, 4, 8, 3, 6]), "begin": 0, "end": 11},
     ],
     {
-        "rows swapped": "The rows have changed places: first comes what the decoder reads.",
-        "read what it writes": "The decoder reads what it is to write, and has only to copy it.",
-        "write what it reads": "The decoder is to write what it has just read.",
-        "begin at the end": "A sentence ends in `end`; `begin` is only read.",
-        "ends swapped": "`begin` and `end` have changed places.",
+        "rows swapped": "The rows are swapped: what the decoder reads comes first.",
+        "read what it writes": "The decoder reads the very tokens that it should predict.",
+        "write what it reads": "The decoder is asked for the token that it has just read.",
+        "begin at the end": "The second row ends in `begin`; it should end in `end`.",
+        "ends swapped": "`begin` and `end` are swapped.",
+        "both tokens": (
+            "Both rows have `begin` and `end`: `begin` is only read, `end` only written.",
+            lambda target, begin, end: torch.stack(
+                [torch.cat([torch.tensor([begin]), target, torch.tensor([end])])] * 2
+            ),
+        ),
+        "no end": "`end` is missing: the decoder must learn to stop, so the rows have N + 1 "
+        "tokens.",
+        "columns": "This is [(N + 1) × 2]; it should be two rows.",
     },
 )
 def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
@@ -35,7 +44,9 @@ def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> 
         reads = writes
     if "write what it reads" in mistakes:
         writes = reads
-    return torch.stack([writes, reads] if "rows swapped" in mistakes else [reads, writes])
+    rows = torch.stack([writes, reads] if "rows swapped" in mistakes else [reads, writes])
+    rows = rows[:, :-1] if "no end" in mistakes else rows
+    return rows.T if "columns" in mistakes else rows
 
 
 def _loss_cases() -> list[Case]:
@@ -52,12 +63,16 @@ def _loss_cases() -> list[Case]:
     _loss_cases,
     {
         "not smoothed": "Nothing is smoothed: this is −log y of the right word.",
-        "others alone": "The share is spread over the other words alone; it is over all of them.",
-        "nothing taken away": "What is spread has to be taken from the right word: it keeps 1 − ε.",
-        "shares swapped": "ε and 1 − ε have changed places.",
-        "not divided": "Every word gets the whole share; it should be divided by |V|.",
-        "no minus": "The sign is missing: the loss is minus the logarithms, 0 or more.",
-        "logits": "The logits are taken as they are; log softmax comes first.",
+        "others alone": "ε is spread over the other words only; spread it over all words.",
+        "nothing taken away": "The right word still has probability 1; it should keep 1 − ε.",
+        "shares swapped": "ε and 1 − ε are swapped.",
+        "not divided": "Every word gets all of ε; it should get ε/|V|.",
+        "no minus": "The minus sign is missing: the loss should be 0 or more.",
+        "nothing spread": "The part ε that is spread over all words is missing.",
+        "probabilities smoothed": "The model's probabilities are smoothed; smooth the targets.",
+        "right word without its part": "The right word gets 1 − ε; its part of ε, ε/|V|, comes "
+        "on top.",
+        "logits": "The logits are used as they are; apply log softmax first.",
     },
 )
 def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
@@ -66,7 +81,11 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
     others = torch.arange(len(u)) != word
     spread = log_y[others].mean() if "others alone" in mistakes else log_y.mean()
     spread = log_y.sum() if "not divided" in mistakes else spread
+    spread = 0 * spread if "nothing spread" in mistakes else spread
     kept = 1.0 if "nothing taken away" in mistakes else 1 - share
+    kept -= share / len(u) if "right word without its part" in mistakes else 0.0
+    if "probabilities smoothed" in mistakes:
+        return -(kept * log_y[word].exp() + share / len(u)).log()
     if "shares swapped" in mistakes:
         kept, share = share, 1 - share
     if "not smoothed" in mistakes:
@@ -84,13 +103,19 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         {"step": 9, "d": 64, "warmup": 25},
     ],
     {
-        "the larger": "The larger of the two is taken; the smaller one counts.",
-        "no width": "The factor of the width is missing: d to the −0.5.",
-        "width not rooted": "The rate falls with the root of d, not with d.",
-        "width multiplied": "The factor of the width is upside down: d to the −0.5.",
-        "no climb": "The climb is missing: until `warmup`, the rate grows with the step.",
-        "no fall": "The fall is missing: after `warmup`, the rate is as one over the root of step.",
-        "warmup's exponent": "The exponent of `warmup` is −1.5, so that the two lines meet there.",
+        "the larger": "The larger of the two is used; use the smaller one.",
+        "no width": "The factor d^−0.5 is missing.",
+        "width not rooted": "The factor is 1/d; it should be d^−0.5.",
+        "width multiplied": "The factor is d^0.5; it should be d^−0.5.",
+        "no climb": "The warmup is missing: until step `warmup`, the rate grows with the step.",
+        "no fall": "The decay is missing: after `warmup`, the rate falls as step^−0.5.",
+        "warmup's exponent": "The exponent of `warmup` should be −1.5, so that the two parts "
+        "meet there.",
+        "constant": (
+            "After the warmup the rate stays constant; it should fall as step^−0.5.",
+            lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
+        ),
+        "counted from 0": "The step is increased by 1; it counts from 1 already.",
     },
 )
 def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
@@ -99,6 +124,7 @@ def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
         1.0 if "no width" in mistakes else d**-1.0 if "width not rooted" in mistakes else d**-0.5
     )
     width = d**0.5 if "width multiplied" in mistakes else width
+    step += "counted from 0" in mistakes
     climb = step * warmup ** (-0.5 if "warmup's exponent" in mistakes else -1.5)
     fall = step**-0.5
     if "no climb" in mistakes:
@@ -125,20 +151,23 @@ def _input_cases() -> list[Case]:
     "scaled embeddings (not in the book; Vaswani et al. 2017, section 3.4)",
     _input_cases,
     {
-        "not scaled": "The tokens' rows are not scaled by √d: that is the book's input.",
-        "scaled by d": "The tokens' rows are multiplied by d; it should be by √d.",
-        "divided": "The tokens' rows are divided by √d; they should be multiplied.",
-        "positions too": "The positions are scaled, too; only the tokens' rows are.",
-        "positions alone": "The positions are scaled; the tokens' rows should be.",
+        "not scaled": "The embeddings are not multiplied by √d, as in the book's own input.",
+        "scaled by d": "The embeddings are multiplied by d; it should be √d.",
+        "divided": "The embeddings are divided by √d; multiply them.",
+        "positions too": "The positions are scaled as well; only the embeddings should be.",
+        "positions alone": "The positions are scaled instead of the embeddings.",
         "no positions": "The positions are missing.",
+        "positions by token": "The rows of P are chosen by token; choose them by place.",
+        "root of |V|": "The embeddings are multiplied by √|V|; d is the number of E's columns.",
     },
 )
 def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""
     root = math.sqrt(E.shape[1])
     factor = {"not scaled": 1.0, "scaled by d": root**2, "divided": 1 / root}
-    factor |= {"positions alone": 1.0}
+    factor |= {"positions alone": 1.0, "root of |V|": len(E) ** 0.5}
     tokens = choose_option(mistakes, factor, root) * E[ids]
     places = 0 * P[: len(ids)] if "no positions" in mistakes else P[: len(ids)]
+    places = P[ids] if "positions by token" in mistakes else places
     scaled = "positions too" in mistakes or "positions alone" in mistakes
     return tokens + (root * places if scaled else places)

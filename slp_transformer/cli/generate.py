@@ -63,8 +63,9 @@ def execute(options: Generate) -> None:
         with atomic_write(output) as unfinished:
             unfinished.write_text(content, encoding="utf-8", newline="\n")
         print_status(f"Written to {output}.")
-    if note := window_note(run.model, texts):
-        print_status(note)
+    for remark in (window_note(run.model, texts), *session.remarks(texts)):
+        if remark:
+            print_status(remark)
 
 
 def read_prompt(name: str) -> str:

@@ -105,11 +105,11 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
         tabs += more_tabs
         problems += more_problems
     if not tabs:
-        found = f"{len(paths)} files, none with a readable tab" if paths else "no such file"
         first = f" First problem: {problems[0]}." if problems else ""
+        found = "none can be read" if paths else "has no such file"
         raise ValueError(
             f"No tablature in {tabs_path}: it should hold .txt or .tab files with six string lines "
-            f"one under the other, and has {found}.{first}"
+            f"one under the other, and {found}.{first}"
         )
     return tabs, problems
 

@@ -10,12 +10,17 @@ None of these figures says that music is good; together they show where a model'
 training data.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, pairwise, zip_longest
 from typing import Any, TypeVar
 
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, is_playable_grip
 from slp_transformer.guitar.tab import Event, Tab
-from slp_transformer.guitar.theory import count_notes_in_best_scale
+from slp_transformer.guitar.theory import (
+    count_notes_in_best_scale,
+    estimate_key,
+    parse_pitch_class,
+)
 
 NUM_STRINGS = 6
 MAX_SMALL_SHIFT_FRETS = 4  # frets
@@ -98,6 +103,11 @@ def compute_corpus_statistics(
         - open_strings: share of the notes that are open strings.
         - returning_bars: share of the bars with notes that equal an earlier one of their piece.
         - monotonous: share of the stretches of eight moments that have fewer than four different.
+        - same_rhythm: share of the bars with notes that are as long as the bar before, and have
+            them in the same steps.
+        - clashes: share of the chords with a semitone between two notes, whatever the octaves.
+        - tonic_endings: share of the pieces that come to an end, or of all where that is unknown,
+            whose last bass note is the tonic of their estimated key.
         - one_scale: share of the notes in the major scale that holds most of their piece's.
         - ended: share of the pieces that come to an end by themselves.
         - longest_copy: moments in the longest run that a piece shares with a training piece.
@@ -112,6 +122,8 @@ def compute_corpus_statistics(
     windows = [window for piece in pieces for window in sliding_windows(piece, REPETITION_WINDOW)]
     copies = [copy_detector.longest_copied_run(tab) for tab in tabs] if copy_detector else []
     inside, among = count_notes_in_best_scale(tabs)
+    pitches = [[tab.tuning.pitch_of(n) for n in m] for tab in tabs for m in sounding_moments(tab)]
+    finished = [tab for tab, end in zip_longest(tabs, is_complete, fillvalue=True) if end]
     return {
         "pieces": len(tabs),
         "events": len(events),
@@ -123,6 +135,9 @@ def compute_corpus_statistics(
         "open_strings": share_where(notes, lambda note: note.fret == 0),
         "returning_bars": share_where(repeated, bool),
         "monotonous": share_where(windows, lambda w: len(set(w)) < MIN_DISTINCT_MOMENTS),
+        "same_rhythm": share_where(find_repeated_rhythms(tabs), bool),
+        "clashes": share_where((chord for chord in pitches if len(chord) > 1), has_semitone),
+        "tonic_endings": share_where(filter(sounding_moments, finished), ends_on_tonic),
         "one_scale": ratio_or_none(inside, among),
         "ended": share_where(is_complete, bool),
         "longest_copy": max(copies, default=None),
@@ -145,6 +160,27 @@ def find_repeated_bars(tab: Tab) -> list[bool]:
             found.append((bar.steps, inside) in seen)
             seen.add((bar.steps, inside))
     return found
+
+
+def find_repeated_rhythms(tabs: Iterable[Tab]) -> Iterator[bool]:
+    """For each bar with notes but a first one, whether its steps are those of the bar before."""
+    for tab in tabs:
+        rhythms = [
+            (bar.steps, [e.step for e in bar.events if e.sounding_notes()]) for bar in tab.bars
+        ]
+        yield from (own == before for before, own in pairwise(rhythms) if own[1])
+
+
+def has_semitone(pitches: Sequence[int]) -> bool:
+    """Return whether two pitches are a minor second, a major seventh or octaves more apart."""
+    return any((a - b) % 12 in (1, 11) for a, b in combinations(pitches, 2))
+
+
+def ends_on_tonic(tab: Tab) -> bool:
+    """Return whether the last moment's lowest note is the tonic of the piece's estimated key."""
+    key = estimate_key(tab)
+    bass = min(map(tab.tuning.pitch_of, sounding_moments(tab)[-1]))
+    return key is not None and parse_pitch_class(key.removesuffix("m")) == bass % 12
 
 
 def sliding_windows(items: Sequence[T], length: int) -> list[Sequence[T]]:

@@ -324,17 +324,29 @@ class TabTokenizer:
         tab = Tab("", reader.tuning, tuple(reader.bars), "", reader.steps_per_quarter, reader.style)
         return DecodedTab(tab, reader.num_invalid_tokens, len(ids), is_complete)
 
-    def allowed_next_ids(self, ids: Sequence[int]) -> set[int]:
+    def allowed_next_ids(
+        self, ids: Sequence[int], time_signature: tuple[int, int] | None = None
+    ) -> set[int]:
         """Ids that may follow a sequence so that it stays well-formed; empty after ``<eos>``.
 
         The sequence is read as `decode` reads it. Masking every other id while sampling makes every
         finished sample a well-formed piece.
+
+        Args:
+            ids: the sequence.
+            time_signature: of all bars that begin from here on; any if None. Columns, which are
+                no unit of time, are as many in each bar as in most, and a multiple of the beats.
         """
         ids = [int(i) for i in ids]
         if self.eos_id in ids:
             return set()
         reader = self._read(ids, STANDARD)
-        return {i for i, token in enumerate(self.parsed_vocabulary) if reader.is_allowed(*token)}
+        return {
+            i
+            for i, token in enumerate(self.parsed_vocabulary)
+            if reader.is_allowed(*token)
+            and (time_signature is None or reader.keeps_time_signature(time_signature, *token))
+        }
 
     def _read(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":
         """Read a sequence: from its beginning, or as the middle of a piece."""
@@ -382,6 +394,12 @@ def encode_all_tabs(tabs: Iterable[Tab], tokenizer: TabTokenizer) -> list[int]:
             name = tab.source or tab.title or f"tab {number}"
             raise ValueError(f"{name}: {error}") from None
     return stream
+
+
+def fits_columns(time_signature: tuple[int, int], columns: int) -> bool:
+    """Return whether so many columns can be a bar: some to each beat, and some to a quarter."""
+    beats, unit = time_signature
+    return columns % beats == 0 and columns * unit % (4 * beats) == 0
 
 
 NUM_STRINGS = 6
@@ -534,6 +552,29 @@ class TokenReader:
             return last != "POS" and self.is_inside_bar(beyond)
         step = self.position_offset + numbers[0] if kind == "POS" else 0
         return last != "POS" and step > self.current_step and self.is_inside_bar(step)
+
+    def keeps_time_signature(
+        self, time_signature: tuple[int, int], kind: str, numbers: tuple[int, ...]
+    ) -> bool:
+        """Return whether no bar that begins from here on can get another time signature."""
+        beats, unit = time_signature
+        lengths = [*(bar.steps for bar in self.bars), *([self.bar_steps] if self.bar_steps else [])]
+        if kind == "STEPS":
+            return 4 * beats * numbers[0] % unit == 0
+        if self.steps_per_quarter:
+            steps = 4 * beats * self.steps_per_quarter // unit
+        elif not lengths:
+            return kind != "BAR" or fits_columns(time_signature, numbers[0])
+        else:
+            steps = max(lengths, key=lengths.count)
+        missing = steps - self.bar_steps
+        if self.last_kind in ("BAR", "LONGER") and missing > 0 and not missing % self.max_position:
+            return kind == "LONGER"
+        if kind == "SAME":
+            return lengths[-numbers[0]] == steps
+        if kind == "BAR":
+            return numbers[0] == (steps - 1) % self.max_position + 1
+        return kind != "LONGER"
 
     def is_on_higher_string(self, string: int) -> bool:
         """Return whether a string is above that of the last note."""

@@ -23,6 +23,9 @@ STATISTICS = {
     "open strings among notes": ("open_strings", ".1%"),
     "bars that return": ("returning_bars", ".1%"),
     "eight moments, under four different": ("monotonous", ".1%"),
+    "bars in the rhythm of the bar before": ("same_rhythm", ".1%"),
+    "chords with a semitone inside": ("clashes", ".1%"),
+    "endings on the tonic": ("tonic_endings", ".1%"),
     "notes in one scale": ("one_scale", ".1%"),
     "pieces that end": ("ended", ".1%"),
     "moments a piece": ("length", ".1f"),
@@ -131,9 +134,9 @@ def compute_statistics(
 
 def format_statistics(statistics: dict[str, dict[str, Any]]) -> str:
     """Return statistics as a table with a column for each group."""
-    rows = [f"{'':36}" + "".join(f"{group:>15}" for group in statistics)]
+    rows = [f"{'':38}" + "".join(f"{group:>15}" for group in statistics)]
     for row, (name, spec) in STATISTICS.items():
         values = [group.get(name) for group in statistics.values()]
         cells = ["–" if value is None else format(value, spec) for value in values]
-        rows.append(f"{row:36}" + "".join(f"{cell:>15}" for cell in cells))
+        rows.append(f"{row:38}" + "".join(f"{cell:>15}" for cell in cells))
     return "\n".join(rows)

@@ -34,6 +34,10 @@ class GenerationSession(ABC):
     def render(self, ids: list[int]) -> str:
         """Return tokens as text."""
 
+    def remarks(self, texts: "Sequence[GeneratedText]") -> list[str]:
+        """Return sentences on how far the texts are what was asked for."""
+        return []
+
     def stream(self) -> Any:
         """Return what turns one token after the other into text; None if only all at once."""
         return None

@@ -13,7 +13,8 @@ from slp_transformer.guitar.formats.registry import (
     check_writable_suffix,
     write_tab,
 )
-from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
+from slp_transformer.guitar.tab_tokenizer import fits_columns
+from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.tasks.base import (
     Dataset,
@@ -24,7 +25,7 @@ from slp_transformer.tasks.base import (
     Task,
     check_windows,
 )
-from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
 from slp_transformer.tasks.run_config import closest_match
 from slp_transformer.tasks.text import check_no_pair_batches, window_of
 
@@ -219,13 +220,16 @@ class TabSession(GenerationSession):
                 raise ValueError(f"--{flag} must be one that this model knows, {names}.")
         tokens = tokenizer.to_ids([f"{kind}<{value}>" for kind, value in header.items()])
         self.header: dict[str, int] = dict(zip(header, tokens, strict=True))
+        self.key: str | None = header.get("KEY")
+        beats, _, unit = header.get("METRE", "").partition("/")
+        self.time_signature: tuple[int, int] | None = (int(beats), int(unit)) if unit else None
 
     def allowed(self, ids: Sequence[int]) -> set[int] | None:
         """Return the tokens that may come next; a piece gets at least one bar after its prompt."""
         has_bar = any(self.kinds[i] == "BAR" for i in ids)
         if not self.constrained and has_bar:
             return None
-        allowed = self.tokenizer.allowed_next_ids(ids)
+        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature)
         for token in self.header.values():
             if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
                 return {token}
@@ -237,7 +241,7 @@ class TabSession(GenerationSession):
         """Return the tokens of a prompt's tab, or the header of a new piece.
 
         Raises:
-            ValueError: if the prompt is not tablature.
+            ValueError: if the prompt is not tablature, or not in the time signature asked for.
         """
         if prompt is None:
             return self.tokenizer.to_ids(["<bos>", *self.tokenizer.tuning_tokens(self.tuning)])
@@ -246,11 +250,29 @@ class TabSession(GenerationSession):
             raise ValueError(f"The prompt is not tablature: {problems[0]}.")
         ids = [self.header.get(self.kinds[i], i) for i in self.tokenizer.encode(tabs[0])[:-1]]
         self.prompts.add(tuple(ids))
+        lengths = [bar.steps for bar in tabs[0].bars]
+        columns = 0 if tabs[0].steps_per_quarter else max(lengths, key=lengths.count)
+        if self.time_signature and not fits_columns(self.time_signature, columns):
+            raise ValueError(
+                "--time-signature {}/{} does not fit ".format(*self.time_signature)
+                + f"the prompt, whose bars have {columns} columns."
+            )
         return ids
 
     def render(self, ids: list[int]) -> str:
         """Return tokens as an ASCII tab."""
         return format_tab(self.tokenizer.decode(ids).tab)
+
+    def remarks(self, texts: Sequence[GeneratedText]) -> list[str]:
+        """Return which pieces are not in the key asked for, as estimated from their notes."""
+        keys = [estimate_key(self.tokenizer.decode(text.ids).tab) or "none" for text in texts]
+        others = [key for key in keys if key != self.key]
+        if self.key is None or not others:
+            return []
+        return [
+            f"Not in {self.key}, by an estimate from the notes: {len(others)} of {len(keys)} "
+            f"({', '.join(dict.fromkeys(others))})."
+        ]
 
     def writes(self, path: Path) -> bool:
         """Return whether a path's suffix is that of a music file."""
@@ -263,7 +285,11 @@ class TabSession(GenerationSession):
             ValueError: if a file of that kind cannot hold it.
         """
         tab, remarks = self.tokenizer.decode(ids).tab, []
-        timed = add_time_if_needed(replace(tab, title=path.stem), path)
+        steps = 4
+        if self.time_signature and tab.bars:
+            beats, unit = self.time_signature
+            steps = tab.bars[-1].steps * unit // (4 * beats)
+        timed = add_time_if_needed(replace(tab, title=path.stem), path, steps)
         if timed.steps_per_quarter is not None:
             timed, changed = fit_bars_to_time_signature(timed)
             if changed:
@@ -271,7 +297,7 @@ class TabSession(GenerationSession):
                 remarks.append(
                     f"Bars that did not fit their time signature were padded or truncated: {bars}."
                 )
-        if tab.steps_per_quarter is None:
+        if tab.steps_per_quarter is None and not self.time_signature:
             remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
         write_tab(timed, path)
         return remarks

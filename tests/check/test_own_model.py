@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
+import diagrams
 import nbformat
 import pytest
 import torch
@@ -13,6 +15,7 @@ from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.check import __main__ as command
 from slp_transformer.check import own_model
 from slp_transformer.check.own_model import NEEDED, OwnModel, Parts, read_functions
+from slp_transformer.check.progress_page import PART_FUNCTIONS, TEMPLATE
 from slp_transformer.modern import from_pretrained
 
 MINE = """
@@ -173,6 +176,33 @@ def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"0 of the {len(NEEDED)} parts" in said and "not there yet" in said
     assert "5 * lm_head" in said and "lm_head                right" not in said
+
+
+def test_the_progress_page_marks_the_parts_of_the_site_s_own_drawing(tmp_path, capsys):
+    path, page = tmp_path / "mine.py", tmp_path / "progress.html"
+    whole = MINE.split("def lm_head")[0].replace("/ torch.sqrt", "* torch.sqrt")
+    head = "def lm_head(H, E):\n    return H @ E.T.softmax(-1)\n"
+    path.write_text(whole + head, encoding="utf-8")
+    assert command.main([str(path), "--html", str(page)]) == 1
+    text = page.read_text(encoding="utf-8")
+    states = dict(re.findall(r'<a href="#([^"]+)" data-state="(\w+)"', text))
+    assert states.keys() == PART_FUNCTIONS.keys()
+    by_state = {s: {slug for slug in states if states[slug] == s} for s in states.values()}
+    assert by_state == {
+        "right": {"X", "mh-par-out", "O", "ffn", "H", "final-ln"},
+        "wrong": {"ln", "logits"},
+        "empty": {"onehot", "probs", "top-p", "kv-attn"},
+    }
+    assert all(text.count(f'id="{slug}"') == 1 for slug in states)
+    assert text.count("<svg") == 2 and "<!--" not in text and "9 of the 11" in text
+    assert not re.findall(r'(?:src|href)="(?!#)|url\(|@import', text), "no outside request"
+    assert command.main([str(path), "--html", str(tmp_path / "no" / "p.html")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_the_progress_page_has_the_site_s_drawing():
+    drawing = diagrams.progress_drawing()
+    assert drawing in TEMPLATE.read_text(encoding="utf-8"), "python docs/site_build/diagrams.py"
 
 
 def test_a_new_file_has_every_part_and_overwrites_nothing(tmp_path, capsys):

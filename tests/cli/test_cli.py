@@ -7,6 +7,7 @@ import shutil
 import sys
 import tomllib
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,16 @@ from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
 from slp_transformer.cli.options import Generate
 from slp_transformer.data import TextTokenizer, load_corpus
-from slp_transformer.guitar import TabTokenizer, make_practice_corpus, read_tab_folder, write_tab
+from slp_transformer.guitar import (
+    TabTokenizer,
+    format_tab,
+    make_practice_corpus,
+    read_tab_folder,
+    write_tab,
+)
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.tasks.base import LoadedRun
-from slp_transformer.tasks.generation_session import continue_prompts
+from slp_transformer.tasks.generation_session import GeneratedText, continue_prompts
 from slp_transformer.tasks.run_config import load_tokenizer_of
 from slp_transformer.tasks.tabs import TabTask
 from slp_transformer.tasks.text import TextSession
@@ -191,7 +198,7 @@ def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys
     assert measured["loss"] > 0 and "bits_per_byte" not in measured
 
 
-def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at):
+def test_guitar_goes_on_from_a_riff_in_the_key_and_time_signature_asked_for(at, capsys):
     fine("train", "tabs", "--out-dir", "g", *SMALL)  # generated practice tabs
     assert tomllib.loads(Path("g/config.toml").read_text("utf-8"))["data"]["source"] == "none"
     write_tab(make_practice_corpus(seed=3, num_pieces=1)[0], "my_riff.txt")
@@ -205,7 +212,15 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_metre_asked_for(at):
     assert tokenizer.to_tokens(ids)[-2:] == ["METRE<3/4>", "KEY<Em>"]
     assert {name[:4] for name in tokenizer.to_tokens(session.allowed(ids))} == {"BAR<"}
     assert "KEY<Em>" in tokenizer.to_tokens(session.begin(Path("my_riff.txt").read_text("utf-8")))
-    fine("generate", "g", "--key", "Em", "--time-signature", "3/4", "--max-new-tokens", "20")
+    waltz = generated("waltz.gp5", "--key", "Em", "--time-signature", "3/4", "--tuning", "drop-D")
+    assert {Fraction(bar.steps, waltz.steps_per_quarter) for bar in waltz.bars} == {3}
+    Path("columns.txt").write_text(format_tab(replace(read, steps_per_quarter=None)), "utf-8")
+    asked = ["--prompt-file", "columns.txt", "--time-signature", "5/4"]
+    said = refused(capsys, "generate", "g", *asked)
+    assert "--time-signature 5/4 does not fit the prompt, whose bars have 6 columns." in said
+    texts = [GeneratedText(tokenizer.encode(tab), 0, 0) for tab in make_practice_corpus(3, 2)]
+    remark = "Not in Gm, by an estimate from the notes: 1 of 2 (Fm)."
+    assert session_of(tokenizer, key="Gm").remarks(texts) == [remark]
 
 
 def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):

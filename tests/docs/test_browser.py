@@ -18,6 +18,7 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.base")
+pdf = pytest.importorskip("pdf")  # docs/site_build, which needs Playwright
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
@@ -281,6 +282,27 @@ def test_paper_has_figures_and_no_frame(browser, address):
         assert sum(map(int, re.findall(r"\d+", ink)[:3])) < 200
         assert page.locator(".slp-map .slp-lying").is_visible()
         assert not page.locator(".md-header").is_visible()
+
+
+def test_a_chapter_is_printed_on_white_with_its_answers_at_the_back(browser, address, tmp_path):
+    names = ["01_attention", "02_block"]
+    with opened(browser, f"{address}chapters/{names[1]}/") as page:
+        page.emulate_media(media="print")
+        before, text = page.inner_html("article"), page.text_content("article")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        answers, last = page.locator(".slp-back details"), "article > :last-child"
+        assert answers.count() == before.count("<details><summary>") + before.count("slp-solution")
+        assert page.locator(last).get_attribute("class") == "slp-back"
+        assert page.locator(".slp-back h4").all_inner_texts()[:2] == ["Try it 1", "Try it 2"]
+        assert answers.last.is_visible()
+        color = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(color) == "rgb(255, 255, 255)"
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.text_content("article") == text and page.locator(".slp-solution").count()
+        pdf.print_chapters(page, address, names, tmp_path)
+        assert page.locator("article > .slp-chapter").count() == 2
+    sizes = {path.stem: len(path.read_bytes()) for path in sorted(tmp_path.glob("*.pdf"))}
+    assert list(sizes) == [*names, "all"] and sizes["all"] > max(map(sizes.get, names)) > 100_000
 
 
 ONE_NUMBER = "article p a[href*='#eq-']:not(.eq a)"

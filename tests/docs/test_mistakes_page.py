@@ -50,7 +50,7 @@ def test_every_mistake_has_a_row_and_three_have_no_name_above_their_answer():
             and sees_next(m) == sees_next(TRAINED[name])
         ]
         assert alike == [name]  # tests, loss and map tell it from all others
-    models = page.partition("Three without a name")[2]
+    models = page.partition("Three mistakes to find")[2]
     assert [re.sub(r"\W", "", m) for m in re.findall(r">Model (\w)<", models)] == ["A", "B", "C"]
 
 

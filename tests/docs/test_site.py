@@ -405,7 +405,7 @@ QUERIES = {
     "fine-tuning": "chapters/08_scale/#lora",
     "nucleus": "chapters/06_decoding/#top-p",
     "GQA": "chapters/14_todays_block/#keys-and-values-that-heads-share",
-    "Viterbi": "chapters/13_pitch_to_tab/#the-hand-remembers",
+    "Viterbi": "chapters/13_pitch_to_tab/#the-hand-has-a-position",
 }
 
 

@@ -38,12 +38,27 @@ def test_the_figures_of_two_small_pieces():
     assert told["returning_bars"] == 1 / 4
     assert told["monotonous"] is None and told["longest_copy"] is None and told["mean_copy"] is None
     assert told["ended"] == 1 / 2
+    # Two bars have one before them: other steps than the first's, and the same as the second's.
+    assert told["same_rhythm"] == 1 / 2
+    # E2 and G4 sound well; F2 and C#5 are a minor sixth apart.
+    assert told["clashes"] == 0
 
 
 def test_stretches_of_eight_with_few_different_moments():
     told = compute_corpus_statistics([Tab(bars=(bar(*line(1, 2, 3, 1, 2, 3, 1, 2, 4, 5)),))])
     assert told["monotonous"] == 1 / 3  # the first has three different, the next four and five
     assert compute_corpus_statistics([Tab(bars=(bar(*line(*[1, 2, 3] * 4)),))])["monotonous"] == 1
+
+
+def test_semitones_in_chords_and_endings_on_the_tonic():
+    scale = line(0, 4, 7, 0, 2, 4, 5, 7, 9, 11, 12)  # E major
+    home, away = bar(*scale, [(1, 0), (6, 0)]), bar(*scale, [(6, 7), (2, 1)])
+    clash = bar(*scale, [(6, 12), (2, 4), (1, 0)])  # E, D sharp and E
+    tabs = [Tab(bars=(each,)) for each in (home, away, clash, home)]
+    told = compute_corpus_statistics(tabs, is_complete=[True, True, True, False])
+    assert told["clashes"] == 2 / 4  # B and C in the second piece, E and D sharp in the third
+    assert told["tonic_endings"] == 2 / 3  # the fourth did not end
+    assert compute_corpus_statistics(tabs)["tonic_endings"] == 3 / 4
 
 
 def test_a_bar_returns_only_with_its_length_its_steps_and_its_notes():

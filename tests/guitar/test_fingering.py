@@ -223,6 +223,8 @@ def test_what_a_hand_would_rather_not_do_is_counted_fret_by_fret():
     )
     assert costs.grip_cost((Note(5, 2), Note(1, 0)), 4) == 0.5 * 2 + 3.0 * 2 - 1.0 + 0.25 * 3
     assert costs.grip_cost((Note(4, 8),), 4) == 0.5 * 8 + 2.0
+    up = HandCosts(per_open_string_up_the_neck=0.75)
+    assert [up.grip_cost((Note(3, 0), Note(2, 0)), hand) for hand in (3, 4)] == [0.0, 1.5]
     assert (
         costs.move_cost(5, 5) == 0
         and costs.move_cost(5, 2) == costs.move_cost(2, 5) == 0.4 + 0.6 * 3

@@ -202,6 +202,28 @@ def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
     assert {"SAME", "LONG", "LONGER", "WITH", "POS", "TAB", "BAR"} <= seen
 
 
+@pytest.mark.parametrize("signature", [(3, 4), (6, 8), (2, 2)])
+@pytest.mark.parametrize("units", [(), (1, 2, 3)])
+def test_a_time_signature_that_is_asked_for_is_that_of_all_bars(signature, units):
+    small = TabTokenizer(
+        max_fret=1, max_position=7, steps_per_quarter_options=units, scheme="placed"
+    )
+    beats, unit = signature
+    rng, seen = random.Random(23), set()
+    for _ in range(60):
+        ids = []
+        while not ids or (ids[-1] != small.eos_id and len(ids) < 80):
+            may = sorted(small.allowed_next_ids(ids, signature))
+            stay = [i for i in may if i != small.eos_id]
+            ids.append(rng.choice(stay or may if len(ids) < 30 else may))
+        if ids[-1] == small.eos_id:
+            tab = small.decode(ids).tab
+            (steps,) = {bar.steps for bar in tab.bars}
+            assert steps * unit == (tab.steps_per_quarter or steps // beats * unit // 4) * 4 * beats
+            seen |= {small.parsed_vocabulary[i][0] for i in ids}
+    assert {"BAR", "SAME", "TAB"} <= seen and ("LONGER" in seen) == bool(units)
+
+
 @pytest.mark.parametrize(
     ("tab", "sentence"),
     [

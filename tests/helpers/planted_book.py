@@ -388,7 +388,7 @@ top_k
       - i; z[i] = u[i]; F.softmax(z, -1)
   right: y = F.softmax(u, -1); top = y.topk(k); y = 0 * y; y[top.indices] = top.values; y / y.sum()
   more than k: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
-  not renormalised: y = F.softmax(u, -1); i = y.topk(k).indices; z = 0 * y; z[i] = y[i]; z
+  not renormalized: y = F.softmax(u, -1); i = y.topk(k).indices; z = 0 * y; z[i] = y[i]; z
 draw
   right: torch.searchsorted(y.cumsum(0), dart, right=True)
   right: sum(1 for w in range(len(y)) if sum(y[: w + 1]) <= dart)
@@ -492,6 +492,6 @@ span
 only_allowed
   right: torch.where(allowed, u, -torch.inf).softmax(-1)
   logits 0: (u * allowed).softmax(-1)
-  not renormalised: u.softmax(-1) * allowed
+  not renormalized: u.softmax(-1) * allowed
 """,
 )

@@ -172,7 +172,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         shares = sum_metrics(found).to_shares()
         print("validation: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
     except (ValueError, OSError, ImportError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        print(
+            f"{parser.prog}: {error}".replace("pass resume=True", "pass --resume"), file=sys.stderr
+        )
         return 2
     except StoppedBySignal as stopped:
         print(str(stopped).replace("resume=True", "--resume"), file=sys.stderr)

@@ -27,6 +27,7 @@ class HandCosts:
         per_fret_of_stretch: for each fret that a note lies beyond the little finger's usual reach.
         per_skipped_string: for each string that a chord leaves out between its notes.
         per_open_string: for an open string; below 0 to prefer them.
+        per_open_string_up_the_neck: more for an open string while the hand is above fret 3.
         per_move: for moving at all.
         per_fret_moved: for each fret moved.
         per_fret_from_position: for each fret away from `preferred_position`.
@@ -38,6 +39,7 @@ class HandCosts:
     per_fret_of_stretch: float = 1.0
     per_skipped_string: float = 0.1
     per_open_string: float = 0.0
+    per_open_string_up_the_neck: float = 0.0
     per_move: float = 0.4
     per_fret_moved: float = 0.6
     per_fret_from_position: float = 0.5
@@ -49,6 +51,7 @@ class HandCosts:
         for _, fret in grip:
             if fret == 0:
                 cost += self.per_open_string
+                cost += self.per_open_string_up_the_neck if hand_fret > 3 else 0.0
             else:
                 reach = (
                     max(0, hand_fret - fret) * self.per_fret_behind_index
