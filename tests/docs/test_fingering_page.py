@@ -268,11 +268,18 @@ def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
         assert {(Fraction(n["start"], own), n["pitch"]) for n in theirs["notes"]} == ours
 
 
-@pytest.mark.parametrize(("length", "unit"), [(480, 2), (240, 2), (120, 4), (160, 12)])
-def test_a_performance_is_put_on_the_grid_that_it_is_near(browser, length, unit):
+@pytest.mark.parametrize(
+    ("length", "unit", "jitter"),
+    [(480, 2, 15), (240, 2, 15), (120, 4, 15), (160, 12, 15), (240, 2, 0), (480, 1, 0)],
+)
+def test_a_performance_is_put_on_the_grid_that_it_is_near(browser, length, unit, jitter):
     rng = random.Random(length)
     notes = [
-        (max(0, k * length + rng.randint(-15, 15)), (k + 1) * length - rng.randint(20, 50), 60)
+        (
+            max(0, k * length + rng.randint(-jitter, jitter)),
+            (k + 1) * length - rng.randint(20, 50),
+            60,
+        )
         for k in range(50)
     ]
     content = midi_bytes(("A", 24, 1, notes), tempo=500_000 * 60 // 50)
@@ -436,6 +443,29 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
     page.locator("#f-ways button >> nth=1").click()
     found, kept = places(download(page, "gp", tmp_path)), places(read)
     assert [a == b for a, b in zip(found, kept, strict=True)].count(False) == 1
+
+
+def test_the_two_staves_of_a_piano_become_one_guitar(page, tmp_path):
+    def note(step, octave, quarters, staff):
+        pitch = f"<pitch><step>{step}</step><octave>{octave}</octave></pitch>"
+        rest = f"<duration>{quarters}</duration><voice>{staff}</voice><staff>{staff}</staff>"
+        return f"<note>{pitch}{rest}</note>"
+
+    bars = ""
+    for number, (high, low) in enumerate(("GE", "AC", "BD"), start=1):
+        head = "<attributes><divisions>1</divisions><time><beats>2</beats><beat-type>4</beat-type>"
+        head += "</time><staves>2</staves><clef number='1'><sign>G</sign><line>2</line></clef>"
+        head += "<clef number='2'><sign>F</sign><line>4</line></clef></attributes>"
+        notes = note(high, 4, 1, 1) * 2 + "<backup><duration>2</duration></backup>"
+        bars += f"<measure number='{number}'>{head if number == 1 else ''}{notes}"
+        bars += f"{note(low, 3, 2, 2)}</measure>"
+    xml = "<?xml version='1.0'?><score-partwise version='4.0'><part-list><score-part id='P1'>"
+    xml += "<part-name>Piano</part-name></score-part></part-list><part id='P1'>"
+    drop(page, "piano.xml", f"{xml}{bars}</part></score-partwise>".encode())
+    found = download(page, "gp", tmp_path)
+    _, notes = in_quarters(found)
+    assert [pitch for *_, pitch in notes] == [67, 52, 67, 69, 48, 69, 71, 50, 71]
+    assert [float(end - start) for start, end, _ in notes] == [1.0, 2.0, 1.0] * 3
 
 
 BAD = {

@@ -50,16 +50,27 @@ const texScore = (tex) => alphaTab.importer.ScoreLoader.loadAlphaTex(tex, api.se
 
 function midiParts(bytes, title) {
   const midi = readMidi(bytes, settings.max_notes);
-  return partsOf(midi).map(({ name, notes }) => ({ name, score: () => ({ score: texScore(pitchesAsTex(intoBars(midi, notes, Number(find("grid").value)), title)), track: 0, staff: 0 }) }));
+  return partsOf(midi).map(({ name, notes }) => ({ name, score: () => {
+    const score = texScore(pitchesAsTex(intoBars(midi, notes, Number(find("grid").value)), title));
+    return { score, staff: score.tracks[0].staves[0] };
+  } }));
 }
 
-/** The staves of a score with notes, guitars' first. */
+/** The tracks of a score with notes, guitars' first; a piano's staves together. */
 function scoreParts(load) {
-  const staves = load().tracks.flatMap((track) => track.staves.map((staff) => ({ track, staff, count: staff.isPercussion ? 0 : momentsOf(staff).length })));
-  const used = staves.filter(({ count }) => count);
-  return used.sort((a, b) => b.staff.isStringed - a.staff.isStringed).map(({ track, staff, count }, k) => ({
-    name: `${track.name || `part ${k + 1}`}${track.staves.length > 1 ? `, staff ${staff.index + 1}` : ""}: ${plural(count, "moment")}`,
-    score: () => ({ score: load(), track: track.index, staff: staff.index }),
+  const joined = (track) => {
+    const [first, ...others] = track.staves;
+    for (const staff of others) staff.bars.forEach((bar, k) => bar.voices.forEach((voice) => first.bars[k].addVoice(voice)));
+    track.staves.splice(1);
+    return first;
+  };
+  const used = load().tracks.filter((track) => !track.staves[0].isPercussion).map((track) => ({ track, staff: joined(track) })).filter(({ staff }) => momentsOf(staff).length);
+  return used.sort((a, b) => b.staff.isStringed - a.staff.isStringed).map(({ track, staff }, k) => ({
+    name: `${track.name || `part ${k + 1}`}: ${plural(momentsOf(staff).length, "moment")}`,
+    score: () => {
+      const score = load();
+      return { score, staff: joined(score.tracks[track.index]) };
+    },
   }));
 }
 
@@ -92,8 +103,7 @@ function placeName({ bar, start }) {
 
 /** Make a part of a file fit for the guitar that is asked for. */
 function takePart(from, part = Number(find("part").value)) {
-  const { score, track, staff: number } = from.parts[part].score();
-  const staff = score.tracks[track].staves[number], wasStringed = staff.isStringed;
+  const { score, staff } = from.parts[part].score(), wasStringed = staff.isStringed;
   const asked = find("tuning").value, capo = find("capo").value;
   const guitar = {
     open: asked ? settings.tunings[asked] : wasStringed ? [...staff.stringTuning.tunings] : settings.tunings.standard,

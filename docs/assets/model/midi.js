@@ -5,6 +5,7 @@ import { Refusal } from "./engine.js";
 import { gcd, signatureOf, stretches } from "./tab.js";
 
 const MAX_EXACT_UNIT = 24, PERFORMANCE_UNITS = [2, 4, 12]; // steps to a quarter note, as they are and as people play
+const MAX_UNIT_OF_ENDS = 6; // where notes end in finer steps than they begin, that is how a program plays them
 const NEAR_SECONDS = 0.05, NEAR_SHARE = 0.95;
 const FAMILIES = "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad,synth effects,plucked,percussion,effects".split(",");
 const STRUM_SECONDS = 0.03, MAX_BARS = 3000, DRUMS = 10;
@@ -129,17 +130,15 @@ function guessGrid(notes, { ticks, tempos }) {
     performance; or on the one that is asked for, in steps to a quarter note. */
 export function intoBars(midi, chosen, asked = 0) {
   const { ticks } = midi, strummed = gatherStrums(chosen, midi);
-  let grid = guessGrid(strummed, midi), notes = strummed, isExact = false;
-  search: for (const played of [chosen, strummed]) {
-    const starts = played.map(({ start }) => start);
-    for (const moments of [[...starts, ...played.map(({ end }) => end)], starts]) {
-      const steps = ticks / moments.reduce(gcd, ticks);
-      if (steps <= MAX_EXACT_UNIT) {
-        [grid, notes, isExact] = [steps, played, !asked || asked === steps];
-        break search;
-      }
-    }
+  const unitOf = (moments) => ticks / moments.reduce(gcd, ticks), startsOf = (own) => own.map(({ start }) => start);
+  const notated = [chosen, strummed].find((own) => unitOf(startsOf(own)) <= MAX_EXACT_UNIT);
+  let notes = notated ?? strummed, grid = guessGrid(strummed, midi), isExact = false;
+  if (notated) {
+    const coarse = unitOf(startsOf(notes)), fine = unitOf(notes.flatMap(({ start, end }) => [start, end]));
+    isExact = fine === coarse || fine <= MAX_UNIT_OF_ENDS;
+    grid = isExact ? fine : coarse;
   }
+  isExact &&= !asked || asked === grid;
   grid = asked || grid;
   let unit = grid; // so fine that every bar is so many steps
   while (midi.signatures.some(([, [, kind]]) => (4 * unit) % kind)) unit *= 2;
@@ -167,10 +166,14 @@ export function intoBars(midi, chosen, asked = 0) {
 
 /** Notes as people play them: one that ends within half a beat of the next beginning ends there. */
 function holdUntilNext(notes, unit) {
-  const starts = [...new Set(notes.map(({ start }) => start))];
+  const starts = new Set(notes.map(({ start }) => start));
   for (const note of notes) {
-    const near = starts.filter((start) => start > note.start && Math.abs(start - note.end) <= unit / 2);
-    if (near.length) note.end = near.reduce((best, start) => (Math.abs(start - note.end) < Math.abs(best - note.end) ? start : best));
+    for (let away = 0; away <= unit / 2; away++) {
+      const near = [note.end - away, note.end + away].find((step) => step > note.start && starts.has(step));
+      if (near === undefined) continue;
+      note.end = near;
+      break;
+    }
   }
 }
 
