@@ -483,6 +483,7 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    </details>
 #
-# Next: [From the book's block to today's](14_todays_block.py). The reference goes on from
+# Drop a piece of your own on [Finger a piece](../docs/fingering.md), which asks where the costs hardly
+# decide. Next: [From the book's block to today's](14_todays_block.py). The reference goes on from
 # <autoref identifier="slp_transformer.guitar.fingering.viterbi.find_cheapest_fingering">find_cheapest_fingering</autoref>
 # to the larger model of learned costs, and to pieces and preferences.

@@ -1,4 +1,4 @@
-"""The pages with models in them: "One sentence", "Write with it", "Break it" and "Hear it"."""
+"""The pages that compute or play: "One sentence", "Write with it", "Finger a piece", and others."""
 
 import json
 import tomllib
@@ -43,9 +43,7 @@ from slp_transformer.guitar.timing import fit_bars_to_time_signature
 SENTENCE_MARK, WRITE_MARK, HEAR_MARK = "<!-- sentence -->", "<!-- write -->", "<!-- heard -->"
 FINGERING_MARK = "<!-- fingering -->"
 MISTAKES_MARK, QUIZ_MARK = "<!-- mistakes -->", "<!-- unnamed -->"
-STAGES = {
-    f'id="slp-{name}"': name for name in ("sentence", "write", "fingering")
-}
+STAGES = {f'id="slp-{name}"': name for name in ("sentence", "write", "fingering")}
 """By their names, the stages that have a script and styles of their own."""
 HEAR_STAGE = 'id="slp-hear"'
 
@@ -331,7 +329,7 @@ def fill_mistakes(content: str, root: Path) -> str:
 
 # --- Finger a piece -------------------------------------------------------------------------------
 
-EXAMPLE_HALF_STEPS = 5  # in F, the hand has a choice of places
+EXAMPLE_HALF_STEPS = 7  # in G, the hand has a choice of places
 MAX_BYTES = {"midi": midi.MAX_FILE_BYTES, "xml": musicxml.MAX_FILE_BYTES, "gp": gpif.MAX_FILE_BYTES}
 """The largest files of each kind that the page reads: as large as the package does."""
 
@@ -353,7 +351,9 @@ def fingering_settings() -> dict[str, Any]:
 def fill_fingering(content: str, player_assets: str) -> str:
     """Return the page "Finger a piece" with its stage."""
     page = template("fingering.html").render(
-        settings=fingering_settings(), player=player(player_assets), still=format_tab(_fingered(EXAMPLE_HALF_STEPS).tab)
+        settings=fingering_settings(),
+        player=player(player_assets),
+        still=format_tab(_fingered(EXAMPLE_HALF_STEPS).tab),
     )
     return content.replace(FINGERING_MARK, page)
 
@@ -427,7 +427,9 @@ def _fingered(half_steps: int = 0) -> Heard:
         for string, part in enumerate(parts, start=1):
             now = 0
             for pitch, eighths in part:
-                moments.setdefault(now, []).append(TabNote(Note(string, pitch + half_steps), eighths))
+                moments.setdefault(now, []).append(
+                    TabNote(Note(string, pitch + half_steps), eighths)
+                )
                 now += eighths
         events = tuple(Event.from_notes(step, moments[step]) for step in sorted(moments))
         bars.append(Bar(8, events, *((4, 4), 112)[: 0 if number else 2]))

@@ -36,8 +36,10 @@ from slp_transformer.tasks.run_config import (
 )
 from slp_transformer.training.run_folder import (
     checkpoint_folder,
+    delete_old_checkpoints,
     find_checkpoints,
     load_trainer_state,
+    run_lock,
 )
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
@@ -562,6 +564,8 @@ def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) ->
         )
     if not state.finished():
         return config
+    with contextlib.suppress(ValueError), run_lock(folder):  # unless another process is at it
+        delete_old_checkpoints(folder, config.train.keep_last)
     why, more = f"it has made {plural(steps, 'step')}", ("--steps", str(2 * steps))
     if state.step < steps:
         why = f"it stopped early, after step {state.step:,} of {steps:,}"

@@ -29,6 +29,7 @@ from slp_transformer.plotting.canvas import (
 
 _LINE_HEIGHT_PX = 19.0  # the height of a line of small letters, in pixels
 _MAX_PLAIN_CELL_PX = 22.0  # the side of a cell without a number, at most
+_ROW_CELL_PX = 16.0  # the same where four matrices or more stand in a row
 _MAX_CELLS = {True: 900, False: 200}  # with numbers, without: of more, each is a pixel
 _MIN_LABEL_SPACING_PX = 13.0  # from one label to the next, at least
 _GAP_PX = 10.0
@@ -50,7 +51,7 @@ class PanelLayout:
         height: of its cells together.
     """
 
-    def __init__(self, panel: Any):
+    def __init__(self, panel: Any, max_cell: float = _MAX_PLAIN_CELL_PX):
         self.panel = panel
         rows, columns = panel.values.shape
         finite = panel.values[torch.isfinite(panel.values)]
@@ -64,7 +65,7 @@ class PanelLayout:
             self.cell_width: float = max(23.0, max_text_width_px(shown, SMALL_FONT_PT) + 5)
             self.cell_height: float = 23.0
         else:
-            side = min(_MAX_PLAIN_CELL_PX, (MAX_WIDTH_PX - self.row_labels) / columns, 420 / rows)
+            side = min(max_cell, (MAX_WIDTH_PX - self.row_labels) / columns, 420 / rows)
             labels = [*(panel.rows or ()), *(panel.columns or ())]
             if not all(isinstance(label, int) for label in labels):
                 side = max(side, _MIN_LABEL_SPACING_PX)  # each word is there, apart from the next
@@ -186,7 +187,11 @@ def draw_panels(parts: Sequence[Any], title: str) -> Any:
 
 def panels_to_html(parts: Sequence[Any], title: str) -> str:
     """Draw the parts for a page: a picture for each matrix, in a row that may break."""
-    drawn = [[part] if isinstance(part, str) else [*PanelLayout(part).split()] for part in parts]
+    several = sum(not isinstance(part, str) for part in parts) > 3
+    cell = _ROW_CELL_PX if several else _MAX_PLAIN_CELL_PX
+    drawn = [
+        [part] if isinstance(part, str) else [*PanelLayout(part, cell).split()] for part in parts
+    ]
     pieces = [piece for part in drawn for piece in part]
     head, foot = _margins([piece for piece in pieces if isinstance(piece, PanelLayout)])
     # On the height of the middle of the matrices, whatever stands above and below them.

@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
@@ -75,9 +75,9 @@ class TrainerState:
 
     step: int
     config: TrainConfig
-    data: dict[str, Any] = field(default_factory=dict)
-    eval_history: list[EvalRecord] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)
+    data: dict[str, Any]
+    eval_history: list[EvalRecord]
+    losses: list[float]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON."""

@@ -192,7 +192,7 @@ class Trainer:
         self.lora_base: LoraBase | None = lora_base
         self.callbacks: tuple[Callback, ...] = tuple(callbacks)
         self.generator: torch.Generator = torch.Generator().manual_seed(config.seed)
-        self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)))
+        self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)), [], [])
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
         self.signals: SignalHandler = SignalHandler(defer=True)
         self.strategy: SingleProcess = SINGLE_PROCESS

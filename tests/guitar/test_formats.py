@@ -97,6 +97,13 @@ def test_a_tie_after_a_rest_continues_nothing():
     assert [(event.step, event.durations) for event in tab.iter_events()] == [(0, (1,)), (3, (1,))]
 
 
+def test_a_tie_may_be_an_effect_of_a_note_with_its_fret():
+    (tab,), problems = parse_alphatex("(3.3 0.6).4 (3.3{t} 2.6).4 3.3{t}.4 3.3.4")
+    assert problems == []
+    found = [(e.step, [n.fret for n in e.notes], e.durations) for e in tab.iter_events()]
+    assert found == [(0, [0, 3], (1, 3)), (1, [2], (1,)), (3, [3], (1,))]
+
+
 # --- MusicXML ------------------------------------------------------------------------------------
 
 

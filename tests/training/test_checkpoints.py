@@ -96,7 +96,7 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     config, history = TrainConfig(steps=9), []
     for step, loss in [(0, None), (2, 1.0), (4, 3.0), (6, 2.0)]:
         history += [EvalRecord(step, 4.0, loss)] if loss else []
-        state = TrainerState(step, config, eval_history=history)
+        state = TrainerState(step, config, {}, history, [])
         save_checkpoint(tmp_path, step, tiny(seed=step), training=state.to_dict())
     assert same(load_model(tmp_path, "best"), tiny(seed=2))
     assert same(load_model(tmp_path, "last"), tiny(seed=6))
@@ -109,7 +109,7 @@ def test_the_average_is_of_the_last_that_were_trained_and_no_others(tmp_path, st
     config, history = TrainConfig(steps=9, keep_last=2), []
     for step in steps:
         history += [EvalRecord(step, 4.0, float(step))] if step else []
-        state = TrainerState(step, config, eval_history=history)
+        state = TrainerState(step, config, {}, history, [])
         training = state.to_dict()
         save_checkpoint(tmp_path, step, tiny(seed=step), training=training, keep_last=2)
     models = [tiny(seed=step).double() for step in averaged]

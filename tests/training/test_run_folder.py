@@ -98,6 +98,13 @@ def test_another_mistake_is_no_lack_of_memory(at, monkeypatch):
         main(["train", "text", "fox.txt", "--out-dir", "a", *SMALL])
 
 
+def test_a_progress_without_its_evaluations_is_refused(run, capsys):
+    path = run / "training.json"
+    path.write_text(path.read_text("utf-8").replace("eval_history", "eval_histori"), "utf-8")
+    said = refused(capsys, "train", "--out-dir", "a", "--resume", "--steps", "6")
+    assert "training.json" in said and "eval_history" in said
+
+
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_weights_that_are_no_numbers_are_refused(value, run, capsys):
     path = run / "model.safetensors"

@@ -239,7 +239,7 @@ def test_training_stops_when_patience_is_at_an_end():
 )
 def test_the_best_of_equals_is_the_first(losses, since, best):
     history = [EvalRecord(i, 0.0, loss) for i, loss in enumerate(losses, 1)]
-    state = TrainerState(len(losses), TrainConfig(steps=9), eval_history=history)
+    state = TrainerState(len(losses), TrainConfig(steps=9), {}, history, [])
     assert (state.evals_since_best(), state.best_step()) == (since, best)
 
 

@@ -22,7 +22,7 @@ const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count ==
 
 let api = null; // alphaTab's
 let file = null; // { title, parts: [{ name, score() }] }: a part's score is made anew, because fingering changes it
-let piece = null; // { score, staff, guitar, moments, remarks, isOwn }
+let piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
 let pins = new Map(), found = null, at = 0; // the choices that are made, what is fingered with them, the moment that is shown
 
 // --- Files -------------------------------------------------------------------------------------
@@ -43,14 +43,14 @@ async function readFile(given) {
     throw new Refusal(`${name} cannot be read: it is damaged, or no ${kind === "gp" ? "Guitar Pro" : "MusicXML"} file, whatever its name says.`);
   }
   if (!parts.length) throw new Refusal(`${name} has no notes that a guitar could play.`);
-  return { title, parts };
+  return { title, parts, isMidi: kind === "midi" };
 }
 
 const texScore = (tex) => alphaTab.importer.ScoreLoader.loadAlphaTex(tex, api.settings);
 
 function midiParts(bytes, title) {
   const midi = readMidi(bytes, settings.max_notes);
-  return partsOf(midi).map(({ name, notes }) => ({ name, score: () => ({ score: texScore(pitchesAsTex(intoBars(midi, notes), title)), track: 0, staff: 0 }) }));
+  return partsOf(midi).map(({ name, notes }) => ({ name, score: () => ({ score: texScore(pitchesAsTex(intoBars(midi, notes, Number(find("grid").value)), title)), track: 0, staff: 0 }) }));
 }
 
 /** The staves of a score with notes, guitars' first. */
@@ -121,8 +121,12 @@ function takePart(from, part = Number(find("part").value)) {
     [staff.transpositionPitch, staff.displayTranspositionPitch] = [0, -12];
     for (const bar of staff.bars) [bar.clef, bar.clefOttava] = [alphaTab.model.Clef.G2, alphaTab.model.Ottavia.Regular];
   }
-  return { score, staff, guitar, moments: kept, remarks, isOwn };
+  const own = kept.map(({ notes }, t) => [t, notes.map(({ old }) => old)]);
+  return { score, staff, guitar, moments: kept, remarks, own: isOwn ? own.filter(([, grip]) => isGrip(grip)) : null };
 }
+
+/** Whether each note of a grip has a string of its own. */
+const isGrip = (grip) => new Set(grip.map(([string]) => string)).size === grip.length;
 
 /** Put the fingering into the score. */
 function placeNotes() {
@@ -144,15 +148,21 @@ function placeNotes() {
 
 // --- Fingering ---------------------------------------------------------------------------------
 
-function makeLattice(pinned) {
-  const choices = piece.moments.map(({ notes }, t) => findPlayableGrips(notes.map(({ pitch }) => pitch), piece.guitar, pinned.get(t) ?? []));
+/** The fingerings with what is chosen, and with the file's own places if they are kept; but free at one moment. */
+function makeLattice(freeAt = -1) {
+  const pinned = new Map([...(find("keep").checked && piece.own ? piece.own : []), ...pins]);
+  pinned.delete(freeAt);
+  const choices = piece.moments.map(({ notes }, t) => {
+    const pitches = notes.map(({ pitch }) => pitch), grips = findPlayableGrips(pitches, piece.guitar, pinned.get(t));
+    return grips.length ? grips : findPlayableGrips(pitches, piece.guitar); // a file may go beyond the last fret
+  });
   const preference = Number(find("open").value);
   return new Lattice(choices, { ...settings.costs, per_open_string: -settings.open_string_cost * preference });
 }
 
 /** Find the cheapest fingering with the choices that are made, and where another is almost as good. */
 function solve() {
-  const lattice = makeLattice(pins), path = lattice.findPath(), prices = lattice.prices(), count = piece.moments.length;
+  const lattice = makeLattice(), path = lattice.findPath(), prices = lattice.prices(), count = piece.moments.length;
   const asked = Math.min(MOST_QUESTIONS, Math.max(LEAST_QUESTIONS, Math.ceil(count / MOMENTS_PER_QUESTION)));
   found = { lattice, path, prices, grips: path.map((k, t) => lattice.choices[t][k]), doubts: lattice.findDoubts(path, prices, asked, MAX_WAYS) };
   placeNotes();
@@ -160,9 +170,9 @@ function solve() {
 
 /** The ways to play the moment that is shown: paths of grips, the one that is taken first. */
 function waysAt(t) {
-  const free = pins.has(t) ? makeLattice(new Map([...pins].filter(([own]) => own !== t))) : found.lattice;
-  const prices = pins.has(t) ? free.prices() : found.prices;
-  const path = pins.has(t) ? free.findPath(t, free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`)) : found.path;
+  const isFixed = found.lattice.choices[t].length === 1, free = isFixed ? makeLattice(t) : found.lattice;
+  const prices = isFixed ? free.prices() : found.prices;
+  const path = isFixed ? free.findPath(t, free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`)) : found.path;
   const others = free.alternatives(t, path, prices, MAX_WAYS);
   return [path[t], ...others.map(({ grip }) => grip)].map((grip, k) => {
     const grips = (k ? free.findPath(t, grip) : path).map((own, i) => free.choices[i][own]);
@@ -184,14 +194,14 @@ function drawWay(grips, t) {
 function showMoment() {
   const ways = waysAt(at), moment = piece.moments[at];
   const isUncertain = found.doubts.some(({ t }) => t === at);
-  find("where").textContent = `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "almost as good otherwise" : "fairly sure"}`;
+  find("where").textContent = `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
   const focused = [...find("ways").children].indexOf(document.activeElement);
   find("ways").replaceChildren(...ways.map(({ grips, extra, changed }, k) => {
     const cost = Math.abs(extra) < 0.05 ? "costs as little" : `costs ${Math.abs(extra).toFixed(1)} ${extra < 0 ? "less" : "more"}`;
     const said = k ? `${cost}, ${plural(changed, "moment")} change${changed === 1 ? "s" : ""}` : "as it is";
     const own = button("", () => choose(grips[at]), { "aria-pressed": k === 0, "aria-label": `${inWords(grips[at])}: ${said}` });
     const drawn = document.createElement("span");
-    drawn.className = "f-way";
+    drawn.className = at ? "f-way" : "f-way f-first";
     drawn.textContent = drawWay(grips, at);
     own.append(drawn, said);
     return own;
@@ -211,7 +221,7 @@ function showText() {
   const frets = notes.map(([, fret]) => fret).filter(Boolean);
   const fretted = frets.length ? `frets ${Math.min(...frets)} to ${Math.max(...frets)}` : "open strings alone";
   const kept = moments.flatMap(({ notes: own }, t) => own.filter(({ old }, k) => `${old}` === `${found.grips[t][k]}`)).length;
-  find("summary").textContent = `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.isOwn && file.title ? ` ${kept.toLocaleString("en")} notes are where the file has them.` : ""}`;
+  find("summary").textContent = `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.own && file.title ? ` ${plural(kept, "note")} ${kept === 1 ? "is" : "are"} where the file has them.` : ""}`;
   const { remarks } = piece, more = remarks.length - MAX_REMARKS;
   find("changes").textContent = remarks.length ? `Not as written: ${remarks.slice(0, MAX_REMARKS).join("; ")}${more > 0 ? `; and ${more.toLocaleString("en")} more like this` : ""}.` : "";
   const unit = [...moments.map(({ start }) => start), ...staff.bars.map((bar) => bar.masterBar.calculateDuration())].reduce(gcd, 960);
@@ -279,6 +289,7 @@ function show(t, scrolls = false) {
 /** Finger anew and show it; the score is drawn by alphaTab when it comes to it. */
 function refresh(isNew = false) {
   solve();
+  find("keep").closest("label").hidden = !piece.own || !file.title;
   if (isNew) at = found.doubts[0]?.t ?? 0;
   showText();
   showMoment();
@@ -303,6 +314,7 @@ const open = tried(async (given) => {
   [piece, file, pins] = [takePart(read, 0), read, new Map()];
   find("part").replaceChildren(...file.parts.map(({ name }, k) => new Option(name, k)));
   find("part").closest("label").hidden = file.parts.length < 2;
+  find("grid").closest("label").hidden = !file.isMidi;
   find("name").textContent = given?.name ?? "An example: Ode to Joy";
   refresh(true);
 });
@@ -349,8 +361,8 @@ async function start() {
     document.addEventListener(name, (event) => { event.preventDefault(); find("drop").classList.toggle("slp-over", name === "dragover"); });
   }
   document.addEventListener("drop", (event) => { if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]); });
-  for (const name of ["part", "tuning", "capo", "frets", "octaves"]) find(name).addEventListener("change", restart);
-  find("open").addEventListener("change", () => refresh());
+  for (const name of ["part", "tuning", "capo", "frets", "octaves", "grid"]) find(name).addEventListener("change", restart);
+  for (const name of ["open", "keep"]) find(name).addEventListener("change", () => refresh());
   find("back").addEventListener("click", () => show(at - 1));
   find("on").addEventListener("click", () => show(at + 1));
   find("question").addEventListener("click", askNext);

@@ -12,19 +12,18 @@ function positionsOf(pitch, { open, capo, maxFret }) {
   return places.filter(([, fret]) => fret >= 0 && fret <= maxFret - capo);
 }
 
-/** Every way to take notes together within a span: a string each, and the first of equal pitches on the lower one. */
+/** Every way to take different pitches together: a string each, and the fretted ones within a span. */
 function findGrips(pitches, guitar, span) {
   let grips = [[]];
-  for (const [k, pitch] of pitches.entries()) {
+  for (const pitch of pitches) {
     const places = positionsOf(pitch, guitar);
-    grips = grips.flatMap((grip) => places.filter((place) => fits([...grip, place], pitches, k, span)).map((place) => [...grip, place]));
+    grips = grips.flatMap((grip) => places.map((place) => [...grip, place]).filter((longer) => isHeld(longer, span)));
   }
   return pitches.length > guitar.open.length ? [] : grips;
 }
-function fits(grip, pitches, k, span) {
-  const frets = grip.map(([, fret]) => fret).filter(Boolean), string = grip[k][0];
-  if (Math.max(...frets) - Math.min(...frets) > span) return false;
-  return grip.slice(0, k).every(([other], i) => other !== string && (pitches[i] !== pitches[k] || string < other));
+function isHeld(grip, span) {
+  const frets = grip.map(([, fret]) => fret).filter(Boolean);
+  return Math.max(...frets) - Math.min(...frets) <= span && new Set(grip.map(([string]) => string)).size === grip.length;
 }
 
 /** The grips that have some places, or all; where none is within the hand's span, those that stretch it least. */
@@ -42,8 +41,8 @@ export function findPlayableGrips(pitches, guitar, pinned = []) {
 export function fitMoment(pitches, guitar, movesOctaves = false) {
   const isOnNeck = (pitch) => positionsOf(pitch, guitar).length > 0, left = new Map(), changes = [];
   for (const [k, pitch] of pitches.entries()) {
-    const octaves = [0, -1, 1, -2, 2, -3, 3, -4, 4, -5, 5, -6, 6, -7, 7, -8, 8, -9, 9, -10, 10].map((n) => pitch + 12 * n);
-    const moved = movesOctaves ? octaves.find(isOnNeck) ?? pitch : pitch;
+    const octaves = Array.from({ length: 11 }, (_, n) => [pitch - 12 * n, pitch + 12 * n]).flat();
+    const moved = (movesOctaves && octaves.find(isOnNeck)) || pitch;
     if (moved !== pitch) changes.push(`${formatPitch(pitch)} is moved to ${formatPitch(moved)}`);
     if (!left.has(moved)) left.set(moved, k);
   }

@@ -4,7 +4,9 @@
 import { Refusal } from "./engine.js";
 import { gcd, signatureOf, stretches } from "./tab.js";
 
-const MAX_EXACT_UNIT = 24, PERFORMANCE_UNIT = 12; // steps to a quarter note, as they are and as people play
+const MAX_EXACT_UNIT = 24, PERFORMANCE_UNITS = [2, 4, 12]; // steps to a quarter note, as they are and as people play
+const NEAR_SECONDS = 0.05, NEAR_SHARE = 0.95;
+const FAMILIES = "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad,synth effects,plucked,percussion,effects".split(",");
 const STRUM_SECONDS = 0.03, MAX_BARS = 3000, DRUMS = 10;
 
 /** What is in a file: notes in ticks, by track and channel from 1, time signatures, tempos, names. */
@@ -91,14 +93,15 @@ export function partsOf({ notes, names, programs }) {
   const played = notes.filter(({ channel }) => channel !== DRUMS), parts = new Map();
   for (const note of played) {
     const program = programs.get(`${note.track} ${note.channel}`) ?? 0, key = `${note.track} ${program}`;
-    if (!parts.has(key)) parts.set(key, { track: note.track, guitar: program >= 24 && program < 32, notes: [] });
+    if (!parts.has(key)) parts.set(key, { track: note.track, family: FAMILIES[program >> 3], notes: [] });
     parts.get(key).notes.push(note);
   }
   const list = [...parts.values()].sort((a, b) => a.track - b.track);
-  list.forEach((part, k) => { part.name = `${names.get(part.track) || `part ${k + 1}`}: ${part.notes.length} notes`; });
+  list.forEach((part, k) => { part.name = `${names.get(part.track) || `part ${k + 1}`} (${part.family}): ${part.notes.length} notes`; });
   if (list.length < 2) return list;
-  const all = { name: `all together: ${played.length} notes`, notes: played }, guitars = list.filter(({ guitar }) => guitar);
-  const first = guitars[0] ?? (list.length === 2 ? all : list.reduce((most, part) => (part.notes.length > most.notes.length ? part : most)));
+  const all = { name: `all together: ${played.length} notes`, notes: played }, guitars = list.filter(({ family }) => family === "guitar");
+  const most = list.reduce((best, part) => (part.notes.length > best.notes.length ? part : best));
+  const first = list.length === 2 && guitars.length !== 1 ? all : guitars[0] ?? most; // two hands, or melody and bass
   return [first, ...[...list, all].filter((part) => part !== first)];
 }
 
@@ -112,20 +115,32 @@ function gatherStrums(notes, { tempos, ticks }) {
   });
 }
 
-/** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or else on twelfths. */
-export function intoBars(midi, chosen) {
+/** The coarsest grid near which most of a performance begins, and on which no two moments become one. */
+function guessGrid(notes, { ticks, tempos }) {
+  const starts = [...new Set(notes.map(({ start }) => start))], seconds = 60 / ((tempos[0]?.[1] ?? 120) * ticks);
+  return PERFORMANCE_UNITS.find((unit) => {
+    const places = starts.map((start) => Math.round((start * unit) / ticks));
+    const near = starts.filter((start, k) => Math.abs(start - (places[k] * ticks) / unit) * seconds < NEAR_SECONDS);
+    return new Set(places).size === starts.length && near.length >= NEAR_SHARE * starts.length;
+  }) ?? PERFORMANCE_UNITS.at(-1);
+}
+
+/** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or the one that fits a
+    performance; or on the one that is asked for, in steps to a quarter note. */
+export function intoBars(midi, chosen, asked = 0) {
   const { ticks } = midi, strummed = gatherStrums(chosen, midi);
-  let grid = PERFORMANCE_UNIT, notes = strummed;
+  let grid = guessGrid(strummed, midi), notes = strummed, isExact = false;
   search: for (const played of [chosen, strummed]) {
     const starts = played.map(({ start }) => start);
     for (const moments of [[...starts, ...played.map(({ end }) => end)], starts]) {
       const steps = ticks / moments.reduce(gcd, ticks);
       if (steps <= MAX_EXACT_UNIT) {
-        [grid, notes] = [steps, played];
+        [grid, notes, isExact] = [steps, played, !asked || asked === steps];
         break search;
       }
     }
   }
+  grid = asked || grid;
   let unit = grid; // so fine that every bar is so many steps
   while (midi.signatures.some(([, [, kind]]) => (4 * unit) % kind)) unit *= 2;
   const stepOf = (tick) => Math.floor((2 * tick * grid + ticks) / (2 * ticks)) * (unit / grid);
@@ -135,6 +150,7 @@ export function intoBars(midi, chosen) {
     kept.set(key, { pitch, start: from, end: Math.max(to, kept.get(key)?.end ?? 0) });
   }
   notes = [...kept.values()].sort((a, b) => a.start - b.start || a.pitch - b.pitch);
+  if (!isExact) holdUntilNext(notes, unit);
   const last = Math.max(stepOf(midi.length), notes.at(-1).start + unit / grid), bars = [];
   const changes = midi.signatures.map(([tick, value]) => [stepOf(tick), value]), tempos = midi.tempos.map(([tick, value]) => [stepOf(tick), value]);
   for (let start = 0, signature = [4, 4], tempo = 120; start < last;) {
@@ -147,6 +163,15 @@ export function intoBars(midi, chosen) {
     if (bars.length > MAX_BARS) throw new Refusal(`It has more than ${MAX_BARS.toLocaleString("en")} bars.`);
   }
   return { unit, bars, notes };
+}
+
+/** Notes as people play them: one that ends within half a beat of the next beginning ends there. */
+function holdUntilNext(notes, unit) {
+  const starts = [...new Set(notes.map(({ start }) => start))];
+  for (const note of notes) {
+    const near = starts.filter((start) => start > note.start && Math.abs(start - note.end) <= unit / 2);
+    if (near.length) note.end = near.reduce((best, start) => (Math.abs(start - note.end) < Math.abs(best - note.end) ? start : best));
+  }
 }
 
 /** The notes of a voice in alphaTex: pitches, without strings. */

@@ -384,7 +384,8 @@ class _AlphaTexParser:
         if not 1 <= string <= len(self.pitches):
             raise self.error(f"string {string} is none of {len(self.pitches)}")
         note = Note(string, int(fret) if fret.isdigit() else 0)
-        struck = self.builder.read_note(onset, duration, note, self.voice, fret == "-")
+        is_tied = fret == "-" or any(name == "t" for name, _ in effects)
+        struck = self.builder.read_note(onset, duration, note, self.voice, is_tied)
         if struck is None:
             return
         if fret in "xX":
@@ -395,7 +396,7 @@ class _AlphaTexParser:
             elif name in ("b", "be") and numbers:
                 size = max(numbers[1::2] if name == "be" else numbers, default=0)
                 struck.techniques.add(Technique("bend", min(max(size, 1), 24)))
-            elif name not in BEAT_EFFECTS:
+            elif name not in (*BEAT_EFFECTS, "t"):
                 self.warn(f"{{{name[:30]}}} is left out")
 
 
