@@ -23,3 +23,9 @@ def test_nothing_is_lost():
         "races: tried 2, kept 2, lost 0",
         "full disks: tried 4, kept 4, lost 0",
     ]
+
+
+def test_a_long_run_that_much_goes_wrong_with_ends_as_one_left_alone():
+    ended = python(CAMPAIGN.with_name("soak.py"), "--steps", "200")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "the same after" in ended.stdout
