@@ -40,6 +40,8 @@ def sample() -> None:
     """Write the memory in KiB and the number of open files of this process, four times a second."""
 
     def write() -> None:
+        while not find_checkpoints("whole"):
+            time.sleep(0.05)
         while True:
             status = Path("/proc/self/status").read_text("utf-8")
             memory = status.partition("VmRSS:")[2].split()[0]
