@@ -526,6 +526,24 @@ def test_bytes_at_random_end_in_a_sentence(page):
     assert wrong == []
 
 
+def test_any_note_of_the_score_can_be_clicked(page):
+    place = page.evaluate(
+        """() => {
+          const frets = [...document.querySelectorAll("#slp-hear-stage text")];
+          const note = frets.find((one) => one.textContent === "8"); // bar 1 is 7 7 8 10
+          note.scrollIntoView({ block: "center" });
+          const box = note.getBoundingClientRect();
+          return [box.x + box.width / 2, box.y + box.height / 2];
+        }"""
+    )
+    page.mouse.click(*place)
+    page.wait_for_function(
+        "document.getElementById('f-where').textContent.includes('bar 1, beat 3')"
+    )
+    page.locator("#f-ways button >> nth=1").click()
+    page.wait_for_selector("#f-marks [aria-label='bar 1, beat 3: chosen']")
+
+
 @pytest.mark.parametrize("scheme", ["default", "slate"])
 def test_axe_finds_nothing(page, scheme):
     page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
