@@ -435,7 +435,7 @@ HIDDEN_STOPS = """() => [...document.querySelectorAll("a[href], button, select, 
       getComputedStyle(e).visibility !== "hidden").map(e => e.outerHTML.slice(0, 80))"""
 
 
-@pytest.mark.parametrize("name", ["", "chapters/03_one_matrix/", "api/attention/", "hear/"])
+@pytest.mark.parametrize("name", ["", "chapters/03_one_matrix/", "api/attention/", "hear/", "fingering/"])
 def test_landmarks_have_names_and_stops_of_the_keyboard_a_height(name, browser, address):
     with opened(browser, address + name) as page:
         page.wait_for_timeout(500)  # the theme adds to each block of code

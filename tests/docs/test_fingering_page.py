@@ -389,6 +389,7 @@ def test_a_midi_file_is_dropped_chosen_in_and_taken_away(page, tmp_path):
     page.locator("#f-marks [aria-label$='number 2']").click()
     page.locator("#f-ways button >> nth=1").click()
     drawn(page, shown)
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
     for kind in ("gp", "atex", "txt"):
         expected = [sorted(grip) for grip in doubts[1].paths[1]]
         assert places(download(page, kind, tmp_path)) == expected != places(tab)

@@ -205,7 +205,7 @@ function showMoment() {
   const ways = waysAt(at), moment = piece.moments[at];
   const isUncertain = found.doubts.some(({ t }) => t === at);
   find("where").textContent = `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
-  const focused = [...find("ways").children].indexOf(document.activeElement);
+  const hadFocus = find("ways").contains(document.activeElement);
   find("ways").replaceChildren(...ways.map(({ grips, extra, changed }, k) => {
     const cost = Math.abs(extra) < 0.05 ? "costs as little" : `costs ${Math.abs(extra).toFixed(1)} ${extra < 0 ? "less" : "more"}`;
     const said = k ? `${cost}, ${plural(changed, "moment")} change${changed === 1 ? "s" : ""}` : "as it is";
@@ -216,7 +216,8 @@ function showMoment() {
     own.append(drawn, said);
     return own;
   }));
-  find("ways").children[focused]?.focus({ preventScroll: true });
+  find("ways").scrollLeft = 0;
+  if (hadFocus) find("ways").firstElementChild.focus({ preventScroll: true });
   find("free").disabled = !pins.has(at);
   find("back").disabled = at === 0;
   find("on").disabled = at === piece.moments.length - 1;

@@ -5,10 +5,17 @@ string of its own, and the fretted ones have to lie within the hand's span. So a
 not placed one by one: its grips are listed, and one of them is chosen.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning, format_pitch
+from slp_transformer.guitar.fretboard import (
+    MAX_FRET,
+    MAX_SPAN,
+    Note,
+    Tuning,
+    format_pitch,
+    is_playable_grip,
+)
 
 Grip = tuple[Note, ...]
 
@@ -32,37 +39,22 @@ def find_grips(
     Returns:
         The grips, each with one note a pitch, in the order of `pitches`; none if there are none.
     """
-    places = [tuning.positions_of(pitch, max_fret) for pitch in pitches]
     if len(pitches) > len(tuning.open_pitches):
         return ()
-    return tuple(_extend_grip((), pitches, places, max_span))
-
-
-def _extend_grip(
-    partial_grip: Grip,
-    pitches: tuple[int, ...],
-    positions_by_pitch: list[list[Note]],
-    max_span: int,
-) -> Iterator[Grip]:
-    """The grips that begin with these notes."""
-    if len(partial_grip) == len(pitches):
-        yield partial_grip
-        return
-    for note in positions_by_pitch[len(partial_grip)]:
-        if can_add_note(partial_grip, pitches, note, max_span):
-            yield from _extend_grip((*partial_grip, note), pitches, positions_by_pitch, max_span)
-
-
-def can_add_note(partial_grip: Grip, pitches: tuple[int, ...], note: Note, max_span: int) -> bool:
-    """Return whether the hand that holds the first notes of a chord can also take the next one."""
-    frets = [fret for _, fret in (*partial_grip, note) if fret]
-    if frets and max(frets) - min(frets) > max_span:
-        return False
-    pitch = pitches[len(partial_grip)]
-    return all(
-        note.string != other.string and (earlier != pitch or note.string < other.string)
-        for earlier, other in zip(pitches, partial_grip, strict=False)
-    )
+    grips: list[Grip] = [()]
+    for pitch in pitches:
+        places = tuning.positions_of(pitch, max_fret)
+        grips = [
+            (*grip, note)
+            for grip in grips
+            for note in places
+            if is_playable_grip((*grip, note), max_span)
+            and all(
+                earlier != pitch or note.string < other.string
+                for earlier, other in zip(pitches, grip, strict=False)
+            )
+        ]
+    return tuple(grips)
 
 
 def allowed_next_notes(

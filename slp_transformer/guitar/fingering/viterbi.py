@@ -123,7 +123,8 @@ def find_cheapest_path(
     roads = [[costs.move_cost(before, after) for before in HAND_FRETS] for after in HAND_FRETS]
     paid, held, came = [0.0 for _ in HAND_FRETS], [], []
     for t, choice in enumerate(candidate_grips):
-        held.append(cheapest_grip_per_hand_fret(choice, costs, extra_cost, t))
+        by_hand = zip(*_price_at_each_fret(choice, costs, extra_cost, t), strict=True)
+        held.append([min(zip(prices, choice, strict=True)) for prices in by_hand])
         best = [min((v + m, k) for k, (v, m) in enumerate(zip(paid, road, strict=True)))
                 if t else (0.0, 0) for road in roads]  # fmt: skip
         paid = [road + cost for (road, _), (cost, _) in zip(best, held[-1], strict=True)]
@@ -146,15 +147,7 @@ def price_grips(
     same at every moment: the cost of the cheapest fingering.
     """
     own = [
-        [
-            [
-                costs.grip_cost(grip, hand)
-                + costs.position_cost(hand)
-                + (extra_cost(t, grip) if extra_cost else 0.0)
-                for hand in HAND_FRETS
-            ]
-            for grip in choice
-        ]
+        _price_at_each_fret(choice, costs, extra_cost, t)
         for t, choice in enumerate(candidate_grips)
     ]
     cheapest = [[min(at_hand) for at_hand in zip(*moment, strict=True)] for moment in own]
@@ -185,18 +178,12 @@ def rank_by_doubt(prices: Sequence[Sequence[float]]) -> list[int]:
     return sorted(margins, key=lambda t: margins[t])
 
 
-def cheapest_grip_per_hand_fret(
-    candidate_grips: Sequence[Grip],
-    costs: HandCosts,
-    extra_cost: ExtraGripCost | None,
-    moment_index: int,
-) -> list[tuple[float, Grip]]:
-    """For each place of the hand, the grip that costs least there, and what it costs."""
-    more = [extra_cost(moment_index, grip) if extra_cost else 0.0 for grip in candidate_grips]
+def _price_at_each_fret(
+    grips: Sequence[Grip], costs: HandCosts, extra_cost: ExtraGripCost | None, moment_index: int
+) -> list[list[float]]:
+    """For each grip of a moment, what it costs at each place of the hand."""
+    more = [extra_cost(moment_index, grip) if extra_cost else 0.0 for grip in grips]
     return [
-        min(
-            (costs.grip_cost(grip, hand) + costs.position_cost(hand) + m, grip)
-            for grip, m in zip(candidate_grips, more, strict=True)
-        )
-        for hand in HAND_FRETS
+        [costs.grip_cost(grip, hand) + costs.position_cost(hand) + m for hand in HAND_FRETS]
+        for grip, m in zip(grips, more, strict=True)
     ]
