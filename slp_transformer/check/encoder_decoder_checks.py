@@ -30,10 +30,10 @@ def _cross_cases() -> list[Case]:
     _cross_cases,
     {
         **SCALES,
-        "K from the decoder": "The keys come from the decoder's stream X; they come from H_enc.",
-        "V from the decoder": "The values come from the decoder's stream X; they come from H_enc.",
+        "K from the decoder": "The keys come from the decoder's X; they should come from H_enc.",
+        "V from the decoder": "The values come from the decoder's X; they should come from H_enc.",
         "K and V from the decoder": "Keys and values come from X, as in self-attention.",
-        "Q from the encoder": "The queries come from H_enc; they come from the decoder's X.",
+        "Q from the encoder": "The queries come from H_enc; they should come from the decoder's X.",
         "sides swapped": "X and H_enc are swapped: queries come from the decoder, keys and "
         "values from H_enc.",
         "causal": "A causal mask hides part of the source; the decoder sees all of it.",

@@ -295,7 +295,7 @@ def published_ffn(
         {"L": 32, "d": 4096, "A": 32, "G": 8, "d_k": 128, "d_ff": 14336},
     ],
     {
-        "keys for every head": "Keys and values are counted for all A heads; G have their own.",
+        "keys for every head": "Keys and values are counted for A heads; G heads have them.",
         "keys alone": "W_V is missing: the G groups have values as well as keys.",
         "two matrices": "The gated layer has three matrices, not two.",
         "no W_O": "W_O is missing: it has A·d_k rows and d columns.",

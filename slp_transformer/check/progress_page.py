@@ -86,4 +86,5 @@ def _format_function(name: str, verdict: Verdict | None) -> str:
     if state != "wrong" or verdict is None:
         return f"<li>{line}</li>"
     example = escape("\n".join(verdict.example))
-    return f"<li>{line}<br>{escape(verdict.text)}{example and f'<pre>{example}</pre>'}</li>"
+    shown = f'<pre tabindex="0">{example}</pre>' if example else ""
+    return f"<li>{line}<br>{escape(verdict.text)}{shown}</li>"

@@ -44,8 +44,8 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
         {"T": 4096, "L": 96, "A": 96, "d_k": 128, "d_v": 128},
     ],
     {
-        "keys only": "The values are kept as well as the keys.",
-        "values only": "The keys are kept as well as the values.",
+        "keys only": "Only keys are counted; values are cached as well.",
+        "values only": "Only values are counted; keys are cached as well.",
         "queries too": "Queries are not cached: no later token needs them.",
         "one block": "Every block has its own cache: multiply by L.",
         "one head": "Every head has its own keys and values: multiply by A.",

@@ -16,12 +16,14 @@ add_table(
     globals(),
     r"""
 teacher_forced
+  no end: torch.stack([torch.cat([torch.tensor([begin]), target[:-1]]), target])
   right: torch.stack([F.pad(target, (1, 0), value=begin), F.pad(target, (0, 1), value=end)])
   right: ids = target.tolist(); torch.tensor([[begin, *ids], [*ids, end]])
   rows swapped: ids = target.tolist(); torch.tensor([[*ids, end], [begin, *ids]])
   read what it writes: torch.tensor([*target.tolist(), end]).expand(2, -1)
   odd: torch.tensor([begin, *target.tolist(), end]).expand(2, -1)
 smoothed_loss
+  nothing spread: -(1 - share) * torch.log_softmax(u, -1)[word]
   right: F.cross_entropy(u[None], torch.tensor([word]), label_smoothing=share)
   right: y = torch.full_like(u, share / len(u)); y[word] += 1 - share; -(y *
       u.log_softmax(-1)).sum()
@@ -30,10 +32,12 @@ smoothed_loss
   not smoothed: F.cross_entropy(u[None], torch.tensor([word]))
   odd: y = u.softmax(-1); -((1 - share) * y[word] + share * y.mean()).log()
 rate_of_2017
+  counted from 0: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
   the larger: max(1 / math.sqrt(step), step / warmup**1.5) / math.sqrt(d)
   no width: min(step**-0.5, step * warmup**-1.5)
   odd: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
 scaled_input
+  root of |V|: E.shape[0] ** 0.5 * E[ids] + P[: len(ids)]
   right: F.embedding(ids, E) * math.sqrt(E.size(1)) + P[torch.arange(len(ids))]
   not scaled: E[ids] + P[: len(ids)]
   positions too: (E[ids] + P[: len(ids)]) * math.sqrt(E.size(1))

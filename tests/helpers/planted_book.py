@@ -303,6 +303,8 @@ mask_after
   not shifted: torch.where(tril(N, held + N) > 0, 0.0, -torch.inf)
   new tokens only: torch.full((N, N), -torch.inf).triu(1)
 padding_mask
+  column: torch.where(ids == pad_id, -torch.inf, 0.0)[:, None]
+  plus: torch.where(ids == pad_id, torch.inf, 0.0)
   right: lambda ids, pad: torch.where(ids == pad, -torch.inf, 0.0).unsqueeze(0)
   wrong way round: torch.zeros(ids.shape).masked_fill(ids != pad_id, -torch.inf)
   always 0: torch.zeros(ids.shape).masked_fill(ids == 0, -torch.inf)
@@ -455,13 +457,18 @@ perplexity_of_loss
   right: math.exp(loss)
   base 2: 2**loss
 scaling_loss
+  one over α: (N_c / N) ** (1 / alpha)
   right: math.exp(alpha * (math.log(N_c) - math.log(N)))
   upside down: (N / N_c) ** alpha
 cache_numbers
+  twice: 2 * T * L * A * (d_k + d_v)
+  no brackets: T * L * A * d_k + d_v
   right: sum(T * d_k + T * d_v for _ in range(L * A))
   keys only: T * d_k * A * L
   one block: (d_k + d_v) * T * A
 merged
+  r from the rows: W + alpha / A.shape[0] * A @ B
+  one over α: W + A @ B / alpha
   right: W + torch.einsum("kr,rd->kd", A, B) * (alpha / B.shape[0])
   no scale: W + A @ B
   A and B swapped: W + alpha / A.shape[1] * (B @ A)
@@ -470,26 +477,36 @@ lora
   A and B swapped: x @ W + alpha / A.shape[1] * (x @ B @ A)
   no scale: x @ W + x @ A @ B
 cross_attention
+  weights: torch.softmax(X @ W_Q @ (H_enc @ W_K).mT / W_Q.shape[1] ** 0.5, 1)
   K from the decoder: F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
   K and V from the decoder: F.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
 decoder_block
+  no residual at self-attention: X = attention(norm(X)); X = X + cross_attention(norm(X), H_enc);
+      X + ffn(norm(X))
   right: X = X + attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
   cross-attention first: X = X + cross_attention(norm(X), H_enc); X = X + attention(norm(X)); X +
       ffn(norm(X))
 length_normalized
+  mean turned back: torch.exp(log_probabilities.mean())
   right: log_probabilities.mean()
   not normalized: sum(log_probabilities)
 pitch
+  fret from 1: tuning[-string] + fret + 1
   right: tuning[-string] + fret
   strings from the lowest: tuning[string - 1] + fret
 count_places
+  fret turned: sum(0 <= one - midi <= frets for one in tuning)
   right: len([1 for s in tuning if midi - s in range(frets + 1)])
   last fret left out: len([1 for s in tuning if midi - s in range(frets)])
   open strings left out: len([1 for s in tuning if 1 <= midi - s <= frets])
 span
+  None counted: frets = [f or 0 for f in frets]; max(frets) - min(frets)
   right: pressed = [f for f in frets if f]; max(pressed, default=0) - min(pressed, default=0)
   open strings counted: played = [f for f in frets if f is not None]; max(played) - min(played)
 only_allowed
+  shorter: torch.softmax(u[allowed], 0)
+  most probable: F.one_hot(torch.where(allowed, u, -torch.inf).argmax(), len(u)).float()
+  all alike: allowed.float() / allowed.sum()
   right: torch.where(allowed, u, -torch.inf).softmax(-1)
   logits 0: (u * allowed).softmax(-1)
   not renormalized: u.softmax(-1) * allowed

@@ -48,14 +48,21 @@ add_table(
     globals(),
     r"""
 is_playable_grip
+  first fret compared: first = [f for _, f in grip if f][:1]; len({s for s, _ in grip}) == len(grip)
+      and all(abs(f - first[0]) <= span for _, f in grip if f)
   open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
       and max(frets) - min(frets) <= span
 cheapest_step
+  one minimum: e + (v[:, None] + m).min()
+  wrong axis: e + (v[:, None] + m).min(1).values
+  two minima: e + v.min() + m.min(0).values
   sum: (v[:, None] + m).sum(0) + e
   the other way: e + (v + m).min(1).values
 path_back
+  smallest: [*(int(row.argmin()) for row in came), last]
   not followed: [*came[:, last].tolist(), last]
 takes_turns
+  two columns: torch.stack([notes, places], dim=1)
   right: reads = torch.zeros(2 * len(notes) - 1, dtype=torch.long); reads[::2], reads[1::2] = notes,
       places[:-1]; reads
   last place read: [x for pair in zip(notes, places, strict=True) for x in pair]

@@ -71,6 +71,8 @@ add_table(
     globals(),
     r"""
 induced
+  place: found = [j for j in range(len(ids) - 1) if ids[j] == ids[-1]]; found[-1] + 1 if found
+      else -1
   odd: after = [int(b) for a, b in zip(ids, ids[1:], strict=False) if a == ids[-1]]; max(after,
       key=after.count) if after else -1
 induction_score
@@ -79,6 +81,8 @@ induction_score
   one too far: torch.stack([alpha[i, i - period - 1] for i in range(period, len(alpha))]).mean()
   odd: torch.stack([alpha[i, i - period + 2] for i in range(period, len(alpha))]).mean()
 logit_lens
+  variance: centered = H - H.mean(1, keepdim=True); (gamma * centered / H.var(1, correction=0,
+      keepdim=True) + beta) @ E.T
   right: F.linear(F.layer_norm(H, gamma.shape, gamma, beta), E)
   no norm: H @ E.T
   plain norm: F.layer_norm(H, (H.shape[-1],)) @ E.T
@@ -90,6 +94,7 @@ without_head
   odd: kept = torch.cat([heads[:c], heads[c + 1 :]]).transpose(0, 1).flatten(1); kept @ W_O[:
       kept.shape[1]]
 qk_circuit
+  queries twice: W_Q @ W_Q.T
   right: torch.einsum("ik,jk->ij", W_Q, W_K)
   keys ask: W_K @ W_Q.mT
   inside: W_Q.T @ W_K

@@ -72,6 +72,8 @@ rotary
   odd: emb = angles(X, start, base).repeat_interleave(2, dim=-1); x1, x2 = X.chunk(2, dim=-1); X *
       emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()
 rotary_step
+  scaled by the length: K = torch.cat([K, rotate(k, len(K))[None]]); K @ rotate(q, len(K) - 1) /
+      len(K) ** 0.5
   right: q, k = rotate(q, len(K)), rotate(k, len(K)); torch.cat([K @ q, (k @ q)[None]]) /
       math.sqrt(len(q))
   turned again: keys = torch.vstack([K, k]); keys = torch.stack([rotate(key, len(K)) for key in
@@ -79,16 +81,19 @@ rotary_step
   turned again by place: keys = torch.stack([rotate(key, j) for j, key in enumerate([*K, k])]); keys
       @ rotate(q, len(K)) / len(q) ** 0.5
 shared_keys
+  c over G: torch.stack([K[min(c // len(K), len(K) - 1)] for c in range(A)])
   right: G, M, d_k = K.shape; K[:, None].expand(G, A // G, M, d_k).reshape(A, M, d_k)
   in turn: torch.stack([K[c % len(K)] for c in range(A)])
   along tokens: K.repeat_interleave(A // len(K), 1)
   odd: K.repeat_interleave(A // len(K)).reshape(A, *K.shape[1:])
 published_ffn
+  up alone: x @ up_proj.T @ down_proj.T
   right: F.linear(F.silu(F.linear(x, gate_proj)) * F.linear(x, up_proj), down_proj)
   gate and up swapped: F.linear(F.silu(F.linear(x, up_proj)) * F.linear(x, gate_proj), down_proj)
   not turned: (F.silu(x @ gate_proj) * (x @ up_proj)) @ down_proj
   odd: gate = x @ gate_proj.T; (F.silu(gate) * gate) @ down_proj.T
 modern_block_parameters
+  one head: L * (4 * d * d_k + 3 * d * d_ff)
   right: W_Q, W_K, W_V, W_O = d * A * d_k, d * G * d_k, d * G * d_k, A * d_k * d; L * sum([W_Q, W_K,
       W_V, W_O, d * d_ff, d * d_ff, d_ff * d])
   keys for every head: L * (4 * d * A * d_k + 3 * d * d_ff)
