@@ -448,6 +448,16 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #    2, fewer strings are right: the model has never learned to continue after a wrong place.
 #
 #    </details>
+#
+# 3. Learn the costs from fewer pieces: `learn(seed, steps=20)`, then 60, with three seeds each. How many are
+#    needed to beat the costs written by hand?
+#
+#    <details><summary>What happens</summary>
+#
+#    More than 60. With 20, all three seeds have fewer notes right than costs written by hand, and differ
+#    widely. With 60, they nearly agree, and are only a little worse.
+#
+#    </details>
 
 # %% [markdown]
 # ## To remember
@@ -480,6 +490,15 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    Its own mistakes: after a note in another position, the most probable next places are in that
 #    position, too. So whole passages differ from the written ones.
+#
+#    </details>
+#
+# 3. You multiply all costs by 100, and divide `total` by 100. What is the result close to?
+#
+#    <details><summary>Answer</summary>
+#
+#    To the lowest cost. In $-\log\sum e^{-100x}$ the smallest $x$ outweighs all others, so the soft minimum
+#    becomes the minimum.
 #
 #    </details>
 #
