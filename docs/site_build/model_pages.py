@@ -411,10 +411,10 @@ def _generated(root: Path) -> Heard:
     (tab,), _ = read_tab_file(root / "benchmarks" / "results" / "guitar_lm" / "sample.txt")
     timed, _ = fit_bars_to_time_signature(columns_to_steps(tab, 4))
     how = (
-        "Written by a model that had learned 403 files of classical guitar tabs. Of twenty-four "
-        "pieces it is, of those that came to an end by themselves after 200 moments or more and "
-        "can be played throughout, the one in which most bars return. It learned columns of text, "
-        "not time; each step of the tab is played as a sixteenth."
+        "Written by a model that had learned 403 files of classical guitar tabs, and was asked for "
+        "3/4. Of the pieces of twenty-four seeds that ended by themselves after 100 moments or "
+        "more, on the tonic, and can be played throughout, it is the first in which no chord has "
+        "a semitone. Its steps are columns of text, not time; each is played as a sixteenth."
     )
     return Heard("A model's piece", how, timed)
 
