@@ -88,9 +88,9 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # %% [markdown]
 # ### The gated form
 #
-# The August 2026 draft has a different layer here, which many current models
-# use. Its activation function is smoother than ReLU: Swish multiplies x by a sigmoid of βx. The larger β is,
-# the closer Swish comes to ReLU.
+# The August 2026 draft has a different layer here, which many current models use. Its activation function
+# is smoother than ReLU: Swish multiplies x by σ(βx), where σ is the sigmoid, not the standard deviation
+# of the next section. The larger β is, the closer Swish comes to ReLU.
 #
 # <span class="eq" id="eq-swish">swish</span>
 #

@@ -563,9 +563,9 @@ wrong_panel = plotting.Panel(wrong, "view alone", "N × Adᵥ", top=500)
 plotting.panels(right_panel, "≠", wrong_panel)
 
 # %% [markdown]
-# The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1. With
-# the future in its row, the first token can see what it must predict: the training loss falls, and
-# the model is useless.
+# The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1.
+# With the future in its row, the first token can see what it must predict: so the training loss can fall
+# although the model predicts nothing.
 #
 # The same mistake in splitting, a view straight to $[A\times N\times d_k]$, is even harder to notice.
 # If you make both, they cancel in a round trip, so a test of splitting and joining

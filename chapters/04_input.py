@@ -168,8 +168,8 @@ shuffled = torch.randperm(N)
 torch.testing.assert_close(block(X[shuffled]), block(X)[shuffled])
 
 # %% [markdown]
-# So in the two sentences below `string` gets exactly the same output,
-# although in one it is tuned and in the other it tunes. The weights are random, so this is true of any weights.
+# So in the two sentences below `string` gets exactly the same output, although in one it is tuned and in
+# the other it tunes. The weights are random; the argument above holds for any weights.
 
 
 # %%
@@ -210,9 +210,9 @@ assert not torch.allclose(plain, mixed, atol=1e-3)
 # %% [markdown]
 # ## One row of P for each position
 #
-# The direct way is to add to each token's row a second row that depends only on its position.
-# The position matrix $\mathbf P$ has one row for each position, and is learned like $\mathbf E$. (The
-# August 2026 draft calls it $\mathbf E_{pos}$.)
+# The direct way is to add to each token's row a second row that depends only on its position. The
+# position matrix $\mathbf P$ has one row for each position, and is learned like $\mathbf E$; $id(i)$ is
+# the id of token i. (The August 2026 draft calls it $\mathbf E_{pos}$.)
 #
 # <span class="eq" id="eq-X">X</span>
 #

@@ -263,7 +263,8 @@ assert (moved.diagonal() > 0).all()
 plotting.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 
 # %% [markdown]
-# In the last row, the larger a number, the more the prediction after *was* depends on that word.
+# In the last row, a number says how much the prediction after *was* changes when that word is replaced by
+# another one.
 
 # %%
 depends = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
@@ -308,8 +309,7 @@ for number, steps in enumerate(trace, start=1):
 # %% [markdown]
 # ## How large is it?
 #
-# A block has four attention matrices of size $d\times d_{attn}$ and two feedforward matrices of size
-# $d\times d_{ff}$. For all blocks together that makes
+# A block has four attention matrices of size $d\times d_{attn}$ (all heads side by side, $d_{attn}=Ad_k$) and two feedforward matrices of size $d\times d_{ff}$. For all blocks together that makes
 #
 # <span class="eq" id="eq-param-count">param-count</span>
 #

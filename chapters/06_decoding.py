@@ -32,7 +32,8 @@ plotting.bars(y, words, title="y", top=1)
 # %% [markdown]
 # ### The most probable word
 #
-# *Greedy* decoding always takes the word with the highest probability.
+# *Greedy* decoding always takes the word with the highest probability. Here $\mathbf w_{<t}$ are the
+# words before position t, and $\hat w_t$ is the word chosen there.
 #
 # <span class="eq" id="eq-greedy">greedy</span>
 #
@@ -131,7 +132,7 @@ from slp_transformer.sampling import temperature
 
 
 def with_temperature(u, tau):
-    e = [torch.exp(u_w / tau) for u_w in u]
+    e = [torch.exp((u_w - max(u)) / tau) for u_w in u]  # no overflow at a small τ
     return torch.stack([e_w / sum(e) for e_w in e])
 
 

@@ -108,6 +108,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
         "halves": "Sines and cosines fill one half of the columns each; they should alternate.",
         "cosine first": "Sine and cosine are swapped: column 0 is a sine.",
         "column as i": "The exponent counts columns; i counts pairs of columns.",
+        "column as i, twice": "The exponent is 2/d times the column; i counts pairs of columns.",
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
         "counted from 1": "Positions are counted from 1; the first is 0, where every sine is 0.",
         "base 1000": "The base is not 10000.",
@@ -124,6 +125,7 @@ def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
     pairs = columns % (d // 2) if "halves" in mistakes else columns // 2
     power = columns if "column as i" in mistakes else 2 * pairs
     power = pairs if "exponent without 2" in mistakes else power
+    power = 2 * columns if "column as i, twice" in mistakes else power
     base = 1000.0 if "base 1000" in mistakes else 10000.0
     power = -power if "multiplied" in mistakes else power
     angle = pos / base ** (power / d)
@@ -248,6 +250,8 @@ def _stack_cases() -> list[Case]:
         "all read X": "Every block reads X; each should read the output of the one below.",
         "reversed": "The blocks run from the last to the first.",
         "first only": "Only one block runs.",
+        "one left out": "The last block does not run: range(len(blocks)) counts all of them.",
+        "first left out": "The first block does not run: count from 0.",
         "last only": "Only the last block's output of X counts, so that all blocks below are lost.",
         "added": "A block's output is added to X; the block does that itself.",
     },
@@ -258,6 +262,8 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor
     blocks = blocks[::-1] if "reversed" in mistakes else blocks
     blocks = blocks[:1] if "first only" in mistakes else blocks
     blocks = blocks[-1:] if "last only" in mistakes else blocks
+    blocks = blocks[:-1] if "one left out" in mistakes else blocks
+    blocks = blocks[1:] if "first left out" in mistakes else blocks
     if "all read X" in mistakes:
         H = sum((layer(X) for layer in blocks), start=torch.zeros_like(X))
         return final_norm(H)

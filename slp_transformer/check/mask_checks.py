@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Mistakes, check
+from slp_transformer.check.diagnosing import Mistakes, check, choose_option
 
 INF = math.inf
 
@@ -44,6 +44,8 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
         "one too late": "The mask begins one column too late: each token sees the next one.",
         **NOT_ADDITIVE,
         "-1e9": "−10⁹ is not −∞: a row that may see nothing then spreads its weights over all.",
+        "-1e4": "−10⁴ is not −∞: a row that may see nothing then spreads its weights over all.",
+        "smallest": "The smallest number is not −∞: use -torch.inf, after which nothing is left.",
         "plus": "The future has +∞, so it gets all the weight: the sign is missing.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
         "everything": "Everything is hidden, or nothing: only the entries with j > i should be −∞.",
@@ -60,8 +62,8 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
         return _as_other_mask(hidden, mistakes)
     if "not a number" in mistakes:
         return hidden.float() * -INF
-    fill = -1e9 if "-1e9" in mistakes else INF if "plus" in mistakes else -INF
-    return torch.zeros(N, N).masked_fill(hidden, fill)
+    fills = {"-1e9": -1e9, "-1e4": -1e4, "smallest": torch.finfo(torch.float32).min, "plus": INF}
+    return torch.zeros(N, N).masked_fill(hidden, choose_option(mistakes, fills, -INF))
 
 
 @check(

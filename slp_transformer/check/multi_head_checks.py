@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention, scale
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
@@ -44,6 +44,9 @@ def _head_cases() -> list[Case]:
     {
         **SCALES,
         "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
+        "scaled by √d_v": "The scores are divided by √d_v, the size of values, not by √d_k.",
+        "one too late": "The mask begins one column too late: each token sees the next one.",
+        "residual": "X is added: that is the block's business, not the head's.",
         "roles of Q and K": "W_Q and W_K are swapped: the token that asks uses W_Q.",
         "V from W_K": "The values come from W_K; they should come from W_V.",
         "no W_V": "The rows of X themselves are mixed, without W_V.",
@@ -68,9 +71,9 @@ def head(
         W_Q, W_K = W_K, W_Q
     Q, K = X @ W_Q, X @ W_K
     V = X if "no W_V" in mistakes else X @ (W_K if "V from W_K" in mistakes else W_V)
-    if "scaled by √d" in mistakes:
-        Q = Q * (K.shape[-1] / X.shape[-1]) ** 0.5
-    first_hidden = 0 if mistakes & ITSELF_HIDDEN.keys() else 1
+    roots = {"scaled by √d": X.shape[-1], "scaled by √d_v": W_V.shape[-1]}
+    Q = Q * (K.shape[-1] / choose_option(mistakes, roots, K.shape[-1])) ** 0.5
+    first_hidden = 0 if mistakes & ITSELF_HIDDEN.keys() else 2 if "one too late" in mistakes else 1
     mask = torch.full((len(X), len(X)), -INF).triu(first_hidden)
     mask = mask.T if "mask turned" in mistakes else mask
     mask = torch.ones_like(mask).tril() if "zeros and ones added" in mistakes else mask
@@ -78,7 +81,8 @@ def head(
     nothing = {"nothing seen is NaN"} - mistakes
     nothing = set() if "itself hidden (zeros)" in mistakes else nothing
     gathered = attention.solve(Q, K, V, mask, (mistakes & same) | nothing)
-    return gathered if "no W_O" in mistakes else gathered @ W_O
+    out = gathered if "no W_O" in mistakes else gathered @ W_O
+    return out + X if "residual" in mistakes else out
 
 
 def _split_cases() -> list[Case]:
