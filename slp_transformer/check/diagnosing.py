@@ -222,8 +222,8 @@ def _differing(found: list[Any], right: list[Any]) -> list[int]:
 
 
 HINTS = {
-    "must match the size of tensor": "Does a mean need keepdim=True, a matrix its .T, or a slice another end?",
-    "shapes cannot be multiplied": "The inner sizes differ: is a .T missing, one too many, or a slice?",
+    "must match the size of tensor": "Is a keepdim=True missing, or a .T? Or is a slice too long?",
+    "shapes cannot be multiplied": "The inner sizes differ: is a .T missing, or a slice too long?",
 }
 
 
