@@ -132,7 +132,7 @@ from slp_transformer.sampling import temperature
 
 
 def with_temperature(u, tau):
-    e = [torch.exp((u_w - max(u)) / tau) for u_w in u]  # no overflow at a small τ
+    e = [torch.exp((u_w - max(u)) / tau) for u_w in u]  # never above 1
     return torch.stack([e_w / sum(e) for e_w in e])
 
 

@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -416,7 +416,7 @@ def _generated(root: Path) -> Heard:
         "more, on the tonic, and can be played throughout, it is the first in which no chord has "
         "a semitone. Its steps are columns of text, not time; each is played as a sixteenth."
     )
-    return Heard("A model's piece", how, timed)
+    return Heard("A model's piece", how, replace(timed, title="A waltz by a model"))
 
 
 def _fingered(half_steps: int = 0) -> Heard:

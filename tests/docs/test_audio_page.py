@@ -99,7 +99,7 @@ def test_a_browser_draws_and_plays(served, browser):
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(served)
     page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=90_000)
-    assert "Ode to Joy" in page.inner_text("#slp-hear-title")
+    assert page.inner_text("#slp-hear-title") == "A waltz by a model"
     second = heard()[1].tab
     page.click("[data-piece='1']")
     page.wait_for_function(  # until then the piece before it is drawn

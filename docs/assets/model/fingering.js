@@ -213,6 +213,7 @@ function showMoment() {
     const drawn = document.createElement("span");
     drawn.className = at ? "f-way" : "f-way f-first";
     drawn.textContent = drawWay(grips, at);
+    drawn.setAttribute("aria-hidden", "true"); // the label says it in words
     own.append(drawn, said);
     return own;
   }));
