@@ -360,7 +360,7 @@ def judge(count=40, **options):
 corpus = [tokenizer.encode(piece)[:N] for piece in pieces]
 usual = sum(repeated_share(ids) for ids in corpus) / len(corpus)
 assert not any(tokenizer.decode(ids).num_invalid_tokens for ids in corpus)
-print(f"the corpus: {usual:.0%} repeats, no slips")
+print(f"the corpus, cut to {N} tokens: {usual:.0%} repeats, no slips")
 
 # %% alt="Two curves over temperature. The share of repeats is highest at temperature 0, crosses the dashed line of the corpus and is near 0 from 1 on; the share of slips stays low up to 1 and then rises faster and faster." caption="Repeats and slips at eight temperatures"
 taus = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2]
@@ -573,8 +573,9 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    There are fewer slips, above all at the high temperatures, where the tail is fattest. Repeats rise by
-#    a few points at most temperatures, since what is cut off is also what is new.
+#    There are fewer slips at high temperatures, where the tail is fattest: at 2, 38 % in place of 42 %. At
+#    0.25 there is little to cut. Repeats rise by a few points at most temperatures, since what is cut off
+#    is also what is new.
 #
 #    </details>
 #
@@ -582,8 +583,8 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    Closer to no cut: it repeats as little and slips about as often. The hundredth that it cuts off is spread
-#    over so many tokens that few draws would have hit it.
+#    In between: 3.8 % repeats and 3.0 % slips, against 2.1 % and 4.8 % with no cut, and 6.0 % and 1.7 %
+#    with 0.9. The hundredth that it cuts off is where many of the slips are.
 #
 #    </details>
 #

@@ -177,7 +177,7 @@ def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case
 
     if d:  # a module has sizes of its own
         return [made(N, d, A, d_k, d_v) for N in (2, 3, 5)]
-    return [made(2, 2, 2, 1, 1), made(3, 6, 3, 2, 2), made(5, 7, 2, 3, 5), made(4, 4, 2, 2, 2)]
+    return [made(2, 2, 2, 1, 1), made(3, 6, 3, 2, 2), made(5, 7, 2, 4, 5), made(4, 4, 2, 2, 2)]
 
 
 def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
@@ -195,6 +195,8 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "scaled by all heads": "The scores are divided by the root of A·d_k, the size of all heads "
         "together; it should be that of one head, √d_k.",
         "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
+        "scaled by √(d/A)": "The scores are divided by √(d/A): a key has d_k numbers, of which W_Q "
+        "has A·d_k columns, whatever d is.",
         "view without transpose": "The heads are cut with view or reshape alone, so that a head "
         "gets rows of other tokens: cut into [N×A×d_k], then transpose.",
         "joined without transpose": "The heads are joined with view or reshape alone, so that a "
@@ -237,6 +239,7 @@ def multi_head_attention(
     Q = Q[:1].expand_as(Q) if "head 0 for all" in mistakes else Q
     root = all_keys**0.5 if "scaled by all heads" in mistakes else scale(K.shape[-1], mistakes)
     root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
+    root = (X.shape[1] // A) ** 0.5 if "scaled by √(d/A)" in mistakes else root
     scores = Q @ K.mT / root
     future = torch.full((N, N), -INF).triu(0 if mistakes & ITSELF_HIDDEN.keys() else 1)
     future = future.T if "mask turned" in mistakes else future
