@@ -17,7 +17,8 @@
 # text is *guitar*. How wrong was the model?
 #
 # Write the truth as a distribution too, with all of its probability on the word that came next: a one-hot
-# row y. The model's prediction is ŷ. Cross-entropy compares the two, word by word:
+# row y. The model's prediction, which chapters 5 and 6 called y, is ŷ. Cross-entropy compares the two,
+# word by word:
 #
 # <span class="eq" id="eq-ce-full">ce-full</span>
 #
@@ -127,7 +128,7 @@ print("by hand:", loss_by_hand(u, first).item())
 print("from the logits:", next_token_loss(u, first).item())
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Taken literally, the softmax comes first and the logarithm second. In between, $e^{200}$ overflows and a small probability becomes 0. The logarithm of a softmax needs neither: it is $u_w-\log\sum_v e^{u_v}$, with the largest logit subtracted first. Positions whose target is <code>IGNORED</code> (padding) do not count in the mean; the book's texts have none.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Taken literally, the softmax comes first and the logarithm second. In between, $e^{200}$ overflows and a small probability becomes 0. The logarithm of a softmax needs neither: it is $u_w-\log\sum_v e^{u_v}$, with the largest logit subtracted first. Positions whose target is <code>IGNORE_INDEX</code> (padding) do not count in the mean; the book's texts have none.</p></div>
 #
 # ## The gradient of the loss
 #

@@ -153,9 +153,9 @@ plotting.panels(
 # ## The Transformer of 2017
 #
 # The Transformer was made for translation (Vaswani et al. 2017). The model of 2017 differs from the
-# book's in five ways, four of them described in the paper and one, the initialization, only in the code
+# book's in six ways, five of them described in the paper and one, the initialization, only in the code
 # that its authors published. You know two of them: its blocks are *post-norm* ([chapter 2](02_block.py)),
-# and its positions are sines and cosines ([chapter 4](04_input.py)). Three are new.
+# and its positions are sines and cosines ([chapter 4](04_input.py)). Four are new.
 #
 # **Scaled embeddings.** One matrix serves source, target and head. For the head its numbers have to be
 # small, or the first logits would be large; but then the embeddings would be small compared with sines
@@ -199,8 +199,8 @@ print(f"Xavier's W_1: deviation {W_1.std():.3f}; GPT-2's: 0.020")
 # %% [markdown]
 # With real sentences another initialization did better: 0.02 for every matrix and for the embedding too,
 # `initialization="bert"`. Even scaled, its rows are shorter than the sines and cosines, so at first the
-# position outweighs the word. A translator of captions initialized in this way reached 39.95 BLEU
-# (`benchmarks/results/translation`).
+# position outweighs the word. A translator of captions initialized in this way reached 39.95 BLEU (a
+# score from 0 to 100, by the n-grams shared with a reference) (`benchmarks/results/translation`).
 
 # %% [markdown]
 # **A learning-rate schedule.** The rate rises linearly for some thousand steps, and then falls as one

@@ -100,7 +100,7 @@ def _padded_cases() -> list[Case]:
             "ids": torch.tensor([[3, 1, 6, 2, 2], [5, 3, 0, 0, 0]]),
             "pad_id": 0,
         },
-        {"U": draw(1, 3, 5), "ids": torch.tensor([[1, 2, 3]]), "pad_id": 4},
+        {"U": draw(1, 3, 5), "ids": torch.tensor([[1, 0, 3]]), "pad_id": 4},
     ]
 
 
@@ -120,6 +120,7 @@ def _padded_cases() -> list[Case]:
             ),
         ),
         "mean of means": "Each text's mean is taken first; average over all tokens alike.",
+        "0 as padding": "Tokens with id 0 are left out; padding has the id `pad_id`.",
         "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
     },
 )
@@ -128,7 +129,7 @@ def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tens
     used, targets = _shifted(U, ids, mistakes)
     each = _log_probabilities(used, mistakes).gather(-1, targets[..., None])[..., 0]
     judged = ids[:, :-1] if "padding judged by the input" in mistakes else targets
-    counts = judged != pad_id
+    counts = judged != (0 if "0 as padding" in mistakes else pad_id)
     if "padding counted" in mistakes:
         counts = torch.ones_like(counts)
     if "padding in the mean" in mistakes:
