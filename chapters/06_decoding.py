@@ -573,9 +573,9 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    There are fewer slips at high temperatures, where the tail is fattest: at 2, 38 % in place of 42 %. At
-#    0.25 there is little to cut. Repeats rise by a few points at most temperatures, since what is cut off
-#    is also what is new.
+#    Slips become fewer, most of all from 1 to 1.5: at 1.5 a third of them is left. At 2 the tail is too fat
+#    for p = 0.9, and at 0.25 there is little to cut. Repeats rise by a few points at most temperatures,
+#    since what is cut off is also what is new.
 #
 #    </details>
 #

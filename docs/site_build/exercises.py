@@ -6,8 +6,8 @@ cell with the tag "exercise" the reader writes the lines between `# solution` an
 notebooks/; the site offers each below its chapter's title. Nothing generated is committed.
 """
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 import jupytext
@@ -84,5 +84,7 @@ def write_all(root: Path, folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     here = Path(__file__).resolve().parents[2]
-    for path in write_all(here, Path(sys.argv[1]) if len(sys.argv) > 1 else here / "notebooks"):
+    parser = argparse.ArgumentParser(description="Write the exercises as notebooks, unsolved.")
+    parser.add_argument("folder", nargs="?", type=Path, default=here / "notebooks")
+    for path in write_all(here, parser.parse_args().folder):
         print(path)

@@ -67,7 +67,8 @@ def _run(options: argparse.Namespace) -> int:
     path = Path(options.what)
     if options.new:
         write_template(path)
-        print(f"Written to {path}. Fill in a function, and run: check {path}")
+        print(f"Written to {path}. Fill in a function, and run:")
+        print(f"  python -m slp_transformer.check {path}")
         return 0
     if not path.exists():
         raise ValueError(f"There is no check and no file named {path}.")

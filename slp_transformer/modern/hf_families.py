@@ -278,9 +278,13 @@ def read_rope(settings: HFConfigReader) -> dict[str, Any]:
     """Return the base of the frequencies and their scaling, in the older form or the newer.
 
     Raises:
-        ValueError: if they are scaled in a way that we don't have.
+        ValueError: if they are scaled in a way that we don't have, or in two ways.
     """
-    content = settings.get("rope_scaling", dict, {}) | settings.get("rope_parameters", dict, {})
+    older, newer = (settings.get(name, dict, {}) for name in ("rope_scaling", "rope_parameters"))
+    same = (newer.get("rope_type" if name == "type" else name) == older[name] for name in older)
+    if newer and not all(same):
+        settings.refuse("rope_scaling", older, "rope_parameters say otherwise: keep one of the two")
+    content = older | newer
     rope = HFConfigReader(content, f"{settings.source}, rope_parameters")
     known = {"type", "rope_type", "rope_theta", "partial_rotary_factor", ORIGINAL_LENGTH_KEY}
     if unknown := set(content) - known - set(SCALING_KEYS["llama3"]):

@@ -30,6 +30,7 @@ NOT_OURS = [
         {"rope_parameters": None, "rope_scaling": {"type": "longrope", "factor": 2.0}},
         "longrope",
     ),
+    ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "keep one of the two"),
     ("mistral", {"sliding_window": 4}, "sliding_window"),
     ("llama", {"rope_parameters": {"rope_type": "default", "beta_fast": 1}}, "beta_fast"),
     ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor"),
