@@ -48,6 +48,7 @@ FORMS = pytest.mark.parametrize("form", [attended, fused_attention])
 
 @pytest.mark.proves("mask")
 def test_mask_by_hand():
+    """The causal mask equals one written out by hand."""
     assert causal_mask(0).shape == (0, 0)
     assert causal_mask(3).tolist() == [[0.0, -INF, -INF], [0.0, 0.0, -INF], [0.0, 0.0, 0.0]]
 
@@ -69,8 +70,11 @@ def test_padding_mask_by_hand():
 
 
 @pytest.mark.proves("simple-sum", "simple-score", "simple-softmax")
-def test_simple_sum_8_6_is_attention_with_q_k_and_v_all_x():
-    """8.6-8.8: scores are plain dot products; multiplying Q by the root of d undoes 8.11."""
+def test_simple_sum_is_attention_with_q_k_and_v_all_x():
+    """Simple attention is attention with Q = K = V = X and unscaled scores.
+
+    Multiplying Q by √d undoes the division by √d_k.
+    """
     X = normal(N, D)
     rows = []
     for i in range(N):
@@ -81,8 +85,11 @@ def test_simple_sum_8_6_is_attention_with_q_k_and_v_all_x():
 
 
 @pytest.mark.proves("scaled-score")
-def test_scaled_score_8_11_by_hand():
-    """d_k = 4 and q·k = 0 or 2 give scores of 0 and 1, so the weights are [1, e] / (1 + e)."""
+def test_scaled_score_by_hand():
+    """Scores are divided by √d_k: weights worked out by hand.
+
+    d_k = 4 and q·k = 0 or 2 give scores of 0 and 1, so the weights are [1, e] / (1 + e).
+    """
     Q = torch.tensor([[1.0, 1.0, 0.0, 0.0]])
     K = torch.tensor([[0.0, 0.0, 5.0, 7.0], [2.0, 0.0, 3.0, 0.0]])
     V = torch.tensor([[1.0, 0.0, 10.0], [0.0, 1.0, 20.0]])
@@ -94,8 +101,11 @@ def test_scaled_score_8_11_by_hand():
 
 
 @pytest.mark.proves("alpha")
-def test_alpha_8_12_by_hand_with_a_mask():
-    """Equal scores share equally among what is visible: 1, then a half each, then a third each."""
+def test_alpha_by_hand_with_a_mask():
+    """Equal scores share the weight equally among the visible tokens.
+
+    Equal scores share equally among what is visible: 1, then a half each, then a third each.
+    """
     Q = K = torch.ones(3, 2)
     V = torch.tensor([[6.0], [12.0], [30.0]])
     head, alpha = attention(Q, K, V, causal_mask(3))
@@ -109,7 +119,8 @@ def test_alpha_8_12_by_hand_with_a_mask():
 
 
 @pytest.mark.proves("head-par", "head", "QK^T")
-def test_head_par_8_33_equals_loop():
+def test_head_par_equals_loop():
+    """A head in matrix form equals the loop over tokens."""
     Q, K, V = qkv(keys=N)
     heads, alphas = loops.attend(list(Q), list(K), list(V), loops.causal)
     values, alpha = attention(Q, K, V, causal_mask(N))
@@ -120,8 +131,11 @@ def test_head_par_8_33_equals_loop():
 
 
 @pytest.mark.proves("bidirectional", "causal")
-def test_bidirectional_9_2_equals_loop():
-    """Without a mask, and with another number of keys than of queries."""
+def test_bidirectional_equals_loop():
+    """Bidirectional and causal attention equal their loops.
+
+    Without a mask, and with another number of keys than of queries.
+    """
     Q, K, V = qkv()
     heads, alphas = loops.attend(list(Q), list(K), list(V), loops.everything)
     values, alpha = attention(Q, K, V)
@@ -133,8 +147,11 @@ def test_bidirectional_9_2_equals_loop():
 @pytest.mark.proves("head-par")
 @FORMS
 @pytest.mark.parametrize("leading", [(), (B,), (B, A)])
-def test_head_par_8_33_equals_pytorch(form, leading):
-    """Under both of PyTorch's conventions: additive, and boolean with True where allowed."""
+def test_head_par_equals_pytorch(form, leading):
+    """A head equals PyTorch's scaled_dot_product_attention.
+
+    Under both of PyTorch's conventions: additive, and boolean with True where allowed.
+    """
     Q, K, V = qkv(*leading)
     allowed = some_allowed(*leading, N, M)
     values = form(Q, K, V, additive(allowed))
@@ -211,7 +228,8 @@ def one_head() -> AttentionHead:
 
 @pytest.mark.proves("qkv", "qkv-final", "head", "head-out", "A-out")
 @pytest.mark.parametrize("visible", [loops.causal, loops.everything])
-def test_A_out_8_34_equals_loop_8_10_to_8_14(visible):
+def test_A_out_equals_loop(visible):
+    """One head with W^O equals the loop that follows one token at a time."""
     head, X = one_head(), normal(N, D)
     heads, alphas = loops.one_head(X, head.W_Q, head.W_K, head.W_V, visible)
     expected = torch.stack([head_i @ head.W_O for head_i in heads])
@@ -222,7 +240,8 @@ def test_A_out_8_34_equals_loop_8_10_to_8_14(visible):
 
 
 @pytest.mark.proves("QKV")
-def test_QKV_8_32_shapes_and_no_bias():
+def test_QKV_shapes_and_no_bias():
+    """W^Q, W^K and W^V have the book's shapes, and there is no bias."""
     shapes = {name: tuple(W.shape) for name, W in one_head().named_parameters()}
     assert shapes == {"W_Q": (D, D_K), "W_K": (D, D_K), "W_V": (D, D_V), "W_O": (D_V, D)}
 

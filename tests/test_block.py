@@ -37,7 +37,8 @@ def block(**options) -> TransformerBlock:
 
 @pytest.mark.proves("t1", "t2", "t3", "t4", "t5", "h", "H")
 @pytest.mark.parametrize("visible", [loops.causal, loops.everything])
-def test_H_8_39_equals_loop_t1_8_26_to_h_8_31(visible):
+def test_H_equals_loop_t1_to_h(visible):
+    """A block equals the loop that computes t¹ to h for one token at a time."""
     layer, X = block(), normal(N, D)
     expected = loops.pre_norm_block(X, layer, visible)
     output = layer(X, causal=visible is loops.causal)
@@ -45,7 +46,8 @@ def test_H_8_39_equals_loop_t1_8_26_to_h_8_31(visible):
 
 
 @pytest.mark.proves("O", "H")
-def test_H_8_39_equals_the_two_lines_of_8_38_and_8_39():
+def test_H_equals_the_two_lines_O_and_H():
+    """A block equals the two lines for O and H."""
     layer, X = block(), normal(B, N, D)
     O = X + layer.attention(layer.norm_1(X), causal=True)
     H = O + layer.ffn(layer.norm_2(O))
@@ -53,7 +55,8 @@ def test_H_8_39_equals_the_two_lines_of_8_38_and_8_39():
 
 
 @pytest.mark.proves("postnorm-t")
-def test_postnorm_t_10_32_equals_loop():
+def test_postnorm_t_equals_loop():
+    """A post-norm block equals its loop over tokens."""
     layer, X = block(norm="post"), normal(N, D)
     expected = loops.post_norm_block(X, layer)
     assert_same_with_gradients(layer(X, causal=True), expected, [X, *layer.parameters()])
@@ -66,7 +69,7 @@ def test_swiglu_block_equals_loop():
 
 
 @NORMS
-def test_cross_attn_13_12_block_equals_loop(norm):
+def test_decoder_block_equals_loop(norm):
     layer, X, H_enc = block(norm=norm, cross_attention=True), normal(N, D), normal(M, D, seed=1)
     by_hand = loops.pre_norm_block if norm == "pre" else loops.post_norm_block
     expected = by_hand(X, layer, H_enc=H_enc, enc_visible=lambda i, j: j < M - 2)
@@ -83,7 +86,7 @@ ACROSS = {*"C1 C2 C3 Q_cross K_cross V_cross scores_cross alpha_cross head_cross
 
 
 @CROSS
-def test_postnorm_t_10_32_to_10_37_from_the_trace(cross):
+def test_postnorm_t_from_the_trace(cross):
     layer, X = block(norm="post", cross_attention=cross), normal(B, N, D)
     H_enc = normal(B, M, D, seed=1) if cross else None
     with record_activations(layer) as steps:

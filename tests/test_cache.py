@@ -53,6 +53,7 @@ def exactness(request):
 @pytest.mark.parametrize("pieces", PIECES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_language_model_reads_the_same_in_pieces(kind, pieces, exactness):
+    """With a cache, reading a text in pieces gives the same logits as reading it at once."""
     model = sharpen(TransformerLM(config(**kind)).to(exactness["dtype"]))
     ids, cache = torch.randint(11, (5, N)), KVCache(17)
     logits = in_pieces(lambda part, c: model(part, cache=c), ids, pieces, cache)
@@ -81,6 +82,7 @@ def test_an_encoder_decoder_reads_the_same_in_pieces(kind, pieces, exactness):
 @pytest.mark.proves("kv-attn")
 @pytest.mark.parametrize("pieces", [(3, 1, 4), (1,) * 8])
 def test_weights_of_cached_attention_are_rows_of_the_whole_matrix(pieces):
+    """The attention weights computed with a cache are rows of the full matrix."""
     torch.manual_seed(0)
     mha, X, cache = MultiHeadAttention(10, 2), torch.randn(3, 8, 10), LayerCache(8)
     _, whole = mha(X, causal=True, return_weights=True)

@@ -21,7 +21,10 @@ def test_onehot_by_hand():
 @pytest.mark.proves("onehot")
 @pytest.mark.parametrize("shape", [(), (N,), (B, N)])
 def test_onehot_equals_token_embedding_equals_pytorch(shape):
-    """A word that occurs twice gets the gradient of both places."""
+    """A one-hot row times E, a look-up in E, and nn.Embedding are the same, gradients too.
+
+    A word that occurs twice gets the gradient of both places.
+    """
     tokens, ids = randomized(TokenEmbedding(V, D)), some_ids(*shape)
     ids.view(-1)[0] = 0  # a word like any other
     expected = F.embedding(ids, tokens.E)
@@ -37,6 +40,7 @@ def test_ids_of_32_bits_will_do():
 
 @pytest.mark.proves("X")
 def test_X_equals_loop():
+    """Token plus position embedding equals the loop over positions."""
     encoding, ids = randomized(InputEncoding(V, M, D)), some_ids(N)
     expected = loops.input_rows(ids.tolist(), encoding)
     assert_same_with_gradients(encoding(ids), expected, list(encoding.parameters()))
@@ -51,6 +55,7 @@ def test_X_from_a_later_start(positions):
 
 @pytest.mark.proves("sinusoid")
 def test_sinusoid_equals_the_papers_formula():
+    """The sinusoids equal the paper's formula, number by number."""
     P = sinusoidal_positions(N, D)
     for pos in range(N):
         for column in range(D):

@@ -56,7 +56,7 @@ def by_loop(model: EncoderDecoder, source: list[int], target: list[int]) -> torc
     return loops.logits(H, model.target_embedding.tokens.E)
 
 
-def test_cross_attn_13_12_encoder_decoder_equals_loop():
+def test_encoder_decoder_equals_loop():
     translator = model()
     source, target = (ids[0] for ids in sentences())
     expected = by_loop(translator, source.tolist(), target.tolist())

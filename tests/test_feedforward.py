@@ -17,8 +17,11 @@ def fill(layer, **values):
 
 
 @pytest.mark.proves("ffn")
-def test_ffn_8_21_by_hand():
-    """x W_1 + b_1 = [-1, 4, 6]; ReLU cuts the first; W_2 and b_2 make [14, -3] of the others."""
+def test_ffn_by_hand():
+    """The feedforward layer equals an example worked out by hand.
+
+    x W_1 + b_1 = [-1, 4, 6]; ReLU cuts the first; W_2 and b_2 make [14, -3] of the others.
+    """
     layer = fill(
         FeedForward(2, 3),
         W_1=[[1.0, 2.0, 0.0], [-1.0, 1.0, 3.0]],
@@ -32,7 +35,7 @@ def test_ffn_8_21_by_hand():
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_ffn_8_21_equals_loop(activation):
+def test_ffn_equals_loop(activation):
     layer, X = randomized(FeedForward(D, D_FF, activation)), normal(N, D)
     expected = torch.stack([loops.feedforward(x, layer, getattr(loops, activation)) for x in X])
     assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
@@ -40,7 +43,8 @@ def test_ffn_8_21_equals_loop(activation):
 
 @pytest.mark.proves("ffn")
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_ffn_8_21_equals_pytorch(activation):
+def test_ffn_equals_pytorch(activation):
+    """The feedforward layer equals nn.Linear, ReLU, nn.Linear."""
     layer, X = randomized(FeedForward(D, D_FF, activation)), normal(B, N, D)
     hidden = getattr(F, activation)(F.linear(X, layer.W_1.T, layer.b_1))
     expected = F.linear(hidden, layer.W_2.T, layer.b_2)
@@ -56,8 +60,11 @@ def test_relu_is_the_default_and_hidden_dim_is_4d():
 
 
 @pytest.mark.proves("swish")
-def test_swish_7_21_by_hand():
-    """Swish(0) = 0, Swish(±log 3) = log 3 · 3/4 and −log 3 / 4, as the sigmoid is 3/4 and 1/4."""
+def test_swish_by_hand():
+    """Swish equals values worked out by hand.
+
+    Swish(0) = 0, Swish(±log 3) = log 3 · 3/4 and −log 3 / 4, as the sigmoid is 3/4 and 1/4.
+    """
     layer = fill(SwiGLU(1, 1), W_1=1.0, b_1=0.0, W_2=0.0, b_2=1.0, W_3=1.0, b_3=0.0)
     log_3 = 3.0**0.0 * torch.log(torch.tensor(3.0))
     X = torch.stack([torch.tensor(0.0), log_3, -log_3]).unsqueeze(1)
@@ -66,7 +73,8 @@ def test_swish_7_21_by_hand():
 
 
 @pytest.mark.proves("swiglu")
-def test_swiglu_7_22_equals_loop_and_pytorch():
+def test_swiglu_equals_loop_and_pytorch():
+    """SwiGLU equals its loop and PyTorch's functions."""
     layer, X = randomized(SwiGLU(D, D_FF)), normal(N, D)
     expected = torch.stack([loops.swiglu(x, layer) for x in X])
     assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])

@@ -53,15 +53,19 @@ def model(**changes) -> TransformerLM:
 
 
 @pytest.mark.proves("logits")
-def test_logits_8_46_by_hand():
-    """Each logit is the dot product of h with a word's own row."""
+def test_logits_by_hand():
+    """Each logit is the dot product of h with a word's own row of E.
+
+    Each logit is the dot product of h with a word's own row.
+    """
     E = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
     assert lm_head(torch.tensor([3.0, 5.0]), E).tolist() == [3.0, 5.0, 1.0]
 
 
 @pytest.mark.proves("logits")
 @pytest.mark.parametrize("leading", [(), (N,), (B, N)])
-def test_logits_8_46_equals_loop_and_pytorch(leading):
+def test_logits_equals_loop_and_pytorch(leading):
+    """The logits equal the loop over the vocabulary, and PyTorch's linear layer."""
     H, E = normal(*leading, D), normal(V, D, seed=1)
     U = lm_head(H, E)
     expected = loops.logits(H.reshape(-1, D), E).reshape(*leading, V)
@@ -70,14 +74,18 @@ def test_logits_8_46_equals_loop_and_pytorch(leading):
 
 
 @pytest.mark.proves("probs")
-def test_probs_8_47_of_the_books_example():
-    """u of "all the your that" in S7's Figs 7.17-7.21."""
+def test_probs_of_the_books_example():
+    """The probabilities of the book's example are the book's.
+
+    u of "all the your that" in S7's Figs 7.17-7.21.
+    """
     y = next_word_probabilities(torch.tensor([1.2, 0.9, 0.1, -0.5]))
     assert [round(p, 2) for p in y.tolist()] == [0.44, 0.33, 0.15, 0.08]
 
 
 @pytest.mark.proves("probs")
-def test_probs_8_47_equals_loop():
+def test_probs_equals_loop():
+    """The next-word probabilities equal the softmax as a loop."""
     U = normal(N, V)
     expected = torch.stack([torch.stack(loops.softmax(list(u))) for u in U])
     assert_same_with_gradients(next_word_probabilities(U), expected, [U])

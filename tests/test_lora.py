@@ -36,7 +36,8 @@ def made(rank: int = 2, seed: int = 0) -> TransformerLM:
 
 
 @pytest.mark.proves("lora")
-def test_lora_8_54_by_hand():
+def test_lora_by_hand():
+    """LoRA's output equals an example worked out by hand."""
     x = torch.tensor([[1.0, 2.0]])
     W = torch.tensor([[1.0, 0.0, 3.0], [0.0, 1.0, 1.0]])
     A, B = torch.tensor([[2.0], [1.0]]), torch.tensor([[1.0, 10.0, 100.0]])
@@ -91,7 +92,7 @@ def test_merged_and_unmerged_say_the_same():
     assert type(model.stack.blocks[0].attention) is MultiHeadAttention
 
 
-def test_lora_8_54_has_r_times_k_plus_d_numbers_a_matrix():
+def test_lora_has_r_times_k_plus_d_numbers_a_matrix():
     d, A, d_k, d_v, r = 15, 3, 5, 7, 2
     expected = 2 * r * ((d + A * d_k) * 2 + (d + A * d_v) * 2)
     assert sum(W.numel() for W in lora_state_dict(made(r)).values()) == expected
@@ -159,8 +160,11 @@ class Peer(nn.Module):
 
 
 @pytest.mark.proves("lora")
-def test_lora_8_54_is_what_peft_computes_with_the_same_weights():
-    """Theirs: W and the factors transposed, A and B by each other's names, α/r = 1."""
+def test_lora_is_what_peft_computes_with_the_same_weights():
+    """LoRA equals Hugging Face's peft with the same weights.
+
+    Theirs: W and the factors transposed, A and B by each other's names, α/r = 1.
+    """
     peft = pytest.importorskip("peft")
     torch.manual_seed(0)
     ours = MultiHeadAttention(15, 3)

@@ -9,15 +9,17 @@ from slp_transformer.loss import IGNORE_INDEX, next_token_loss, perplexity
 
 
 @pytest.mark.proves("ce-mean")
-def test_ce_mean_7_55_by_hand():
+def test_ce_mean_by_hand():
     # Probabilities 1/2, 1/4 and 3/4 of the words that came next.
+    """The mean cross-entropy equals an example worked out by hand."""
     U = torch.log(torch.tensor([[0.5, 0.5], [0.75, 0.25], [0.75, 0.25]]))
     loss = next_token_loss(U, torch.tensor([0, 1, 0]))
     assert loss.item() == pytest.approx((math.log(2) + math.log(4) - math.log(0.75)) / 3)
 
 
 @pytest.mark.proves("ce-full", "ce")
-def test_ce_full_7_53_and_ce_7_54_are_the_loss_of_one_position():
+def test_ce_full_and_ce_are_the_loss_of_one_position():
+    """With a one-hot truth the full cross-entropy is −log of the true word's probability."""
     u = torch.tensor([0.3, -1.2, 2.0, 0.0, 0.7], dtype=torch.float64)
     y_hat = [math.exp(score) / sum(math.exp(s) for s in u.tolist()) for score in u.tolist()]
     for following in range(5):
@@ -28,7 +30,8 @@ def test_ce_full_7_53_and_ce_7_54_are_the_loss_of_one_position():
 
 
 @pytest.mark.proves("perplexity", "likelihood")
-def test_perplexity_7_57_is_the_inverse_probability_by_the_length_s_root():
+def test_perplexity_is_the_inverse_probability_by_the_lengths_root():
+    """Perplexity is the inverse probability of the text, its nth root."""
     chances = [1e-4, 2e-4, 5e-6, 1e-7]  # together 1e-20
     U = torch.tensor([[math.log(p), math.log1p(-p)] for p in chances], dtype=torch.float64)
     loss = next_token_loss(U, torch.zeros(4, dtype=torch.long)).item()
@@ -67,6 +70,7 @@ def test_logits_in_bfloat16_are_summed_in_float32():
 
 @pytest.mark.proves("mlm-loss")
 def test_masked_language_model_loss_counts_the_masked_places_alone():
+    """The masked language model's loss averages over masked positions only."""
     U, x, masked = torch.randn(2, 5, 7), torch.randint(7, (2, 5)), [(0, 1), (0, 4), (1, 2)]
     targets = torch.full_like(x, IGNORE_INDEX)
     for place in masked:

@@ -55,7 +55,8 @@ def outputs(layer, *args, **options):
     "mh-par-out",
 )
 @pytest.mark.parametrize("causal", [True, False])
-def test_mh_par_out_8_37_equals_loop_8_15_to_8_19(causal):
+def test_mh_par_out_equals_loop(causal):
+    """Multi-head attention in matrix form equals the loop over heads and tokens."""
     layer, X = mha(), normal(N, D)
     visible = loops.causal if causal else loops.everything
     expected, alphas = loops.multi_head(X, layer, visible)
@@ -67,7 +68,8 @@ def test_mh_par_out_8_37_equals_loop_8_15_to_8_19(causal):
 
 @pytest.mark.proves("cross-QKV", "cross-attn")
 @pytest.mark.parametrize("source", [5, M], ids=["shorter source", "longer source"])
-def test_cross_attn_13_12_equals_loop(source):
+def test_cross_attn_equals_loop(source):
+    """Cross-attention equals its loop over heads and tokens."""
     layer, X, H_enc = mha(), normal(N, D), normal(source, D, seed=1)
     expected, alphas = loops.multi_head(X, layer, loops.everything, H_enc)
     for output in outputs(layer, X, H_enc=H_enc):
@@ -87,8 +89,10 @@ PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
 
 @pytest.mark.proves("mh-par-out", "mh-def")
 @pytest.mark.parametrize("masks", ["none", "causal", "padding", "both"])
-def test_mh_par_out_8_37_equals_pytorch(masks):
-    """`nn.MultiheadAttention` with our weights.
+def test_mh_par_out_equals_pytorch(masks):
+    """Multi-head attention equals nn.MultiheadAttention with the same weights.
+
+    `nn.MultiheadAttention` with our weights.
 
     (As a flag True hides here, the reverse of `scaled_dot_product_attention`, where True allows.)
     """
@@ -109,7 +113,8 @@ def test_mh_par_out_8_37_equals_pytorch(masks):
 
 @pytest.mark.proves("cross-attn")
 @pytest.mark.parametrize("source", [5, M], ids=["shorter source", "longer source"])
-def test_cross_attn_13_12_equals_pytorch(source):
+def test_cross_attn_equals_pytorch(source):
+    """Cross-attention equals nn.MultiheadAttention with the same weights."""
     layer = shared()
     twin = twin_attention(layer)
     X, H_enc = normal(B, N, D_SHARED), normal(B, source, D_SHARED, seed=1)

@@ -53,7 +53,8 @@ def seeded(seed: int = 0) -> torch.Generator:
         (2, [0.349, 0.300, 0.201, 0.149]),
     ],
 )
-def test_temperature_7_50_on_the_books_logits(tau, expected):
+def test_temperature_on_the_books_logits(tau, expected):
+    """Temperature turns the book's logits into the book's probabilities."""
     assert probabilities(temperature(U, tau)) == pytest.approx(expected, abs=6e-4)
 
 
@@ -62,6 +63,7 @@ def test_temperature_7_50_on_the_books_logits(tau, expected):
 
 @pytest.mark.proves("top-k")
 def test_top_k_keeps_the_k_largest_and_renormalizes():
+    """Top-k keeps the k largest probabilities and renormalizes them."""
     u = logits(0.1, 0.4, 0.2, 0.3)
     assert top_k(u, 2).tolist() == [-INF, u[1], -INF, u[3]]
     assert probabilities(top_k(u, 2)) == pytest.approx([0, 4 / 7, 0, 3 / 7])
@@ -91,7 +93,8 @@ def test_top_k_of_rows_of_ties_and_of_too_many():
         (1.0, [0, 1, 2, 3]),
     ],
 )
-def test_top_p_8_48_keeps_the_word_that_reaches_p_and_none_after(p, expected):
+def test_top_p_keeps_the_word_that_reaches_p_and_none_after(p, expected):
+    """Top-p keeps the word that reaches p, and none after it."""
     u = logits(0.125, 0.5, 0.25, 0.125)  # halves and quarters, so that sums are exact
     assert kept(top_p(u, p)) == expected
 
@@ -202,12 +205,14 @@ def test_by_default_nothing_is_filtered():
 
 
 @pytest.mark.proves("greedy")
-def test_greedy_7_49_takes_the_largest():
+def test_greedy_takes_the_largest():
+    """Greedy decoding takes the most probable word."""
     assert greedy(torch.stack([U, U.flip(0)])).tolist() == [0, 3]
 
 
 @pytest.mark.proves("random")
 def test_draw_takes_each_word_as_often_as_its_probability_says():
+    """Sampling draws each word as often as its probability says."""
     y = tensor([0.5, 0.25, 0.15, 0.1, 0.0])
     rows = y.log().expand(40_000, 5)
     shares = torch.bincount(sample(rows, seeded()), minlength=5) / 40_000

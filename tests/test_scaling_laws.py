@@ -74,24 +74,27 @@ def check(count, model: torch.nn.Module) -> None:
 
 
 @pytest.mark.parametrize("changes", LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS)
-def test_param_count_8_52_of_a_language_model(changes):
+def test_param_count_of_a_language_model(changes):
     check(count_parameters(config(**changes)), TransformerLM(config(**changes)))
 
 
-def test_param_count_8_52_leaves_an_encoders_settings_out():
+def test_param_count_leaves_an_encoders_settings_out():
     changes = {"source_vocab_size": 29, "num_encoder_blocks": 5}
     check(count_parameters(config(**changes)), TransformerLM(config(**changes)))
 
 
 @pytest.mark.parametrize("changes", TRANSLATORS.values(), ids=TRANSLATORS)
-def test_param_count_8_52_of_an_encoder_decoder(changes):
+def test_param_count_of_an_encoder_decoder(changes):
     count = count_parameters(config(**changes), encoder_decoder=True)
     check(count, EncoderDecoder(config(**changes)))
 
 
 @pytest.mark.proves("param-count")
-def test_param_count_8_52_is_the_books_formula():
-    """2 d n_layer (2 d_attn + d_ff), with d_attn = A·d_k = A·d_v."""
+def test_param_count_is_the_books_formula():
+    """The blocks have as many parameters as the book's formula says.
+
+    2 d n_layer (2 d_attn + d_ff), with d_attn = A·d_k = A·d_v.
+    """
     count = count_parameters(config(key_dim=5, value_dim=5, hidden_dim=19, num_blocks=3))
     assert count.matrices == 2 * 21 * 3 * (2 * 3 * 5 + 19)
     assert count_parameters(config()).matrices == approximate_parameters(2, 21) == 12 * 2 * 21**2
@@ -102,7 +105,7 @@ def test_param_count_8_52_is_the_books_formula():
     [(12, 768, 12, 124_439_808), (48, 1600, 25, 1_557_611_200)],
     ids=["small", "XL"],
 )
-def test_param_count_8_52_of_gpt_2(layers, d, heads, published):
+def test_param_count_of_gpt_2(layers, d, heads, published):
     """What is published counts a bias for each of W^Q, W^K, W^V and W^O; the book has none."""
     count = count_parameters(TransformerConfig(50257, 1024, d, heads, layers, activation="gelu"))
     assert count.total == published - layers * 4 * d
@@ -124,12 +127,12 @@ def test_param_count_8_52_of_gpt_2(layers, d, heads, published):
         ("Llama 3.1 405B", (2 * 126 + 1) * 16384),
     ],
 )
-def test_param_count_8_52_of_published_models_to_the_last_parameter(name, left_out):
+def test_param_count_of_published_models_to_the_last_parameter(name, left_out):
     model = PUBLISHED_MODELS[name]
     assert model.matrices + model.embeddings + left_out == model.total
 
 
-def test_param_count_8_52_of_published_models_is_the_books_where_they_are_the_books():
+def test_param_count_of_published_models_is_the_books_where_they_are_the_books():
     for name in ("GPT-2 XL", "GPT-3"):
         model = PUBLISHED_MODELS[name]
         assert model.matrices == approximate_parameters(model.num_blocks, model.model_dim)
@@ -146,7 +149,8 @@ def test_published_caches_hold_a_key_and_a_value_for_each_shared_head():
 
 
 @pytest.mark.proves("L(N)")
-def test_l_n_8_49_by_hand():
+def test_L_N_by_hand():
+    """The loss by parameters equals values worked out by hand."""
     law = PowerLaw(scale=1600.0, exponent=0.5)
     assert law(100.0) == 4.0 and law(1600.0) == 1.0 and law(6400.0) == 0.5
     with pytest.raises(ValueError, match="begins above 0, so it has no loss for 0"):
@@ -157,8 +161,11 @@ def test_l_n_8_49_by_hand():
 @pytest.mark.parametrize(
     ("law", "twice"), [("parameters", 0.9487), ("tokens", 0.9363), ("compute", 0.9659)]
 )
-def test_l_n_8_49_l_d_8_50_and_l_c_8_51_have_the_books_constants(law, twice):
-    """The factor that doubling brings is 2^−α whatever the scale; at the scale the loss is 1."""
+def test_L_N_L_D_and_L_C_have_the_books_constants(law, twice):
+    """The scaling laws have the book's constants.
+
+    The factor that doubling brings is 2^−α whatever the scale; at the scale the loss is 1.
+    """
     law = KAPLAN[law]
     assert law(2e9) / law(1e9) == pytest.approx(twice, abs=5e-5)
     assert law(law.scale) == 1.0

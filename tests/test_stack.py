@@ -36,6 +36,7 @@ def shared(**options) -> TransformerStack:
 
 @pytest.mark.proves("stack")
 def test_stack_equals_loop():
+    """A stack equals a loop over its blocks."""
     layers, X = stack(), normal(N, D)
     expected = loops.stack(X, layers)
     assert_same_with_gradients(layers(X, causal=True), expected, [X, *layers.parameters()])
@@ -51,6 +52,7 @@ NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
 def test_stack_equals_transformer_encoder(norm, activation, causal):
+    """A stack equals nn.TransformerEncoder, pre-norm and post-norm, with a mask and without."""
     layers = shared(norm=norm, activation=activation)
     twin, X = twin_stack(layers, activation), normal(B, N, D_SHARED)
     future = torch.ones(N, N, dtype=torch.bool).triu(1) if causal else None
@@ -80,6 +82,7 @@ def test_stack_equals_transformer_decoder(norm, activation):
 
 @pytest.mark.proves("final-ln")
 def test_final_ln_normalizes_what_the_last_block_left():
+    """The final layer norm is applied to the last block's output."""
     layers, X = stack(), normal(B, N, D)
     with record_activations(layers) as trace:
         H = layers(X, causal=True)

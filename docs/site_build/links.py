@@ -250,12 +250,14 @@ class Proof:
     Attributes:
         file: its file within the project.
         name: its name.
+        claim: what it shows, the first line of its docstring.
         slugs: the equations.
         source: the test itself, decorators and all.
     """
 
     file: str
     name: str
+    claim: str
     slugs: tuple[str, ...]
     source: str
 
@@ -277,7 +279,13 @@ def proofs(root: Path) -> list[Proof]:
                 first = min(decorator.lineno for decorator in node.decorator_list)
                 source = "\n".join(text.splitlines()[first - 1 : node.end_lineno])
                 file = path.relative_to(root).as_posix()
-                found.append(Proof(file, node.name, slugs, source))
+                claim = (ast.get_docstring(node) or "").partition("\n")[0]
+                if not claim.endswith("."):
+                    raise ValueError(
+                        f"{file}: {node.name} proves an equation, so its docstring begins with a "
+                        "sentence that says what it shows."
+                    )
+                found.append(Proof(file, node.name, claim, slugs, source))
     return found
 
 
@@ -295,7 +303,7 @@ def proofs_page(found: list[Proof], loops: str) -> str:
         parts += [f"## {file}", ""]
         for proof in (one for one in found if one.file == file):
             proves = " · ".join(f"[`{slug}`](equations.md#{slug})" for slug in proof.slugs)
-            parts += [f"### `{proof.name}` {{ #{proof.name} }}", "", f"Proves {proves}.", ""]
+            parts += [f"### {proof.claim} {{ #{proof.name} }}", "", f"Proves {proves}.", ""]
             parts += ["```python", proof.source, "```", ""]
     parts += ["## tests/helpers/loops.py { #loops }", "", _LOOPS, "", "```python", loops, "```", ""]
     return "\n".join(parts)

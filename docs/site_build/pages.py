@@ -395,7 +395,7 @@ def equation_table(page) -> str:
             for name in equation.objects
         )
         tests = "<br>".join(
-            f'<a href="{relative("proofs/", page)}#{proof.name}">{_spoken(proof.name)}</a>'
+            f'<a href="{relative("proofs/", page)}#{proof.name}">{html.escape(proof.claim)}</a>'
             for proof in site.proofs_of(equation.slug)
         )
         numbers = f'<span class="slp-quiet">{" · ".join(equation.numbers)}</span>'
@@ -419,12 +419,6 @@ def equation_table(page) -> str:
         + "".join(rows)
         + "</tbody></table></div>"
     )
-
-
-def _spoken(test: str) -> str:
-    """A test's name as a sentence, with the number of its equation: "head par 8.33 equals loop"."""
-    words = test.removeprefix("test_").replace("_", " ")
-    return html.escape(re.sub(r"(?<=\d) (?=\d)", ".", words))
 
 
 def equations_json() -> str:

@@ -333,7 +333,8 @@ class Tab:
         tracks: tracks to read, from 1; all of a MIDI file if empty, and the first of another.
         channels: channels of a MIDI file; all but 10, drums, if empty.
         quantize: steps to a quarter note to which the notes of a MIDI file are moved.
-        steps_per_quarter: columns of an ASCII tab in a quarter note, where the output needs time.
+        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
+            step is the number of columns in which all its notes are spaced.
     """
 
     song: Positional[Path]
@@ -375,7 +376,8 @@ class Convert:
         channels: channels of a MIDI file; all but 10, drums, if empty.
         quantize: steps to a quarter note to which the notes of a MIDI file are moved.
         no_capo: write open strings as the capo has them, for programs that ignore capos.
-        steps_per_quarter: columns of an ASCII tab in a quarter note, where the output needs time.
+        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
+            step is the number of columns in which all its notes are spaced.
     """
 
     song: Positional[Path]
@@ -443,7 +445,7 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
     if default is not None:
         how["default"] = default
     else:  # only `train` has presets, whose values None takes back
-        how["config"] += (tyro.conf.DisallowNone,)
+        how["config"] += (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
     try:
         with contextlib.redirect_stderr(io.StringIO()) as printed:
             return tyro.cli(options, args=args, console_outputs=rank() == 0, **how)

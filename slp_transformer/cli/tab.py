@@ -1,6 +1,7 @@
 """Turn pitches into tab that can be played: of a MIDI file, or of a tab for another guitar."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -236,9 +237,12 @@ def add_time(tab: Tab, path: Path, options: Options | Convert) -> Tab:
     """
     timeless = tab.steps_per_quarter is None and path.suffix.lower() not in UNTIMED_SUFFIXES
     if timeless and options.steps_per_quarter is None:
+        ((steps, count),) = Counter(bar.steps for bar in tab.bars).most_common(1)
+        fits = " or ".join(f"{steps // n} in {n}/4" for n in (4, 3) if steps % n == 0)
+        hint = f" Of {len(tab.bars)} bars {count} have {steps} steps: {fits}." if fits else ""
         raise ValueError(
-            f"{options.song} spaces notes in columns, and {path.suffix} needs time: say how "
-            "many columns are a quarter note by --steps-per-quarter."
+            f"{options.song} spaces notes in steps of a few columns, and {path.suffix} needs time: "
+            f"say how many steps are a quarter note by --steps-per-quarter.{hint}"
         )
     return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
 

@@ -190,7 +190,7 @@ def test_the_whole_leads_to_an_equation_its_code_and_its_proof(browser, address)
     [
         ("Chapter", "**/chapters/03_one_matrix/#eq-head-par"),
         ("Code", "**/api/attention/#slp_transformer.attention.attention"),
-        ("Proof", "**/proofs/#test_*8_33*"),
+        ("Proof", "**/proofs/#test_head_par*"),
     ],
 )
 def test_who_has_8_33_reaches_it_its_code_and_its_proof_in_two_clicks(

@@ -181,6 +181,8 @@ def test_each_page_says_what_it_is_about(site, pages):
         html = (site / name).read_text(encoding="utf-8")
         (said,) = re.findall(r'<meta name="description" content="([^"]+)"', html)
         assert 20 < len(said) <= 400 and "$" not in said and "<" not in said, name
+        assert f'<meta property="og:description" content="{said}">' in html, name
+        assert re.search(r'<meta property="og:title" content="[^"<>]+">', html), name
         found.setdefault(said, []).append(name)
     assert [names for names in found.values() if len(names) > 1] == []
 

@@ -51,6 +51,7 @@ def enumerate_all(table, length: int, stop: int | None, alpha: float):
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 @pytest.mark.parametrize("stop", [None, 2])
 def test_a_wide_beam_finds_what_enumeration_finds(seed, alpha, stop):
+    """A wide enough beam finds the text that enumerating all texts finds."""
     table = random_table(seed)
     ways = enumerate_all(table, 3, stop, alpha)
     if stop is not None:  # what a stop token ended goes before what was cut off
@@ -72,8 +73,11 @@ def test_it_sees_past_the_best_first_word():
 
 
 @pytest.mark.proves("beam-norm")
-def test_length_normalization_13_16_can_turn_the_choice():
-    """Stop is 3. At once: 0.3. After 1, 1: 0.7 · 0.5 · 0.5 = 0.175, but a mean of 0.56 a word."""
+def test_length_normalization_can_turn_the_choice():
+    """Dividing by the length can change which hypothesis wins.
+
+    Stop is 3. At once: 0.3. After 1, 1: 0.7 · 0.5 · 0.5 = 0.175, but a mean of 0.56 a word.
+    """
     y = tensor([[0, 0.7, 0, 0.3], [0, 0.5, 0, 0.5], [1, 0, 0, 0], [1, 0, 0, 0]])
     plain, _ = search(y.log(), width=9, alpha=0.0, stop={3})
     mean, _ = search(y.log(), width=9, alpha=1.0, stop={3})

@@ -50,7 +50,8 @@ def close(a, b):
 
 @pytest.mark.proves("T1", "T2", "T3", "T4", "T5", "T-H")
 @torch.no_grad()
-def test_T1_8_40_to_T_H_8_45_and_every_point_hold_what_the_equations_say(model):
+def test_T1_to_T_H_and_every_point_hold_what_the_equations_say(model):
+    """The trace of a block holds T¹ to T⁵ and H as the equations define them."""
     with patch_activations(model) as seen:
         U = model(IDS)
     assert list(seen) and set(seen) == set(find_hook_points(model))
@@ -232,6 +233,7 @@ def test_a_head_that_there_is_not_is_refused(model):
 @pytest.mark.proves("logit-lens")
 @torch.no_grad()
 def test_the_lens_on_the_topmost_stream_is_the_model_itself(model):
+    """The logit lens on the last block's output is the model's own prediction."""
     stream = residual_stream(model, IDS)
     assert list(stream) == ["0.X", "0.T3", "0.H", "1.T3", "1.H"]
     close(logit_lens(model, stream["1.H"]), model(IDS))
@@ -251,6 +253,7 @@ def test_a_post_norm_model_has_no_stream_for_the_lens():
 
 @pytest.mark.proves("induction")
 def test_scores_of_heads_that_look_at_one_place_each():
+    """A head that always looks one token back, or where an induction head looks, scores 1."""
     N, P = 10, 5
     alpha = torch.zeros(3, 3, N, N)
     for i in range(N):

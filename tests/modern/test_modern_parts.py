@@ -38,7 +38,10 @@ def test_rms_norm_is_pytorchs():
 
 @pytest.mark.proves("rope")
 def test_rotations_by_hand():
-    """Of d_k = 4 and base 100, the first pair turns by 1 a position, the second by 1/10."""
+    """The rotations equal those worked out by hand.
+
+    Of d_k = 4 and base 100, the first pair turns by 1 a position, the second by 1/10.
+    """
     angles = rotation_angles(torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64), 4, base=100.0)
     assert_same(angles, torch.tensor([[0, 0], [1, 0.1], [2, 0.2]], dtype=torch.float64))
     X = torch.tensor([[1.0, 0.0, 0.0, 1.0]], dtype=torch.float64)  # pairs (1, 0) and (0, 1)
@@ -50,7 +53,10 @@ def test_rotations_by_hand():
 @pytest.mark.proves("rope")
 @pytest.mark.parametrize("long", [None, RopeScaling("llama3", 8.0, 13)])
 def test_a_score_depends_on_the_distance_alone(long):
-    """Wherever the two stand; and it does depend on that."""
+    """A score of rotated queries and keys depends on their distance alone.
+
+    Wherever the two stand; and it does depend on that.
+    """
     q, k = normal(1, EVEN).detach(), normal(1, EVEN, seed=1).detach()
     rotary = RotaryPositions(EVEN, base=50.0, scaling=long)
 

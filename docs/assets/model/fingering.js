@@ -209,12 +209,14 @@ function showMoment() {
   find("ways").replaceChildren(...ways.map(({ grips, extra, changed }, k) => {
     const cost = Math.abs(extra) < 0.05 ? "costs as little" : `costs ${Math.abs(extra).toFixed(1)} ${extra < 0 ? "less" : "more"}`;
     const said = k ? `${cost}, ${plural(changed, "moment")} change${changed === 1 ? "s" : ""}` : "as it is";
-    const own = button("", () => choose(grips[at]), { "aria-pressed": k === 0, "aria-label": `${inWords(grips[at])}: ${said}` });
-    const drawn = document.createElement("span");
+    const own = button("", () => choose(grips[at]), { "aria-pressed": k === 0 });
+    const [drawn, spoken] = [document.createElement("span"), document.createElement("span")];
     drawn.className = at ? "f-way" : "f-way f-first";
     drawn.textContent = drawWay(grips, at);
-    drawn.setAttribute("aria-hidden", "true"); // the label says it in words
-    own.append(drawn, said);
+    drawn.setAttribute("aria-hidden", "true"); // the next says it in words
+    spoken.className = "slp-only-read";
+    spoken.textContent = `${inWords(grips[at])}: `;
+    own.append(drawn, spoken, said);
     return own;
   }));
   find("ways").scrollLeft = 0;
