@@ -45,8 +45,8 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # string, and the fretted notes are at most four frets apart.
 #
 # Here is how to read a tab. The six lines are the strings, with the highest on top. A number is a fret, and
-# 0 is an open string. Time runs from left to right, and numbers in the same column sound together. Each
-# `|` ends a bar.
+# 0 is an open string. Time runs from left to right, and numbers in the same column sound together. After the
+# first `|`, each one ends a bar.
 
 # %%
 from slp_transformer.guitar import (
@@ -71,19 +71,20 @@ print(format_tab(corpus[0]))
 # slp-transformer generate runs/tabs
 # ```
 #
-# Their tokens differ from this chapter's: a repeated bar is a single token
-# (see <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>).
-# Lines that cannot be parsed are reported by file and number, and skipped. With
-# `--prompt-file my_riff.txt` the model continues a tab of yours. `--output piece.gp5` (or `.mid`,
-# `.musicxml`) writes a file that other programs can open and play; you can [listen to some
-# pieces](../docs/hear.md) on this site.
+# Their tokens differ from this chapter's: a repeated bar is a single token (see <autoref
+# identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>). Lines
+# that cannot be parsed are reported by file and number, and skipped. With `--prompt-file my_riff.txt` the
+# model continues a tab of yours. `--output piece.gp5` (or `.mid`, `.musicxml`) writes a file that other
+# programs can open and play; you can [listen to some pieces](../docs/hear.md) on this site.
 
 # %% [markdown]
 # ## From tab to tokens
 #
-# A language model reads a sequence of tokens. Each place on the neck is one token, `TAB<string,fret>`.
-# `BAR` begins a bar, and `POS<k>` says that the notes after it start k steps after the bar line. A header
-# names the tuning and the capo. Nothing is lost: decoding the ids gives the same tab back.
+# A language model reads a sequence of tokens. Each place on the neck is one token, `TAB<string,fret>`. `BAR`
+# begins a bar, and `POS<k>` says that the notes after it start k steps after the bar line; without it they
+# start on the bar line. If the next token is `BAR`, `POS<k>` says how many steps the bar has. What a step is
+# differs from piece to piece, a sixteenth in this one. A header names the tuning and the capo. No note is
+# lost: decoding the ids gives the same bars back.
 
 # %%
 from slp_transformer.guitar import TabTokenizer
@@ -97,7 +98,7 @@ print(*tokenizer.to_tokens(ids[:16]), "…")
 
 # %% [markdown]
 # One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end,
-# are the training data. (For your own tabs, pass their folder as the first argument.)
+# are the training data, and `corpus` from here on. (For your own tabs, pass their folder as the first argument.)
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -185,8 +186,8 @@ plotting.lines(
 # %% [markdown]
 # ## Sampling pieces
 #
-# We give the model the beginning of a piece, `<bos>` and a header, and sample one token after another
-# until it produces `<eos>` or its context window is full.
+# We give the model the beginning of a piece, `<bos>`, a header and the first `BAR`, and sample one token
+# after another until it produces `<eos>` or its context window is full.
 
 # %%
 from slp_transformer.generation import generate
@@ -317,8 +318,8 @@ print(format_tab(pieces[number].tab))
 # beyond the neck. It does not limit the span. That, the model has to learn.
 #
 # A single note always fits, and two often do by chance, so we count only chords of three or more notes. For
-# comparison, we draw as many chords as the corpus has, of the same sizes and on distinct strings, in two
-# ways. *By chance*: each note is drawn independently, by its frequency in the corpus. *Bigram*: each note is
+# comparison, we draw as many chords as the corpus has, of the same sizes, in two ways. *By chance*: each note
+# is drawn by its frequency in the corpus, and drawn again if its string is taken. *Bigram*: each note is
 # drawn from those that follow the previous note in some chord of the corpus. The model writes fewer chords,
 # and chooses their sizes itself.
 
@@ -400,11 +401,14 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # ```
 #
 # Trained for 2,500 steps (eleven minutes on one core) on 403 classical tabs from classtab.org, it needs
-# 4.30 bits per note on 54 held-out tabs by other composers; a 5-gram over the same tokens needs 6.05.
+# 4.30 bits per note on 54 held-out tabs by other composers; a 5-gram over the same tokens needs 6.05. (Bits per
+# note are the loss in nats, summed over all tokens, divided by ln 2 and by the number of notes.)
 # A wider model with the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72.
 # `benchmarks/results/guitar_lm` shows one of its pieces, and how they differ from those that people wrote.
 #
 # ## Try it
+#
+# Assertions in the cells describe the settings above. If one stops you, delete it.
 #
 # 1. Change `temperature=0.8` in `write` to 0.3, then to 1.5. What will happen to the pieces, to
 #    the tokens that break the grammar, and to the share of chords that can be held?
@@ -423,28 +427,29 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes: about half of its chords use the open sixth string, which now sounds a D. The tuning is a token
-#    like any other, and the corpus has pieces in drop D.
+#    Yes: 55 % of its chords of three or more notes use the open sixth string, which now sounds a D. With the
+#    header of standard tuning, 28 % do. The tuning is a token like any other, and the corpus has pieces in
+#    drop D.
 #
 #    </details>
 #
-# 3. Train on ten pieces only: `torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` (from
-#    `slp_transformer.guitar`). What will the two curves do?
+# 3. Train on ten pieces only: `stream = torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` before the
+#    training (`encode_all_tabs` is in `slp_transformer.guitar`). What will the two curves do?
 #
 #    <details><summary>What happens</summary>
 #
 #    Within a hundred steps the training loss falls far below where it was with all the pieces, while the
-#    validation loss turns and rises, and ends above that of the uniform model. The model has memorized
-#    its ten pieces, and is confidently wrong about all others.
+#    validation loss is lowest at its first measurement, and rises to above that of the uniform model. The
+#    model has memorized its ten pieces, and is confidently wrong about all others.
 #
 #    </details>
 #
-# 4. Make the hand smaller: `max_span=3` in `compute_playable_share`. Which group loses least?
+# 4. Make the hand smaller: `compute_playable_share(group, max_span=3)`. Which group loses least?
 #
 #    <details><summary>What happens</summary>
 #
 #    The corpus: at 3 it loses nothing, since its chords are shapes within one position. The other three
-#    groups lose some, the bigram most of all. At 2, every group loses something.
+#    groups lose 8 to 13 percentage points, the bigram most. At 2, every group loses something.
 #
 #    </details>
 

@@ -39,7 +39,7 @@ import itertools
 
 from slp_transformer.guitar import is_playable_grip
 
-d_major = (50, 54, 57, 62)  # as a pianist's right hand takes it
+d_major = (50, 54, 57, 62)  # as a pianist would voice it
 places = [STANDARD.positions_of(pitch) for pitch in d_major]
 tried = list(itertools.product(*places))
 held = [grip for grip in tried if is_playable_grip(grip, max_span=4)]
@@ -48,9 +48,9 @@ for grip in held:
     print(*(f"{string}/{fret}" for string, fret in grip))
 
 # %% [markdown]
-# (`5/5` is the fifth string at its fifth fret.) The lowest note of this chord, D, is an open string, but no grip
-# with that string can be held. The package builds grips note by note, and drops a partial grip as soon as it
-# cannot be held:
+# (`6/10` is the sixth string at its tenth fret.) The lowest note of this chord, D, is also the open fourth
+# string, but no grip with that open string can be held. The package builds grips note by note, and drops a
+# partial grip as soon as it cannot be held:
 
 # %%
 from slp_transformer.guitar.fingering.grips import find_grips
@@ -71,7 +71,8 @@ assert set(find_grips(d_major, STANDARD)) == set(held)
 # $$
 #
 # This is Viterbi's algorithm (1967), and the position of the hand is its hidden state. An open string needs
-# no finger, so it costs no move. First we try everything, on three notes:
+# no finger, so the hand may stay where it was. First we try everything, on three notes: each grip of each note,
+# with the hand at each of 15 frets, `HAND_FRETS`.
 
 # %%
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
@@ -97,17 +98,18 @@ print(f"{len(everything):,} sums; the lowest is {least:.1f}: {where}")
 
 # %% [markdown]
 # The recursion finds the same minimum, and never looks back further than one moment. Its work grows in
-# proportion to the number of moments; the number of sums above is multiplied with each.
+# proportion to the number of moments, whereas each added moment multiplies the number of sums above.
 
 # %%
 v = [0.0] * len(HAND_FRETS)
 for t, choice in enumerate(choices):
     e = [min(costs.grip_cost(g, p) for g in choice) for p in HAND_FRETS]
-    m = [[costs.move_cost(q, p) for q in HAND_FRETS] for p in HAND_FRETS]
     if t == 0:
         v = e
-    else:
-        came = [min(a + b for a, b in zip(v, row, strict=True)) for row in m]
+    else:  # m: [from × to]
+        m = [[costs.move_cost(q, p) for p in HAND_FRETS] for q in HAND_FRETS]
+        columns = zip(*m, strict=True)
+        came = [min(map(sum, zip(v, to_p, strict=True))) for to_p in columns]
         v = [a + b for a, b in zip(e, came, strict=True)]
 assert abs(min(v) - least) < 1e-9
 
@@ -147,17 +149,19 @@ assert all(grip[0].fret >= 4 for grip in high)
 print(tab_of(low), tab_of(high), sep="\n")
 
 # %% [markdown]
-# `slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2` turns a MIDI file into tab in this way. With
-# `--position`, `--open-strings` and `--pin` you say what you prefer, and `--review 5` shows the five closest
-# decisions.
+# `slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2` turns a MIDI file into tab in this way.
+# With `--position`, `--open-strings` and `--pin` you say what you prefer, and `--review 5` shows the five
+# closest decisions.
 
 # %% [markdown]
 # ## How good is it?
 #
 # Costs written by hand are an opinion. What we can measure is how often a fingering agrees with a written
 # one. Every piece of chapter 12's practice corpus has both: its pitches, and its tab, which was written by
-# rules. We hold out some pieces, and compare the dynamic program with a baseline that many tab editors use:
-# each note at its lowest fret.
+# rules. `passage_from_tab` gives the pitches of each moment (`moments`) and the written grips (`grips`). We hold
+# out some pieces, and compare the dynamic program with a baseline that many tab editors use: each note at its
+# lowest fret. A note is right if it is on the string that was written; then its fret is right, too. A chord is
+# right if all of its notes are.
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -175,7 +179,9 @@ held_out = [passage_from_tab(tab) for tab in data.val_tabs]
 
 # %%
 def cheapest(costs):
-    return lambda p: find_cheapest_fingering(p.moments, p.tuning, costs)
+    return lambda piece: find_cheapest_fingering(
+        piece.moments, piece.tuning, costs
+    )
 
 
 # %%
@@ -183,19 +189,22 @@ found = {}  # the shares by name
 
 
 def measure(name, way):
-    parts = [compare_fingerings(p.grips, way(p), p.tuning) for p in held_out]
+    parts = [
+        compare_fingerings(piece.grips, way(piece), piece.tuning)
+        for piece in held_out
+    ]
     found[name] = shares = sum_metrics(parts).to_shares()
     right, chords = shares["strings"], shares["chords"]
     print(f"{name}: {right:.1%} of notes right, {chords:.1%} of chords")
 
 
-measure("lowest fret", lambda p: finger_lowest_frets(p.moments, p.tuning))
+measure(
+    "lowest fret",
+    lambda piece: finger_lowest_frets(piece.moments, piece.tuning),
+)
 measure("hand-written costs", cheapest(HandCosts()))
 
 # %% [markdown]
-# A note is right if it is on the string that was written; then its fret is right, too. A chord is right if all
-# of its notes are.
-#
 # ## Learned costs
 #
 # Instead of inventing the costs, we can learn them from fingered pieces. A softmax over all fingerings of the
@@ -227,10 +236,11 @@ def total(e, m):  # e: a matrix [grips × positions] for each moment
 
 
 # %% [markdown]
-# We learn eight weights of `HandCosts`: the cost of a fret up the neck, of a skipped string, of a move, and so
-# on. By hand, two of them are 0: the cost of an open string, and the extra cost of an open string while the hand
-# is up the neck. Every cost is a sum of weights times counts, so setting one weight to 1 and all others to 0
-# gives the counts.
+# We learn eight weights of `HandCosts`. A note costs so much for each fret up the neck, behind the index
+# finger, or beyond the little finger (a stretch). A skipped string in a chord costs something, and so does an
+# open string, more so if the hand is above the third fret; by hand, these last two are 0. A move has a cost
+# of its own, and one for each fret. Every cost is a sum of weights times counts, so setting one weight to 1
+# and all others to 0 gives the counts.
 
 # %%
 from dataclasses import astuple, fields
@@ -274,8 +284,8 @@ torch.testing.assert_close(softest, softmin(sums, 0), rtol=0, atol=1e-4)
 
 # %% [markdown]
 # The loss is the cross-entropy, $-\log p$ of the written fingering. Nobody wrote down where the hand was, so
-# the numerator is a sum, too: over all positions of the hand, with the written grips. We take one step for
-# each of 240 pieces, start at 0, and use the mean of the weights over the second half of the steps.
+# the numerator is a sum, too: over all positions of the hand, with the written grips. Starting from zero
+# weights, we take one step per piece for 240 pieces, and average the weights over the second half of the steps.
 
 
 # %%
@@ -284,9 +294,9 @@ def learn(seed, steps=240):
     w, kept = torch.zeros(8, requires_grad=True), []
     optimizer = torch.optim.Adam([w], lr=0.05)
     for i in torch.randperm(len(training))[:steps].tolist():
-        p = training[i]
-        grips = [find_grips(moment, p.tuning) for moment in p.moments]
-        written = [(grip,) for grip in p.grips]
+        piece = training[i]
+        grips = [find_grips(moment, piece.tuning) for moment in piece.moments]
+        written = [(grip,) for grip in piece.grips]
         loss = total(*costs_of(written, w)) - total(*costs_of(grips, w))
         optimizer.zero_grad()
         (loss / len(grips)).backward()
@@ -307,33 +317,34 @@ for seed in range(3):
 
 # %% [markdown]
 # With each of the three seeds, learned costs put more notes on the right string than costs written by hand. For
-# whole chords there is no clear gain: one seed is better, two are worse. And what was learned?
+# whole chords there is no clear gain: one seed does better, two do worse. And what was learned?
 
 # %%
 for name, ours, weight in zip(names, by_hand, w, strict=True):
     print(f"{name:28} {ours:.2f} by hand {weight:5.2f} learned")
 
 # %% [markdown]
-# A move now costs about six times as much, and an open string up the neck is no longer free: the hand prefers to
-# stay in one position, as it does in these pieces. We can watch it decide, because the derivative of `total`
-# with respect to a cost is the probability of paying that cost. Here are the first notes of a held-out scale in
-# tenth position.
+# To move at all now costs six times as much, each fret moved twice as much, and an open string up the neck is
+# no longer free: the hand prefers to stay in one position, as it does in these pieces. We can watch it
+# decide, because the derivative of `total` with respect to a cost is the probability of paying that cost.
+# Here are the first notes of a held-out scale in tenth position.
 
 
 # %%
-def string_probabilities(p, w, count=7):
-    e, m = costs_of([find_grips(q, p.tuning) for q in p.moments], w)
+def string_probabilities(piece, w, count=7):
+    grips = [find_grips(moment, piece.tuning) for moment in piece.moments]
+    e, m = costs_of(grips, w)
     paid = torch.autograd.grad(total([x.requires_grad_() for x in e], m), e)
     strings = torch.zeros(6, count)
     for t in range(count):
-        grips = find_grips(p.moments[t], p.tuning)
-        for grip, share in zip(grips, paid[t].sum(1), strict=True):
+        for grip, share in zip(grips[t], paid[t].sum(1), strict=True):
             strings[grip[0].string - 1, t] += share
     return strings
 
 
-# %% alt="Three maps of six strings by seven notes: the written strings, and the probability of each string by hand-written and by learned costs. In the second map most of the probability is on the string above the written one; in the third, on the written one." caption="Which string? As written, by hand-written costs, and by learned costs"
-scale = next(p for p in held_out if p.name.startswith("Eb major pent"))
+# %% alt="Three maps of six strings by seven notes: the written strings, and the probability of each string by hand-written and by learned costs. In the second map most of the probability is one or two strings above the written one; in the third, on the written one." caption="Which string? As written, by hand-written costs, and by learned costs"
+name = "Eb major pent"
+scale = next(piece for piece in held_out if piece.name.startswith(name))
 written = [grip[0].string - 1 for grip in scale.grips[:7]]
 written = torch.eye(6)[written].T
 maps = {"by hand": string_probabilities(scale, by_hand)}
@@ -349,10 +360,11 @@ plotting.panels(*(plotting.Panel(one, n, **look) for n, one in maps.items()))
 # ## Translation, note by note
 #
 # Chapter 10's encoder-decoder needs no costs: it translates pitches into places. This is
-# easier than translating sentences, because each note has exactly one place. So the decoder reads a note,
+# easier than translating sentences, because each note gets exactly one place. So the decoder reads a note,
 # writes its place, reads the next note, and so on. It cannot skip a note, and its cross-attention is free to
 # look at the notes around. A note's token gives its height above the lowest open string, so a capo changes
-# neither the tokens nor the tab, and says whether it sounds together with the previous note.
+# neither the tokens nor the tab, and says whether it sounds together with the previous note. In what the decoder
+# reads below, every other id is a note, the first one included.
 
 # %%
 from slp_transformer.guitar.fingering import seq2seq
@@ -368,9 +380,9 @@ print("decoder writes:", *seq2seq.format_target_ids(target[:6].tolist()))
 # The model is
 # <autoref identifier="slp_transformer.encoder_decoder.EncoderDecoder">EncoderDecoder</autoref>, one
 # block on each side, with the Xavier initialization of [chapter 11](11_translation.py). One thing is new. In
-# training, the decoder reads the right places so far. In use it reads its own choices, and one unusual choice
-# leads to others. So in training we replace a tenth of the places that it reads by another place of the same
-# note.
+# training, so far, the decoder has read the correct places. At inference it reads its own choices, and one
+# unusual choice leads to others. So in training we replace a tenth of the places that it reads by another
+# place of the same note.
 
 # %%
 from slp_transformer import EncoderDecoder, TransformerConfig
@@ -403,23 +415,27 @@ for r in records:
     print(f"step {r.step} | {losses} nats per note")
 
 # %% [markdown]
-# The validation loss is measured by teacher forcing: the decoder reads the right places. In use it reads its
-# own, so we also measure what it writes. `translate_passage` takes the most probable place that leaves places
-# for the other notes of the chord, so all pitches are right and all grips can be held, whatever the weights.
+# The validation loss is measured by teacher forcing: the decoder reads the correct places. At inference it
+# reads its own, so we also measure what it writes. `translate_passage` takes the most probable place that
+# leaves places for the other notes of the chord, so all pitches are right and all grips can be held, whatever
+# the weights.
 
 # %%
-measure("encoder-decoder", lambda p: seq2seq.translate_passage(model, p, N))
+measure(
+    "encoder-decoder",
+    lambda piece: seq2seq.translate_passage(model, piece, N),
+)
 ours = found["encoder-decoder"]
 assert ours["pitch"] == 1.0 and ours["playable"] > 0.999
 assert ours["strings"] > found["hand-written costs"]["strings"]
 
 # %% [markdown]
-# On these pieces, the encoder-decoder is slightly better than the learned costs, but this is one seed, and the
-# seeds of the learned costs differ by more. Tab that people wrote is another matter. On 26 classical pieces from
-# classtab.org, by composers who are not in the training data, lowest frets have 73.7 % of notes on the right
-# string, hand-written costs 79.8 %, and an encoder-decoder trained on 403 other pieces 76.5 %. Learned costs,
-# with 14,925 weights in place of our eight, have 83.2 to 83.7 % with three seeds
-# (`benchmarks/results/pitch_to_tab`).
+# On these pieces, the encoder-decoder does better than the learned costs, but this is one seed: with another
+# one (see "Try it") it does not. Tab that people wrote is another matter. On 26 classical pieces from
+# classtab.org, by composers who are not in the training data, the lowest-fret rule puts 73.7 % of the notes
+# on the right string, hand-written costs 79.8 %, and an encoder-decoder trained on 403 other pieces 76.5 %.
+# Over three seeds, a larger model of learned costs reached 83.2 to 83.7 %. (`benchmarks/results/pitch_to_tab`
+# says which code made each row; that of the encoder-decoder is no longer in the package.)
 #
 # One difference between the two models leads to the next chapter. The cost of a move depends on the distance
 # $p-p'$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each
@@ -429,12 +445,14 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 # %% [markdown]
 # ## Try it
 #
+# Assertions in the cells describe the settings above. If one stops you, delete it.
+#
 # 1. Make open strings attractive: `HandCosts(per_open_string=-1.0)` in `find_cheapest_fingering`. Which
 #    notes of the melody change? And with `HandCosts(preferred_position=7, per_open_string=-1.0)`?
 #
 #    <details><summary>What happens</summary>
 #
-#    None change: its D, G and B are open strings already. In seventh position, the hand keeps these three
+#    None: its D, G and B are open strings already. In seventh position, the hand keeps these three
 #    open strings and plays the other notes at frets 7 to 10, so that they ring into each other.
 #
 #    </details>
@@ -444,8 +462,10 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    <details><summary>What happens</summary>
 #
-#    Both losses are lower, since all places that it reads are right. But with each of the seeds 0, 1 and
-#    2, fewer strings are right: the model has never learned to continue after a wrong place.
+#    The training loss is lower with each of the seeds 0, 1 and 2, since all places that it reads are right.
+#    With seeds 0 and 2 fewer strings are right (80.3 and 82.6 % instead of 84.7 and 84.6 %), though the
+#    validation loss is lower, too: the model has never learned to continue after a wrong place. With seed 1
+#    more are right, 84.7 instead of 82.7 %, so three seeds do not settle it.
 #
 #    </details>
 #
@@ -454,8 +474,8 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    <details><summary>What happens</summary>
 #
-#    More than 60. With 20, all three seeds have fewer notes right than costs written by hand, and differ
-#    widely. With 60, they nearly agree, and are only a little worse.
+#    More than 60. With 20, all three seeds do worse than the hand-written costs, and vary widely. With 60,
+#    they nearly agree, and are only a little worse.
 #
 #    </details>
 
@@ -468,7 +488,8 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 # - With a soft minimum in place of the minimum, the same recursion sums over all paths, and gradients of that
 #   sum train the costs.
 # - Build in what must hold, such as the pitch, and learn the rest.
-# - In training a decoder reads the right tokens, in use its own. Report how well it does in use.
+# - During training a decoder reads the correct tokens; at inference, its own. Report how well it does at
+#   inference.
 
 # %% [markdown]
 # ## Test yourself
@@ -483,7 +504,7 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    </details>
 #
-# 2. A model has 94 % of strings right with teacher forcing, and 82 % when it reads its own choices. What
+# 2. A model gets 94 % of strings right with teacher forcing, and 82 % when it reads its own choices. What
 #    explains the difference?
 #
 #    <details><summary>Answer</summary>
@@ -502,7 +523,7 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    </details>
 #
-# Drop a piece of your own on [Finger a piece](../docs/fingering.md), which asks where the costs hardly
-# decide. Next: [From the book's block to today's](14_todays_block.py). The reference goes on from
+# Drop a piece of your own on [Finger a piece](../docs/fingering.md), which asks you wherever the costs are
+# nearly tied. Next: [From the book's block to today's](14_todays_block.py). The reference of
 # <autoref identifier="slp_transformer.guitar.fingering.viterbi.find_cheapest_fingering">find_cheapest_fingering</autoref>
-# to the larger model of learned costs, and to pieces and preferences.
+# leads to the larger model of learned costs, and to pieces and preferences.

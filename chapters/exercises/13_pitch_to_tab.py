@@ -70,7 +70,7 @@ check.path_back(my_path)
 # %% [markdown]
 # ### Exercise 4 · Note, place, note, place
 #
-# `notes` and `places` are rows of token ids of the same length. Return what the decoder reads in training:
+# `notes` and `places` are vectors of token ids, equally long. Return what the decoder reads in training:
 # each note before its place, but not the last place, since nothing is predicted after it.
 
 # %% tags=["exercise"]

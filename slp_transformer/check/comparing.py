@@ -27,7 +27,7 @@ def to_comparable(answer: Any, expected: Any) -> Any:
     if isinstance(answer, RaisedError | TimedOut):
         return answer
     if answer is None or answer is Ellipsis:
-        raise NotNumeric("It returns nothing: write what it should return, on each way through.")
+        raise NotNumeric("It returns nothing: return a value on every path.")
     if isinstance(expected, tuple):
         if not isinstance(answer, tuple | list) or len(answer) != len(expected):
             raise NotNumeric(

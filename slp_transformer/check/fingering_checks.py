@@ -25,18 +25,48 @@ def _grip_cases() -> list[Case]:
         [(6, 0), (5, 7), (4, 9), (1, 0)],
         [(4, 0), (2, 0)],
         [(5, 2), (4, 2), (3, 2)],
+        [(6, 1), (5, 1), (4, 1), (3, 1), (2, 1), (1, 1)],
+        [(2, 3), (2, 3)],
+        [(2, 1), (3, 0), (2, 4)],
     ]
-    return [{"grip": tuple(places), "span": 4} for places in given]
+    wide = [[(5, 2), (3, 6)], [(6, 3), (1, 5)]]
+    cases = [{"grip": tuple(places), "span": 4} for places in given]
+    return cases + [{"grip": tuple(places), "span": 3} for places in wide]
 
 
 @check(
-    "grip (no equation)",
+    "what one hand can hold",
     _grip_cases,
     {
         "a string twice": "Two notes cannot be on the same string.",
         "open strings counted": "Open strings count as fret 0; no finger is needed there.",
         "one too few": "Frets exactly `span` apart can still be held.",
         "span not looked at": "`span` is ignored: the frets may be at most that far apart.",
+        "span of 4": (
+            "`span` is not used: 4 is one hand's; compare with `span`.",
+            lambda grip, span: CHECKS["is_playable_grip"].solve(grip, 4, frozenset()),
+        ),
+        "highest fret": (
+            "The highest fret is compared with `span`; compare the difference of the highest and "
+            "the lowest pressed fret.",
+            lambda grip, span: (
+                len({string for string, _ in grip}) == len(grip)
+                and max(fret for _, fret in grip) <= span
+            ),
+        ),
+        "four fingers": (
+            "More than four notes may be held: one finger can press several strings.",
+            lambda grip, span: (
+                CHECKS["is_playable_grip"].solve(grip, span, frozenset())
+                and sum(fret > 0 for _, fret in grip) <= 4
+            ),
+        ),
+        "string and fret": (
+            "Each place is `(string, fret)`, not `(fret, string)`.",
+            lambda grip, span: CHECKS["is_playable_grip"].solve(
+                [place[::-1] for place in grip], span, frozenset()
+            ),
+        ),
         "neighbors alone": "Only neighboring notes are compared; compare the outermost frets.",
         "nothing pressed": "A grip of open strings alone is refused; it needs no finger, so it "
         "can be held.",
@@ -89,7 +119,7 @@ def _step_cases() -> list[Case]:
 
 
 @check(
-    "the cheapest path (no equation)",
+    "the cheapest path",
     _step_cases,
     {
         "the other way": "m[q, p] is the move from q to p; this uses the move from p to q.",
@@ -152,7 +182,7 @@ def _back_cases() -> list[Case]:
 
 
 @check(
-    "the cheapest path, read off (no equation)",
+    "the cheapest path, read off",
     _back_cases,
     {
         "last place first": "The path is in reverse order.",
@@ -162,6 +192,10 @@ def _back_cases() -> list[Case]:
         "smallest": (
             "The smallest entry of each row is sought; read the row at the position found before.",
             lambda came, last: [*came.argmin(1).tolist(), last],
+        ),
+        "starts at 0": (
+            "The path is followed from position 0; follow it from `last`.",
+            lambda came, last: CHECKS["path_back"].solve(came, 0, frozenset()),
         ),
         "first row": (
             "Only the first row is read; each moment has a row of its own.",
@@ -186,11 +220,12 @@ def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
 
 def _turn_cases() -> list[Case]:
     given = [([5, 7], [61, 62]), ([4, 9, 6], [40, 50, 60]), ([3, 3, 8, 2], [31, 32, 33, 34])]
+    given += [([*range(1, 12)], [*range(21, 32)])]
     return [{"notes": torch.tensor(n), "places": torch.tensor(p)} for n, p in given]
 
 
 @check(
-    "what the decoder reads (no equation)",
+    "what the decoder reads",
     _turn_cases,
     {
         "places first": "Each place comes before its note, so the decoder reads what it should "
@@ -200,6 +235,14 @@ def _turn_cases() -> list[Case]:
         "two columns": "These are pairs; return one row.",
         "places alone": "The notes are missing.",
         "notes alone": "The places are missing.",
+        "last note missed": (
+            "The last note is missing: its place has to be written.",
+            lambda notes, places: torch.stack([notes, places], 1).flatten()[:-2],
+        ),
+        "shifted": (
+            "Each note stands before the place of the one before; it comes before its own.",
+            lambda notes, places: torch.stack([notes, places.roll(1)], 1).flatten()[:-1],
+        ),
         "first note missed": (
             "The first note is missing; leave out the last place instead.",
             lambda notes, places: torch.stack([notes, places], 1).flatten()[1:],

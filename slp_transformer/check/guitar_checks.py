@@ -14,13 +14,14 @@ STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the low
 
 def _pitch_cases() -> list[Case]:
     standard, drop_d = STANDARD_TUNING, (38, *STANDARD_TUNING[1:])
-    bass = STANDARD_TUNING[:4]
+    bass, ukulele = STANDARD_TUNING[:4], (67, 60, 64, 69)
     given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d), (4, 5, bass)]
+    given += [(4, 2, ukulele)]
     return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
 
 
 @check(
-    "pitch (no equation)",
+    "the pitch of a place",
     _pitch_cases,
     {
         "strings from the lowest": "String 1 is treated as the lowest; it is the highest.",
@@ -32,7 +33,20 @@ def _pitch_cases() -> list[Case]:
             "This assumes six strings; there are as many as `tuning` has.",
             lambda string, fret, tuning: tuning[6 - string] + fret,
         ),
+        "sorted": (
+            "The strings are sorted by pitch; `tuning` is in order already, and the lowest string "
+            "need not have the lowest pitch.",
+            lambda string, fret, tuning: sorted(tuning)[-string] + fret,
+        ),
+        "index": (
+            "`tuning[string]` counts from the lowest string, and from 0; use `tuning[-string]`.",
+            lambda string, fret, tuning: tuning[string] + fret,
+        ),
         "fret from 1": "The pitch is one semitone too high: fret 0 is the open string.",
+        "one too low": (
+            "The pitch is one semitone too low: fret 1 is one semitone above the open string.",
+            lambda string, fret, tuning: tuning[-string] + fret - 1,
+        ),
         "fret subtracted": "The fret is subtracted; a higher fret sounds higher.",
     },
 )
@@ -47,12 +61,14 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
 
 
 def _places_cases() -> list[Case]:
-    given = [(64, 20), (40, 20), (59, 12), (76, 12)]
-    return [{"midi": m, "tuning": STANDARD_TUNING, "frets": f} for m, f in given]
+    unison, seven = (38, 45, 50, 50, 57, 62), (35, *STANDARD_TUNING)
+    given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11), (52, 9, unison), (66, 5, seven)]
+    keys = ("midi", "frets", "tuning")
+    return [dict(zip(keys, (*one, STANDARD_TUNING)[:3], strict=True)) for one in given]
 
 
 @check(
-    "places (no equation)",
+    "the number of places",
     _places_cases,
     {
         "open strings left out": "Open strings are left out: fret 0 counts, too.",
@@ -64,6 +80,14 @@ def _places_cases() -> list[Case]:
             lambda midi, tuning, frets: sum(midi - opened <= frets for opened in tuning),
         ),
         "first only": "Only one place is counted.",
+        "one beyond": (
+            "One fret too many is counted: `frets` is the last one.",
+            lambda midi, tuning, frets: sum(0 <= midi - o <= frets + 1 for o in tuning),
+        ),
+        "frets not used": (
+            "`frets` is not used: necks have different lengths.",
+            lambda midi, tuning, frets: sum(0 <= midi - o <= 20 for o in tuning),
+        ),
         "frets": (
             "These are the frets; return how many places there are.",
             lambda midi, tuning, frets: [midi - o for o in tuning if 0 <= midi - o <= frets],
@@ -87,7 +111,7 @@ def _span_cases() -> list[Case]:
 
 
 @check(
-    "span (no equation)",
+    "the span of a grip",
     _span_cases,
     {
         "open strings counted": "Open strings count as fret 0; no finger is needed there.",
@@ -103,8 +127,12 @@ def _span_cases() -> list[Case]:
             ),
         ),
         "None counted": (
-            "A string that is not played counts as fret 0; leave it out.",
+            "Open strings, and strings that are not played, count as fret 0; leave them out.",
             lambda frets: max(f or 0 for f in frets) - min(f or 0 for f in frets),
+        ),
+        "sign": (
+            "The sign is wrong: subtract the lowest fret from the highest.",
+            lambda frets: min(filter(None, frets), default=0) - max(filter(None, frets), default=0),
         ),
         "strings": (
             "This counts strings; the span is a difference of frets.",
@@ -134,6 +162,7 @@ def _allowed_cases() -> list[Case]:
         (vector(-1, -2, 5), [1, 1, 0]),
         (u, [0, 1, 1, 0, 1, 0, 1]),
         (vector(1000, 1, 0), [0, 1, 1]),
+        (vector(1000, 1, 0), [1, 0, 1]),
     ]
     return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
 
@@ -152,6 +181,18 @@ def _allowed_cases() -> list[Case]:
         "logarithms": "These are log probabilities; return probabilities.",
         "shorter": "Forbidden tokens are removed; they keep their place, with probability 0.",
         "−100": "−100 is not enough: with large logits a forbidden token still wins; use −∞.",
+        "exp first": (
+            "exp of a large logit is ∞: let `torch.softmax` subtract the maximum.",
+            lambda u, allowed: (y := u.float().exp() * allowed) / y.sum(),
+        ),
+        "0 times −∞": (
+            "0 · −∞ is NaN: use `masked_fill` or `torch.where`.",
+            lambda u, allowed: torch.softmax(u + ~allowed * -math.inf, -1),
+        ),
+        "added": (
+            "`allowed` is added to the logits, and 0 leaves them as they are; use −∞.",
+            lambda u, allowed: torch.softmax(u + allowed, -1),
+        ),
         "renormalized too late": (
             "If forbidden tokens have nearly all the probability, the rest is rounded to 0: mask "
             "before the softmax.",

@@ -150,7 +150,7 @@ def _step_cases() -> list[Case]:
 
 
 @check(
-    "`rope` and `kv-attn`: keys are kept turned",
+    "`rope` and `kv-attn`: keys are cached already rotated",
     _step_cases,
     {
         "turned again": "The cached keys are rotated to position n as well; they are rotated "
@@ -179,7 +179,7 @@ def _step_cases() -> list[Case]:
     },
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
-    """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1], n keys kept turned.
+    """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1], n keys cached already rotated.
 
     `rotate(x, pos)` turns a row to a position.
     """

@@ -1,7 +1,6 @@
 """The outcome of a check: right or not, and if not, which mistake it looks like."""
 
 import html
-import math
 import sys
 from dataclasses import dataclass
 
@@ -49,7 +48,7 @@ class Verdict:
         )
 
 
-def at_most(value: Tensor | float, target: float, floor: float = -math.inf) -> Verdict:
+def at_most(value: Tensor | float, target: float, floor: float = 0.0) -> Verdict:
     """Check that a measure, a loss say, is no larger than the number to beat.
 
     Args:
@@ -63,10 +62,10 @@ def at_most(value: Tensor | float, target: float, floor: float = -math.inf) -> V
     try:
         number = float(value.detach() if isinstance(value, Tensor) else value)
     except (TypeError, ValueError, RuntimeError):
-        verdict = Verdict(False, f"A number is wanted, not one of type {type(value).__name__}.")
+        verdict = Verdict(False, f"Expected a number, got one of type {type(value).__name__}.")
     else:
         right = floor <= number <= target
-        text = f"{number:.3f} is {'at most' if right else 'not below'} {target:g}."
+        text = f"{number:.3f} is {'at most' if right else 'above'} {target:g}."
         if number < floor:
             text = (
                 f"{number:.3f} is below {floor:g}, and no model can be: the loop sees what it "
