@@ -143,7 +143,7 @@ def _score_cases() -> list[Case]:
     draw = seeded_randn(3)
     return [
         {"q_i": vector(2, 0, 0, 0), "k_j": vector(3, 1, 0, 0)},
-        {"q_i": vector(1, 2), "k_j": vector(3, 4)},
+        {"q_i": vector(1, 2), "k_j": vector(3, -4)},
         {"q_i": draw(7), "k_j": draw(7)},
     ]
 

@@ -101,6 +101,7 @@ def _padded_cases() -> list[Case]:
             "pad_id": 0,
         },
         {"U": draw(1, 3, 5), "ids": torch.tensor([[1, 0, 3]]), "pad_id": 4},
+        {"U": draw(1, 4, 5), "ids": torch.tensor([[2, 2, 3, 1]]), "pad_id": 2},
     ]
 
 
