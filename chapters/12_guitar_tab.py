@@ -71,8 +71,8 @@ print(format_tab(corpus[0]))
 # slp-transformer generate runs/tabs
 # ```
 #
-# Their tokens differ from this chapter's: a repeated bar is a single token (see <autoref
-# identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>). Lines
+# Their tokens differ from this chapter's: a repeated bar is a single token (see
+# <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>). Lines
 # that cannot be parsed are reported by file and number, and skipped. With `--prompt-file my_riff.txt` the
 # model continues a tab of yours. `--output piece.gp5` (or `.mid`, `.musicxml`) writes a file that other
 # programs can open and play; you can [listen to some pieces](../docs/hear.md) on this site.

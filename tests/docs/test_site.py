@@ -36,7 +36,7 @@ class Page:
     loads: list = field(default_factory=list)  # what the browser fetches by itself
     headings: list = field(default_factory=list)
     undescribed: list = field(default_factory=list)  # figures without alt text
-    shown: str = ""  # the text outside code
+    shown: list = field(default_factory=list)  # the text outside code
 
 
 class Reader(HTMLParser):
@@ -79,7 +79,7 @@ class Reader(HTMLParser):
 
     def handle_data(self, data):
         if self.article and not self.verbatim:
-            self.page.shown += data
+            self.page.shown.append(data)
 
 
 @pytest.fixture(scope="session")
@@ -250,7 +250,7 @@ def test_formulas_are_drawn_and_numbered_without_javascript(site):
 def test_no_raw_markdown_is_left_in_chapters(pages):
     left = r"\$|\\\\[(\[]|^\s*!!! \w+|\]\[slp_|\]\(\w+\.py|^#{1,6} |\*\*\w|<autoref"
     for stem in CHAPTERS:
-        text = pages[f"chapters/{stem}/index.html"].shown
+        text = "".join(pages[f"chapters/{stem}/index.html"].shown)
         assert re.findall(left, text, flags=re.MULTILINE) == [], stem
 
 

@@ -183,9 +183,9 @@ def test_a_few_damaged_files_are_worked_with_or_refused():
 
 
 @pytest.mark.slow
-def test_two_thousand_damaged_files_are_worked_with_or_refused():
-    ended = mutations("--count", "2000", "--seed", "2")
-    assert ended.returncode == 0 and "tried 2000, kept 2000" in ended.stdout, ended.stdout
+def test_many_damaged_files_are_worked_with_or_refused():
+    ended = mutations("--count", "300", "--seed", "2")
+    assert ended.returncode == 0 and "tried 300, kept 300" in ended.stdout, ended.stdout
 
 
 # --- Going further -------------------------------------------------------------------------------
