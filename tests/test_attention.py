@@ -86,7 +86,7 @@ def test_simple_sum_is_attention_with_q_k_and_v_all_x():
 
 @pytest.mark.proves("scaled-score")
 def test_scaled_score_by_hand():
-    """Scores are divided by √d_k: weights worked out by hand.
+    """Scores are divided by the root of a key's size: weights worked out by hand.
 
     d_k = 4 and q·k = 0 or 2 give scores of 0 and 1, so the weights are [1, e] / (1 + e).
     """
@@ -229,7 +229,7 @@ def one_head() -> AttentionHead:
 @pytest.mark.proves("qkv", "qkv-final", "head", "head-out", "A-out")
 @pytest.mark.parametrize("visible", [loops.causal, loops.everything])
 def test_A_out_equals_loop(visible):
-    """One head with W^O equals the loop that follows one token at a time."""
+    """One head with its output matrix equals the loop that follows one token at a time."""
     head, X = one_head(), normal(N, D)
     heads, alphas = loops.one_head(X, head.W_Q, head.W_K, head.W_V, visible)
     expected = torch.stack([head_i @ head.W_O for head_i in heads])
@@ -241,7 +241,7 @@ def test_A_out_equals_loop(visible):
 
 @pytest.mark.proves("QKV")
 def test_QKV_shapes_and_no_bias():
-    """W^Q, W^K and W^V have the book's shapes, and there is no bias."""
+    """The matrices of queries, keys and values have the book's shapes, and no bias."""
     shapes = {name: tuple(W.shape) for name, W in one_head().named_parameters()}
     assert shapes == {"W_Q": (D, D_K), "W_K": (D, D_K), "W_V": (D, D_V), "W_O": (D_V, D)}
 
