@@ -1,5 +1,6 @@
 """Compare two answers, and write a small tensor as words in a sentence."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -84,6 +85,60 @@ def answers_agree(one: Any, other: Any) -> bool:
     return torch.allclose(one.double(), other.double(), rtol=1e-4, atol=2e-5, equal_nan=True)
 
 
+RELATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "the sign is wrong": lambda right: -right if right.dtype != torch.bool else right,
+    "True and False are exchanged": lambda right: ~right if right.dtype == torch.bool else right,
+    "the order is reversed": lambda right: right.flip(0) if right.dim() else right,
+    "rows and columns are exchanged": lambda right: right.mT if right.dim() > 1 else right,
+    "what should be hidden is seen, and the reverse": lambda right: torch.where(
+        right.isneginf(), 0.0, right.where(right != 0, -torch.inf)
+    ),
+}
+
+
+def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
+    """Say in what simple way answers differ from the right ones; None if in no such way.
+
+    Args:
+        expected: the right answers to all cases.
+        actual: the answers that came.
+    """
+    pairs = list(zip(expected, actual, strict=True))
+    if not all(isinstance(one, Tensor) for pair in pairs for one in pair):
+        return None
+    for sentence, change in RELATIONS.items():
+        if all(answers_agree(actual, change(right)) for right, actual in pairs):
+            return sentence
+    if any(right.shape != actual.shape or right.dtype == torch.bool for right, actual in pairs):
+        return None
+    if any((actual.isnan() & ~right.isnan()).any() for right, actual in pairs):
+        return "it has NaN, from 0/0, ∞ − ∞ or 0 · ∞"
+    right, found = (
+        torch.cat([one.double().flatten() for one in side]) for side in (expected, actual)
+    )
+    finite = right.isfinite() & found.isfinite()
+    if right[~finite].equal(found[~finite]) and finite.any():
+        right, found = right[finite], found[finite]
+        gap = (found - right).mean().item()
+        if answers_agree(found, right + gap):
+            much = format_value(abs(gap))
+            return f"every number is {much} too {'large' if gap > 0 else 'small'}"
+        factor = (found @ right / (right @ right)).item() if right.any() else 0.0
+        if factor and answers_agree(found, factor * right):
+            return f"every number is {format_value(factor)} times the right one"
+    wrong = [(right, actual) for right, actual in pairs if not answers_agree(actual, right)]
+    for name, start in (("first", 1), ("last", 0)):
+
+        def others(one: Tensor, start: int = start) -> Tensor:
+            axis = max(one.dim() - 2, 0)
+            return one.narrow(axis, start, one.shape[axis] - 1)
+
+        if all(right.dim() and answers_agree(others(a), others(right)) for right, a in wrong):
+            kind = "number" if all(right.dim() == 1 for right, _ in wrong) else "row"
+            return f"only the {name} {kind} is wrong"
+    return None
+
+
 def drop_unit_axes(shape: torch.Size) -> tuple[int, ...]:
     """Return a shape without its first axes of size 1: the book's [1×d] is a vector [d]."""
     first = next((i for i, size in enumerate(shape) if size != 1), len(shape))
@@ -93,6 +148,13 @@ def drop_unit_axes(shape: torch.Size) -> tuple[int, ...]:
 def count_numbers(case: dict[str, Any]) -> int:
     """Count the numbers in a case."""
     return sum(v.numel() for v in case.values() if isinstance(v, Tensor))
+
+
+def describe_shape(value: Tensor) -> str:
+    """Say what a tensor is: a single number, 3 numbers, or its shape."""
+    if value.dim() < 2:
+        return f"{value.numel()} numbers" if value.dim() else "a single number"
+    return format_shape(value)
 
 
 def format_value(value: Any, digits: int = 3) -> str:
@@ -126,7 +188,7 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
     """Write what was expected and what came, a line each."""
     if isinstance(actual, RaisedError):
         wide = isinstance(expected, Tensor) and expected.dim() > 0
-        return [f"expected  {format_shape(expected) if wide else format_value(expected)}"]
+        return [f"expected  {describe_shape(expected) if wide else format_value(expected)}"]
     if isinstance(expected, tuple):
         pairs = zip(expected, actual, strict=True)
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))

@@ -22,7 +22,9 @@ from slp_transformer.check.comparing import (
     NotNumeric,
     answers_agree,
     count_numbers,
+    describe_shape,
     drop_unit_axes,
+    find_relation,
     format_difference,
     format_value,
     to_comparable,
@@ -167,7 +169,10 @@ class Check:
                 return Verdict(False, text, lines, names)
         i = next((j for j in wrong if isinstance(found[j], RaisedError)), i)
         lines = self._example_lines(cases[i], right[i], found[i])
-        return Verdict(False, self._describe_unknown_mistake(right[i], found[i]), lines)
+        text = self._describe_unknown_mistake(right[i], found[i])
+        if relation := find_relation(right, found):
+            text = f"{text.rstrip('.')}: {relation}."
+        return Verdict(False, text, lines)
 
     def _cases(self, submission: object, one_row: bool) -> list[Case]:
         sizes: dict[str, int] = {}
@@ -196,7 +201,8 @@ class Check:
             return "It returns booleans, not numbers."
         if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):
             return (
-                f"It returns {format_shape(found)} where {self.source} gives {format_shape(right)}."
+                f"It returns {describe_shape(found)} where {self.source} gives "
+                f"{describe_shape(right)}."
             )
         return f"It differs from {self.source}."
 
@@ -206,13 +212,15 @@ class Check:
         return Verdict(False, text, (self._format_inputs(case),))
 
     def _format_inputs(self, case: Case, shapes: bool = False) -> str:
-        def format_input(value: Any) -> str:
+        def format_input(name: str, value: Any) -> str:
             wide = shapes and isinstance(value, Tensor) and value.numel() > 1
-            return format_shape(value) if wide else format_value(value)
+            return (
+                f"{name}: shape {format_shape(value)}"
+                if wide
+                else f"{name} = {format_value(value)}"
+            )
 
-        return "for       " + "  ".join(
-            f"{name} = {format_input(value)}" for name, value in case.items()
-        )
+        return "for       " + "  ".join(format_input(*one) for one in case.items())
 
 
 def _differing(found: list[Any], right: list[Any]) -> list[int]:

@@ -179,9 +179,9 @@ def _step_cases() -> list[Case]:
     },
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
-    """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1], n keys cached already rotated.
+    """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1].
 
-    `rotate(x, pos)` turns a row to a position.
+    The n keys of K are cached already rotated; `rotate(x, pos)` turns a row to a position.
     """
     n = len(K)
     pos = n + ("one too far" in mistakes) - ("one too early" in mistakes)

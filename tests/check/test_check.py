@@ -274,6 +274,11 @@ def test_arguments_by_name_by_order_and_with_more_of_their_own():
     assert check.softmax(lambda z, dim=-1: F.softmax(z, dim))
 
 
+def last_row_doubled(*given):
+    out = attention(*given)[0]
+    return torch.cat([out[..., :-1, :], 2 * out[..., -1:, :]], dim=-2)
+
+
 @pytest.mark.parametrize(
     "submission, words",
     [
@@ -289,13 +294,35 @@ def test_arguments_by_name_by_order_and_with_more_of_their_own():
         (lambda Q, K, V, mask: torch.zeros(3, device="meta"), "tensor of numbers"),
         (lambda Q, K, V, mask: V[:0], "It returns [0×"),
         (lambda Q, K, V, mask: torch.rand_like(Q @ K.T @ V), "different answers"),
-        (lambda Q, K, V, mask: 2 * attention(Q, K, V, mask)[0], "It differs from head-par"),
+        (lambda *given: 1.25 * attention(*given)[0], "7.34): every number is 1.25 times the right"),
+        (lambda *given: attention(*given)[0] - 2, "7.34): every number is 2 too small."),
+        (lambda *given: attention(*given)[0] * torch.nan, "it has NaN, from 0/0"),
+        (lambda *given: last_row_doubled(*given), "only the last row is wrong"),
+        (lambda *given: attention(*given)[0] ** 3, "It differs from head-par (8.33 · 7.34)."),
     ],
 )
 def test_what_cannot_be_compared_gets_a_sentence(submission, words):
     found = check.attention(submission)
     assert not found and not found.mistakes
     assert words in found.text, found.text
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "words"),
+    [
+        ("span", lambda frets: min(filter(None, frets), default=0), "It differs from the span"),
+        ("weighted_sum", lambda alpha_i, rows: rows[0], "It differs"),
+        ("takes_turns", lambda n, p: [0, *torch.stack([n, p], 1).flatten()[1:-1]], "first number"),
+        ("softmax", lambda scores: scores.softmax(-1).flip(0), "the order is reversed"),
+        ("causal_mask", lambda N: torch.zeros(N, N), "It differs"),
+        ("causal_mask", lambda N: torch.zeros(1, N), "It returns"),
+        ("takes_turns", lambda notes, places: notes[0], "It returns a single number where"),
+        ("is_playable_grip", lambda grip, span: grip[0] == (3, 5), "It differs"),
+    ],
+)
+def test_a_simple_relation_to_the_right_answer_is_said(name, wrong, words):
+    found = getattr(check, name)(wrong)
+    assert not found and words in found.text, found.text
 
 
 # --- Nothing escapes ----------------------------------------------------------------------------
@@ -308,7 +335,7 @@ def test_an_error_is_shown_with_the_readers_line():
 
     found = check.attention(broken)
     assert "“return scores @ undefined" in found.text and "NameError" in found.text
-    assert found.example[0].startswith("for       Q = [")
+    assert found.example[0].startswith("for       Q: shape [")
 
 
 def test_leaving_and_recursion_are_reported():
