@@ -1,4 +1,4 @@
-"""Masks, the attention equation and one head: 8.6-8.14 and 8.32-8.34 (7.6-7.14, 7.33-7.35)."""
+"""Masks, the attention equation and one head."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The block: 8.26-8.31 and 8.38-8.45 (7.27-7.32, 7.39-7.46), post-norm, and cross-attention."""
+"""The block, post-norm, and cross-attention."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""The key-value cache (8.53, 7.59): exact, written in place, bounded, refusing what cannot be."""
+"""The key-value cache: exact, written in place, bounded, refusing what cannot be."""
 
 import copy
 

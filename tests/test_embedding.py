@@ -1,4 +1,4 @@
-"""The input: one-hot rows, token embeddings and positions: 8.4 (7.4), Figs 8.12-8.14."""
+"""The input: one-hot rows, token embeddings and positions."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The encoder-decoder and cross-attention: 13.11-13.12 in the Aug 2026 draft."""
+"""The encoder-decoder and cross-attention."""
 
 import copy
 import io

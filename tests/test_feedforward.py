@@ -1,4 +1,4 @@
-"""The feedforward layer: 8.21, and SwiGLU: 7.21-7.22."""
+"""The feedforward layer, and SwiGLU."""
 
 import loops
 import pytest

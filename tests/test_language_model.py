@@ -1,4 +1,4 @@
-"""The head and the whole language model: 8.46-8.47 (7.47-7.48), Fig. 8.16 (7.16)."""
+"""The head and the whole language model."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""LayerNorm: 8.22-8.25 (7.23-7.26)."""
+"""LayerNorm."""
 
 import loops
 import pytest

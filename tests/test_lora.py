@@ -1,4 +1,4 @@
-"""LoRA: 8.54 in the book's orientation, frozen, trained, merged, and as peft has it."""
+"""LoRA in the book's orientation, frozen, trained, merged, and as peft has it."""
 
 from copy import deepcopy
 

@@ -1,4 +1,4 @@
-"""The loss and perplexity: 7.53-7.57 in the Aug 2026 draft."""
+"""The loss and perplexity."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Multi-head attention: 8.15-8.20 and 8.35-8.37 (7.15-7.20, 7.36-7.38); cross: 13.11-13.12."""
+"""Multi-head attention, and cross-attention."""
 
 import math
 

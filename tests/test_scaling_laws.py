@@ -1,4 +1,4 @@
-"""Parameter counts, 8.52 (exercise 7.1c), to the last parameter; scaling laws, 8.49 to 8.51."""
+"""Parameter counts to the last parameter; scaling laws."""
 
 import math
 

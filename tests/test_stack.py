@@ -1,4 +1,4 @@
-"""Blocks above each other, and the final layer norm: 8.2-8.3 (7.2-7.3), Fig. 8.16 (7.16)."""
+"""Blocks above each other, and the final layer norm."""
 
 import loops
 import pytest

@@ -119,6 +119,10 @@ def _sum_cases() -> list[Case]:
             "Only the last part is left: add each to the sum, total = total + ….",
             lambda alpha_i, rows: alpha_i[-1] * rows[len(alpha_i) - 1],
         ),
+        "all rows": (
+            "There may be more rows than weights: take only `rows[: len(alpha_i)]`.",
+            lambda alpha_i, rows: alpha_i @ rows,
+        ),
         "last rows": (
             "The last rows are taken; weight j belongs to row j, counted from the first.",
             lambda alpha_i, rows: alpha_i @ rows[-len(alpha_i) :],
@@ -196,6 +200,10 @@ def _simple_cases() -> list[Case]:
         "mean": (
             "All rows have the same weight: the weights are the softmax of the scores.",
             lambda X, i: X[: i + 1].mean(0),
+        ),
+        "itself left out (guarded)": (
+            "Token i does not read itself: the rows should be X[:i + 1].",
+            lambda X, i: torch.softmax(X[: max(i, 1)] @ X[i], -1) @ X[: max(i, 1)],
         ),
         "residual": (
             "Token i's own row is added once more; its weight already counts it.",

@@ -40,6 +40,10 @@ DEFAULT_TIMEOUT_S = 5.0
 CHECKS: dict[str, "Check"] = {}
 
 
+class BrokenCheck(Exception):
+    """A check cannot compute its own right answer: that is not the reader's mistake."""
+
+
 class Check:
     """One exercise's check: `check.attention(my_attention)`.
 
@@ -114,6 +118,8 @@ class Check:
         """
         try:
             verdict = self._verdict(submission, one_row, timeout_s)
+        except BrokenCheck:
+            raise
         except (UnsupportedCall, NotNumeric) as error:
             verdict = Verdict(False, str(error))
         except Exception as error:  # what a reader's object does when it is looked at
@@ -136,6 +142,8 @@ class Check:
         try:
             answer = self.solve(**exact, mistakes=frozenset(mistakes))
         except (RuntimeError, IndexError, ValueError, TypeError) as error:
+            if not mistakes:
+                raise BrokenCheck(f"The check of {self.signature_text} fails itself.") from error
             return RaisedError(type(error).__name__)
         return to_comparable(answer, answer)
 

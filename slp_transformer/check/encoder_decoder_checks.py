@@ -97,6 +97,26 @@ def _decoder_cases() -> list[Case]:
                 + ffn(Z)
             ),
         ),
+        "residual twice from the first": (
+            "The feedforward layer is added to the result of self-attention; add it to that of "
+            "cross-attention.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: (
+                (Y := X + attention(norm(X))) + ffn(norm(Y + cross_attention(norm(Y), H_enc)))
+            ),
+        ),
+        "no feedforward layer": (
+            "The feedforward layer is left out.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: (
+                (Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc)
+            ),
+        ),
+        "ffn on the norm": (
+            "The feedforward layer is added to its own input, the norm; add it to the stream.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: (
+                (Z := norm((Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc)))
+                + ffn(Z)
+            ),
+        ),
         "norm once": "All three sublayers read the norm of X; each should read that of the "
         "current stream.",
         "norm at the end": "The result is normalized as well; the next block does that.",

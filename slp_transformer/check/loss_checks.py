@@ -73,6 +73,28 @@ def _loss_cases() -> list[Case]:
             "The softmax runs over the positions; it should run over the words.",
             lambda U, ids: -torch.log_softmax(U[:-1], 0).gather(-1, ids[1:, None]).mean(),
         ),
+        "other axis (last row too)": (
+            "The softmax runs over the positions; it should run over the words.",
+            lambda U, ids: -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean(),
+        ),
+        "first word next": (
+            "The last position counts, with the first word as its target; leave it out.",
+            lambda U, ids: -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean(),
+        ),
+        "first left out": (
+            "The first position is left out, but each word is still compared with its own logits: "
+            "U[t] predicts ids[t + 1].",
+            lambda U, ids: -torch.log_softmax(U[1:], -1).gather(-1, ids[1:, None]).mean(),
+        ),
+        "overflow": (
+            "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, or "
+            "subtract the largest first.",
+            lambda U, ids: (
+                -((powers := U[:-1].float().exp()).gather(-1, ids[1:, None])[:, 0] / powers.sum(-1))
+                .log()
+                .mean()
+            ),
+        ),
         "last position counted": "The sum is divided by N; only N − 1 positions have a next word.",
     },
     accepted=("plain logarithm",),

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention, scale
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
@@ -291,6 +291,37 @@ def _cache_cases() -> list[Case]:
         "query kept as key": "The query is cached as the key; the key should be x W_K.",
         "value from W_K": "The new value comes from W_K; it should be x W_V.",
         "last replaced": "The last entry of the cache is replaced; append the new one.",
+        "scaled by √d": (
+            "The scores are divided by √d, the size of x, not by √d_k.",
+            lambda x, W_Q, W_K, W_V, K, V: CHECKS["cached_step"].solve(
+                x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V, frozenset()
+            ),
+        ),
+        "no softmax": (
+            "The scores are used as weights, without softmax.",
+            lambda x, W_Q, W_K, W_V, K, V: (
+                (x @ W_Q)
+                @ (kept := torch.cat([K, (x @ W_K)[None]])).T
+                / W_Q.shape[1] ** 0.5
+                @ (values := torch.cat([V, (x @ W_V)[None]])),
+                kept,
+                values,
+            ),
+        ),
+        "the key asks": (
+            "The new key asks; the query, x W_Q, should.",
+            lambda x, W_Q, W_K, W_V, K, V: CHECKS["cached_step"].solve(
+                x, W_K, W_K, W_V, K, V, frozenset()
+            ),
+        ),
+        "new ones alone": (
+            "Only the new key and value are returned; return all keys and values.",
+            lambda x, W_Q, W_K, W_V, K, V: (
+                CHECKS["cached_step"].solve(x, W_Q, W_K, W_V, K, V, frozenset())[0],
+                (x @ W_K)[None],
+                (x @ W_V)[None],
+            ),
+        ),
     },
 )
 def cached_step(

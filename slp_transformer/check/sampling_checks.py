@@ -36,6 +36,10 @@ def _temperature_cases() -> list[Case]:
         "the largest first, or use torch.softmax.",
         "root": "The logits are divided by the root of τ.",
         "softmax twice": "The softmax is taken twice: of the logits, and then of probabilities.",
+        "clamped": (
+            "A small τ is replaced by a larger one: every τ above 0 is allowed.",
+            lambda u, tau: torch.softmax(u / max(tau, 0.1), -1),
+        ),
         "power": "Probabilities to the power of 1/τ do not sum to 1: divide by their sum.",
     },
 )

@@ -28,6 +28,21 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
                 [torch.cat([torch.tensor([begin]), target, torch.tensor([end])])] * 2
             ),
         ),
+        "both ends in front": (
+            "`end` is in front of the first row; the decoder begins by reading `begin`.",
+            lambda target, begin, end: torch.stack(
+                [torch.cat([torch.tensor([end]), target]), torch.cat([target, torch.tensor([end])])]
+            ),
+        ),
+        "end in front": (
+            "The second row begins with `end`; it should end in it.",
+            lambda target, begin, end: torch.stack(
+                [
+                    torch.cat([torch.tensor([begin]), target]),
+                    torch.cat([torch.tensor([end]), target]),
+                ]
+            ),
+        ),
         "no end": "`end` is missing: the decoder must learn to stop, so the rows have N + 1 "
         "tokens.",
         "columns": "This is [(N + 1) × 2]; it should be two rows.",

@@ -60,3 +60,10 @@ def test_every_equation_has_a_title_and_a_place():
     for draft in book.drafts:
         numbers = [c[draft] for s, c in book.slugs.items() if c.get(draft, "") in book.numbers(s)]
         assert len(numbers) == len(set(numbers)), f"a number stands twice in {draft}"
+
+
+def test_the_column_of_a_draft_is_filled():
+    """A column with few numbers would change how all equations are cited."""
+    book = equations()
+    for draft in book.drafts:
+        assert sum(draft in one for one in book.slugs.values()) > len(book.slugs) / 2, draft

@@ -23,6 +23,7 @@ from planted import ALL, ODD, verdict
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
+from slp_transformer.check.diagnosing import BrokenCheck, Check
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
 from slp_transformer.loss import next_token_loss, perplexity
@@ -489,3 +490,13 @@ def test_the_table_is_one_command():
     assert result.returncode == 0, result.stderr
     known = sum(len(one.mistakes) for one in check.CHECKS.values())
     assert f"{len(check.CHECKS)} checks know {known} mistakes." in result.stdout
+
+
+def test_a_check_that_fails_itself_blames_nobody():
+    def broken(x, mistakes):
+        return x - False
+
+    made = Check(broken, "`ln`", lambda: [{"x": torch.ones(2)}], {})
+    del check.CHECKS["broken"]
+    with pytest.raises(BrokenCheck, match=r"The check of broken\(x\) fails itself"):
+        made(lambda x: x)

@@ -16,6 +16,8 @@ add_table(
     globals(),
     r"""
 teacher_forced
+  both ends in front: ids = target.tolist(); torch.tensor([[end, *ids], [*ids, end]])
+  end in front: ids = target.tolist(); torch.tensor([[begin, *ids], [end, *ids]])
   no end: torch.stack([torch.cat([torch.tensor([begin]), target[:-1]]), target])
   right: torch.stack([F.pad(target, (1, 0), value=begin), F.pad(target, (0, 1), value=end)])
   right: ids = target.tolist(); torch.tensor([[begin, *ids], [*ids, end]])

@@ -281,6 +281,7 @@ softmax
   right: lambda z: F.softmax(z, dim=-1)
   overflow: torch.exp(scores) / torch.exp(scores).sum(-1, keepdim=True)
 weighted_sum
+  all rows: torch.einsum("n,nd->d", alpha_i, rows)
   right: alpha_i @ rows[: len(alpha_i)]
   no weights: rows[: len(alpha_i)].sum(0)
   mean: n = len(alpha_i); (alpha_i.unsqueeze(1) * rows[:n]).mean(0)
@@ -289,6 +290,7 @@ scaled_score
   no scaling: torch.dot(q_i, k_j)
   scaled by d_k: q_i.dot(k_j) / len(q_i)
 simple_attention
+  itself left out: X[0] if i == 0 else F.softmax(X[i] @ X[:i].T, 0) @ X[:i]
   right: S = (X @ X.T).masked_fill(torch.triu(torch.ones(len(X), len(X)), 1) > 0, -torch.inf);
       (S.softmax(-1) @ X)[i]
   the future: F.softmax(X @ X[i], 0) @ X
@@ -329,6 +331,14 @@ multi_head_attention
   view without transpose: _mha(X, W_Q, W_K, W_V, W_O, A, lambda Z: Z.view(A, len(X), -1), _join)
   joined without transpose: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: H.reshape(len(X), -1))
 cached_step
+  scaled by √d: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
+      F.softmax(K @ (x @ W_Q) / len(x) ** 0.5, 0) @ V, K, V
+  no softmax: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
+      K @ (x @ W_Q) / K.shape[1] ** 0.5 @ V, K, V
+  the key asks: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
+      _step(x @ W_K, K, V), K, V
+  new ones alone: k, v = x @ W_K, x @ W_V;
+      _step(x @ W_Q, torch.vstack([K, k]), torch.vstack([V, v])), k[None], v[None]
   right: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]); alpha =
       F.softmax(torch.einsum("k,nk->n", x @ W_Q, K) / K.shape[1] ** 0.5, 0); torch.einsum("n,nv->v",
       alpha, V), K, V
@@ -379,6 +389,7 @@ parameters
   no W_O: L * (3 * d * d + 2 * d * 4 * d)
   one matrix of the feedforward layer: L * (4 * d**2 + 4 * d**2)
 temperature
+  clamped: F.softmax(u / (tau if tau > 0.1 else 0.1), 0)
   right: lambda logits, t: F.softmax(logits / t, dim=-1)
   multiplied: F.softmax(u * tau, -1)
   after softmax: F.softmax(u, -1) / tau
@@ -439,6 +450,12 @@ leak
   visible share: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); F.softmax(s,
       0)[:seen].sum()
 next_token_loss
+  first word next: F.cross_entropy(U, torch.cat([ids[1:], ids[:1]]))
+  first left out: F.cross_entropy(U[1:], ids[1:])
+  overflow: y = torch.exp(U) / torch.exp(U).sum(1, keepdim=True);
+      -torch.stack([y[t, ids[t + 1]].log() for t in range(len(ids) - 1)]).mean()
+  other axis: y = U.log_softmax(0);
+      -torch.stack([y[t, ids[t + 1]] for t in range(len(ids) - 1)]).mean()
   right: lambda logits, tokens: F.cross_entropy(logits[:-1], tokens[1:])
   right: losses = [-torch.log(torch.softmax(U[t], -1)[ids[t + 1]]) for t in range(len(ids) - 1)];
       sum(losses) / len(losses)
@@ -481,6 +498,11 @@ cross_attention
   K from the decoder: F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
   K and V from the decoder: F.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
 decoder_block
+  no feedforward layer: X = X + attention(norm(X)); X + cross_attention(norm(X), H_enc)
+  ffn on the norm: X = X + attention(norm(X)); X = norm(X + cross_attention(norm(X), H_enc)); X +
+      ffn(X)
+  residual twice from the first: X = X + attention(norm(X));
+      O = X + cross_attention(norm(X), H_enc); X + ffn(norm(O))
   no residual at self-attention: X = attention(norm(X)); X = X + cross_attention(norm(X), H_enc);
       X + ffn(norm(X))
   right: X = X + attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
@@ -491,19 +513,28 @@ length_normalized
   right: log_probabilities.mean()
   not normalized: sum(log_probabilities)
 pitch
+  sorted: sorted(tuning, reverse=True)[string - 1] + fret
+  index: tuning[string] + fret
+  one too low: tuning[len(tuning) - string] + (fret - 1)
   fret from 1: tuning[-string] + fret + 1
   right: tuning[-string] + fret
   strings from the lowest: tuning[string - 1] + fret
 count_places
+  one beyond: len([o for o in tuning if o <= midi <= o + frets + 1])
+  frets not used: len([o for o in tuning if o <= midi <= o + 20])
   fret turned: sum(0 <= one - midi <= frets for one in tuning)
   right: len([1 for s in tuning if midi - s in range(frets + 1)])
   last fret left out: len([1 for s in tuning if midi - s in range(frets)])
   open strings left out: len([1 for s in tuning if 1 <= midi - s <= frets])
 span
+  sign: p = [f for f in frets if f]; min(p) - max(p) if p else 0
   None counted: frets = [f or 0 for f in frets]; max(frets) - min(frets)
   right: pressed = [f for f in frets if f]; max(pressed, default=0) - min(pressed, default=0)
   open strings counted: played = [f for f in frets if f is not None]; max(played) - min(played)
 only_allowed
+  exp first: y = torch.exp(u) * allowed; y / torch.sum(y)
+  0 times −∞: (u + allowed.logical_not() * float("-inf")).softmax(0)
+  added: F.softmax(u + allowed.float(), 0)
   shorter: torch.softmax(u[allowed], 0)
   most probable: F.one_hot(torch.where(allowed, u, -torch.inf).argmax(), len(u)).float()
   all alike: allowed.float() / allowed.sum()

@@ -48,6 +48,13 @@ add_table(
     globals(),
     r"""
 is_playable_grip
+  span of 4: s = [a for a, _ in grip]; f = [b for _, b in grip if b] or [0];
+      len(set(s)) == len(s) and max(f) - min(f) < 5
+  highest fret: len({a for a, _ in grip}) == len(grip) and all(b <= span for _, b in grip)
+  four fingers: f = [b for _, b in grip if b]; len({a for a, _ in grip}) == len(grip) and len(f) < 5
+      and max(f, default=0) - min(f, default=0) <= span
+  string and fret: f = [a for a, _ in grip if a]; len({b for _, b in grip}) == len(grip) and
+      max(f, default=0) - min(f, default=0) <= span
   first fret compared: first = [f for _, f in grip if f][:1]; len({s for s, _ in grip}) == len(grip)
       and all(abs(f - first[0]) <= span for _, f in grip if f)
   open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
@@ -59,9 +66,12 @@ cheapest_step
   sum: (v[:, None] + m).sum(0) + e
   the other way: e + (v + m).min(1).values
 path_back
+  starts at 0: path = [0]; [path.append(int(row[path[-1]])) for row in came.flip(0)]; path[::-1]
   smallest: [*(int(row.argmin()) for row in came), last]
   not followed: [*came[:, last].tolist(), last]
 takes_turns
+  last note missed: torch.stack([notes, places], 1)[:-1].flatten()
+  shifted: torch.stack([notes, torch.cat([places[-1:], places[:-1]])], 1).flatten()[:-1]
   two columns: torch.stack([notes, places], dim=1)
   right: reads = torch.zeros(2 * len(notes) - 1, dtype=torch.long); reads[::2], reads[1::2] = notes,
       places[:-1]; reads
