@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -58,6 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"check: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -133,10 +137,16 @@ def show_progress(path: Path, run: Path | None, page: Path | None = None) -> int
     chapters = {name: chapter for chapter, names in CHAPTERS.items() for name in names}
     for name, verdict in verdicts.items():
         needed = "*" if name in NEEDED else " "
-        status = NOT_THERE if verdict is None else "right" if verdict else verdict.text
+        status = NOT_THERE if verdict is None else verdict.text
+        if verdict:
+            _, changes, what = status.partition(" (It changes")
+            status = "right" + changes + what
         print(f"{chapters.get(name, ''):>2} {needed} {name:22} {status}")
         for line in verdict.example if verdict is not None and not verdict else ():
             print(f"       {line}")
+        for other in parts.used_by(name) if verdict is not None and not verdict else ():
+            if not verdicts[other]:
+                print(f"       It uses {other}, which is not right yet.")
     missing = [name for name in NEEDED if not verdicts[name]]
     if missing:
         right = len(NEEDED) - len(missing)
@@ -154,11 +164,12 @@ def show_progress(path: Path, run: Path | None, page: Path | None = None) -> int
         print("No word sees those after it.")
         if verdicts["cached_step"]:
             own_model.check_cache(own, own.model.embedding(ids[0, :-1]))
-            print("With the cache, a head gathers the same.")
+            print("With the cache, a head's output is the same.")
     except ValueError as error:
         print(f"Not yet. {error}")
         return 1
-    print("The attention of its first block:")
+    print("The attention of its first block: a row for each word, a column for each word that it")
+    print("reads, darker for more attention:")
     print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
     return 0
 

@@ -278,9 +278,9 @@ def _attention_cases() -> list[Case]:
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `attention(Q, K, V, mask)`: the gathered values [N×d_v], for an additive mask.
+    """Check `attention(Q, K, V, mask)`: the head's output [N×d_v]; the mask is added.
 
-    A query that may see nothing may gather zeros, as in the package, or be NaN.
+    The row of a query that may see nothing may be zeros, as in the package, or NaN.
     """
     sizes = {"scaled by √d_v": V.shape[-1], "scaled by √N": Q.shape[-2]}
     root = next((sizes[s] ** 0.5 for s in sizes if s in mistakes), scale(Q.shape[-1], mistakes))

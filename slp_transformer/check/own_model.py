@@ -65,6 +65,12 @@ class Parts:
         call = make_caller(self.functions[name], check.arguments, check.signature_text)
         return lambda *values: _as_tensor(call(dict(zip(check.arguments, values, strict=True))))
 
+    def used_by(self, name: str) -> list[str]:
+        """Return the names of the checks whose functions another one calls."""
+        code = getattr(self.functions[name], "__code__", None)
+        called = code.co_names if code else ()
+        return [n for n, f in self.functions.items() if getattr(f, "__name__", "") in called]
+
 
 def _as_tensor(answer: Any) -> Tensor:
     """Return an answer in one of the forms that checks accept, with its gradient."""
@@ -254,9 +260,9 @@ def train(parts: Parts, say: Callable[[str], None]) -> OwnModel:
                     ".data, NumPy, or a new tensor made of numbers."
                 )
         optimizer.step()
-        if step in (1, 50) or step % 100 == 0 or step == STEPS:
-            took = time.monotonic() - begun
-            left = f", {took / step * (STEPS - step):.0f} s to go" if step < STEPS else ""
+        if step in (1, 10, 50) or step % 100 == 0 or step == STEPS:
+            seconds = (time.monotonic() - begun) / step * (STEPS - step)
+            left = f", about {seconds:.0f} s to go" if 1 < step < STEPS else ""
             say(f"  step {step:3}: {loss.item():.3f} nats a word{left}")
     verdict = judge(loss.item())
     if verdict:
@@ -294,7 +300,7 @@ def check_cache(own: OwnModel, X: Tensor) -> None:
     """Read rows one by one with the reader's `cached_step`, as attention does at once.
 
     Raises:
-        ValueError: if a head gathers something else.
+        ValueError: if a head's output differs.
     """
     layer = own.model.stack.blocks[0].attention
     W_Q, W_K, W_V = (W[:, : W.shape[1] // own.A] for W in (layer.W_Q, layer.W_K, layer.W_V))
@@ -308,7 +314,7 @@ def check_cache(own: OwnModel, X: Tensor) -> None:
             values = (X[i], W_Q, W_K, W_V, K, V)
             head, K, V = call(dict(zip(check.arguments, values, strict=True)))
             if not torch.allclose(head.flatten(), expected[i], atol=1e-4):
-                raise ValueError(f"With the cache, head 1 gathers something else at row {i}.")
+                raise ValueError(f"With the cache, the output of head 1 differs at row {i}.")
 
 
 def draw_attention(own: OwnModel, sentence: list[str], words: list[str]) -> list[str]:

@@ -149,7 +149,7 @@ def test_looking_ahead_and_a_cache_that_differs_are_seen(mine, tmp_path):
     X = torch.randn(5, 12, generator=torch.Generator().manual_seed(0))
     own_model.check_cache(OwnModel(model, Parts(read_functions(mine))), X)
     wrong = parts_of(MINE.replace("[V, (x @ W_V)", "[V, (x @ W_K)"), tmp_path)
-    with pytest.raises(ValueError, match="head 1 gathers something else at row 1"):
+    with pytest.raises(ValueError, match="the output of head 1 differs at row 1"):
         own_model.check_cache(OwnModel(model, wrong), X)
 
 
@@ -165,7 +165,7 @@ def test_a_part_without_gradient_is_named(tmp_path):
 def test_the_reader_s_model_learns(mine, capsys):
     assert command.main([str(mine)]) == 0
     said = capsys.readouterr().out
-    assert "No word sees those after it." in said and "a head gathers the same" in said
+    assert "No word sees those after it." in said and "a head's output is the same" in said
     assert "head 1" in said and "█" in said
 
 
@@ -176,6 +176,32 @@ def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"0 of the {len(NEEDED)} parts" in said and "not there yet" in said
     assert "5 * lm_head" in said and "lm_head                right" not in said
+
+
+def test_a_wrong_part_that_another_uses_and_a_change_in_place_are_said(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(BOTH_WRONG, encoding="utf-8")
+    command.main([str(path)])
+    said = capsys.readouterr().out
+    assert "head                   " in said and "It uses causal_mask, which is not right" in said
+    assert "block                  right (It changes X in place.)" in said
+
+
+BOTH_WRONG = """
+import torch
+
+def causal_mask(N):
+    return torch.full((N, N), -torch.inf).triu(2)
+
+def head(X, W_Q, W_K, W_V, W_O):
+    scores = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5
+    return torch.softmax(scores + causal_mask(len(X)), -1) @ X @ W_V @ W_O
+
+def block(X, attention, ffn, norm_1, norm_2):
+    X += attention(norm_1(X))
+    X += ffn(norm_2(X))
+    return X
+"""
 
 
 def test_the_progress_page_marks_the_parts_of_the_site_s_own_drawing(tmp_path, capsys):
