@@ -114,7 +114,7 @@ plotting.show_source(causal_mask)
 
 
 # %%
-def leak(filler, before_scaling=False):
+def weight(filler, before_scaling=False):
     fill = torch.where(M == 0, 0.0, filler)
     if before_scaling:
         scores = (S + fill) / d_k**0.5
@@ -125,10 +125,10 @@ def leak(filler, before_scaling=False):
 
 instead = torch.softmax(torch.where(M == 0, S, 0) / d_k**0.5, dim=-1)
 print(f"score replaced by 0:      {instead[2, 3]:.4f}")
-print(f"−10 added before scaling: {leak(-10, before_scaling=True):.4f}")
-print(f"−10 added after scaling:  {leak(-10):.4f}")
-print(f"−∞ added before scaling:  {leak(-torch.inf, before_scaling=True)}")
-print(f"−∞ added after scaling:   {leak(-torch.inf)}")
+print(f"−10 added before scaling: {weight(-10, before_scaling=True):.4f}")
+print(f"−10 added after scaling:  {weight(-10):.4f}")
+print(f"−∞ added before scaling:  {weight(-torch.inf, before_scaling=True)}")
+print(f"−∞ added after scaling:   {weight(-torch.inf)}")
 
 # %% [markdown]
 # ## One head for all tokens

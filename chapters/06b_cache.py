@@ -188,7 +188,7 @@ model(ids[:-1], cache=cache)
 for how, text in {"without": ids, "with": ids[-1:]}.items():
     used = cache if how == "with" else None
     with FlopCounterMode(display=False) as counter:
-        with record_activations(model):  # not the fused kernel
+        with record_activations(model):  # so that all products are counted
             model(text, cache=used)
     n = len(text)
     count = multiplications(n, len(ids), d, L, vocab_size, scored=n)

@@ -88,8 +88,9 @@ print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
 print(f"without its second head {no_head:.3f}")
 
 # %% [markdown]
-# Afterwards the model is as before, bit for bit. Attention weights that are read have to be computed,
-# which the fused kernel of [chapter 3](03_one_matrix.py) avoids; a model without hooks still uses it.
+# Afterwards the model is as before, bit for bit. Attention weights that are read have to be computed. PyTorch's
+# `scaled_dot_product_attention` ([chapter 3](03_one_matrix.py)) need not keep them; a model without hooks still
+# uses it.
 
 # %% [markdown]
 # ## What heads look at

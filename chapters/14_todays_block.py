@@ -463,8 +463,8 @@ print("before:", *(f"{s:.2f}" for s in S))
 print("after: ", *(f"{s:.2f}" for s in towards_one(S)))
 
 # %% [markdown]
-# PyTorch's Muon does the same with matrix products alone, in bfloat16. Its step is scaled to the size of
-# AdamW's (Liu et al. 2025), so one learning rate works for both.
+# PyTorch's Muon does the same with matrix products alone, in bfloat16. Its step is scaled by 0.2 times the root of
+# the longer side, here 8, to the size of AdamW's (Liu et al. 2025), so one learning rate works for both.
 
 # %%
 W = torch.nn.Parameter(torch.zeros(6, 8))

@@ -126,3 +126,20 @@ def my_beam_step(scores, log_y, width):
 
 
 check.beam_step(my_beam_step)
+
+# %% [markdown]
+# ### Exercise 7 · The score in beam search
+#
+# (`beam-norm`) `log_probabilities` holds one log probability for each word of a sentence. Return the score by
+# which sentences of different lengths are compared.
+
+# %% tags=["exercise"]
+
+
+def my_score(log_probabilities):
+    # solution
+    return log_probabilities.sum() / len(log_probabilities)
+    # end
+
+
+check.length_normalized(my_score)

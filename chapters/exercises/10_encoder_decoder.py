@@ -65,18 +65,19 @@ def my_decoder_block(X, H_enc, attention, cross_attention, ffn, norm):
 check.decoder_block(my_decoder_block)
 
 # %% [markdown]
-# ### Exercise 4 · The score in beam search
+# ### Exercise 4 · The loss of masked words
 #
-# (`beam-norm`) `log_probabilities` holds one log probability for each word of a sentence. Return the score by
-# which sentences of different lengths are compared.
+# (`mlm-loss`) An encoder without a causal mask has read a text in which the words at the positions M were
+# replaced by [MASK]. `U` [N × |V|] are its logits, and `x` [N] the words of the text. Return the loss.
 
 # %% tags=["exercise"]
 
 
-def my_score(log_probabilities):
+def my_masked_loss(U, x, M):
     # solution
-    return log_probabilities.sum() / len(log_probabilities)
+    log_y = torch.log_softmax(U, dim=-1)
+    return -log_y[M, x[M]].mean()
     # end
 
 
-check.length_normalized(my_score)
+check.masked_word_loss(my_masked_loss)

@@ -164,6 +164,45 @@ def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tens
     return _mean(each, counts, mistakes)
 
 
+def _masked_cases() -> list[Case]:
+    draw = seeded_randn(53)
+    by_hand = matrix((0, math.log(3)), (2, 0), (math.log(7), 0))
+    return [
+        {"U": by_hand, "x": torch.tensor([1, 0, 0]), "M": torch.tensor([0, 2])},
+        {"U": 2 * draw(5, 7), "x": torch.tensor([3, 1, 6, 0, 2]), "M": torch.tensor([1, 3])},
+        {"U": 2 * draw(7, 5), "x": torch.tensor([4, 1, 1, 0, 2, 3, 0]), "M": torch.tensor([5])},
+    ]
+
+
+@check(
+    "`mlm-loss`",
+    _masked_cases,
+    {name: text for name, text in LOSS_MISTAKES.items() if "shifted" not in name}
+    | {
+        "all positions": "All positions count; only the masked ones should.",
+        "the others": "The positions that are not masked count; the masked ones should.",
+        "next word": "Position i is compared with the next word; the masked word is its own.",
+        "divided by N": "The sum is divided by N; divide it by the number of masked positions.",
+        "other axis": (
+            "The softmax runs over the positions; it should run over the words.",
+            lambda U, x, M: -torch.log_softmax(U, 0)[M, x[M]].mean(),
+        ),
+    },
+)
+def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Tensor:
+    """Check `masked_word_loss(U, x, M)`: the mean loss of the words x [N] at the positions in M.
+
+    U [N×|V|] are the logits of a bidirectional encoder that has read [MASK] at these positions.
+    """
+    targets = x.roll(-1) if "next word" in mistakes else x
+    each = _log_probabilities(U, mistakes).gather(-1, targets[:, None])[:, 0]
+    counts = torch.zeros(len(x), dtype=torch.bool).index_fill(0, M, True)
+    counts = ~counts if "the others" in mistakes else counts
+    counts = torch.ones_like(counts) if "all positions" in mistakes else counts
+    loss = _mean(each, counts, mistakes)
+    return loss * counts.sum() / len(x) if "divided by N" in mistakes else loss
+
+
 def _perplexity_cases() -> list[Case]:
     given = [(0.5, 0.5), (0.25, 0.5, 0.5), (1e-4, 2e-4, 5e-6, 1e-7), (1e-30,) * 20]
     return [{"probabilities": torch.tensor(one, dtype=torch.float64)} for one in given]

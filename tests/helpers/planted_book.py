@@ -508,6 +508,16 @@ decoder_block
   right: X = X + attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
   cross-attention first: X = X + cross_attention(norm(X), H_enc); X = X + attention(norm(X)); X +
       ffn(norm(X))
+masked_word_loss
+  right: F.cross_entropy(U[M], x[M])
+  right: y = torch.softmax(U, -1); -sum(y[i, x[i]].log() for i in M.tolist()) / len(M)
+  all positions: F.cross_entropy(U, x)
+  the others: keep = [i for i in range(len(x)) if i not in M.tolist()];
+      F.cross_entropy(U[keep], x[keep])
+  next word: F.cross_entropy(U[M], torch.cat([x[1:], x[:1]])[M])
+  divided by N: F.cross_entropy(U[M], x[M], reduction="sum") / U.shape[0]
+  summed: F.cross_entropy(U[M], x[M], reduction="sum")
+  other axis: -torch.stack([U.log_softmax(0)[i, x[i]] for i in M]).mean()
 length_normalized
   mean turned back: torch.exp(log_probabilities.mean())
   right: log_probabilities.mean()
