@@ -29,7 +29,7 @@ from slp_transformer.plotting.canvas import (
 
 _LINE_HEIGHT_PX = 19.0  # the height of a line of small letters, in pixels
 _MAX_PLAIN_CELL_PX = 22.0  # the side of a cell without a number, at most
-_ROW_CELL_PX = 16.0  # the same where four matrices or more stand in a row
+_ROW_CELL_PX = 16.0  # where four matrices or more share a row
 _MAX_CELLS = {True: 900, False: 200}  # with numbers, without: of more, each is a pixel
 _MIN_LABEL_SPACING_PX = 13.0  # from one label to the next, at least
 _GAP_PX = 10.0
