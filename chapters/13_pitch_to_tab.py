@@ -198,6 +198,7 @@ def measure(name, way):
     print(f"{name}: {right:.1%} of notes right, {chords:.1%} of chords")
 
 
+# %%
 measure(
     "lowest fret",
     lambda piece: finger_lowest_frets(piece.moments, piece.tuning),
