@@ -10,7 +10,7 @@ from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_with_gra
 
 from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
 from slp_transformer._internal.weight_matrices import weight_matrix
-from slp_transformer.attention import attention
+from slp_transformer.attention import attend, attention
 from slp_transformer.masks import add_causal_mask
 
 INF = math.inf
@@ -212,6 +212,15 @@ def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel
     fused_attention(*qkv(B, keys=N), padding, causal=True)
     (call,) = kernel
     assert not (call["attn_mask"] == -INF).all(-1).any()
+
+
+def test_dropout_takes_no_kernel_on_a_cpu(kernel):
+    """PyTorch has none that drops weights there."""
+    given = [x.cpu() for x in qkv(B)]
+    attend(*given, dropout=0.5)
+    assert kernel == []
+    attend(*given)
+    assert len(kernel) == 1
 
 
 # --- One head ----------------------------------------------------------------------------------

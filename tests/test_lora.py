@@ -137,6 +137,12 @@ def test_what_cannot_be_is_refused_and_the_model_untouched(rank, targets, senten
     assert not lora_state_dict(model) and all(W.requires_grad for W in model.parameters())
 
 
+def test_a_rank_may_be_as_large_as_the_matrix():
+    assert LoRA(7, 5, rank=5).A.shape == (7, 5)
+    with pytest.raises(ValueError, match="at most 5"):
+        LoRA(7, 5, rank=6)
+
+
 def test_twice_is_refused():
     model = made()
     with pytest.raises(ValueError, match="already"):

@@ -193,6 +193,7 @@ def test_filtered_does_top_k_before_top_p_and_what_is_allowed_before_both():
     assert kept(filter_logits(u, ids, k=1, allowed=lambda ids: {2, 3})[0]) == [2]
     # sharper first: 0.4² / (0.4² + 0.3² + 0.2² + 0.1²) is more than a half
     assert kept(filter_logits(u, ids, tau=0.5, p=0.5)[0]) == [0]
+    assert torch.equal(filter_logits(u, ids, tau=2.0)[0], u[0] / 2)
     penalised = filter_logits(torch.tensor([[2.0, 1.5]]), ids, theta=2.0, k=1)
     assert kept(penalised[0]) == [1]
 

@@ -152,7 +152,7 @@ def test_published_caches_hold_a_key_and_a_value_for_each_shared_head():
 def test_L_N_by_hand():
     """The loss by parameters equals values worked out by hand."""
     law = PowerLaw(scale=1600.0, exponent=0.5)
-    assert law(100.0) == 4.0 and law(1600.0) == 1.0 and law(6400.0) == 0.5
+    assert law(100.0) == 4.0 and law(1600.0) == 1.0 and law(6400.0) == 0.5 and law(0.25) == 80.0
     with pytest.raises(ValueError, match="begins above 0, so it has no loss for 0"):
         law(0)
 
