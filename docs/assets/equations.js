@@ -125,7 +125,6 @@
       }
       count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
     };
-    filter.hidden = false;
     draft.value = chosen();
     look();
     filter.addEventListener("input", look);

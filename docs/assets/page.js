@@ -26,18 +26,21 @@
 /* A box that scrolls can be reached by the keyboard, and shows that there is more; others are no stop. */
 (() => {
   const boxes = ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .slp-touched, .katex-display, .md-typeset pre > code";
-  const look = () => {
-    for (const box of document.querySelectorAll(boxes)) {
-      const scrolls = box.scrollWidth > box.clientWidth + 1;
+  let frame = 0;
+  const look = () => { // all are read before any is changed, or each change would be laid out
+    frame = 0;
+    for (const [box, scrolls] of [...document.querySelectorAll(boxes)].map((box) => [box, box.scrollWidth > box.clientWidth + 1])) {
       box.classList.toggle("slp-scrolls", scrolls);
       if (scrolls) box.setAttribute("tabindex", "0");
       else box.removeAttribute("tabindex");
     }
   };
-  addEventListener("DOMContentLoaded", look);
-  addEventListener("load", look);
-  addEventListener("resize", look);
-  addEventListener("toggle", look, true); // what was folded
+  const soon = () => { frame ||= requestAnimationFrame(look); };
+  addEventListener("DOMContentLoaded", soon);
+  addEventListener("load", soon);
+  addEventListener("resize", soon);
+  addEventListener("toggle", soon, true); // what was folded
+  addEventListener("contentvisibilityautostatechange", soon, true); // what was off the screen
 })();
 
 /* On paper a chapter's answers stand at the back, each with the place that it was folded at. */

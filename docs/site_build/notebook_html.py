@@ -68,8 +68,8 @@ def finished(html: str) -> tuple[str, list[Heading]]:
     html = re.sub(r'<div class="clipboard-copy-txt".*?</div>', "", html, flags=re.DOTALL)
     html = re.sub(r'<div class="highlight-ipynb[^"]*"', '<div class="highlight"', html)
     html = re.sub(
-        r'(<div class="highlight"><pre>(?:<span></span>)?)(.*?)(</pre>)',
-        r"\1<code>\2</code>\3",
+        r'(<div class="highlight"><pre>)(?:<span></span>)?(.*?)(</pre>)',
+        lambda match: match[1] + _code(match[2]) + match[3],
         html,
         flags=re.DOTALL,
     )
@@ -87,6 +87,12 @@ def finished(html: str) -> tuple[str, list[Heading]]:
         html,
     )
     return _with_anchors(html)
+
+
+def _code(html: str) -> str:
+    """Code with its height in lines, which a browser leaves room for until it is drawn."""
+    html = re.sub(r'<span class="[nw]">(.*?)</span>', r"\1", html)  # have no color of their own
+    return f'<code style="--lines: {html.rstrip().count(chr(10)) + 1}">{html}</code>'
 
 
 def _with_anchors(html: str) -> tuple[str, list[Heading]]:

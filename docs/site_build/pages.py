@@ -413,7 +413,7 @@ def equation_table(page) -> str:
     chapters = [(stem, f"{s.number} · {s.title}") for stem, s in site.summaries.items()]
     tools = model_pages.template("equations.html")
     return (
-        tools.render(chapters=chapters, drafts=site.book.drafts)
+        tools.render(chapters=chapters, drafts=site.book.drafts, count=len(rows))
         + '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
         "<th>Formula</th><th>Chapter</th><th>Code</th><th>Proof</th></tr></thead><tbody>"
         + "".join(rows)
