@@ -60,7 +60,11 @@ def as_text(html: str) -> str:
 def _draw(match: re.Match) -> str:
     displayed = match["d1"] or match["d2"]
     tex = unescape(displayed or match["i1"] or match["i2"]).strip()
-    return f"<!-- tex -->{_katex(tex, bool(displayed))}<!-- /tex -->"
+    html = _katex(tex, bool(displayed))
+    # A browser leaves room for one that it has not drawn yet: a line of text, or its tallest part.
+    height = max(1.2, *map(float, re.findall(r'katex-strut" style="height:([\d.]+)em', html)), 0)
+    html = html.replace('"katex-display"', f'"katex-display" style="--em: {height:.2f}"', 1)
+    return f"<!-- tex -->{html}<!-- /tex -->"
 
 
 @cache
