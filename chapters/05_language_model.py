@@ -438,7 +438,7 @@ plotting.bars(
 # computed.
 #
 # **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with a stub for
-# each function of the exercises so far. `python -m slp_transformer.check mine.py` checks them, and when all
+# most functions of the exercises of chapters 1 to 6b. `python -m slp_transformer.check mine.py` checks them, and when all
 # are right it trains this chapter's model with them. With `--html progress.html` it also marks what is right
 # and what is wrong on the drawing at the top of this page.
 #

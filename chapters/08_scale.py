@@ -46,7 +46,7 @@ def loss_of(x, x_c, alpha):
 book = {
     "parameters": (8.8e13, 0.076),
     "tokens": (5.4e13, 0.095),
-    "compute": (3.1e8, 0.050),  # in PF-days
+    "compute": (3.1e8, 0.050),  # in PF-days, which are explained below
 }
 for name, (_, alpha) in book.items():
     print(f"twice the {name}: {2**-alpha:.3f} times the loss")
@@ -204,7 +204,7 @@ print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 # characters read, over 3.6 orders of magnitude of compute. The runs are recorded in
 # `benchmarks/results/scaling`; if that folder exists, they are plotted here.
 
-# %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters, each starting higher and further right than the one before and crossing it. The dashed frontier along their lower edge is nearly straight." caption="Loss against compute, for 29 runs of five sizes"
+# %% alt="Loss against the logarithm of compute for 29 runs: five falling curves, one for each model size from 1,536 to 393,216 parameters. Each begins further right than the one before, and above it there; the second and third cross the one before, the two largest do not yet." caption="Loss against compute, for 29 runs of five sizes"
 import csv
 from pathlib import Path
 
@@ -228,17 +228,17 @@ plotting.lines(recorded, **axes) if recorded else None
 # | L(C), the runs that no cheaper one beats | 10 | 0.065 | 0.21 | 1.818 and 1.651 | 1.857 and 1.719 |
 #
 # The predictions were made without the last run, or the last two, of each law. They miss by 0.04 to 0.07
-# nats, and not at random: L(N) and L(C) are too optimistic, since a million characters begin to be too
-# few, while L(D) is too pessimistic. The largest residual is that of the smallest run. And every power
-# law falls to 0 in the end, which the entropy of text does not. So trust a law a little beyond the models
-# that it was fitted to, and less with each step.
+# nats, and not at random: L(N) and L(C) are too optimistic, since a million characters begin to be too few,
+# while L(D) is too pessimistic. The largest residual of L(N) and of L(C) is that of the smallest run. And
+# every power law falls to 0 in the end, which the entropy of text does not. So trust a law a little beyond
+# the models that it was fitted to, and less with each step.
 
 # %% [markdown]
 # ## How many parameters?
 #
 # [Chapter 5](05_language_model.py) counted the parameters of a model: about $12\,n_{layer}\,d^2$ in its
 # matrices [(8.52)](05_language_model.py#eq-param-count). Here is that rule for the six models in the
-# book's table, next to a count of their actual matrices and the total that their publishers give.
+# book's table (Fig. 7.24), next to a count of their actual matrices and the total that their publishers give.
 
 # %%
 from slp_transformer.model_sizes import PUBLISHED_MODELS
@@ -252,8 +252,8 @@ for name, model in PUBLISHED_MODELS.items():
 
 # %% [markdown]
 # For the two models built like the book's block, the rule is exact. The other four have a feedforward
-# layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values; some
-# also have heads whose size is not d/A. That adds one line to
+# layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values
+# ([chapter 14](14_todays_block.py)); some also have heads whose size is not d/A. That adds one line to
 # [(8.52)](05_language_model.py#eq-param-count):
 
 # %%
@@ -284,9 +284,10 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15} {line}, {weights:7.1f} GB of weights")
 
 # %% [markdown]
-# (The four models with rotary positions are given 128 Ki tokens; Qwen3 reaches them with an extension of
-# its positions.) GPT-3, whose 96 heads all have keys and values, needs 9.7 GB for 2,048 tokens. Llama 3.1
-# 405B keeps 64 times as many tokens in 7 times the memory: its 128 heads share 8 key-value heads.
+# (The four models with rotary positions, which [chapter 14](14_todays_block.py) explains, are given 128 Ki
+# tokens; Qwen3 reaches them with an extension of its positions.) GPT-3, whose 96 heads all have keys and
+# values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7 times the memory:
+# its 128 heads share 8 key-value heads.
 #
 # The formula gives the size of our own cache:
 
@@ -305,12 +306,12 @@ assert weighs == by_formula
 print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 
 # %% [markdown]
-# All of it is read for every new token: the weights once for all texts of a batch, each text's cache for itself.
+# All of it is read for every new token: the weights once for all texts of a batch, and each text's own cache.
 #
 # ## LoRA
 #
 # To teach a model something new, we can continue training: every weight changes, and the result is as
-# large as the model was. LoRA (Hu et al. 2022) freezes W and learns an update to add to it, as a product
+# large as the model was. LoRA (low-rank adaptation, Hu et al. 2022) freezes W and learns an update to add to it, as a product
 # of two thin matrices. For W [k×d], A is [k×r] and B [r×d], with r much smaller than both.
 #
 # <span class="eq" id="eq-lora">lora</span>
@@ -357,7 +358,7 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 plotting.show_source(lora)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives A and B no beginning. As in the paper, A is random and B is 0: the model starts as what it was. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer multiplies by W + AB, made anew in each pass, rather than twice: by the line above that is the same.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives A and B no beginning. As in the paper, A is random and B is 0: the model starts as what it was. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer computes W + AB in each pass and multiplies by that once; the assertion above shows that the result is the same.</p></div>
 #
 # The module that replaces W is short:
 
@@ -485,11 +486,11 @@ assert torch.equal(student(ids), base(ids))
 #
 #    </details>
 #
-# 2. How large a cache would Llama 3.1 8B need if all of its 32 heads answered?
+# 2. How large a cache would Llama 3.1 8B need if each of its 32 heads had its own keys and values?
 #
 #    <details><summary>What happens</summary>
 #
-#    Four times as large, since 8 answer now.
+#    Four times as large, since it has 8 key-value heads.
 #
 #    </details>
 #
@@ -505,8 +506,8 @@ assert torch.equal(student(ids), base(ids))
 #
 #    <details><summary>What happens</summary>
 #
-#    A and B together then hold more numbers than the matrices they are added to, and AB can be
-#    any change of them.
+#    Half as many as the model has: A and B together hold twice as many numbers as the matrices they are
+#    added to, and AB can be any change of them.
 #
 #    </details>
 

@@ -32,7 +32,7 @@ learned, held_out = stream[: len(stream) * 9 // 10], stream[-13_000:]
 torch.manual_seed(0)
 model = TransformerLM(TransformerConfig(tokenizer.vocab_size, 64, 64, 4, 3))
 for W in model.embedding.parameters():
-    W.data *= 5  # short rows learn faster from larger numbers
+    W.data *= 5  # narrow models learn faster from larger initial values (chapter 7)
 how = {
     "steps": 700,
     "eval_interval": 700,
@@ -179,10 +179,10 @@ plotting.lines(curves, x="sublayers passed", y="nats per character")
 
 # %% [markdown]
 # At the bottom the lens with the norm is far worse than a uniform guess, which costs 4.3 nats. Since E is
-# tied, a row of X is most like its own character, so the lens predicts the token that was just read.
-# Nearly all of the improvement comes from the feedforward layer of block 0, which also writes most to the
-# stream; the four sublayers after it add 0.12 nats together. Without the norm the loss is lower before
-# that layer, close to a uniform guess, and 0.3 to 0.4 nats higher after it.
+# tied, a row of X is most like its own character, so the lens predicts the token that was just read. Nearly
+# all of the improvement comes from the feedforward layer of block 0, which also writes most to the stream;
+# the four sublayers after it together lower the loss by another 0.12 nats. Without the norm the loss is
+# lower before that layer, close to a uniform guess, and 0.3 to 0.4 nats higher after it.
 #
 # One line, character by character: the probability that each inner row gives to the character that
 # actually follows.
@@ -265,8 +265,8 @@ class Orders:
 
 
 # %% [markdown]
-# Two blocks of two heads. Matrices begin larger than GPT-2's, as rows in chapter 7 did: then the plateau at the
-# beginning is short.
+# Two blocks of two heads. The matrices start larger than GPT-2's, as the embeddings did in chapter 7, which
+# shortens the plateau at the beginning.
 
 # %% alt="Loss over 1,400 steps, with a dashed line for an even guess at 3.18. It falls slowly to 2.8 in the first 400 steps, then within 200 steps to 0.6, and slowly again to 0.2." caption="The loss while induction arises"
 torch.manual_seed(0)
@@ -377,7 +377,7 @@ for name, value in lost.items():
 plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 
 # %% [markdown]
-# Without one head, the other of its block still does most of the work. Without both heads of a block,
+# Without one head, the block's other head still does most of the work. Without both heads of a block,
 # either block, the model is worse than a uniform guess: the two blocks predict the repeats together, or
 # not at all.
 #
@@ -412,8 +412,8 @@ plotting.show_source(qk_circuit, ov_circuit, circuit_in_vocabulary)
 
 # %% [markdown]
 # An induction head copies: what it writes for a token should raise the logit of that token. From token to
-# token, its OV circuit is $\mathbf E\,\mathbf W_{OV}\,\mathbf E^\top$, [|V|×|V|], and copying shows on
-# the diagonal.
+# token, its OV circuit is $\mathbf E\,\mathbf W_{OV}\,\mathbf E^\top$, [|V|×|V|], and copying shows on the
+# diagonal. (The code sends E through the block's layer norm first, as the head reads it.)
 
 # %% alt="Heat map of the first 16 of 24 tokens: what the two heads of block 1 write for each token. The diagonal stands out: most tokens raise themselves more than any other." caption="What the heads of block 1 write for each token"
 E = finder.embedding.tokens.E.detach()
@@ -446,7 +446,7 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    </details>
 #
-# 3. Let eight tokens repeat instead of sixteen (`repeated_tokens(V, 8, …)`; the slices become `[:7]` and `[8:]`). Are the
+# 3. Let eight tokens repeat instead of sixteen (`repeated_tokens(V, 8, …)`; the slices become `[:7]` and `[8:]`) and run the chapter as far as the figure of the loss. Are the
 #    repeats easier or harder to predict?
 #
 #    <details><summary>What happens</summary>

@@ -103,7 +103,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # %% [markdown]
 # ## The loss of an encoder
 #
-# A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) masks some words instead and predicts those. $M$ is the set of masked positions, and $\mathbf h^L_i$ the last block's output at position $i$; the head is that of a language model.
+# A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) masks some words instead and predicts those. Here $M$ is the set of masked positions, not the mask, and $\mathbf h^L_i$ the last block's output at position $i$; the head is that of a language model.
 #
 # <span class="eq" id="eq-mlm-loss">mlm-loss</span>
 #
@@ -621,10 +621,12 @@ alpha = trace[0]["alpha_cross"][0]  # the only block, its only head
 
 n = len(lick)
 assert alpha.shape == (n + 1, n)
-assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 rows = [f"writes {names[i]}" for i in [*target_of(lick).tolist(), END]]
 columns = [names[i] for i in lick]
 plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
+
+# %%
+assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 
 # %% [markdown]
 # The model has positions to work with, but nothing in its training says which position of the source a
@@ -639,12 +641,14 @@ plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 # %% [markdown]
 # ## Try it
 #
+# Assertions in the cells describe the settings above. If one stops you, delete it.
+#
 # 1. Change the learning rate from 0.006 to 0.003, in both places. Will licks still come out right?
 #    Will the line be there?
 #
 #    <details><summary>What happens</summary>
 #
-#    Unseen licks still come out right; the assertion on the slanting line fails, and the map shows why.
+#    Unseen licks still come out right; the map shows why the assertion on the slanting line does not hold.
 #
 #    </details>
 #
@@ -658,13 +662,12 @@ plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
 #
 #    </details>
 #
-# 3. Teach it something else: let `target_of` return `lick` (a copy), or `lick.sort().values`, and
-#    take out the assertion on the slanting line. What will the two maps look like?
+# 3. Teach it something else: let `target_of` return `lick` (a copy), or `lick.sort().values`. What will the two maps look like?
 #
 #    <details><summary>What happens</summary>
 #
-#    For a copy the line runs the other way. For sorting there is no line, and yet most rows find their
-#    note.
+#    For a copy the line runs the other way. For sorting most rows find their note, so the line follows the
+#    pitches: this lick is nearly sorted, so it is almost that of the copy.
 #
 #    </details>
 

@@ -507,18 +507,20 @@ assert found["two beams"] == "primero de marzo"
 # %% [markdown]
 # ## Try it
 #
+# Assertions in the cells describe the settings above. If one stops you, delete it.
+#
 # 1. Take `TransformerConfig(len(names), window, **sizes)` for the model, the book's form with GPT-2's
-#    start, and train it in the same way. Will it learn as fast?
+#    initialization, and train it in the same way. Will it learn as fast?
 #
 #    <details><summary>What happens</summary>
 #
 #    No: after as many steps, all held-out sentences come out wrong. Give it `initialization="xavier"`
-#    as well, and nearly all come out right, pre-norm and with learned positions: of the five
-#    changes it is the start that a model as narrow as this one needs.
+#    as well, and nearly all come out right, pre-norm and with learned positions: of these
+#    changes it is the initialization that a model as narrow as this one needs.
 #
 #    </details>
 #
-# 2. Learn from 1,000 pairs instead of 9,700. Which sentences will go wrong first, dates or numbers?
+# 2. Learn from 1,000 pairs instead of 9,700 (`learned = pairs[:1000]`). Which sentences will go wrong first, dates or numbers?
 #
 #    <details><summary>What happens</summary>
 #
@@ -542,9 +544,9 @@ assert found["two beams"] == "primero de marzo"
 # ## To remember
 #
 # - A target is read and predicted one step apart, and padding is masked in attention and in the loss.
-# - The model of 2017 is the book's with five changes: post-norm, sines and cosines, embeddings times
-#   √d that are shared, Xavier's start, and a learning rate of its own; `TransformerConfig.of_2017` and
-#   `TrainConfig.of_2017` have them.
+# - The model of 2017 is the book's with six changes: post-norm, sines and cosines, embeddings times √d that
+#   are shared, Xavier's initialization, a learning-rate schedule of its own, and a smoothed loss;
+#   `TransformerConfig.of_2017` and `TrainConfig.of_2017` have them.
 # - Cross-attention learns to attend from a word to its counterpart, wherever that is, from nothing but pairs.
 # - A translation counts as right only if all of it is right: that is exact match.
 # - Beam search finds nothing better where one translation is certain, and does where several are

@@ -423,7 +423,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    </details>
 #
 # 2. Give it another header: that of `DROP_D` (from `slp_transformer.guitar.fretboard`) instead of
-#    `STANDARD`. Its sixth string is tuned down to D. Will the model use it?
+#    `STANDARD`: `tokenizer.tuning_tokens(DROP_D)` in `write`. Its sixth string is tuned down to D. Will the
+#    model use it?
 #
 #    <details><summary>What happens</summary>
 #

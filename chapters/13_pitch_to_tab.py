@@ -109,8 +109,8 @@ for t, choice in enumerate(choices):
     else:  # m: [from × to]
         m = [[costs.move_cost(q, p) for p in HAND_FRETS] for q in HAND_FRETS]
         columns = zip(*m, strict=True)
-        came = [min(map(sum, zip(v, to_p, strict=True))) for to_p in columns]
-        v = [a + b for a, b in zip(e, came, strict=True)]
+        reached = [min(map(sum, zip(v, to_p, strict=True))) for to_p in columns]
+        v = [a + b for a, b in zip(e, reached, strict=True)]
 assert abs(min(v) - least) < 1e-9
 
 # %% [markdown]
@@ -237,7 +237,7 @@ def total(e, m):  # e: a matrix [grips × positions] for each moment
 
 
 # %% [markdown]
-# We learn eight weights of `HandCosts`. A note costs so much for each fret up the neck, behind the index
+# We learn eight weights of `HandCosts`. A note has a cost for each fret up the neck, behind the index
 # finger, or beyond the little finger (a stretch). A skipped string in a chord costs something, and so does an
 # open string, more so if the hand is above the third fret; by hand, these last two are 0. A move has a cost
 # of its own, and one for each fret. Every cost is a sum of weights times counts, so setting one weight to 1
@@ -318,17 +318,18 @@ for seed in range(3):
 
 # %% [markdown]
 # With each of the three seeds, learned costs put more notes on the right string than costs written by hand. For
-# whole chords there is no clear gain: one seed does better, two do worse. And what was learned?
+# whole chords there is no clear gain: one seed does better, two do worse. And what was learned, here with the last seed?
 
 # %%
 for name, ours, weight in zip(names, by_hand, w, strict=True):
     print(f"{name:28} {ours:.2f} by hand {weight:5.2f} learned")
 
 # %% [markdown]
-# To move at all now costs six times as much, each fret moved twice as much, and an open string up the neck is
-# no longer free: the hand prefers to stay in one position, as it does in these pieces. We can watch it
-# decide, because the derivative of `total` with respect to a cost is the probability of paying that cost.
-# Here are the first notes of a held-out scale in tenth position.
+# Moving at all now costs six times as much, each fret moved twice as much, and an open string up the neck
+# is no longer free: the hand prefers to stay in one position, as it does in these pieces. We can watch it
+# decide, because the derivative of `total` with respect to a cost is the probability of paying that cost
+# (the derivative of a log-sum-exp is a softmax). Here are the first notes of a held-out scale in tenth
+# position.
 
 
 # %%
@@ -458,7 +459,7 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    </details>
 #
-# 2. Train the encoder-decoder without `noise_rate=0.1`, with three seeds. What happens to the losses, and
+# 2. Train the encoder-decoder without `noise_rate=0.1`, with the seeds 0, 1 and 2 above the model. What happens to the losses, and
 #    to the share of right strings when the model reads its own choices?
 #
 #    <details><summary>What happens</summary>
