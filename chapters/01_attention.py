@@ -176,7 +176,7 @@ def five_outputs(X):
 
 
 J = torch.autograd.functional.jacobian(five_outputs, X[:5])
-reach = J.abs().sum(dim=(1, 3))  # [outputs × inputs]
+reach = J.abs().sum(dim=(1, 3))  # J is [outputs × d × inputs × d]
 assert torch.equal(reach > 0, torch.ones(5, 5).tril() > 0)
 plotting.flow(reach > 0, columns=words[:5], row=2)
 
@@ -275,7 +275,7 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # Why divide? A dot product is a sum of $d_k$ terms, so its standard deviation grows like $\sqrt{d_k}$. When
 # the scores are far apart, softmax gives almost all the weight to one token. The derivative of a weight
 # with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and the head hardly learns. The
-# table below shows this for a thousand queries, each with eight keys, all random with variance 1. (A query
+# table below shows this for a thousand queries, each with eight keys, whose numbers are all random with variance 1. (A query
 # [1 × d_k] is multiplied with eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
 
 # %%
@@ -395,7 +395,7 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # ### All tokens in the package
 #
 # The package computes the rows of all tokens at once, which is the subject of
-# [chapter 3](03_one_matrix.py). Its masked softmax replaces our `range(i + 1)`.
+# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`.
 
 # %%
 from slp_transformer.attention import attention
@@ -475,7 +475,7 @@ offers = [person, thing, action, 0 * glue]
 
 mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_v)
 for c in range(A):  # the book's head 1 is heads[0]
-    mha.heads[c].W_Q = torch.stack([2 * asks[c], 0 * glue], dim=1)
+    mha.heads[c].W_Q = torch.stack([2 * asks[c], 0 * glue], dim=1)  # one column is enough
     mha.heads[c].W_K = torch.stack([offers[c], 0 * glue], dim=1)
     mha.heads[c].W_V = W_V
     mha.heads[c].W_O = W_O
@@ -609,7 +609,7 @@ plotting.interactive_weights(alphas, words, start=IT)
 plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package uses d/A by default, and raises an error if the number of heads does not divide d. Dropout, which the book doesn't mention, is an option and off by default.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package uses d/A by default, and raises an error if the number of heads does not divide d. Dropout (random numbers set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>
 
 # %% [markdown]
 # ## Try it

@@ -14,7 +14,8 @@
 #
 # Attention moves information between tokens. The feedforward layer then processes each row on its
 # own, with the same network at every position. Each hidden unit computes the dot product of the row
-# with a column of $\mathbf W_1$; if its activation is positive, it adds a row of $\mathbf W_2$.
+# with a column of $\mathbf W_1$ and adds its bias; if the sum is positive, the unit adds that many times a row
+# of $\mathbf W_2$.
 #
 # <span class="eq" id="eq-ffn">ffn</span>
 #
@@ -145,7 +146,7 @@ plotting.show_source(SwiGLU.forward)
 
 # %% [markdown]
 # Three matrices instead of two would make the layer larger by half, so $d_{ff}$ is reduced:
-# with $\tfrac{8}{3}d$ both layers have the same number of parameters.
+# with $\tfrac{8}{3}d$ both layers have the same number of weights (the biases differ a little).
 
 # %%
 plain, gated = FeedForward(768), SwiGLU(768)
@@ -256,8 +257,8 @@ plotting.show_source(LayerNorm.forward)
 # ### Two traps
 #
 # **d, not d − 1.** [(8.23)](#eq-ln-std) divides by d. `Tensor.std()` divides by d − 1 by default,
-# which makes σ too large and every row too small, by a factor of $\sqrt{(d-1)/d}$. In a large model the
-# factor is very close to 1, but results still differ from those of the model the weights came from.
+# which makes σ too large, so that every row is $\sqrt{(d-1)/d}$ times as large as it should be. In a large
+# model this factor is very close to 1, but results still differ from those of the model the weights came from.
 
 # %%
 from math import sqrt
@@ -431,8 +432,8 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps for all rows at once. (`point` is a hook: it returns its input, and lets
-# others record it. `drop` is dropout, which is off by default. The lines about `C1` to `C3` are for the
+# The package does the same six steps for all rows at once. (`point` is a hook: it returns its input, and
+# lets other code record it. `drop` is dropout, which sets random numbers to 0 in training; it is off by default. The lines about `C1` to `C3` are for the
 # encoder-decoder of chapter 10.)
 
 # %%

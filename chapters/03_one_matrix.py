@@ -37,7 +37,7 @@ words = ["guitarist", "tuned", "the", "string"]
 person, thing, action, quality, glue = torch.eye(5)
 X = torch.stack([2 * person, 2 * action, glue, 2 * thing])
 W_Q = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 0], [0, 1]])
-W_K = torch.tensor([[2.0, 0], [0, 2], [0, 0], [0, 0], [-1, -1]])
+W_K = torch.tensor([[2.0, 0], [0, 2], [0, 0], [0, 0], [-1, -1]])  # glue never answers
 W_V = torch.eye(5)[:, :3]  # passes on person, thing and action
 (N, d), d_k, d_v = X.shape, 2, 3
 
@@ -284,8 +284,8 @@ assert counts[512] == 4 * counts[256] == 16 * counts[128]
 # | `scaled_dot_product_attention` | boolean | False: True means *may attend* |
 # | `nn.MultiheadAttention` | boolean | True: True means *may not attend* |
 #
-# Both PyTorch functions also take additive masks. A boolean mask of the wrong convention raises no error; it
-# hides the past and shows the future.
+# Both PyTorch functions also take additive masks. A boolean mask of the wrong convention raises no error: it
+# shows a token only what comes later, and the last token nothing at all (zeros or NaN).
 
 # %%
 allowed = causal_mask(N) == 0
@@ -317,7 +317,7 @@ assert torch.equal(converted, causal_mask(N))
 # Additive masks are combined with `+`. This leads to a case that the book does not discuss. Sentences of a
 # batch are padded to the same length; if the padding is on the left, the first token may see only
 # padding. Then all its scores are −∞, the softmax is 0/0, and one NaN spreads to all
-# weights in the backward pass. In the package, the output for such a token is zero.
+# parameters of the model in the backward pass. In the package, the output for such a token is zero.
 
 # %% alt="The padding mask, one row with −∞ in its first place, plus the causal mask gives a mask whose first row is −∞ everywhere." caption="A padding mask and the causal mask, added"
 from slp_transformer import padding_mask

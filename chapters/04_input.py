@@ -168,7 +168,7 @@ shuffled = torch.randperm(N)
 torch.testing.assert_close(block(X[shuffled]), block(X)[shuffled])
 
 # %% [markdown]
-# So in the two sentences below `string` gets exactly the same output, although in one it is tuned and in
+# So in the two sentences below `string` gets the same output, up to rounding, although in one it is tuned and in
 # the other it tunes. The weights are random; the argument above holds for any weights.
 
 
@@ -349,12 +349,12 @@ def sinusoid(N, d):
 # %%
 from slp_transformer import sinusoidal_positions
 
-P = sinusoidal_positions(48, 32)
-torch.testing.assert_close(P, sinusoid(48, 32))
+S = sinusoidal_positions(48, 32)
+torch.testing.assert_close(S, sinusoid(48, 32))
 plotting.show_source(sinusoidal_positions)
 
-# %% alt="Heat map of sinusoidal positions, 32 columns of P from top to bottom against 48 positions from left to right. The top rows change sign every few positions, the rows below more and more slowly; the lowest hardly change at all." caption="Sinusoidal positions"
-plotting.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
+# %% alt="Heat map of sinusoidal positions, 32 columns of S from top to bottom against 48 positions from left to right. The top rows change sign every few positions, the rows below more and more slowly; the lowest hardly change at all." caption="Sinusoidal positions"
+plotting.heatmap(S.T, title="Sᵀ", shape="d × N", decimals=None)
 
 # %% [markdown]
 # ### The dot product of two positions
@@ -364,12 +364,12 @@ plotting.heatmap(P.T, title="Pᵀ", shape="d × N", decimals=None)
 # how far apart the positions are, not on where they are:
 #
 # $$
-# \mathbf P[p]\cdot\mathbf P[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
+# \mathbf S[p]\cdot\mathbf S[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
 # $$
 
 # %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls to 12 within four positions, and then goes up and down between about 6 and 12; the curves from position 0 and from position 20 coincide." caption="The dot product of two sinusoidal positions, by their distance"
-G = P @ P.T
-assert P.shape == (48, 32) and G.shape == (48, 48)
+G = S @ S.T
+assert S.shape == (48, 32) and G.shape == (48, 48)
 for k in range(48):  # a diagonal holds all pairs at distance k
     diagonal = G.diagonal(k)
     torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
@@ -391,12 +391,12 @@ plotting.lines(
 fixed = InputEncoding(V, 48, model_dim=32, positions="sinusoidal")
 names = [name for name, _ in fixed.named_parameters()]
 assert names == ["tokens.E"]
-torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
+torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 
 # %% [markdown]
 # Most current models, though not the book, rotate queries and keys by an angle that grows with their
 # position (RoPE, Su et al. 2021; the August 2026 draft names it without an equation). By the
-# identity above, every score then depends on the distance between the two tokens.
+# identity above, every score then depends on the positions only through their distance.
 
 # %% [markdown]
 # ## Try it
@@ -426,8 +426,9 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), P[:N])
 #
 #    </details>
 #
-# 4. Change 10000 to 1 in `sinusoid`, and replace the assertion by `P = sinusoid(48, 32)`. Which positions
-#    can no longer be distinguished?
+# 4. Change 10000 to 1 in `sinusoid`, and replace the assertion below it by `S = sinusoid(48, 32)`.
+#    Which positions can no longer be distinguished? (The chapter's last assertion, which compares S with the
+#    package, then fails.)
 #
 #    <details><summary>What happens</summary>
 #

@@ -437,9 +437,9 @@ plotting.bars(
 # On the page [One sentence](../docs/model.md) this model runs in your browser, and shows how each of its numbers is
 # computed.
 #
-# **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with a stub for
-# most functions of the exercises of chapters 1 to 6b. `python -m slp_transformer.check mine.py` checks them, and when all
-# are right it trains this chapter's model with them. With `--html progress.html` it also marks what is right
+# **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with stubs for the
+# parts of chapters 1 to 6b. `python -m slp_transformer.check mine.py` checks them, and when those marked * are
+# right it trains this chapter's model with them. With `--html progress.html` it also marks what is right
 # and what is wrong on the drawing at the top of this page.
 #
 # Next: [Decoding](06_decoding.py), where the model writes.

@@ -95,8 +95,9 @@ plotting.show_source(sample)
 # %% [markdown]
 # <autoref identifier="slp_transformer.sampling.sample">sample</autoref> gets the same odds in another
 # way: each word waits for a random time, which is shorter on average the more probable the word is, and
-# the first to arrive wins. That needs one division and no running total, and it works for all rows of a
-# batch at once.
+# the first to arrive wins. In code, each probability is divided by a random number from an exponential
+# distribution, and the largest quotient wins. That needs no running total, and it works for all rows of a batch
+# at once.
 
 # %% alt="Heat map of three rows by four words: the probabilities y are 0.44, 0.33, 0.15, 0.08; the shares of 5,000 draws by hand and by the package are close to them." caption="Shares of 5,000 draws, and the probabilities"
 generator = torch.Generator().manual_seed(6)
@@ -573,8 +574,8 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    Slips become fewer, most of all from 1 to 1.5: at 1.5 a third of them is left. At 2 the tail is too fat
-#    for p = 0.9, and at 0.25 there is little to cut. Repeats rise by a few points at most temperatures,
+#    From 0.75 on slips become fewer, most of all from 1 to 1.5: at 1.5 a third of them is left. At 2 the tail
+#    is too fat for p = 0.9, and at 0.25 there is little to cut. Repeats rise by 4 to 8 points up to τ = 1,
 #    since what is cut off is also what is new.
 #
 #    </details>

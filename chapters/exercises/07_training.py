@@ -84,7 +84,8 @@ check.perplexity_of_loss(my_perplexity_of)
 # ### Exercise 4 · A batch with padding
 #
 # Texts of different lengths are padded with `pad_id`: `ids` is [B × N], `U` is [B × N × |V|]. Return the
-# mean loss over all words that came next, without the padding.
+# mean loss over all words that came next, without the padding. Padding may be anywhere: a position counts if
+# what came next is a word.
 
 # %% tags=["exercise"]
 

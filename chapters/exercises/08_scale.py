@@ -59,7 +59,8 @@ check.lora(my_lora)
 # %% [markdown]
 # ### Exercise 4 · One matrix again
 #
-# After training, the adapter can be merged into the matrix, so that it costs nothing. Return the merged matrix.
+# After training, the adapter can be merged into the matrix, so that it costs nothing. Return W with the
+# adapter of exercise 3 merged into it.
 
 # %% tags=["exercise"]
 

@@ -6,8 +6,8 @@
 # %% [markdown]
 # ### Exercise 1 · Cross-attention
 #
-# (`cross-QKV` and `cross-attn`) Compute one head. `X` [N × d] is the decoder's stream, `H_enc` [M × d] the
-# encoder's output; `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v]. Return [N × d_v].
+# (`cross-QKV` and `cross-attn`) Compute one head. `X` [m × d] is the decoder's stream, `H_enc` [n × d] the
+# encoder's output; `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v]. Return [m × d_v].
 
 # %% tags=["exercise"]
 import torch
@@ -28,7 +28,7 @@ check.cross_attention(my_cross_attention)
 # %% [markdown]
 # ### Exercise 2 · The padding mask
 #
-# `ids` [M] is a source that was padded with `pad_id`. Return the additive mask, [1 × M] or [M], that hides
+# `ids` [n] is a source that was padded with `pad_id`. Return the additive mask, [1 × n] or [n], that hides
 # the padding wherever it is.
 
 # %% tags=["exercise"]
@@ -67,8 +67,8 @@ check.decoder_block(my_decoder_block)
 # %% [markdown]
 # ### Exercise 4 · The loss of masked words
 #
-# (`mlm-loss`) An encoder without a causal mask has read a text in which the words at the positions M were
-# replaced by [MASK]. `U` [N × |V|] are its logits, and `x` [N] the words of the text. Return the loss.
+# (`mlm-loss`) An encoder without a causal mask has read a text in which the words at the positions in the list `M`
+# were replaced by [MASK]. `U` [N × |V|] are its logits, and `x` [N] the words of the text. Return the loss.
 
 # %% tags=["exercise"]
 

@@ -29,7 +29,8 @@ check.is_playable_grip(my_is_playable_grip)
 # ### Exercise 2 · One step of the cheapest path
 #
 # `v[q]` is the lowest cost of all fingerings so far that end with the hand at $q$, `m[q, p]` the cost of moving
-# from $q$ to $p$, and `e[p]` the cost of the best grip of this moment for a hand at $p$. Return the new `v`:
+# from $q$ to $p$, and `e[p]` the cost of the best grip of this moment for a hand at $p$; all three are tensors.
+# Return the new `v`:
 #
 # $$
 # v_t(p)=e_t(p)+\min_{q}\,\bigl(v_{t-1}(q)+m(q,p)\bigr)

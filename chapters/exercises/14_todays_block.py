@@ -26,7 +26,7 @@ check.rms_norm(my_rms_norm)
 # %% [markdown]
 # ### Exercise 2 · Rotary positions
 #
-# `X` [N × d_k] are queries or keys; its first row is at position `start`. Column i and column i + d_k/2 form
+# (`rope`) `X` [N × d_k] are queries or keys; its first row is at position `start`. Column i and column i + d_k/2 form
 # a pair, which is rotated by $pos\cdot\theta_i$ with $\theta_i=base^{-2i/d_k}$.
 
 # %% tags=["exercise"]
@@ -69,7 +69,7 @@ check.rotary_step(my_rotary_step)
 # %% [markdown]
 # ### Exercise 4 · Shared keys
 #
-# `K` [G × M × d_k] are the keys of G groups. Return [A × M × d_k], with the keys of group
+# `K` [G × M × d_k] are the keys of M tokens in G groups. Return [A × M × d_k], with the keys of group
 # $g=\lfloor c\,G/A\rfloor$ for head c.
 
 # %% tags=["exercise"]

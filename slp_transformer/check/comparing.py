@@ -28,7 +28,7 @@ def to_comparable(answer: Any, expected: Any) -> Any:
     if isinstance(answer, RaisedError | TimedOut):
         return answer
     if answer is None or answer is Ellipsis:
-        raise NotNumeric("It returns nothing: return a value on every path.")
+        raise NotNumeric("It returns nothing yet: return a value on every path.")
     if isinstance(expected, tuple):
         if not isinstance(answer, tuple | list) or len(answer) != len(expected):
             raise NotNumeric(
@@ -96,6 +96,14 @@ RELATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+HAS_NAN = "it has NaN, from 0/0, ∞ − ∞ or 0 · ∞"
+
+
+def has_new_nan(right: Tensor, found: Tensor) -> bool:
+    """Tell if an answer has NaN where the right one has a number."""
+    return bool((found.isnan() & ~right.isnan()).any())
+
+
 def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
     """Say in what simple way answers differ from the right ones; None if in no such way.
 
@@ -111,8 +119,8 @@ def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
             return sentence
     if any(right.shape != actual.shape or right.dtype == torch.bool for right, actual in pairs):
         return None
-    if any((actual.isnan() & ~right.isnan()).any() for right, actual in pairs):
-        return "it has NaN, from 0/0, ∞ − ∞ or 0 · ∞"
+    if any(has_new_nan(right, actual) for right, actual in pairs):
+        return HAS_NAN
     right, found = (
         torch.cat([one.double().flatten() for one in side]) for side in (expected, actual)
     )

@@ -19,6 +19,7 @@ from slp_transformer._internal.equations import equations
 from slp_transformer._internal.shape_types import format_shape
 from slp_transformer.check.calling import UnsupportedCall, make_caller, own_parameter_shapes
 from slp_transformer.check.comparing import (
+    HAS_NAN,
     NotNumeric,
     answers_agree,
     count_numbers,
@@ -27,6 +28,7 @@ from slp_transformer.check.comparing import (
     find_relation,
     format_difference,
     format_value,
+    has_new_nan,
     to_comparable,
 )
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
@@ -176,9 +178,12 @@ class Check:
                 lines = self._example_lines(cases[i], right[i], found[i])
                 return Verdict(False, text, lines, names)
         i = next((j for j in wrong if isinstance(found[j], RaisedError)), i)
+        relation = find_relation(right, found)
+        if relation == HAS_NAN:
+            i = next(j for j in wrong if has_new_nan(right[j], found[j]))
         lines = self._example_lines(cases[i], right[i], found[i])
         text = self._describe_unknown_mistake(right[i], found[i])
-        if relation := find_relation(right, found):
+        if relation:
             text = f"{text.rstrip('.')}: {relation}."
         return Verdict(False, text, lines)
 

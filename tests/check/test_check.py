@@ -287,8 +287,8 @@ def last_row_doubled(*given):
         (lambda a, b, c, d, e: a, "yours takes (a, b, c, d, e)"),
         (torch.nn.Linear, "Linear is a class"),
         (torch.zeros(3), "without calling it; this is of type Tensor"),
-        (lambda Q, K, V, mask: None, "It returns nothing: return"),
-        (lambda Q, K, V, mask: ..., "It returns nothing: return"),
+        (lambda Q, K, V, mask: None, "It returns nothing yet: return"),
+        (lambda Q, K, V, mask: ..., "It returns nothing yet: return"),
         (lambda Q, K, V, mask: "text", "of type str"),
         (lambda Q, K, V, mask: Q + 1j, "plain real numbers"),
         (lambda Q, K, V, mask: [Q, [1]], "a list of 2"),
@@ -324,6 +324,16 @@ def test_what_cannot_be_compared_gets_a_sentence(submission, words):
 def test_a_simple_relation_to_the_right_answer_is_said(name, wrong, words):
     found = getattr(check, name)(wrong)
     assert not found and words in found.text, found.text
+
+
+def test_the_case_that_is_shown_has_the_nan_that_is_told_of():
+    def large_scores_overflow(scores):
+        e = scores.exp()
+        return 2 * e / e.sum()  # wrong anywhere, NaN for large scores alone
+
+    found = check.softmax(large_scores_overflow)
+    assert "it has NaN" in found.text
+    assert any("NaN" in line for line in found.example if "yours" in line), found.example
 
 
 # --- Nothing escapes ----------------------------------------------------------------------------
