@@ -81,6 +81,18 @@ def atomic_write(path: Path) -> Iterator[Path]:
     fsync_path(path.parent)
 
 
+def check_place(path: Path) -> None:
+    """Refuse a path that no file can be written to.
+
+    Raises:
+        ValueError: if it is a folder, or in a folder that is not there.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file to write to.")
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent} to write {path.name} to.")
+
+
 def error_message(error: Exception) -> str:
     """Return why a file could not be read or written: the system's message without its number."""
     message = getattr(error, "strerror", None) or str(error)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
+from slp_transformer._internal.atomic_write import check_place
 from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result, rank
 from slp_transformer.data.text_files import STANDARD_INPUT
 from slp_transformer.modern.published_folders import is_pretrained_folder
@@ -64,7 +65,7 @@ class RunOptions:
     device: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse counts below 1, and temperatures below 0.
+        """Refuse numbers that no model can use, and a file that cannot be written.
 
         Raises:
             ValueError: naming the flag.
@@ -74,6 +75,10 @@ class RunOptions:
                 raise ValueError(f"--{name.replace('_', '-')} must be 1 or more, not {count}.")
         if (heat := getattr(self, "temperature", None)) is not None and not heat >= 0:
             raise ValueError(f"--temperature must be 0 or more, not {heat:g}.")
+        if (share := getattr(self, "top_p", None)) is not None and not 0 < share <= 1:
+            raise ValueError(f"--top-p must be above 0 and at most 1, not {share:g}.")
+        if (output := getattr(self, "output", None)) is not None:
+            check_place(output)
 
 
 @dataclass(frozen=True)
@@ -513,8 +518,11 @@ def parse_train(args: Sequence[str]) -> Train[Any]:
     files = [file for file in (saved, given.config) if file is not None]
     if name is None and not files:
         if not {"-h", "--help"} & set(rest):
+            wrong = (
+                f"There is no task {rest[0]}" if rest and rest[0][:1] != "-" else "Name the task"
+            )
             raise ValueError(
-                f"Name the task: {PROGRAM} train {'|'.join(TASKS)} (see {PROGRAM} train --help)."
+                f"{wrong}: {PROGRAM} train {'|'.join(TASKS)} (see {PROGRAM} train --help)."
             )
         name = "text"
     layered = load_config(*files, task=name)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from slp_transformer._internal.atomic_write import check_place
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Convert
 from slp_transformer.cli.options import Tab as Options
@@ -122,8 +123,7 @@ def check_output(path: Path) -> None:
         ValueError: saying why.
     """
     check_writable_suffix(path)
-    if not path.parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent} to write {path.name} to.")
+    check_place(path)
 
 
 def read_tracks(options: Options | Convert) -> list[Tab]:
@@ -133,6 +133,8 @@ def read_tracks(options: Options | Convert) -> list[Tab]:
         ValueError: if it cannot be read, or an option has no effect on it.
     """
     path, suffix = options.song, options.song.suffix.lower()
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file.")
     if suffix not in READER_OF_SUFFIX:
         raise ValueError(
             f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."

@@ -46,9 +46,11 @@ def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
         max_bytes: bytes that it may have.
 
     Raises:
-        ValueError: if there is no such file, it cannot be opened, or it is larger.
+        ValueError: if there is no such file, it cannot be opened, is empty or larger.
     """
     path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file.")
     if not path.is_file():
         raise ValueError(f"There is no file {path}.")
     try:
@@ -56,6 +58,8 @@ def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
             content = file.read(max_bytes + 1)
     except OSError as error:
         raise ValueError(f"{path} cannot be opened: {error.strerror}.") from None
+    if not content:
+        raise ValueError(f"{path} is empty.")
     if len(content) > max_bytes:
         raise ValueError(f"{path} is too large for {file_type}: more than {max_bytes >> 10:,} KiB.")
     return content
