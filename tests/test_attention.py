@@ -182,6 +182,17 @@ def test_mask_of_another_precision_is_taken_as_it_is():
     assert_same(fused_attention(Q, K, V, mask), fused_attention(Q, K, V, causal=True))
 
 
+@pytest.mark.parametrize("queries", [N, M])
+def test_many_queries_with_padding_are_taken_in_parts(monkeypatch, queries):
+    """What hides padding and the future in parts of three queries hides what one mask does."""
+    monkeypatch.setattr("slp_transformer.attention.QUERIES_PER_CHUNK", 3)
+    _, K, V = (t.detach() for t in qkv(B, A))
+    Q = normal(B, A, queries, D_K, seed=1)
+    padding = additive(some_allowed(B, 1, 1, M))
+    expected = attention(Q, K, V, add_causal_mask(padding, Q, K))[0]
+    assert_same(fused_attention(Q, K, V, padding, causal=True), expected)
+
+
 # --- Rows that see nothing ---------------------------------------------------------------------
 
 

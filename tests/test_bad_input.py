@@ -156,6 +156,11 @@ BAD = {
     "value_dim of 0": (lambda: AttentionHead(D, 5, 0), ["value_dim", "0"]),
     "True for a size": (lambda: LayerNorm(True), ["model_dim", "True"]),
     "hidden_dim of 0": (lambda: FeedForward(D, 0), ["hidden_dim", "0"]),
+    "layer of no size": (lambda: FeedForward(0, 5), ["model_dim", "0"]),
+    "unknown initialization": (
+        lambda: TransformerStack(2, D, A, initialization="zeros"),
+        ["initialization", "xavier", "zeros"],
+    ),
     "no words": (lambda: TokenEmbedding(0, D), ["vocab_size", "0"]),
     "no positions": (lambda: LearnedPositions(0, D), ["context_length", "0"]),
     "sinusoids of no size": (lambda: sinusoidal_positions(N, 0), ["model_dim", "0"]),

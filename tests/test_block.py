@@ -32,6 +32,12 @@ def block(**options) -> TransformerBlock:
     return randomized(TransformerBlock(D, A, **sizes, **options))
 
 
+def test_nothing_is_dropped_unless_asked_for():
+    """In training as well: the book has no dropout."""
+    X, untouched = normal(B, N, D), block().train()
+    assert_same(untouched(X), untouched.eval()(X))
+
+
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """The steps from the book's block to today's: each by hand, by its property, against a library."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -9,7 +10,13 @@ from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from slp_transformer import FeedForward, KVCache, MultiHeadAttention, TransformerStack
+from slp_transformer import (
+    FeedForward,
+    KVCache,
+    MultiHeadAttention,
+    TransformerStack,
+    record_activations,
+)
 from slp_transformer.modern import (
     GroupedQueryAttention,
     ModernConfig,
@@ -18,6 +25,7 @@ from slp_transformer.modern import (
     RopeScaling,
     RotaryPositions,
 )
+from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.language_model import make_stack
 from slp_transformer.modern.rotary import rotation_angles
 
@@ -31,6 +39,17 @@ def test_rms_norm_is_pytorchs():
     theirs = nn.RMSNorm(D, eps=0.3).double()
     theirs.weight = ours.gamma
     assert_same_with_gradients(ours(X), theirs(X), [X, ours.gamma])
+
+
+def test_rms_norm_adds_a_millionth_unless_told_otherwise():
+    X = 1e-3 * normal(N, D)  # so small that eps counts
+    assert_same(RMSNorm(D).double()(X), nn.RMSNorm(D, eps=1e-6).double()(X))
+
+
+def test_bert_begins_with_small_rows_for_its_segments():
+    """Drawn as in its paper, with a standard deviation of 0.02."""
+    bert = Bert(BertConfig(29, 11, 600, 3, 1, num_segments=7))
+    assert bert.S.std().item() == pytest.approx(0.02, rel=0.1)
 
 
 # --- Rotary positions --------------------------------------------------------------------------
@@ -106,6 +125,9 @@ def test_what_is_kept_of_the_angles_serves_any_length_type_and_mode():
     [
         *((RMSNorm, options, "model_dim|eps") for options in ((0,), (5, -1.0))),
         *((RotaryPositions, options, "even|base") for options in ((5,), (4, 1.0))),
+        (RotaryPositions, (0,), "key_dim"),
+        (BertConfig, (29, 11, 0, 3, 1), "model_dim"),
+        (partial(BertConfig, num_segments=0), (29, 11, 6, 3, 1), "num_segments"),
         *((RopeScaling, options, "factor") for options in (("llama3", 0.0, 8), ("linear", -1.0))),
         (RopeScaling, ("llama3", 8.0, 8, 4.0), "factor"),
         (RopeScaling, ("dynamic", 8.0, 0), "original_context_length"),
@@ -116,6 +138,17 @@ def test_what_is_kept_of_the_angles_serves_any_length_type_and_mode():
 def test_parts_of_sizes_that_do_not_fit_are_refused(make, wrong, said, unchecked):
     with pytest.raises(ValueError, match=said):
         make(*wrong)
+
+
+def test_recording_changes_no_output():
+    model, ids = (
+        ModernLM(ModernConfig(**SMALL, key_dim=4, num_kv_heads=3)).eval(),
+        torch.randint(23, (B, N)),
+    )
+    expected = model(ids)
+    with record_activations(model) as trace:
+        assert_same(model(ids), expected)
+    assert trace
 
 
 # --- Shared keys and values --------------------------------------------------------------------
