@@ -69,7 +69,7 @@ def _softmax_cases() -> list[Case]:
     },
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `softmax(scores)`: weights that are positive and sum to 1, row by row."""
+    """Check `softmax(scores)`: weights that are positive and sum to 1."""
     axis = None if "all entries" in mistakes else 0 if "other axis" in mistakes else -1
     axes = tuple(range(scores.dim())) if axis is None else (axis,)
     if "plain shares" in mistakes:
@@ -130,7 +130,7 @@ def _sum_cases() -> list[Case]:
     },
 )
 def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `weighted_sum(alpha_i, rows)`: a row for each weight, further rows not read."""
+    """Check `weighted_sum(alpha_i, rows)`: the sum of the first rows, each times its weight."""
     count = len(alpha_i) - ("last row left out" in mistakes)
     first = 1 if "first row left out" in mistakes else 0
     alpha, X = alpha_i[first:count], rows[first:count]

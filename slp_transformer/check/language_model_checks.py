@@ -85,7 +85,7 @@ def _input_cases() -> list[Case]:
     },
 )
 def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mistakes) -> Tensor:
-    """Check `input_encoding(ids, E, P, start)`: X [N×d], `start` being the first token's place."""
+    """Check `input_encoding(ids, E, P, start)`: X [N×d], the first token at position `start`."""
     N = len(ids)
     places = torch.arange(N) + (0 if "not offset" in mistakes else start)
     places = places + ("counted from 1" in mistakes)

@@ -224,7 +224,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
 def multi_head_attention(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, A: int, mistakes: Mistakes
 ) -> Tensor:
-    """Check `multi_head_attention(X, W_Q, W_K, W_V, W_O, A)`: A causal heads, [N×d].
+    """Check `multi_head_attention(X, W_Q, W_K, W_V, W_O, A)`: causal attention of A heads, [N×d].
 
     The heads' matrices lie side by side: W_Q is [d×A·d_k], head c having the columns from c·d_k on.
     """
