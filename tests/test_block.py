@@ -21,6 +21,7 @@ from comparing import (
 )
 
 from slp_transformer import FeedForward, SwiGLU, TransformerBlock, padding_mask, record_activations
+from slp_transformer.block import ResidualBlock
 
 CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
@@ -34,8 +35,10 @@ def block(**options) -> TransformerBlock:
 
 def test_nothing_is_dropped_unless_asked_for():
     """In training as well: the book has no dropout."""
-    X, untouched = normal(B, N, D), block().train()
-    assert_same(untouched(X), untouched.eval()(X))
+    X, made = normal(B, N, D), block()
+    composed = ResidualBlock(made.attention, made.norm_1, made.ffn, made.norm_2)
+    for one in (made, composed):
+        assert_same(one.train()(X), one.eval()(X))
 
 
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------

@@ -46,10 +46,12 @@ def test_rms_norm_adds_a_millionth_unless_told_otherwise():
     assert_same(RMSNorm(D).double()(X), nn.RMSNorm(D, eps=1e-6).double()(X))
 
 
-def test_bert_begins_with_small_rows_for_its_segments():
-    """Drawn as in its paper, with a standard deviation of 0.02."""
-    bert = Bert(BertConfig(29, 11, 600, 3, 1, num_segments=7))
+def test_bert_begins_as_in_its_paper():
+    """Its segments' rows have a deviation of 0.02, and dropout comes after the norm alone."""
+    bert = Bert(BertConfig(29, 11, 600, 3, 1, num_segments=7, dropout=0.5))
     assert bert.S.std().item() == pytest.approx(0.02, rel=0.1)
+    ids = torch.arange(11)
+    assert_same(bert.train().embedding(ids), bert.eval().embedding(ids))
 
 
 # --- Rotary positions --------------------------------------------------------------------------
