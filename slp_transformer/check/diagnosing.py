@@ -213,10 +213,7 @@ class Check:
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
         if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):
-            return (
-                f"It returns {describe_shape(found)} where {self.source} gives "
-                f"{describe_shape(right)}."
-            )
+            return f"It returns {describe_shape(found)}; it should return {describe_shape(right)}."
         return f"It differs from {self.source}."
 
     def _timeout_verdict(self, found: TimedOut, case: Case, seconds: float) -> Verdict:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -42,6 +42,18 @@ def _cross_cases() -> list[Case]:
         "scaled by √d": "The scores are divided by √d; divide by √d_k.",
         "scaled by √d_v": "The scores are divided by √d_v; divide by √d_k.",
         "weights": "These are the attention weights; multiply them by the values.",
+        "no softmax": (
+            "The softmax is missing.",
+            lambda X, H_enc, W_Q, W_K, W_V: (
+                (X @ W_Q) @ (H_enc @ W_K).mT / W_Q.shape[1] ** 0.5 @ H_enc @ W_V
+            ),
+        ),
+        "W_Q and W_K swapped": (
+            "W_Q and W_K are swapped.",
+            lambda X, H_enc, W_Q, W_K, W_V: CHECKS["cross_attention"].solve(
+                X, H_enc, W_K, W_Q, W_V, frozenset()
+            ),
+        ),
         "both read": "Keys and values come from both streams; cross-attention reads H_enc alone.",
     },
 )
@@ -102,6 +114,12 @@ def _decoder_cases() -> list[Case]:
             "cross-attention.",
             lambda X, H_enc, attention, cross_attention, ffn, norm: (
                 (Y := X + attention(norm(X))) + ffn(norm(Y + cross_attention(norm(Y), H_enc)))
+            ),
+        ),
+        "feedforward layer added to X": (
+            "The feedforward layer is added to X; add it to the result of cross-attention.",
+            lambda X, H_enc, attention, cross_attention, ffn, norm: (
+                X + ffn(norm((Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc)))
             ),
         ),
         "no feedforward layer": (

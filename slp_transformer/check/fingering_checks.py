@@ -75,6 +75,23 @@ def _grip_cases() -> list[Case]:
         "with the highest.",
         "first and last compared": "Only the first and last frets are compared; compare the "
         "lowest with the highest.",
+        "either": (
+            "One of the two conditions is enough here; both must hold: use `and`.",
+            lambda grip, span: (
+                len({string for string, _ in grip}) == len(grip)
+                or CHECKS["is_playable_grip"].solve(
+                    [(j, fret) for j, (_, fret) in enumerate(grip)], span, frozenset()
+                )
+            ),
+        ),
+        "other way round": (
+            "The answer is the wrong way round: return True if one hand can hold the grip.",
+            lambda grip, span: not CHECKS["is_playable_grip"].solve(grip, span, frozenset()),
+        ),
+        "one too many": (
+            "Frets `span` + 1 apart are held as well; they may be at most `span` apart.",
+            lambda grip, span: CHECKS["is_playable_grip"].solve(grip, span + 1, frozenset()),
+        ),
         "equal frets": (
             "Two notes may have the same fret: one finger can press several strings.",
             lambda grip, span: (
@@ -149,6 +166,14 @@ def _step_cases() -> list[Case]:
         ),
         "stays": "The hand never moves: the minimum is over all positions q, not p alone.",
         "mean": "The mean over q is taken; take the minimum.",
+        "never stays": (
+            "The hand always moves: it may also stay, from p to p.",
+            lambda v, e, m: (v[:, None] + m).fill_diagonal_(torch.inf).amin(0) + e,
+        ),
+        "stays free": (
+            "The hand never moves: the minimum is over all positions q, not p alone.",
+            lambda v, e, m: v + e,
+        ),
         "where from": (
             "This is the argmin, where the hand comes from; return the cost.",
             lambda v, e, m: (v[:, None] + m).argmin(0),

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
@@ -138,6 +139,13 @@ def _span_cases() -> list[Case]:
             "This counts strings; the span is a difference of frets.",
             lambda frets: (s := [i for i, f in enumerate(frets) if f] or [0])[-1] - s[0],
         ),
+        "neighbors": (
+            "Only neighboring frets are compared; compare the highest with the lowest.",
+            lambda frets: max(
+                (abs(a - b) for a, b in pairwise(f for f in frets if f)),
+                default=0,
+            ),
+        ),
         "nothing pressed": (
             "If no fret is pressed, max() fails: the span is 0 then.",
             lambda frets: max(f for f in frets if f) - min(f for f in frets if f),
@@ -163,6 +171,7 @@ def _allowed_cases() -> list[Case]:
         (u, [0, 1, 1, 0, 1, 0, 1]),
         (vector(1000, 1, 0), [0, 1, 1]),
         (vector(1000, 1, 0), [1, 0, 1]),
+        (vector(-20000, 0, 1), [1, 0, 0]),
     ]
     return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
 
@@ -181,6 +190,22 @@ def _allowed_cases() -> list[Case]:
         "logarithms": "These are log probabilities; return probabilities.",
         "shorter": "Forbidden tokens are removed; they keep their place, with probability 0.",
         "−100": "−100 is not enough: with large logits a forbidden token still wins; use −∞.",
+        **dict.fromkeys(
+            ("finite", "finite (−1000)", "finite (−10⁴)"),
+            "A finite number is not enough: an allowed logit may be lower still; use −∞.",
+        ),
+        "not normalized": (
+            "The probabilities do not sum to 1: divide by their sum.",
+            lambda u, allowed: u.float().exp() * allowed,
+        ),
+        "shares of the logits": (
+            "The logits are divided by their sum; take the softmax.",
+            lambda u, allowed: u * allowed / (u * allowed).sum(),
+        ),
+        "softmax twice": (
+            "The softmax is applied twice.",
+            lambda u, allowed: u.masked_fill(~allowed, -math.inf).softmax(-1).softmax(-1),
+        ),
         "exp first": (
             "exp of a large logit is ∞: let `torch.softmax` subtract the maximum.",
             lambda u, allowed: (y := u.float().exp() * allowed) / y.sum(),
@@ -212,7 +237,8 @@ def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
         return allowed / allowed.sum()
     if "−100" in mistakes:
         return torch.softmax(u - 100.0 * ~allowed, -1)
-    left = u.masked_fill(~allowed, 0.0 if "logits 0" in mistakes else -math.inf)
+    finite = {"logits 0": 0.0, "finite": -100.0, "finite (−1000)": -1e3, "finite (−10⁴)": -1e4}
+    left = u.masked_fill(~allowed, choose_option(mistakes, finite, -math.inf))
     left = left.log_softmax(-1) if "logarithms" in mistakes else left
     if "most probable" in mistakes:
         return (torch.arange(len(u)) == left.argmax()).to(u)

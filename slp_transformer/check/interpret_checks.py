@@ -275,6 +275,12 @@ def _copying_cases() -> list[Case]:
         "largest.",
         "number": "This is a count; return the share.",
         "lowest": "This is the share of tokens that raise themselves least.",
+        "one argmax": (
+            "argmax() without `dim` is one number for the whole matrix; take one for each row.",
+            lambda E, W_V, W_O: (
+                ((E @ W_V @ W_O @ E.T).argmax() == torch.arange(len(E))).to(E).mean()
+            ),
+        ),
     },
 )
 def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:

@@ -187,6 +187,18 @@ def _masked_cases() -> list[Case]:
             "The softmax runs over the positions; it should run over the words.",
             lambda U, x, M: -torch.log_softmax(U, 0)[M, x[M]].mean(),
         ),
+        "no logarithm": (
+            "The logarithm is missing: these are probabilities; use log softmax.",
+            lambda U, x, M: -U.softmax(-1)[M, x[M]].mean(),
+        ),
+        "words counted from M": (
+            "The first words are used; the word of a masked position i is x[i].",
+            lambda U, x, M: -torch.log_softmax(U, -1)[M, x[: len(M)]].mean(),
+        ),
+        "logits before": (
+            "The logits of position i − 1 are used; the masked word's own are at position i.",
+            lambda U, x, M: -torch.log_softmax(U, -1)[M - 1, x[M]].mean(),
+        ),
     },
 )
 def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Tensor:
@@ -280,7 +292,7 @@ def _lora_cases() -> list[Case]:
 
 
 @check(
-    "`lora`, scaled as in Hu et al. 2021",
+    "`lora`, scaled as in Hu et al. 2022",
     _lora_cases,
     {
         "A and B swapped": "A and B are swapped: multiply x by A [k×r] first, then by B [r×d].",

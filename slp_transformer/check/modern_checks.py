@@ -103,6 +103,17 @@ def _rotation_cases() -> list[Case]:
             ),
         ),
         "degrees": "The angles are used as degrees; they are in radians.",
+        "nothing turned": ("Nothing is rotated: this is X itself.", lambda X, start, base: X),
+        "halves in turn": (
+            "The two halves of the result are interleaved; put one after the other, with `cat`.",
+            lambda X, start, base: (
+                CHECKS["rotary"].solve(X, start, base, frozenset()).unflatten(1, (2, -1)).mT
+            ).flatten(1),
+        ),
+        "cosines alone": (
+            "The sines are missing: a′ = a cos − b sin and b′ = a sin + b cos.",
+            lambda X, start, base: X * (_angles(X, start, base).cos().to(X)).repeat(1, 2),
+        ),
     },
 )
 def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
@@ -134,6 +145,11 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     return torch.cat([b_new, a_new] if "halves swapped" in mistakes else [a_new, b_new], dim=-1)
 
 
+def _angles(X: Tensor, start: int, base: float) -> Tensor:
+    theta = base ** (-2 * torch.arange(X.shape[1] // 2) / X.shape[1])
+    return torch.outer(torch.arange(start, start + len(X)), theta)
+
+
 def _rotate(x: Tensor, pos: int) -> Tensor:
     """One pair after the other turned by pos, pos/2, pos/3, …; any columns may make a pair."""
     i = torch.arange(1, x.shape[-1] // 2 + 1)
@@ -153,9 +169,8 @@ def _step_cases() -> list[Case]:
     "`rope` and `kv-attn`: keys are cached already rotated",
     _step_cases,
     {
-        "turned again": "The cached keys are rotated to position n as well; they are rotated "
-        "already, "
-        "each to its own position.",
+        "turned again": "Neither the query nor the new key is rotated to position n, or the "
+        "cached keys, which are rotated already, are rotated with them.",
         "turned again by place": "The cached keys are rotated again; each was rotated when it "
         "was written.",
         "query as it is": "The query is not rotated; it is at position n.",
@@ -269,6 +284,18 @@ def _gate_cases() -> list[Case]:
             lambda x, gate_proj, up_proj, down_proj: x @ up_proj.T @ down_proj.T,
         ),
         "residual": "The input is added at the end; the block does that, not the layer.",
+        "bent input": (
+            "Swish is applied to x; apply it to gate_proj's product.",
+            lambda x, gate_proj, up_proj, down_proj: (
+                (F.silu(x) @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
+            ),
+        ),
+        "bent output": (
+            "Swish is applied to the result; apply it to gate_proj's product.",
+            lambda x, gate_proj, up_proj, down_proj: F.silu(
+                (x @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
+            ),
+        ),
     },
 )
 def published_ffn(
@@ -303,7 +330,23 @@ def published_ffn(
         "one block": "This is the count for one block; there are L.",
         "4 d²": "Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.",
         "12 L d²": "12 L d² is the book's rule, for the book's block.",
-        "queries shared": "Queries are counted for G heads; there are A query heads.",
+        "queries shared": "Queries, or W_O, are counted for G heads; both have A.",
+        "W_O as d²": (
+            "W_O is counted as d·d; it has A·d_k rows and d columns.",
+            lambda L, d, A, G, d_k, d_ff: L * d * (A * d_k + 2 * G * d_k + d + 3 * d_ff),
+        ),
+        "d_k from d": (
+            "d_k is taken to be d/A; it is given, and may be another number.",
+            lambda L, d, A, G, d_k, d_ff: L * d * (2 * d + 2 * G * (d // A) + 3 * d_ff),
+        ),
+        "keys of one group": (
+            "Keys and values are counted for one group; there are G.",
+            lambda L, d, A, G, d_k, d_ff: L * d * (2 * A * d_k + 2 * d_k + 3 * d_ff),
+        ),
+        "heads a group": (
+            "Keys and values are counted A/G times, the heads of a group; there are G groups.",
+            lambda L, d, A, G, d_k, d_ff: L * d * (2 * A * d_k + 2 * A // G * d_k + 3 * d_ff),
+        ),
         "L for attention alone": "Only attention is multiplied by L; the feedforward layer is in "
         "every block, too.",
         "one head": "Attention is counted for one head; there are A query heads and G key-value "
@@ -366,6 +409,10 @@ def _matrix_cases() -> list[Case]:
         "b and c swapped": "b and c are swapped.",
         "one too few": "This is one step too few.",
         "B times G": "(bA + cA²) is multiplied by G; multiply it by the current X.",
+        "five steps": (
+            "This takes five steps; take `steps`.",
+            lambda G, steps: CHECKS["newton_schulz"].solve(G, 5, frozenset()),
+        ),
         "exact": "All singular values are exactly 1, as by a decomposition; take `steps`.",
         "cubic": "These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",
         "transposed": "The result is transposed.",

@@ -51,6 +51,10 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
         "one head": "Every head has its own keys and values: multiply by A.",
         "one token": "Every token has its own keys and values: multiply by T.",
         "keys twice": "Values have size d_v, so a token needs d_k + d_v numbers, not 2 d_k.",
+        "values twice": (
+            "Keys have size d_k, so a token needs d_k + d_v numbers, not 2 d_v.",
+            lambda T, L, A, d_k, d_v: 2 * T * L * A * d_v,
+        ),
         "multiplied": "A token has a key and a value, d_k + d_v numbers, not d_k times d_v.",
         "twice": "Keys and values are counted twice: d_k + d_v has both already.",
         "no brackets": (
@@ -82,7 +86,7 @@ def _merged_cases() -> list[Case]:
 
 
 @check(
-    "`lora`, scaled as in Hu et al. 2021",
+    "`lora`, scaled as in Hu et al. 2022",
     _merged_cases,
     {
         "A and B swapped": "A and B are swapped: AB is [k×d], like W.",
@@ -93,12 +97,15 @@ def _merged_cases() -> list[Case]:
         "subtracted": "The adapter is subtracted; add it.",
         "r from the rows": "r is taken to be the number of A's rows; it is that of its columns.",
         "one over α": "The adapter is divided by α; multiply it by α/r.",
+        "scale upside down": "The scale is upside down: it should be α/r.",
+        "r is d": "The scale divides by B's number of columns, d; r is A's.",
     },
 )
 def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
     scale = {"no scale": 1.0, "scaled by α": alpha, "one over α": 1 / alpha}
-    scale |= {"r from the rows": alpha / len(A)}
+    scale |= {"r from the rows": alpha / len(A), "r is d": alpha / B.shape[1]}
+    scale |= {"scale upside down": A.shape[1] / alpha}
     factor = choose_option(mistakes, scale, alpha / A.shape[1])
     factor = -factor if "subtracted" in mistakes else factor
     AB = B @ A if "A and B swapped" in mistakes else A @ B

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -88,6 +88,16 @@ def _loss_cases() -> list[Case]:
         "right word without its part": "The right word gets 1 − ε; its part of ε, ε/|V|, comes "
         "on top.",
         "logits": "The logits are used as they are; apply log softmax first.",
+        "probabilities": (
+            "The logarithm is missing: these are probabilities; use log softmax.",
+            lambda u, word, share: -(1 - share) * u.softmax(-1)[word] - share / len(u),
+        ),
+        "softmax twice": (
+            "The softmax is applied twice: cross-entropy and log softmax take logits.",
+            lambda u, word, share: CHECKS["smoothed_loss"].solve(
+                u.softmax(-1), word, share, frozenset()
+            ),
+        ),
     },
 )
 def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
@@ -116,6 +126,7 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         {"step": 1, "d": 512, "warmup": 4000},
         {"step": 100, "d": 16, "warmup": 25},
         {"step": 9, "d": 64, "warmup": 25},
+        {"step": 2, "d": 4, "warmup": 8},
     ],
     {
         "the larger": "The larger of the two is used; use the smaller one.",
@@ -131,6 +142,22 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
             lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
         ),
         "counted from 0": "The step is increased by 1; it counts from 1 already.",
+        "no root in the climb": (
+            "The climb is step/warmup; it should be step · warmup^−1.5.",
+            lambda step, d, warmup: d**-0.5 * min(step**-0.5, step / warmup),
+        ),
+        "no root in the fall": (
+            "The fall is 1/step; it should be step^−0.5.",
+            lambda step, d, warmup: d**-0.5 * min(1 / step, step * warmup**-1.5),
+        ),
+        "d and warmup swapped": (
+            "`d` and `warmup` are swapped.",
+            lambda step, d, warmup: warmup**-0.5 * min(step**-0.5, step * d**-1.5),
+        ),
+        "width on the fall alone": (
+            "d^−0.5 multiplies only one of the two parts; put min(…) in brackets.",
+            lambda step, d, warmup: min(d**-0.5 * step**-0.5, step * warmup**-1.5),
+        ),
     },
 )
 def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
@@ -158,7 +185,7 @@ def _input_cases() -> list[Case]:
             "E": E,
             "P": matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0)),
         },
-        {"ids": torch.tensor([2, 2, 0]), "E": draw(3, 9), "P": draw(5, 9)},
+        {"ids": torch.tensor([2, 2, 0, 1]), "E": draw(3, 9), "P": draw(5, 9)},
     ]
 
 
@@ -174,6 +201,19 @@ def _input_cases() -> list[Case]:
         "no positions": "The positions are missing.",
         "positions by token": "The rows of P are chosen by token; choose them by place.",
         "root of |V|": "The embeddings are multiplied by √|V|; d is the number of E's columns.",
+        "root of N": (
+            "The embeddings are multiplied by √N, the root of how many tokens there are; it should "
+            "be √d.",
+            lambda ids, E, P: len(ids) ** 0.5 * E[ids] + P[: len(ids)],
+        ),
+        "positions from 1": (
+            "The first token gets row 1 of P; positions begin at 0.",
+            lambda ids, E, P: E.shape[1] ** 0.5 * E[ids] + P[1 : len(ids) + 1],
+        ),
+        "one position": (
+            "All tokens get row 0 of P; token i gets row i.",
+            lambda ids, E, P: E.shape[1] ** 0.5 * E[ids] + P[0],
+        ),
     },
 )
 def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tensor:

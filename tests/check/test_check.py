@@ -317,7 +317,11 @@ def test_what_cannot_be_compared_gets_a_sentence(submission, words):
         ("softmax", lambda scores: scores.softmax(-1).flip(0), "the order is reversed"),
         ("causal_mask", lambda N: torch.zeros(N, N), "It differs"),
         ("causal_mask", lambda N: torch.zeros(1, N), "It returns"),
-        ("takes_turns", lambda notes, places: notes[0], "It returns a single number where"),
+        (
+            "takes_turns",
+            lambda notes, places: notes[0],
+            "It returns a single number; it should return",
+        ),
         ("is_playable_grip", lambda grip, span: grip[0] == (3, 5), "It differs"),
     ],
 )
