@@ -88,8 +88,7 @@ check.top_p(my_top_p)
 # ### Exercise 5 · A draw
 #
 # (`random`) The probabilities `y` are laid end to end from 0 to 1, in the order of the words. Return the
-# number of the word on whose stretch the dart lands; `dart` is at least 0 and below 1. Rounding
-# may leave the sum of `y` a little below 1.
+# number of the word on whose stretch the dart lands; `dart` is at least 0 and below 1.
 
 # %% tags=["exercise"]
 

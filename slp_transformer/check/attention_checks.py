@@ -64,8 +64,8 @@ def _softmax_cases() -> list[Case]:
         "sigmoid": "Each score goes through a sigmoid; the weights should sum to 1.",
         "base 2": "The powers have base 2 instead of e.",
         "minus": "The sign is reversed: the smallest score gets the largest weight.",
-        "mean subtracted": "The mean is subtracted, so that a score far above it still overflows: "
-        "subtract the largest.",
+        "mean subtracted": "What is subtracted is not the largest score, so that a score far above "
+        "the others still overflows.",
     },
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
@@ -118,6 +118,18 @@ def _sum_cases() -> list[Case]:
         "not added up": (
             "Only the last part is left: add each to the sum, total = total + ….",
             lambda alpha_i, rows: alpha_i[-1] * rows[len(alpha_i) - 1],
+        ),
+        "row before": (
+            "Weight j is used with row j − 1; it belongs to row j.",
+            lambda alpha_i, rows: alpha_i @ rows[torch.arange(len(alpha_i)) - 1],
+        ),
+        "softmax again": (
+            "The softmax is taken once more; `alpha_i` are weights already.",
+            lambda alpha_i, rows: alpha_i.softmax(-1) @ rows[: len(alpha_i)],
+        ),
+        "returned too early": (
+            "Only the first part is left: return after the loop, not in it.",
+            lambda alpha_i, rows: alpha_i[0] * rows[0],
         ),
         "all rows": (
             "There may be more rows than weights: take only `rows[: len(alpha_i)]`.",
@@ -197,6 +209,10 @@ def _simple_cases() -> list[Case]:
         "scaled": "These scores are divided by √d; the simplest attention does not scale.",
         "last token asks": "The last token asks; token i should: its row is X[i].",
         "the weights": "It returns the weights; return the weighted sum of the rows.",
+        "first token asks": (
+            "The first token asks; token i should: its row is X[i].",
+            lambda X, i: torch.softmax(X[: i + 1] @ X[0], -1) @ X[: i + 1],
+        ),
         "mean": (
             "All rows have the same weight: the weights are the softmax of the scores.",
             lambda X, i: X[: i + 1].mean(0),

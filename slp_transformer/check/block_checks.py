@@ -60,6 +60,19 @@ def _norm_cases(d: int = 0) -> list[Case]:
         "mean deviation": "The mean of |x − μ| is taken; σ is the root of the mean of squares.",
         "to the range": "The row is scaled to 0…1 by its minimum and maximum; use mean and "
         "standard deviation.",
+        "no brackets": (
+            "Brackets are missing: subtract μ from the row, then divide by σ.",
+            lambda x, gamma, beta: (
+                gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
+            ),
+        ),
+        "σ without the mean": (
+            "σ is the root of the mean of x²; subtract μ first here, too.",
+            lambda x, gamma, beta: (
+                gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt()
+                + beta
+            ),
+        ),
         "gain summed": "This is the dot product of γ and the row; γ multiplies elementwise.",
     },
     accepted=tuple(EPSILONS),
@@ -125,6 +138,14 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         "ReLU before b_1": "ReLU comes before b_1 is added.",
         "no b_1": "b_1 is not added.",
         "no b_2": "b_2 is not added.",
+        "b_1 subtracted": (
+            "b_1 is subtracted; add it.",
+            lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 - b_1) @ W_2 + b_2,
+        ),
+        "b_2 in the matrix": (
+            "b_2 is added to W_2; add it to the product.",
+            lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_1) @ (W_2 + b_2),
+        ),
         "GELU": "This uses GELU, as in GPT-2; the equation has ReLU.",
         "Swish": "This uses Swish; the equation has ReLU.",
         "sigmoid": "This uses a sigmoid; the equation has ReLU.",
@@ -209,6 +230,12 @@ GATE_MISTAKES = {
     {
         "gate on the other side": "Swish is applied to the second product, not the first.",
         **GATE_MISTAKES,
+        "W_1 twice": (
+            "Both factors come from W_1 and b_1; the second is x W_2 + b_2.",
+            lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (
+                (F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1)) @ W_3 + b_3
+            ),
+        ),
         "no biases": "The biases are not added.",
         "no b_2": "b_2 is not added.",
         "no b_1": "b_1 is not added.",

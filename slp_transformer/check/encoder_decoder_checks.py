@@ -212,6 +212,10 @@ def _beam_cases() -> list[Case]:
         "multiplied": "The logarithms are multiplied; they should be added.",
         "minus": "The sign is wrong: a better sentence should score higher.",
         "length plus one": "The sum is divided by one more than the number of words.",
+        "length minus one": (
+            "The sum is divided by one less than the number of words.",
+            lambda log_probabilities: log_probabilities.sum() / (len(log_probabilities) - 1),
+        ),
         "mean probability": "This is the log of the mean probability; average the logs.",
         "mean of probabilities": (
             "This is the mean probability; return the mean of the logarithms.",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
 
@@ -79,6 +79,14 @@ def _input_cases() -> list[Case]:
             lambda ids, E, P, start: E[ids] + P[(ids + start) % len(P)],
         ),
         "words by place": "The row of E is chosen by position; choose it by the word's id.",
+        "words by place (from start)": (
+            "The row of E is chosen by position; choose it by the word's id.",
+            lambda ids, E, P, start: E[start : start + len(ids)] + P[start : start + len(ids)],
+        ),
+        "positions alone": (
+            "The tokens are missing: X is the sum of a token's row and its position's.",
+            lambda ids, E, P, start: P[start : start + len(ids)],
+        ),
         "times √d": "The token's row is multiplied by √d, as in the paper of 2017.",
         "side by side": "Token and position are concatenated; they should be added.",
         "multiplied": "Token and position are multiplied; they should be added.",
@@ -113,6 +121,8 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
         "counted from 1": "Positions are counted from 1; the first is 0, where every sine is 0.",
         "base 1000": "The base is not 10000.",
         "degrees": "The angle is treated as degrees: math.sin and torch.sin expect radians.",
+        "exponent without d": "The exponent is 2i; it should be 2i/d.",
+        "pairs from 1": "The pairs are counted from 1; the first pair is i = 0.",
         "product": "The exponent has become a factor: 10000 to the power of 2i/d.",
         "sines only": "All columns are sines; every second one should be a cosine.",
         "multiplied": "The position is multiplied by the power of 10000; divide by it.",
@@ -127,6 +137,8 @@ def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
     power = pairs if "exponent without 2" in mistakes else power
     power = 2 * columns if "column as i, twice" in mistakes else power
     base = 1000.0 if "base 1000" in mistakes else 10000.0
+    power = power * d if "exponent without d" in mistakes else power
+    power = power + 2 * ("pairs from 1" in mistakes)
     power = -power if "multiplied" in mistakes else power
     angle = pos / base ** (power / d)
     angle = angle.deg2rad() if "degrees" in mistakes else angle
@@ -135,6 +147,10 @@ def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
     sine = columns < d // 2 if "halves" in mistakes else columns % 2 == 0
     sine = ~sine if "cosine first" in mistakes else sine
     return torch.where(sine | ("sines only" in mistakes), angle.sin(), angle.cos())
+
+
+def _angles(row: Tensor, k: int) -> Tensor:
+    return k / 10000.0 ** (2 * torch.arange(len(row) // 2) / len(row))
 
 
 def _shift_cases() -> list[Case]:
@@ -156,13 +172,38 @@ def _shift_cases() -> list[Case]:
         "not moved": "This is the row that was given.",
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
         "one sign": "A sign is wrong: the cosine of a sum is cos·cos − sin·sin.",
+        "sine overwritten": (
+            "The new sine is used for the cosine; both need the old ones.",
+            lambda row, k: torch.stack(
+                [
+                    sine := (new := CHECKS["shift_position"].solve(row, k, frozenset()))[0::2],
+                    new[1::2] + (row[0::2] - sine) * _angles(row, k).sin(),
+                ],
+                -1,
+            ).flatten(),
+        ),
+        "one too far": (
+            "This is the row k + 1 positions after; it should be k.",
+            lambda row, k: CHECKS["shift_position"].solve(row, k + 1, frozenset()),
+        ),
+        "one too near": (
+            "This is the row k − 1 positions after; it should be k.",
+            lambda row, k: CHECKS["shift_position"].solve(row, k - 1, frozenset()),
+        ),
+        "rows added": (
+            "The row of position k is added; use the sum formulas of sine and cosine.",
+            lambda row, k: (
+                row + CHECKS["shift_position"].solve(row, k, frozenset({"as if from 0"}))
+            ),
+        ),
         "as if from 0": "This is the row of position k, whatever row was given.",
     },
 )
 def shift_position(row: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     """Check `shift_position(row, k)`: of sinusoidal positions, the row k places after `row`."""
     pairs = torch.arange(len(row) // 2)
-    b = k / 10000.0 ** ((1 if "exponent without 2" in mistakes else 2) * pairs / len(row))
+    b = _angles(row, k)
+    b = k / 10000.0 ** (pairs / len(row)) if "exponent without 2" in mistakes else b
     b = torch.full_like(b, k) if "all alike" in mistakes else b
     b = b * (pairs == 0) if "first pair only" in mistakes else b
     b = (0 * b if "not moved" in mistakes else b) * (-1 if "backwards" in mistakes else 1)
@@ -228,12 +269,15 @@ def _stack_cases() -> list[Case]:
         Layer("x + x²", lambda X: X + X * X),
         Layer("x · (1, 2, …)", lambda X: X * torch.arange(1.0, X.shape[-1] + 1, dtype=X.dtype)),
     ]
-    norm = Layer("layer norm", normalize_rows)
+    norm = Layer(
+        "layer norm, times (1, 2, …)",
+        lambda X: normalize_rows(X) * torch.arange(1.0, X.shape[-1] + 1, dtype=X.dtype),
+    )
 
     def made(X: Tensor, count: int) -> Case:
         return {"X": X, "blocks": tuple(blocks[:count]), "final_norm": norm}
 
-    return [made(matrix((1, 3)), 1), made(matrix((1, 2), (3, 1)), 2), made(draw(5, 3), 3)]
+    return [made(matrix((1, 3)), 1), made(matrix((1, 2, 4), (3, 1, 0)), 2), made(draw(5, 3), 3)]
 
 
 @check(
@@ -245,6 +289,30 @@ def _stack_cases() -> list[Case]:
         "norm before each": (
             "The final norm comes before every block; it comes once, after the last.",
             lambda X, blocks, final_norm: reduce(lambda H, b: b(final_norm(H)), blocks, X),
+        ),
+        "norm after each (and at the end)": (
+            "The final norm comes after every block, not after the last alone.",
+            lambda X, blocks, final_norm: final_norm(
+                CHECKS["stack"].solve(X, blocks, final_norm, frozenset({"norm after each"}))
+            ),
+        ),
+        "norm twice": (
+            "The final norm is applied twice.",
+            lambda X, blocks, final_norm: final_norm(
+                CHECKS["stack"].solve(X, blocks, final_norm, frozenset())
+            ),
+        ),
+        "norm before and after": (
+            "The final norm comes before the blocks as well; it belongs after the last alone.",
+            lambda X, blocks, final_norm: CHECKS["stack"].solve(
+                final_norm(X), blocks, final_norm, frozenset()
+            ),
+        ),
+        "X added": (
+            "X is added at the end; the blocks' residual stream holds it already.",
+            lambda X, blocks, final_norm: (
+                X + CHECKS["stack"].solve(X, blocks, final_norm, frozenset())
+            ),
         ),
         "norm first": "The final norm comes before the blocks; it belongs after the last.",
         "all read X": "Every block reads X; each should read the output of the one below.",
@@ -278,7 +346,13 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor
     lambda: [{"L": 1, "d": 2}, {"L": 1, "d": 512}, {"L": 96, "d": 12288}],
     {
         "no W_O": "W_O is not counted: attention has four matrices of d × d, so 4d².",
-        "one matrix of the feedforward layer": "W_1 and W_2 have 4d² each; only one is counted.",
+        "one matrix of the feedforward layer": "8d² of the 12d² are counted: attention is missing, "
+        "or one of W_1 and W_2.",
+        "L squared": ("L is squared; multiply by it once.", lambda L, d: 12 * L * L * d * d),
+        "one wide matrix": (
+            "One of W_1 and W_2 is counted as 4d × 4d; both are d × 4d.",
+            lambda L, d: 24 * L * d * d,
+        ),
         "one block": "Only one block is counted.",
         "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
         "biases": "The biases are counted as well; count only the matrices.",

@@ -124,6 +124,7 @@ def _padded_cases() -> list[Case]:
         },
         {"U": draw(1, 3, 5), "ids": torch.tensor([[1, 0, 3]]), "pad_id": 4},
         {"U": draw(1, 4, 5), "ids": torch.tensor([[2, 2, 3, 1]]), "pad_id": 2},
+        {"U": 4000 * draw(1, 3, 5), "ids": torch.tensor([[4, 1, 1]]), "pad_id": 0},
     ]
 
 
@@ -146,6 +147,7 @@ def _padded_cases() -> list[Case]:
         "0 as padding": "Tokens with id 0 are left out; padding has the id `pad_id`.",
         "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
     },
+    accepted=("plain logarithm",),
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
@@ -232,6 +234,18 @@ def _perplexity_cases() -> list[Case]:
         "mean of inverses": "The mean of 1/p is taken; take exp of the mean of −log p.",
         "inverse of the mean": "One over the mean of p is taken; take exp of the mean of −log p.",
         "bases mixed": "The logarithm has base 2, but exp undoes base e.",
+        "precedence": (
+            "The power binds before the division: write ** (-1 / T).",
+            lambda probabilities: probabilities.prod() ** -1 / len(probabilities),
+        ),
+        "base 10 undone": (
+            "The logarithm has base e, but the power has base 10.",
+            lambda probabilities: 10 ** -probabilities.log().mean(),
+        ),
+        "entropy": (
+            "The logarithms are weighted by p, as in an entropy; take their plain mean.",
+            lambda probabilities: (-(probabilities * probabilities.log()).sum()).exp(),
+        ),
         "base 2 undone": (
             "The logarithm has base e, but the power has base 2.",
             lambda probabilities: 2 ** -probabilities.log().mean(),

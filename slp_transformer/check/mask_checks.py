@@ -45,10 +45,12 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
         **NOT_ADDITIVE,
         "-1e9": "−10⁹ is not −∞: a row that may see nothing then spreads its weights over all.",
         "-1e4": "−10⁴ is not −∞: a row that may see nothing then spreads its weights over all.",
+        "-1000": "−1000 is not −∞: a row that may see nothing then spreads its weights over all.",
+        "nothing hidden": "Nothing is hidden: entries with j > i should be −∞.",
         "smallest": "The smallest number is not −∞: use -torch.inf, after which nothing is left.",
         "plus": "The future has +∞, so it gets all the weight: the sign is missing.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
-        "everything": "Everything is hidden, or nothing: only the entries with j > i should be −∞.",
+        "everything": "Everything is hidden: only the entries with j > i should be −∞.",
     },
 )
 def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
@@ -56,13 +58,21 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
     shift = 0 if "diagonal" in mistakes else 2 if "one too late" in mistakes else 1
     hidden = torch.ones(N, N).triu(shift) > 0
     hidden = hidden.T if "wrong way round" in mistakes else hidden
+    if "nothing hidden" in mistakes:
+        return torch.zeros(N, N)
     if "everything" in mistakes:
         return torch.full((N, N), -INF)
     if mistakes & NOT_ADDITIVE.keys():
         return _as_other_mask(hidden, mistakes)
     if "not a number" in mistakes:
         return hidden.float() * -INF
-    fills = {"-1e9": -1e9, "-1e4": -1e4, "smallest": torch.finfo(torch.float32).min, "plus": INF}
+    fills = {
+        "-1e9": -1e9,
+        "-1e4": -1e4,
+        "-1000": -1e3,
+        "smallest": torch.finfo(torch.float32).min,
+        "plus": INF,
+    }
     return torch.zeros(N, N).masked_fill(hidden, choose_option(mistakes, fills, -INF))
 
 
@@ -78,6 +88,18 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
         "one too late": "The mask begins one column too late: each token sees the next one.",
         **NOT_ADDITIVE,
+        "-1e9": (
+            "−10⁹ is not −∞: a row that may see nothing then spreads its weights over all.",
+            lambda N, held: future_mask(held + N)[held:].clamp(min=-1e9),
+        ),
+        "cache behind": (
+            "The columns of the cache come after the new tokens'; they come first.",
+            lambda N, held: torch.cat([future_mask(N), torch.zeros(N, held)], 1),
+        ),
+        "cache alone": (
+            "The new tokens see the cache alone; each sees itself and the new ones before it, too.",
+            lambda N, held: torch.cat([torch.zeros(N, held), torch.full((N, N), -INF)], 1),
+        ),
     },
 )
 def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:

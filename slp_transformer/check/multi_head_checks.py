@@ -58,6 +58,12 @@ def _head_cases() -> list[Case]:
         "zeros and ones added": "A mask of ones and zeros is added: hidden scores need −∞.",
         "other axis": "The softmax runs over the wrong axis: each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
+        "scaled by √N": (
+            "The scores are divided by the root of the number of tokens, not by √d_k.",
+            lambda X, W_Q, W_K, W_V, W_O: CHECKS["head"].solve(
+                X, W_Q * (W_Q.shape[1] / len(X)) ** 0.5, W_K, W_V, W_O, frozenset()
+            ),
+        ),
         "transposed weights": "A weight matrix is transposed: write X @ W, without .T.",
     },
 )
@@ -101,7 +107,7 @@ def _split_cases() -> list[Case]:
     {
         "view without transpose": "A view or reshape straight to [A×N×d_k] mixes the tokens, "
         "and a head gets rows of other tokens: first view as [N×A×d_k], then transpose.",
-        "transposed first": "The matrix is transposed before it is cut: columns become rows.",
+        "transposed first": "Each head is [d_k × N]; it should be [N × d_k].",
         "columns dealt out": "The columns are dealt out in turn: head c should get the d_k "
         "columns from c·d_k on, side by side.",
         "not transposed": "The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
@@ -197,6 +203,12 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
         "scaled by √(d/A)": "The scores are divided by √(d/A): a key has d_k numbers, of which W_Q "
         "has A·d_k columns, whatever d is.",
+        "scaled by √d_v": (
+            "The scores are divided by √d_v, the size of values, not by √d_k.",
+            lambda X, W_Q, W_K, W_V, W_O, A: CHECKS["multi_head_attention"].solve(
+                X, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, W_O, A, frozenset()
+            ),
+        ),
         "view without transpose": "The heads are cut with view or reshape alone, so that a head "
         "gets rows of other tokens: cut into [N×A×d_k], then transpose.",
         "joined without transpose": "The heads are joined with view or reshape alone, so that a "
@@ -306,6 +318,25 @@ def _cache_cases() -> list[Case]:
                 @ (values := torch.cat([V, (x @ W_V)[None]])),
                 kept,
                 values,
+            ),
+        ),
+        "scaled by √d_v": (
+            "The scores are divided by √d_v, the size of values, not by √d_k.",
+            lambda x, W_Q, W_K, W_V, K, V: CHECKS["cached_step"].solve(
+                x, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, K, V, frozenset()
+            ),
+        ),
+        "W_Q and W_K swapped": (
+            "W_Q and W_K are swapped.",
+            lambda x, W_Q, W_K, W_V, K, V: CHECKS["cached_step"].solve(
+                x, W_K, W_Q, W_V, K, V, frozenset()
+            ),
+        ),
+        "V and K": (
+            "K and V are returned in the wrong order: the output first, then K, then V.",
+            lambda *given: (
+                (step := CHECKS["cached_step"].solve(*given, frozenset()))[0],
+                *step[:0:-1],
             ),
         ),
         "the key asks": (

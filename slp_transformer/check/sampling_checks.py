@@ -40,17 +40,23 @@ def _temperature_cases() -> list[Case]:
             "A small τ is replaced by a larger one: every τ above 0 is allowed.",
             lambda u, tau: torch.softmax(u / max(tau, 0.1), -1),
         ),
+        "logarithms": "These are logarithms of probabilities; take the softmax.",
+        "squared": "The logits are divided by τ²; divide by τ.",
+        "minus": "The sign is reversed: the smallest logit gets the largest probability.",
         "power": "Probabilities to the power of 1/τ do not sum to 1: divide by their sum.",
     },
 )
 def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     """Check `temperature(u, tau)`: the probabilities softmax(u / τ)."""
     factor = {"multiplied": tau, "root": tau**-0.5, "no effect": 1.0, "after softmax": 1.0}
+    factor |= {"squared": tau**-2, "minus": -1 / tau}
     z = u * choose_option(mistakes, factor, 1 / tau)
     if "logits" in mistakes:
         return z
     if "overflow" in mistakes:
         return z.exp() / z.exp().sum(-1, keepdim=True)
+    if "logarithms" in mistakes:
+        return torch.log_softmax(z, -1)
     if "softmax twice" in mistakes:
         return torch.softmax(torch.softmax(u, -1) / tau, -1)
     if "power" in mistakes:
@@ -103,6 +109,12 @@ def _top_k_cases() -> list[Case]:
             "The words that are left get equal shares; take the softmax of their logits.",
             lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
         ),
+        "finite": (
+            "A finite number is not enough: a logit that is kept may be lower; use −∞.",
+            lambda u, k: torch.softmax(
+                torch.full_like(u, -10).scatter(0, (top := u.topk(k)).indices, top.values), -1
+            ),
+        ),
         "places lost": (
             "Only k probabilities come back: keep each in its word's place, with 0 elsewhere.",
             lambda u, k: torch.softmax(u.topk(k).values, -1),
@@ -138,6 +150,12 @@ def _keep_and_normalize(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) 
     return y.sort(descending=True).values if "sorted" in mistakes else y
 
 
+CROSSING_MESSAGE = (
+    "The word with which the sum reaches p is dropped; it is the last that stays, since what is "
+    "kept should have at least p."
+)
+
+
 def _top_p_cases() -> list[Case]:
     u = 2 * seeded_randn(43)(11)
     by_hand = vector(0.5, 0.25, 0.125, 0.125).log()
@@ -153,8 +171,17 @@ def _top_p_cases() -> list[Case]:
     {
         **dict.fromkeys(
             ("crossing word dropped", "crossing word dropped (not the first)"),
-            "The word with which the sum reaches p is dropped; it is the last that stays, since "
-            "what is kept should have at least p.",
+            CROSSING_MESSAGE,
+        ),
+        "crossing word dropped (by a loop)": (
+            CROSSING_MESSAGE,
+            lambda u, p: (
+                (
+                    kept := (y := torch.softmax(u, -1))
+                    * torch.stack([y[(y > one) | (y == one)].sum() < p - 1e-12 for one in y])
+                )
+                / kept.sum()
+            ),
         ),
         "one too many": "One word too many is kept: stop as soon as the sum has reached p.",
         "not renormalized": "The result does not sum to 1: cut before the softmax.",
@@ -198,7 +225,8 @@ def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
 def _draw_cases() -> list[Case]:
     y = vector(0.1, 0.15, 0.6, 0.15)
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
-    return [{"y": y, "dart": dart} for y, dart in [*given, (vector(0, 0.5, 0.5), 0.0)]]
+    given += [(vector(0, 0.5, 0.5), 0.0)]
+    return [{"y": y, "dart": dart} for y, dart in given]
 
 
 @check(
@@ -213,6 +241,15 @@ def _draw_cases() -> list[Case]:
         "equal shares": "Every word has the same share; word w has y[w].",
         "rank": "This is the word's rank among the most probable; return its number in y.",
         "sorted": "The words come sorted by probability; they should keep their order.",
+        "mirrored": (
+            "The stretches are laid from the last word on, or 1 − dart is used: lay them in the "
+            "order of the words, from 0.",
+            lambda y, dart: CHECKS["draw"].solve(y, 1 - dart, frozenset()),
+        ),
+        "word before": (
+            "This is the word before the right one.",
+            lambda y, dart: max(CHECKS["draw"].solve(y, dart, frozenset()) - 1, 0),
+        ),
         "0 drawn": "A dart at 0 draws a word with probability 0: a stretch ends before its end, so "
         "compare with <, not ≤.",
     },
@@ -256,6 +293,13 @@ def _beam_cases() -> list[Case]:
         "remainder of the division by V.",
         "divided by B": "The place is divided by the number of hypotheses; divide it by V.",
         "swapped": "Hypotheses and words are swapped.",
+        "scores as probabilities": (
+            "The scores come back as probabilities; they are logarithms.",
+            lambda scores, log_y, width: (
+                *(step := CHECKS["beam_step"].solve(scores, log_y, width, frozenset()))[:2],
+                step[2].exp(),
+            ),
+        ),
     },
 )
 def beam_step(
@@ -303,6 +347,14 @@ def _leak_cases() -> list[Case]:
             lambda scores, seen: (
                 CHECKS["leak"].solve(scores, seen, frozenset()) / (len(scores) - seen)
             ),
+        ),
+        "hidden too early": (
+            "The hidden tokens begin one place too early; they are scores[seen:].",
+            lambda scores, seen: CHECKS["leak"].solve(scores, seen - 1, frozenset()),
+        ),
+        "hidden too late": (
+            "The hidden tokens begin one place too late; they are scores[seen:].",
+            lambda scores, seen: CHECKS["leak"].solve(scores, seen + 1, frozenset()),
         ),
         "visible set to 0": (
             "The visible scores are set to 0; it should be the hidden ones, scores[seen:].",
