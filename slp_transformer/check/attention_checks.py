@@ -270,7 +270,10 @@ def _attention_cases() -> list[Case]:
     {
         **SCALES,
         "scaled by √d_v": "The scores are divided by √d_v, the size of values, not by √d_k.",
-        "scaled by √N": "The scores are divided by the root of the number of tokens, not √d_k.",
+        **dict.fromkeys(
+            ("scaled by √N", "scaled by √N (keys)"),
+            "The scores are divided by the root of the number of tokens, not √d_k.",
+        ),
         "other axis": "The softmax runs over the queries; each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
         "causal in any case": "The future is hidden whatever the mask: add the mask that is given.",
@@ -299,6 +302,7 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes)
     The row of a query that may see nothing may be zeros, as in the package, or NaN.
     """
     sizes = {"scaled by √d_v": V.shape[-1], "scaled by √N": Q.shape[-2]}
+    sizes["scaled by √N (keys)"] = K.shape[-2]
     root = next((sizes[s] ** 0.5 for s in sizes if s in mistakes), scale(Q.shape[-1], mistakes))
     late = "scaled after softmax" in mistakes
     pair = (K, Q.T) if "roles of Q and K" in mistakes else (Q, K.T)

@@ -143,6 +143,18 @@ def _padded_cases() -> list[Case]:
                 / (ids != pad_id).sum()
             ),
         ),
+        "overflow": (
+            "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, or "
+            "subtract the largest first.",
+            lambda U, ids, pad_id: (
+                -(
+                    (powers := U[:, :-1].float().exp()).gather(-1, ids[:, 1:, None])[..., 0]
+                    / powers.sum(-1)
+                )
+                .log()[ids[:, 1:] != pad_id]
+                .mean()
+            ),
+        ),
         "mean of means": "Each text's mean is taken first; average over all tokens alike.",
         "0 as padding": "Tokens with id 0 are left out; padding has the id `pad_id`.",
         "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
