@@ -23,7 +23,7 @@ def execute(options: Options) -> None:
         ValueError: if the one cannot be read, or the other not be written.
     """
     output = options.output
-    check_output(output)
+    check_output(output, options.song)
     tabs = []
     for tab in read_tracks(options):
         if not tab.is_fingered:

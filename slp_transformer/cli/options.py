@@ -77,6 +77,8 @@ class RunOptions:
             raise ValueError(f"--temperature must be 0 or more, not {heat:g}.")
         if (share := getattr(self, "top_p", None)) is not None and not 0 < share <= 1:
             raise ValueError(f"--top-p must be above 0 and at most 1, not {share:g}.")
+        if (seed := getattr(self, "seed", None)) is not None and not 0 <= seed < 2**63:
+            raise ValueError(f"--seed must be from 0 to 2**63 - 1, not {seed}.")
         if (output := getattr(self, "output", None)) is not None:
             check_place(output)
 
@@ -503,6 +505,8 @@ def parse_train(args: Sequence[str]) -> Train[Any]:
         ValueError: if they are wrong, or contradict each other, the run to be resumed, or what
             there is.
     """
+    if "" in args:
+        raise ValueError("One of the arguments is empty: name a file, a folder or a value.")
     name, rest = (args[0], args[1:]) if args and args[0] in TASKS else (None, args)
     peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for flag in ("--out-dir", "--config", "--init-from"):

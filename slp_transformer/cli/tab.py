@@ -51,7 +51,7 @@ def execute(options: Options) -> None:
     """
     output = options.output
     if output is not None:
-        check_output(output)
+        check_output(output, options.song)
     tab, *others = read_tracks(options)
     if others:
         names = ", ".join(f"{number} {own.track}" for number, own in enumerate(others, start=2))
@@ -116,14 +116,16 @@ def format_doubt(doubt: Doubt, tuning: Tuning) -> str:
     return "\n".join(lines) + "\n"
 
 
-def check_output(path: Path) -> None:
-    """Refuse a file that cannot be written.
+def check_output(path: Path, song: Path) -> None:
+    """Refuse a file that cannot be written, or that is the one to read.
 
     Raises:
         ValueError: saying why.
     """
     check_writable_suffix(path)
     check_place(path)
+    if path.exists() and song.exists() and path.samefile(song):
+        raise ValueError(f"{path} is the file to read: name another one to write to.")
 
 
 def read_tracks(options: Options | Convert) -> list[Tab]:

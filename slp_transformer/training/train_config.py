@@ -38,7 +38,7 @@ COUNT: Range = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or mor
 POSITIVE: Range = (lambda x: 0 < x < math.inf), "a number above 0"
 SHARE: Range = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
 RANGES: dict[str, Range] = {
-    "seed": COUNT,
+    "seed": ((lambda n: is_integer(n) and 0 <= n < 2**63), "a whole number from 0 to 2**63 - 1"),
     "warmup_steps": COUNT,
     "learning_rate": POSITIVE,
     "max_grad_norm": POSITIVE,

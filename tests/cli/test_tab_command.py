@@ -231,8 +231,24 @@ def test_files_of_no_use_are_named(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("no tab at all", encoding="utf-8")
     (tmp_path / "a.wav").write_bytes(b"RIFF")
     said = {"a.mid": "a.mid", "a.wav": "has an unsupported file type", "b.mid": "b.mid"}
+    (tmp_path / "a.gp5").write_bytes(b"Q" * 40)
+    (tmp_path / "b.gp5").touch()
+    said |= {"a.gp5": "does not begin like one", "b.gp5": "b.gp5 is empty.", ".": "is a folder"}
     for name, sentence in {**said, "a.txt": "no tablature"}.items():
         assert sentence in refused(capsys, "tab", str(tmp_path / name))
+
+
+def test_the_file_that_is_read_is_never_written_to(song, capsys):
+    before = song.read_bytes()
+    for command in ("tab", "convert"):
+        assert "is the file to read" in refused(capsys, command, str(song), "-o", str(song))
+    assert song.read_bytes() == before
+
+
+def test_a_model_of_tokens_is_no_hand(song, tmp_path, capsys):
+    (tmp_path / "config.toml").touch()
+    said = refused(capsys, "tab", str(song), "--model", str(tmp_path))
+    assert "holds a model of tokens, not of a hand" in said
 
 
 @pytest.mark.parametrize("words", [["tab"], ["convert", "-o", "out.musicxml"]])

@@ -488,6 +488,8 @@ def load_hand_ensemble(*run_dirs: str | Path) -> HandEnsemble:
     """
     models = []
     for run_dir in run_dirs:
+        if (Path(run_dir) / "config.toml").exists():  # which the runs of `train` have
+            raise ValueError(f"{run_dir} holds a model of tokens, not of a hand.")
         models.append(HandModel())
         load_weights(models[-1], checkpoint_folder(run_dir, "best"))
     return HandEnsemble(models)

@@ -64,6 +64,8 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     content = read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES)
     source, tabs, problems = Path(path).name, [], []
     with translate_read_errors(path, "a Guitar Pro 3, 4 or 5 file"):
+        if b"GUITAR" not in content[:32]:
+            raise ValueError("it does not begin like one")
         song = library.parse(TimeLimitedBytes(content), encoding="latin-1")
         headers = _read_headers(song)
         for track in song.tracks:
