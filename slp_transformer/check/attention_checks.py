@@ -64,8 +64,8 @@ def _softmax_cases() -> list[Case]:
         "sigmoid": "Each score goes through a sigmoid; the weights should sum to 1.",
         "base 2": "The powers have base 2 instead of e.",
         "minus": "The sign is reversed: the smallest score gets the largest weight.",
-        "mean subtracted": "What is subtracted is not the largest score, so that a score far above "
-        "the others still overflows.",
+        "mean subtracted": "What is subtracted is not the largest score, so a score far above the "
+        "others still overflows: subtract the largest.",
     },
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
@@ -271,6 +271,12 @@ def _attention_cases() -> list[Case]:
         **SCALES,
         "scaled by √d_v": "The scores are divided by √d_v, the size of values, not by √d_k.",
         "scaled by √N": "The scores are divided by the root of the number of tokens, not √d_k.",
+        "scaled by √M": (
+            "The scores are divided by the root of the number of keys, not √d_k.",
+            lambda Q, K, V, mask: CHECKS["attention"].solve(
+                Q * (Q.shape[-1] / len(K)) ** 0.5, K, V, mask, frozenset()
+            ),
+        ),
         "other axis": "The softmax runs over the queries; each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
         "causal in any case": "The future is hidden whatever the mask: add the mask that is given.",
