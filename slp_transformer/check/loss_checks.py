@@ -77,6 +77,14 @@ def _loss_cases() -> list[Case]:
             "The softmax runs over the positions; it should run over the words.",
             lambda U, ids: -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean(),
         ),
+        "no logarithm": (
+            "The logarithm is missing: these are probabilities; use log softmax.",
+            lambda U, ids: -U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean(),
+        ),
+        "two words on": (
+            "The targets are shifted by two: position t predicts the next word, w_{t+1}.",
+            lambda U, ids: -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean(),
+        ),
         "first word next": (
             "The last position counts, with the first word as its target; leave it out.",
             lambda U, ids: -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean(),
