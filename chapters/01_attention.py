@@ -475,7 +475,8 @@ offers = [person, thing, action, 0 * glue]
 
 mha = MultiHeadAttention(d, A, key_dim=d_k, value_dim=d_v)
 for c in range(A):  # the book's head 1 is heads[0]
-    mha.heads[c].W_Q = torch.stack([2 * asks[c], 0 * glue], dim=1)  # one column is enough
+    # one of the two columns is enough
+    mha.heads[c].W_Q = torch.stack([2 * asks[c], 0 * glue], dim=1)
     mha.heads[c].W_K = torch.stack([offers[c], 0 * glue], dim=1)
     mha.heads[c].W_V = W_V
     mha.heads[c].W_O = W_O

@@ -32,7 +32,7 @@ learned, held_out = stream[: len(stream) * 9 // 10], stream[-13_000:]
 torch.manual_seed(0)
 model = TransformerLM(TransformerConfig(tokenizer.vocab_size, 64, 64, 4, 3))
 for W in model.embedding.parameters():
-    W.data *= 5  # narrow models learn faster from larger initial values (chapter 7)
+    W.data *= 5  # narrow models learn faster from these (chapter 7)
 how = {
     "steps": 700,
     "eval_interval": 700,

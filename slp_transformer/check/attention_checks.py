@@ -64,8 +64,8 @@ def _softmax_cases() -> list[Case]:
         "sigmoid": "Each score goes through a sigmoid; the weights should sum to 1.",
         "base 2": "The powers have base 2 instead of e.",
         "minus": "The sign is reversed: the smallest score gets the largest weight.",
-        "mean subtracted": "What is subtracted is not the largest score, so that a score far above "
-        "the others still overflows.",
+        "mean subtracted": "What is subtracted is not the largest score, so a score far above the "
+        "others still overflows: subtract the largest.",
     },
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:

@@ -33,6 +33,10 @@ def _lookup_cases() -> list[Case]:
         "one too far": "The row after the word's own is taken.",
         "column": "This is a column of E; a word is a row.",
         "one-hot alone": "This is the one-hot row; it should be multiplied with E.",
+        "times √d": (
+            "The row is multiplied by √d; it should stay as it is in E.",
+            lambda w, E: E[w] * E.shape[1] ** 0.5,
+        ),
         "times w": "The row is multiplied by the word's id: a one-hot row has a single 1.",
     },
 )
@@ -82,6 +86,10 @@ def _input_cases() -> list[Case]:
         "words by place (from start)": (
             "The row of E is chosen by position; choose it by the word's id.",
             lambda ids, E, P, start: E[start : start + len(ids)] + P[start : start + len(ids)],
+        ),
+        "one too early": (
+            "The positions begin one too early: the first token is at position `start`.",
+            lambda ids, E, P, start: E[ids] + P[torch.arange(len(ids)) + start - 1],
         ),
         "positions alone": (
             "The tokens are missing: X is the sum of a token's row and its position's.",

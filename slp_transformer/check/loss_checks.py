@@ -77,6 +77,14 @@ def _loss_cases() -> list[Case]:
             "The softmax runs over the positions; it should run over the words.",
             lambda U, ids: -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean(),
         ),
+        "no logarithm": (
+            "The logarithm is missing: these are probabilities; use log softmax.",
+            lambda U, ids: -U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean(),
+        ),
+        "two words on": (
+            "The targets are shifted by two: position t predicts the next word, w_{t+1}.",
+            lambda U, ids: -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean(),
+        ),
         "first word next": (
             "The last position counts, with the first word as its target; leave it out.",
             lambda U, ids: -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean(),
@@ -185,6 +193,7 @@ def _masked_cases() -> list[Case]:
         {"U": by_hand, "x": torch.tensor([1, 0, 0]), "M": torch.tensor([0, 2])},
         {"U": 2 * draw(5, 7), "x": torch.tensor([3, 1, 6, 0, 2]), "M": torch.tensor([1, 3])},
         {"U": 2 * draw(7, 5), "x": torch.tensor([4, 1, 1, 0, 2, 3, 0]), "M": torch.tensor([5])},
+        {"U": matrix((1000, 0), (0, 1)), "x": torch.tensor([0, 1]), "M": torch.tensor([0])},
     ]
 
 
@@ -204,6 +213,11 @@ def _masked_cases() -> list[Case]:
         "no logarithm": (
             "The logarithm is missing: these are probabilities; use log softmax.",
             lambda U, x, M: -U.softmax(-1)[M, x[M]].mean(),
+        ),
+        "overflow": (
+            "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, or "
+            "subtract the largest first.",
+            lambda U, x, M: -(U.exp() / U.exp().sum(-1, keepdim=True))[M, x[M]].log().mean(),
         ),
         "words counted from M": (
             "The first words are used; the word of a masked position i is x[i].",

@@ -196,6 +196,10 @@ def _top_p_cases() -> list[Case]:
         "percent": "p is treated as percent; it is a share between 0 and 1.",
         "logits": "These are logits; return the probabilities that are left.",
         "nothing cut": "Nothing is cut.",
+        "1 − p": (
+            "The sum is compared with 1 − p; compare it with p.",
+            lambda u, p: CHECKS["top_p"].solve(u, 1 - p, frozenset()),
+        ),
         "beyond p": "Where the sum is exactly p, one word too many is kept.",
     },
     accepted=("last of equals",),
@@ -293,6 +297,13 @@ def _beam_cases() -> list[Case]:
         "remainder of the division by V.",
         "divided by B": "The place is divided by the number of hypotheses; divide it by V.",
         "swapped": "Hypotheses and words are swapped.",
+        "words' scores": (
+            "The scores are those of the words alone; return the sums with the scores so far.",
+            lambda scores, log_y, width: (
+                *(step := CHECKS["beam_step"].solve(scores, log_y, width, frozenset()))[:2],
+                log_y[step[0], step[1]],
+            ),
+        ),
         "scores as probabilities": (
             "The scores come back as probabilities; they are logarithms.",
             lambda scores, log_y, width: (
