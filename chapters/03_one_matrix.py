@@ -37,8 +37,7 @@ words = ["guitarist", "tuned", "the", "string"]
 person, thing, action, quality, glue = torch.eye(5)
 X = torch.stack([2 * person, 2 * action, glue, 2 * thing])
 W_Q = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 0], [0, 1]])
-# the last row: glue never answers
-W_K = torch.tensor([[2.0, 0], [0, 2], [0, 0], [0, 0], [-1, -1]])
+W_K = torch.tensor([[2.0, 0], [0, 2], [0, 0], [0, 0], [-1, -1]])  # not glue
 W_V = torch.eye(5)[:, :3]  # passes on person, thing and action
 (N, d), d_k, d_v = X.shape, 2, 3
 
