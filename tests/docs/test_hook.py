@@ -392,5 +392,7 @@ def test_a_plain_notebook_is_marked_for_the_template(project):
     cells = chapter(project).notebook
     assert notebook_html.filled(cells, None, plain=True).metadata["plain"] is True
     assert "plain" not in notebook_html.filled(cells, None).metadata
-    html, _ = notebook_html.finished('<div class="highlight"><pre>f(1) &lt; 2</pre></div>')
-    assert html == '<div class="highlight"><pre><code>f(1) &lt; 2</code></pre></div>'
+    code = '<span></span><span class="n">f</span>(<span class="mi">1</span>)\n&lt;2\n'
+    html, _ = notebook_html.finished(f'<div class="highlight"><pre>{code}</pre></div>')
+    code = '<code style="--lines: 2">f(<span class="mi">1</span>)\n&lt;2\n</code>'
+    assert html == f'<div class="highlight"><pre>{code}</pre></div>'
