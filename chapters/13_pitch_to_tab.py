@@ -109,8 +109,8 @@ for t, choice in enumerate(choices):
     else:  # m: [from × to]
         m = [[costs.move_cost(q, p) for p in HAND_FRETS] for q in HAND_FRETS]
         columns = zip(*m, strict=True)
-        best = [min(map(sum, zip(v, to_p, strict=True))) for to_p in columns]
-        v = [a + b for a, b in zip(e, best, strict=True)]
+        arrive = [min(map(sum, zip(v, to_p, strict=True))) for to_p in columns]
+        v = [a + b for a, b in zip(e, arrive, strict=True)]
 assert abs(min(v) - least) < 1e-9
 
 # %% [markdown]
