@@ -29,7 +29,7 @@ from slp_transformer.guitar.fingering.passages import (
     sum_metrics,
 )
 
-WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0)
+WEIGHTS = (0.0, 0.25, 0.5, 1.0)
 
 
 def read_by_composer(data: Path) -> list[tuple[str, Passage]]:
