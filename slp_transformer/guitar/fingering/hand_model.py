@@ -474,8 +474,6 @@ class HandEnsemble:
 
 def select_best_grip(choices: Sequence[Grip], probs: Float[Tensor, "grips"]) -> Grip:
     """Of a moment's grips the one with most notes expected to be right, wholly right ones first."""
-    if len(choices[0]) == 1 or len(choices) == 1:
-        return choices[int(probs.argmax())]
     each = probs.tolist()
     on: dict[tuple[int, object], float] = {}
     for grip, p in zip(choices, each, strict=True):
