@@ -1,9 +1,8 @@
 """Systems of ASCII tablature: where they are in a text, their lines, and the guitars they are for.
 
 A *system* is a group of six string lines, one under the other, highest string first. A *column* is
-a character position in it. `guitar.ascii_reader` reads a file with the parts in here and
-in `slp_transformer.guitar.ascii_bars`, which cuts systems into bars, and
-`slp_transformer.guitar.ascii_bars`, which reads their notes.
+a character position in it. `slp_transformer.guitar.ascii_bars` cuts systems into bars and reads
+their notes.
 
 - **String lines.** A line is a string line when most of it is dashes, frets and bar lines. Six in a
   row make a system. From a longer run the six are chosen whose labels and bar lines agree best (a
