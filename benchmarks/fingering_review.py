@@ -3,7 +3,7 @@
 Usage::
 
     python benchmarks/fingering_review.py DATA/valid.jsonl
-    python benchmarks/fingering_review.py DATA/valid.jsonl --hand RUN ...
+    python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --hand RUN ...
 
 DATA and RUN are as in ``pitch_to_tab.py``. Each piece is fingered as ``slp-transformer tab`` does
 it: at the lowest costs, or with trained hands. Then it asks how the least certain moment is played:
@@ -11,7 +11,8 @@ the one in which another grip is almost as cheap, as ``tab --review`` finds it. 
 written grip, is pinned, the rest follows, and so on. For 0, 1, 3 and 6 answers to a hundred moments
 of a piece (rounded) it prints the answers given and, over the moments that were **not** asked
 about, the shares of strings and chords that are right. Beside it stand questions about moments
-drawn at random, with as many answers. A moment whose written grip is none that one hand can take is
+drawn at random, with as many answers. With ``--at-once`` the questions between two of these
+numbers are asked together, as ``tab --review N`` lists them. A moment whose written grip is none that one hand can take is
 asked about, and left as it is.
 """
 
@@ -76,7 +77,7 @@ Picker = Callable[[Passage, Choices, Poser], list[int]]
 
 
 def answer(
-    passage: Passage, picker: Picker, counts: Sequence[int], pose: Poser
+    passage: Passage, picker: Picker, counts: Sequence[int], pose: Poser, at_once: bool
 ) -> list[tuple[int, FingeringMetrics]]:
     """Finger a passage with more and more answers.
 
@@ -89,12 +90,14 @@ def answer(
     results = []
     for count in counts:
         while len(asked) < count:
-            moment = next((t for t in picker(passage, choices, pose) if t not in asked), None)
-            if moment is None:
+            others = [t for t in picker(passage, choices, pose) if t not in asked]
+            questions = others[: count - len(asked) if at_once else 1]
+            if not questions:
                 break
-            asked.add(moment)
-            if passage.grips[moment] in choices[moment]:
-                choices[moment] = [passage.grips[moment]]
+            asked.update(questions)
+            for t in questions:
+                if passage.grips[t] in choices[t]:
+                    choices[t] = [passage.grips[t]]
         path = find_cheapest_path(*pose(passage, choices))
         rest = [t for t in range(len(path)) if t not in asked]
         theirs, ours = [[grips[t] for t in rest] for grips in (passage.grips, path)]
@@ -107,7 +110,7 @@ def measure(passages: Sequence[Passage], picker: Picker, pose: Poser) -> Iterato
     results = []
     for passage in passages:
         counts = [round(k * len(passage.moments) / 100) for k in ANSWERS_PER_HUNDRED]
-        results.append(answer(passage, picker, counts, pose))
+        results.append(answer(passage, picker, counts, pose, at_once))
     for per_hundred, own in zip(ANSWERS_PER_HUNDRED, zip(*results, strict=True), strict=True):
         counts = sum_metrics([metrics for _, metrics in own])
         shares = counts.to_shares()
@@ -126,13 +129,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what answers of a player are worth.")
     parser.add_argument("passages", type=Path, help="pieces with a written fingering, JSON Lines")
     parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
-    parser.add_argument("--every", type=int, default=1, help="take one piece of so many [1]")
+    parser.add_argument("--at-once", action="store_true", help="ask all questions of a row at once")
     arguments = parser.parse_args()
-    passages = read_passages_jsonl(arguments.passages)[:: arguments.every]
+    passages = read_passages_jsonl(arguments.passages)
     hands = arguments.hand
     pose = pose_by_hand(load_hand_ensemble(*hands)) if hands else pose_by_costs
     for picker in (at_random, least_certain):
-        for result in measure(passages, picker, pose):
+        for result in measure(passages, picker, pose, arguments.at_once):
             print(json.dumps({"asked": picker.__name__} | result), flush=True)
 
 
