@@ -12,8 +12,8 @@ written grip, is pinned, the rest follows, and so on. For 0, 1, 3 and 6 answers 
 of a piece (rounded) it prints the answers given and, over the moments that were **not** asked
 about, the shares of strings and chords that are right. Beside it stand questions about moments
 drawn at random, with as many answers. With ``--at-once`` the questions between two of these
-numbers are asked together, as ``tab --review N`` lists them. A moment whose written grip is none that one hand can take is
-asked about, and left as it is.
+numbers are asked together, as ``tab --review N`` lists them. A moment whose written grip is none
+that one hand can take is asked about, and left as it is.
 """
 
 import argparse
@@ -105,7 +105,9 @@ def answer(
     return results
 
 
-def measure(passages: Sequence[Passage], picker: Picker, pose: Poser) -> Iterator[dict]:
+def measure(
+    passages: Sequence[Passage], picker: Picker, pose: Poser, at_once: bool
+) -> Iterator[dict]:
     """Yield for each number of answers how many were given, and the shares of the rest."""
     results = []
     for passage in passages:
