@@ -3,15 +3,17 @@
 Usage::
 
     python benchmarks/fingering_review.py DATA/valid.jsonl
+    python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --hand RUN ...
 
-DATA is as in ``pitch_to_tab.py``. The hand-position Viterbi fingers each piece. Then it asks how
-the least certain moment is played: the one in which another grip is almost as cheap, as
-``slp-transformer tab --review`` finds it. The answer, the written grip, is pinned, the rest
-follows, and so on. For 0, 1, 3 and 6 answers to a hundred moments of a piece (rounded) it prints
-the answers given and, over the moments that were **not** asked about, the shares of strings and
-chords that are right. Beside it stand questions about moments drawn at random, with as many
-answers. A moment whose written grip is none that one hand can take is asked about, and left as it
-is.
+DATA and RUN are as in ``pitch_to_tab.py``. Each piece is fingered as ``slp-transformer tab`` does
+it: at the lowest costs, or with trained hands. Then it asks how the least certain moment is played:
+the one in which another grip is almost as cheap, as ``tab --review`` finds it. The answer, the
+written grip, is pinned, the rest follows, and so on. For 0, 1, 3 and 6 answers to a hundred moments
+of a piece (rounded) it prints the answers given and, over the moments that were **not** asked
+about, the shares of strings and chords that are right. Beside it stand questions about moments
+drawn at random, with as many answers. With ``--at-once`` the questions between two of these
+numbers are asked together, as ``tab --review N`` lists them. A moment whose written grip is none
+that one hand can take is asked about, and left as it is.
 """
 
 import argparse
@@ -20,7 +22,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from slp_transformer.guitar.fingering.fingering_pieces import COSTS_WITH_MODEL
 from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
+from slp_transformer.guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
 from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
@@ -29,6 +33,7 @@ from slp_transformer.guitar.fingering.passages import (
     sum_metrics,
 )
 from slp_transformer.guitar.fingering.viterbi import (
+    ExtraGripCost,
     HandCosts,
     find_cheapest_path,
     price_grips,
@@ -38,23 +43,41 @@ from slp_transformer.guitar.fingering.viterbi import (
 ANSWERS_PER_HUNDRED = (0, 1, 3, 6)
 
 Choices = list[Sequence[Grip]]
-Picker = Callable[[Choices, set[int]], int | None]
+Problem = tuple[Choices, HandCosts, ExtraGripCost | None]
+Poser = Callable[[Passage, Choices], Problem]
 
 
-def least_certain(choices: Choices, asked: set[int]) -> int | None:
-    """The moment to ask about next: the least certain one that was not asked about."""
-    ranked = rank_by_doubt(price_grips(choices, HandCosts()))
-    return next((t for t in ranked if t not in asked), None)
+def pose_by_costs(passage: Passage, choices: Choices) -> Problem:
+    """The grips of each moment, at the costs written by hand."""
+    return choices, HandCosts(), None
 
 
-def at_random(choices: Choices, asked: set[int]) -> int | None:
-    """The moment to ask about next: any that was not asked about, the same ones in every run."""
-    order = random.Random(0).sample(range(len(choices)), len(choices))
-    return next((t for t in order if t not in asked), None)
+def pose_by_hand(hand: HandEnsemble) -> Poser:
+    """What returns the grips of each moment at their log-probabilities under trained hands."""
+
+    def pose(passage: Passage, choices: Choices) -> Problem:
+        rows = zip(choices, hand.grip_log_probs(passage, choices), strict=True)
+        table = [dict(zip(*row, strict=True)) for row in rows]
+        return choices, COSTS_WITH_MODEL, lambda t, grip: -table[t][grip]
+
+    return pose
+
+
+def least_certain(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
+    """The moments that have a choice, the least certain first."""
+    return rank_by_doubt(price_grips(*pose(passage, choices)))
+
+
+def at_random(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
+    """All moments, in the same random order in every run."""
+    return random.Random(0).sample(range(len(choices)), len(choices))
+
+
+Picker = Callable[[Passage, Choices, Poser], list[int]]
 
 
 def answer(
-    passage: Passage, picker: Picker, counts: Sequence[int]
+    passage: Passage, picker: Picker, counts: Sequence[int], pose: Poser, at_once: bool
 ) -> list[tuple[int, FingeringMetrics]]:
     """Finger a passage with more and more answers.
 
@@ -66,25 +89,30 @@ def answer(
     asked: set[int] = set()
     results = []
     for count in counts:
-        while len(asked) < count and (moment := picker(choices, asked)) is not None:
-            asked.add(moment)
-            if passage.grips[moment] in choices[moment]:
-                choices[moment] = [passage.grips[moment]]
-        path = find_cheapest_path(choices, HandCosts())
+        while len(asked) < count:
+            others = [t for t in picker(passage, choices, pose) if t not in asked]
+            questions = others[: count - len(asked) if at_once else 1]
+            if not questions:
+                break
+            asked.update(questions)
+            for t in questions:
+                if passage.grips[t] in choices[t]:
+                    choices[t] = [passage.grips[t]]
+        path = find_cheapest_path(*pose(passage, choices))
         rest = [t for t in range(len(path)) if t not in asked]
         theirs, ours = [[grips[t] for t in rest] for grips in (passage.grips, path)]
         results.append((len(asked), compare_fingerings(theirs, ours, passage.tuning)))
     return results
 
 
-def measure(passages: Sequence[Passage], picker: Picker) -> Iterator[dict]:
+def measure(
+    passages: Sequence[Passage], picker: Picker, pose: Poser, at_once: bool
+) -> Iterator[dict]:
     """Yield for each number of answers how many were given, and the shares of the rest."""
-    results = [
-        answer(
-            passage, picker, [round(k * len(passage.moments) / 100) for k in ANSWERS_PER_HUNDRED]
-        )
-        for passage in passages
-    ]
+    results = []
+    for passage in passages:
+        counts = [round(k * len(passage.moments) / 100) for k in ANSWERS_PER_HUNDRED]
+        results.append(answer(passage, picker, counts, pose, at_once))
     for per_hundred, own in zip(ANSWERS_PER_HUNDRED, zip(*results, strict=True), strict=True):
         counts = sum_metrics([metrics for _, metrics in own])
         shares = counts.to_shares()
@@ -102,9 +130,14 @@ def main() -> None:
     """Print one JSON object for each way of asking and number of answers."""
     parser = argparse.ArgumentParser(description="Measure what answers of a player are worth.")
     parser.add_argument("passages", type=Path, help="pieces with a written fingering, JSON Lines")
-    passages = read_passages_jsonl(parser.parse_args().passages)
+    parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
+    parser.add_argument("--at-once", action="store_true", help="ask all questions of a row at once")
+    arguments = parser.parse_args()
+    passages = read_passages_jsonl(arguments.passages)
+    hands = arguments.hand
+    pose = pose_by_hand(load_hand_ensemble(*hands)) if hands else pose_by_costs
     for picker in (at_random, least_certain):
-        for result in measure(passages, picker):
+        for result in measure(passages, picker, pose, arguments.at_once):
             print(json.dumps({"asked": picker.__name__} | result), flush=True)
 
 

@@ -4,7 +4,13 @@ from dataclasses import replace
 
 from slp_transformer.cli.console import print_status
 from slp_transformer.cli.options import Convert as Options
-from slp_transformer.cli.tab import add_time, check_output, print_remarks, read_tracks
+from slp_transformer.cli.tab import (
+    add_time,
+    check_output,
+    print_cut_notes,
+    print_remarks,
+    read_tracks,
+)
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
     finger_piece,
@@ -36,6 +42,7 @@ def execute(options: Options) -> None:
             guitar = next(reaches, STANDARD)
             (((tab, _), *_), changes) = finger_piece(piece, FingeringOptions(guitar))
             print_remarks([f"{where}: {what}" for where, what in changes])
+            print_cut_notes(tab)
         if options.no_capo:
             raised = tuple(pitch + tab.tuning.capo for pitch in tab.tuning.open_pitches)
             tab = replace(tab, tuning=Tuning(raised))

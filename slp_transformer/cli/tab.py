@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_place
-from slp_transformer.cli.console import print_result, print_status
+from slp_transformer.cli.console import plural, print_result, print_status
 from slp_transformer.cli.options import Convert
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
@@ -20,6 +20,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     summarize_fingering,
 )
 from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.notation import count_cut_notes
 from slp_transformer.guitar.formats.registry import (
     READER_OF_SUFFIX,
     UNTIMED_SUFFIXES,
@@ -77,6 +78,7 @@ def execute(options: Options) -> None:
         name = get_tuning_name(tab.tuning) or " ".join(map(str, reversed(tab.tuning.open_pitches)))
         capo = f", capo {tab.tuning.capo}" if tab.tuning.capo else ""
         summary = {"guitar": name + capo} | summarize_fingering(grips, wanted.max_span)
+        print_cut_notes(tab)
         if output is None:
             print_result(format_tab(tab, steps_per_beat=tab.steps_per_quarter))
         print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
@@ -249,6 +251,12 @@ def add_time(tab: Tab, path: Path, options: Options | Convert) -> Tab:
             f"say how many steps are a quarter note by --steps-per-quarter.{hint}"
         )
     return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
+
+
+def print_cut_notes(tab: Tab) -> None:
+    """Say how many notes cannot last as long as the piece has them."""
+    if count := count_cut_notes(tab):
+        print_status(f"{plural(count, 'note')} cut short: the string is struck again.")
 
 
 def print_remarks(remarks: Sequence[object]) -> None:

@@ -39,7 +39,6 @@ __all__ = [
     "prepare_tab_dataset",
     "read_tab_file",
     "read_tab_folder",
-    "TabNote",
     "encode_all_tabs",
     "write_tab",
 ]

@@ -1,7 +1,7 @@
 """Reading ASCII tablature files, as people publish them.
 
-`read_tab_folder` reads a folder, `read_tab_file` one file, `read_text` a string. All three return
-what could be read, and a list of problems, each with its file and line: a tab that has a
+`read_tab_folder` reads a folder, `read_tab_file` one file, `parse_ascii_tabs` a text. All three
+return what could be read, and a list of problems, each with its file and line: a tab that has a
 broken system in it is still read, without that system.
 
 Systems are recognized in `slp_transformer.guitar.ascii_tab`, their bars and notes are read in

@@ -1,9 +1,8 @@
 """Systems of ASCII tablature: where they are in a text, their lines, and the guitars they are for.
 
 A *system* is a group of six string lines, one under the other, highest string first. A *column* is
-a character position in it. `guitar.ascii_reader` reads a file with the parts in here and
-in `slp_transformer.guitar.ascii_bars`, which cuts systems into bars, and
-`slp_transformer.guitar.ascii_bars`, which reads their notes.
+a character position in it. `slp_transformer.guitar.ascii_bars` cuts systems into bars and reads
+their notes.
 
 - **String lines.** A line is a string line when most of it is dashes, frets and bar lines. Six in a
   row make a system. From a longer run the six are chosen whose labels and bar lines agree best (a
@@ -223,7 +222,8 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
         six = [_NUMBERED_LABEL_PATTERN.sub(r"\1 ", line) for line in six]
     width = max(map(len, six))
     rows = _normalize_bar_lines([blank_out_label(line).ljust(width) for line in six])
-    again = [i for i, six in enumerate(zip(*rows, strict=True)) if _spells_strings("".join(six))]
+    # A column that names the strings, as where two systems are side by side.
+    again = [i for i, six in enumerate(zip(*rows, strict=True)) if "".join(six).upper() == "EBGDAE"]
     rows = [_overwrite_columns(row, again, " ") for row in rows]
     columns = enumerate(zip(*rows, strict=True))
     text = [i for i, marks in columns if 2 * marks.count(" ") > len(rows)]
@@ -236,11 +236,6 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
     )
     labels = tuple(get_string_label(line) for line in six)
     return StaffSystem(tuple(i + 1 for i in line_indices), labels, cleared, beyond)
-
-
-def _spells_strings(letters: str) -> bool:
-    """Return whether one column names the strings, as where two systems are side by side."""
-    return letters.upper() == "EBGDAE"
 
 
 def _find_row_end(row: str, common_end: int) -> int:
@@ -345,15 +340,14 @@ def find_other_tunings(lines: list[str]) -> list[OpenPitches]:
     A mandolin counts only if it is named: its strings are those of a bass, from the other side.
     """
     stated = [pitches for line in lines if (pitches := parse_tuning(line))]
-    named = [found["name"].lower() for line in lines if (found := _match_instrument(line))]
+    named = [
+        found["name"].lower()
+        for line in lines
+        if (found := _INSTRUMENT_PATTERN.fullmatch(line[:60]))
+    ]
     known = [name for name in OTHER_INSTRUMENT_TUNINGS if name not in (*named, "mandolin")]
     first = [pitches for pitches in stated if len(pitches) != NUM_STRINGS]
     return list(dict.fromkeys(first + [OTHER_INSTRUMENT_TUNINGS[name] for name in named + known]))
-
-
-def _match_instrument(line: str) -> re.Match[str] | None:
-    """Return the instrument that a line names, with nothing else in it."""
-    return _INSTRUMENT_PATTERN.fullmatch(line[:60])
 
 
 def split_other_systems(
@@ -366,7 +360,7 @@ def split_other_systems(
     """
     labels = [get_string_label(lines[index]) for index in indices]
     before = lines[max(0, indices[0] - 2) : indices[0]]
-    named = before and _match_instrument(before[-1])
+    named = before and _INSTRUMENT_PATTERN.fullmatch(before[-1][:60])
     if before and before[-1].strip() and not named and any(map(_LABEL_PATTERN.match, before)):
         return []
     for pitches in tunings:

@@ -10,6 +10,7 @@ None of these figures says that music is good; together they show where a model'
 training data.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, pairwise, zip_longest
 from typing import Any, TypeVar
@@ -105,6 +106,7 @@ def compute_corpus_statistics(
         - monotonous: share of the stretches of eight moments that have fewer than four different.
         - same_rhythm: share of the bars with notes that are as long as the bar before, and have
             them in the same steps.
+        - usual_length: share of the bars that have their piece's most frequent length.
         - clashes: share of the chords with a semitone between two notes, whatever the octaves.
         - tonic_endings: share of the pieces that come to an end, or of all where that is unknown,
             whose last bass note is the tonic of their estimated key.
@@ -136,6 +138,7 @@ def compute_corpus_statistics(
         "returning_bars": share_where(repeated, bool),
         "monotonous": share_where(windows, lambda w: len(set(w)) < MIN_DISTINCT_MOMENTS),
         "same_rhythm": share_where(find_repeated_rhythms(tabs), bool),
+        "usual_length": share_where(find_usual_lengths(tabs), bool),
         "clashes": share_where((chord for chord in pitches if len(chord) > 1), has_semitone),
         "tonic_endings": share_where(filter(sounding_moments, finished), ends_on_tonic),
         "one_scale": ratio_or_none(inside, among),
@@ -169,6 +172,14 @@ def find_repeated_rhythms(tabs: Iterable[Tab]) -> Iterator[bool]:
             (bar.steps, [e.step for e in bar.events if e.sounding_notes()]) for bar in tab.bars
         ]
         yield from (own == before for before, own in pairwise(rhythms) if own[1])
+
+
+def find_usual_lengths(tabs: Iterable[Tab]) -> Iterator[bool]:
+    """For each bar, whether it is as long as most bars of its piece."""
+    for tab in tabs:
+        counts = Counter(bar.steps for bar in tab.bars)
+        usual = max(counts, key=counts.__getitem__, default=0)
+        yield from (bar.steps == usual for bar in tab.bars)
 
 
 def has_semitone(pitches: Sequence[int]) -> bool:

@@ -86,10 +86,8 @@ _FLAT_NAMES = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
 
 def get_tuning_name(tuning: Tuning) -> str | None:
     """Name of a tuning in `TUNINGS`, whatever its capo; None for one that has no name."""
-    for name, known in TUNINGS.items():
-        if known.open_pitches == tuning.open_pitches:
-            return name
-    return None
+    pitches = tuning.open_pitches
+    return next((name for name, known in TUNINGS.items() if known.open_pitches == pitches), None)
 
 
 def format_pitch(pitch: int) -> str:

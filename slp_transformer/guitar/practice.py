@@ -287,40 +287,45 @@ def chain_barre_shapes(chords: list[str]) -> list[ChordGrip]:
 
 
 def make_accompaniment(
-    how: str, progression: Progression, name: str, pattern: Sequence[str], turn: Sequence[str]
+    title: str,
+    tuning: Tuning,
+    chords: Sequence[str],
+    grips: Sequence[ChordGrip],
+    pattern: Sequence[str],
+    turn: Sequence[str],
 ) -> Study:
     """A progression in a pattern, every fourth bar in another; it ends on the chord."""
-    title, tuning, chords, grips = progression
     bars = []
     for i, grip in enumerate(grips[:-1]):
         marks = {
             "p": grip[:1], "P": grip[1:2], "i": grip[-3:-2], "m": grip[-2:-1], "a": grip[-1:],
-            "B": grip[:1], "A": grip[1:2], "D": grip, "U": grip[-3:],
+            "B": grip[:1], "A": grip[1:2], "D": grip, "U": grip[-3:], "o": [Note(6, 0)],
         }  # fmt: skip
         bars.append(make_pattern_bar(turn if i % 4 == 3 else pattern, marks))
     bars.append(make_bar(len(pattern), {0: grips[-1]}))
-    four_beats = "waltz" not in name and "six-eight" not in name
+    four_beats = "waltz" not in title and "six-eight" not in title
     unit = len(pattern) // 4 if four_beats else 4
-    tab = Tab(f"{how} {title}: {name}", tuning, tuple(bars), steps_per_quarter=unit)
-    return tab, tuple(chords)
+    return Tab(title, tuning, tuple(bars), steps_per_quarter=unit), tuple(chords)
 
 
 def make_picking_study(draw: SeededChooser) -> Study:
     """A progression in a picking pattern, every fourth bar varied at times."""
-    progression = draw_chord_progression(draw)
+    title, tuning, chords, grips = draw_chord_progression(draw)
     words, name = draw.draw_item(TABLES["picking"])
     pattern = turn = words.split()
     alike = [other.split() for other, _ in TABLES["picking"]]
     if draw.draw_bool(0.4):
         turn = draw.draw_item([other for other in alike if len(other) == len(pattern)])
-    return make_accompaniment("Picking", progression, name, pattern, turn)
+    title = f"Picking {title}: {name}"
+    return make_accompaniment(title, tuning, chords, grips, pattern, turn)
 
 
 def make_strumming_study(draw: SeededChooser) -> Study:
     """A progression strummed in one rhythm."""
-    progression = draw_chord_progression(draw)
+    title, tuning, chords, grips = draw_chord_progression(draw)
     pattern, name = draw.draw_item(TABLES["strumming"])
-    return make_accompaniment("Strumming", progression, name, pattern, pattern)
+    title = f"Strumming {title}: {name}"
+    return make_accompaniment(title, tuning, chords, grips, pattern, pattern)
 
 
 def make_riff_study(draw: SeededChooser) -> Study:
@@ -329,10 +334,8 @@ def make_riff_study(draw: SeededChooser) -> Study:
     four = ["D5", *(draw.draw_item(("D5", "E5", "F5", "G5", "A5", "Bb5")) for _ in range(3))]
     chords = [*(four * 2)[: draw.draw_item((4, 8))], "D5"]
     grips = [find_chord_shape(chord, DROP_D) for chord in chords]
-    bars = [make_pattern_bar(pattern, {"c": grip, "p": [Note(6, 0)]}) for grip in grips[:-1]]
-    bars.append(make_bar(len(pattern), {0: grips[-1]}))
-    title = f"Power chord riff, {'-'.join(four)}"
-    return make_study(title, DROP_D, bars, len(pattern) // 4, chords)
+    title = f"Power chord riff, {'-'.join(four)}{describe_tuning(DROP_D)}"
+    return make_accompaniment(title, DROP_D, chords, grips, pattern, pattern)
 
 
 # --- Blues ---------------------------------------------------------------------------------------
@@ -574,13 +577,10 @@ def make_drone_study(draw: SeededChooser) -> Study:
     return make_study(f"Melody over a drone, {name}", tuning, bars, 4, name)
 
 
-_SOLO_SCALES = ("blues", "blues", "minor pentatonic", "major pentatonic")
-
-
 def make_solo_study(draw: SeededChooser) -> Study:
     """A solo over twelve bars: six phrases of two bars that answer each other, all in one box."""
     tuning, key = draw_tuning(draw), draw.draw_item(NOTE_NAMES)
-    scale = draw.draw_item(_SOLO_SCALES)
+    scale = draw.draw_item(("blues", "blues", "minor pentatonic", "major pentatonic"))
     classes = scale_pitch_classes(key, scale)
     position = (classes[0] - STANDARD.open_pitches[5]) % 12
     if scale == "major pentatonic":

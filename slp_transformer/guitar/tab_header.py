@@ -34,7 +34,6 @@ _SIX_NAMES_PATTERN = re.compile(
     + r"(?![\w#])(?![\s,\-][A-Ga-g][#b\u266f\u266d]?(?![\w#]))"
 )
 _NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
-_SIGN_HALF_STEPS = {"": 0, "#": 1, "\u266f": 1, "b": -1, "\u266d": -1}
 _LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.I)
 _TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.I)
 _DROP_TUNING_PATTERN = re.compile(
@@ -205,7 +204,7 @@ def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
 def parse_pitches_with_octaves(text: str) -> list[int]:
     """Return the MIDI pitch of each note with an octave in a text."""
     return [
-        12 * (int(octave) + 1) + parse_pitch_class(letter.upper()) + _SIGN_HALF_STEPS[sign]
+        12 * (int(octave) + 1) + _parse_pitch_class(letter + sign)
         for letter, sign, octave in _NOTE_WITH_OCTAVE_PATTERN.findall(text)
     ]
 

@@ -24,6 +24,7 @@ STATISTICS = {
     "bars that return": ("returning_bars", ".1%"),
     "eight moments, under four different": ("monotonous", ".1%"),
     "bars in the rhythm of the bar before": ("same_rhythm", ".1%"),
+    "bars as long as most of their piece": ("usual_length", ".1%"),
     "chords with a semitone inside": ("clashes", ".1%"),
     "endings on the tonic": ("tonic_endings", ".1%"),
     "notes in one scale": ("one_scale", ".1%"),

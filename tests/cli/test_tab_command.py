@@ -58,7 +58,23 @@ def test_a_midi_file_becomes_tab_that_can_be_played(song, tmp_path, capsys):
     assert all(is_playable_grip(event.notes) for event in tab.iter_events())
     assert max(note.fret for event in tab.iter_events() for note in event.notes) <= 3
     assert said.out == "" and "standard" in said.err and "20 at 15 moments" in said.err
+    assert "cut short" not in said.err
     assert "Loading" not in said.err
+
+
+def test_notes_that_cannot_ring_on_are_counted(tmp_path, capsys):
+    """E2 has one place only, string 6, and so has F2, which comes while E2 should sound."""
+    track, now = mido.MidiTrack(), 0
+    for kind, pitch, at in (
+        *(("note_on", 40, 0), ("note_on", 41, 480), ("note_off", 41, 960)),
+        *(("note_on", 64, 960), ("note_off", 40, 1920), ("note_off", 64, 1920)),
+    ):
+        track.append(mido.Message(kind, note=pitch, velocity=80, time=at - now))
+        now = at
+    mido.MidiFile(ticks_per_beat=480, tracks=[track]).save(tmp_path / "bass.mid")
+    for command in ("tab", "convert"):
+        fine(command, str(tmp_path / "bass.mid"), "-o", str(tmp_path / "x.gp5"))
+        assert "1 note cut short: the string is struck again." in capsys.readouterr().err
 
 
 def test_without_an_output_all_of_it_is_shown(song, capsys):

@@ -40,6 +40,7 @@ def test_the_figures_of_two_small_pieces():
     assert told["ended"] == 1 / 2
     # Two bars have one before them: other steps than the first's, and the same as the second's.
     assert told["same_rhythm"] == 1 / 2
+    assert told["usual_length"] == 1
     # E2 and G4 sound well; F2 and C#5 are a minor sixth apart.
     assert told["clashes"] == 0
 
@@ -59,6 +60,12 @@ def test_semitones_in_chords_and_endings_on_the_tonic():
     assert told["clashes"] == 2 / 4  # B and C in the second piece, E and D sharp in the third
     assert told["tonic_endings"] == 2 / 3  # the fourth did not end
     assert compute_corpus_statistics(tabs)["tonic_endings"] == 3 / 4
+
+
+def test_bars_as_long_as_most_of_their_own_piece():
+    three, four = bar(steps=3), bar(steps=4)
+    tabs = [Tab(bars=(three, four, three)), Tab(bars=(four, four)), Tab(bars=(three, four)), Tab()]
+    assert compute_corpus_statistics(tabs)["usual_length"] == 5 / 7
 
 
 def test_a_bar_returns_only_with_its_length_its_steps_and_its_notes():

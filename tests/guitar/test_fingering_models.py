@@ -203,6 +203,24 @@ def test_weights_are_logarithms_and_unknown_grips_weigh_little(learned):
         )
 
 
+def test_what_is_pinned_changes_the_rest_as_conditional_probability_does():
+    """P(b) is the mean of P(b given a), weighted by P(a)."""
+    passage = passage_from_grips(STANDARD, at_the_fifth_fret((60, 64, 67)))
+    torch.manual_seed(0)
+    hand = HandEnsemble([HandModel(TINY)])
+    (grips, shares), (others, expected), _ = hand.grip_probabilities(passage)
+    total = torch.zeros(len(others))
+    for grip, share in zip(grips, shares, strict=True):
+        (_, own), (_, given), _ = hand.grip_probabilities(passage, [grip, (), ()])
+        assert own[grips.index(grip)] == pytest.approx(1, abs=1e-4)
+        total += share * given
+        choices = [[grip], list(others), [(Note(1, 3),), (Note(2, 8),)]]
+        weights = hand.grip_log_probs(passage, choices)[1]
+        torch.testing.assert_close(torch.tensor(weights).exp(), given, atol=1e-4, rtol=0)
+    torch.testing.assert_close(total, expected, atol=1e-4, rtol=0)
+    assert not torch.allclose(given, expected, atol=0.01)
+
+
 def test_a_hand_with_caution_heeds_the_costs_that_were_thought_out(learned):
     row = SCALE[::-1]
     written = passage_from_grips(STANDARD, at_the_fifth_fret(row))

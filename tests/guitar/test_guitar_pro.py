@@ -3,6 +3,7 @@
 import guitarpro
 import pytest
 
+from slp_transformer.guitar.formats.alphatex import parse_alphatex
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
 from slp_transformer.guitar.formats.notation import NoteValue, measures_from_tab, round_trip_tab
 from slp_transformer.guitar.formats.registry import write_tab
@@ -55,6 +56,30 @@ def test_a_held_bass_has_a_voice_of_its_own():
     melody, bass = measure.voices
     assert [seen(beat) for beat in melody] == [(NoteValue(4), [(1, True, False)])] * 4
     assert [seen(beat) for beat in bass] == [(NoteValue(1), [(6, True, False)])]
+
+
+def test_notes_after_the_end_of_their_bar_shift_nothing(tmp_path):
+    """A third quarter in a bar of two is left out, and the bar after begins where it should."""
+    first, then = (event(0, (1, 3), durations=(2,)), event(0, (2, 5), durations=(2,)))
+    bars = Bar(2, (first,), (2, 4)), Bar(2, (then,))
+    write_tab(timed(*bars, unit=1), tmp_path / "a.gp5")
+    song = guitarpro.parse(tmp_path / "a.gp5")
+    voice = song.tracks[0].measures[0].voices[0]
+    late = guitarpro.Beat(voice, status=guitarpro.BeatStatus.normal)
+    late.notes = [guitarpro.Note(late, value=7, string=1, type=guitarpro.NoteType.normal)]
+    voice.beats.append(late)
+    guitarpro.write(song, tmp_path / "b.gp5")
+    text = "\\ts (2 4) 3.1.2 7.1.4 | 5.2.2"
+    for (tab,), problems in (read_guitar_pro(tmp_path / "b.gp5"), parse_alphatex(text)):
+        assert "notes after the end of their bar are left out" in str(problems[0])
+        found = [
+            (bar.steps, [(e.step, e.notes, e.durations) for e in bar.events]) for bar in tab.bars
+        ]
+        half = 2 * tab.steps_per_quarter
+        assert found == [
+            (half, [(0, (Note(1, 3),), (half,))]),
+            (half, [(0, (Note(2, 5),), (half,))]),
+        ]
 
 
 def test_tuplets_fill_their_beats():

@@ -8,7 +8,7 @@ import pytest
 from slp_transformer.guitar.formats import safe_read
 from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.registry import write_tab
-from slp_transformer.guitar.fretboard import DADGAD, STANDARD, Note, Tuning
+from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.tab import Bar, Event, Tab
 from slp_transformer.guitar.timing import bar_start_steps
 
@@ -153,14 +153,19 @@ def test_a_program_that_cuts_off_decimals_shows_every_tempo(tmp_path):
     assert shown == list(tempi)
 
 
-def test_channels_are_strings_if_a_guitar_is_given(tmp_path):
-    path = midi_file(tmp_path / "low.mid", note(0, 480, 60, 1))
+def test_channels_are_the_strings_of_the_guitar_that_a_track_states(tmp_path):
+    def read(pitch, channel, tuning):
+        guitar = [meta(0, "text", text=f"tuning: {tuning}")]
+        for number in range(6):
+            guitar.append((0, mido.Message("program_change", channel=number, program=25)))
+        return read_midi(midi_file(tmp_path / "a.mid", [*guitar, *note(0, 480, pitch, channel)]))
+
     with pytest.raises(ValueError, match="4 frets below the open string 1; is the tuning another"):
-        read_midi(path, tuning=STANDARD)
-    (back,), _ = read_midi(path, tuning=Tuning((59, *DADGAD.open_pitches[1:])))
+        read(60, 1, "E A D G B E")
+    ((back,), _) = read(60, 1, "D A D G B B")
     assert back.bars[0].events[0].notes == (Note(1, 1),)
-    with pytest.raises(ValueError, match="channel 9, which is no string of a guitar with 6"):
-        read_midi(midi_file(tmp_path / "nine.mid", note(0, 480, 60, 9)), tuning=STANDARD)
+    with pytest.raises(ValueError, match="channel 9, which is none of the 6 strings"):
+        read(60, 9, "E A D G B E")
 
 
 def test_a_tab_of_columns_has_no_time_to_write(tmp_path):

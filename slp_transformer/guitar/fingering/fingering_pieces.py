@@ -34,6 +34,15 @@ UnplayablePolicy = Literal["refuse", "octave", "drop"]
 OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a hand
 MAX_ALTERNATIVES = 2  # that a review shows
 REPEATED_GRIP_COST = 2.0  # what an alternative pays for a grip that an earlier one has
+COSTS_WITH_MODEL = HandCosts(
+    per_fret=0.0,
+    per_fret_behind_index=0.5,
+    per_fret_of_stretch=0.25,
+    per_skipped_string=0.0,
+    per_move=0.1,
+    per_fret_moved=0.15,
+)
+"""What is added to the log-probabilities of a trained model, which knows hands."""
 
 GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
 """Returns the log-probability, under a trained model, of each grip of each moment."""
@@ -274,20 +283,11 @@ def _pose(
     passage = Passage(options.tuning, tuple(m.pitches for m in moments), onsets=onsets)
     choices = _list_choices(piece, moments, options)
     log_probs = score_grips(passage, choices) if score_grips else None
-    costs = HandCosts(
+    costs = replace(
+        COSTS_WITH_MODEL if score_grips else HandCosts(),
         per_open_string=-OPEN_STRING_COST * options.open_string_preference,
         preferred_position=options.preferred_position,
     )
-    if score_grips:  # the model knows hands; only the preferences are added
-        costs = replace(
-            costs,
-            per_fret=0.0,
-            per_fret_behind_index=0.5,
-            per_fret_of_stretch=0.25,
-            per_skipped_string=0.0,
-            per_move=0.1,
-            per_fret_moved=0.15,
-        )
     return _Problem(replace(piece, moments=moments), choices, costs, log_probs), changes
 
 

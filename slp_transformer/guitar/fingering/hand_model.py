@@ -10,6 +10,7 @@ each other; so that what was learned in one place of the neck holds in another.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -401,9 +402,13 @@ class HandEnsemble:
         self.cost_weight = cost_weight
 
     def grip_probabilities(
-        self, passage: Passage
+        self, passage: Passage, pinned: Sequence[Grip] = ()
     ) -> list[tuple[tuple[Grip, ...], Float[Tensor, "grips"]]]:
         """The grips of each moment, and how probable each is, the whole piece considered.
+
+        Args:
+            passage: the piece; its written grips are not looked at.
+            pinned: the grip of each moment that is given, and an empty one of each other.
 
         Raises:
             ValueError: if the guitar is not one that the model can know.
@@ -414,7 +419,7 @@ class HandEnsemble:
                 f"A fingering model knows up to {NUM_STRINGS} strings and {MAX_FRET} frets; this "
                 f"guitar has {len(passage.tuning.open_pitches)}: leave the model out."
             )
-        reader = PassageWindows([passage])
+        reader = PassageWindows([replace(passage, grips=tuple(pinned))])
         T, found = len(passage.moments), []
         starts = range(0, T, WINDOW_MOMENTS)
         cuts = [
@@ -435,7 +440,7 @@ class HandEnsemble:
     @torch.no_grad()
     def _mean_state_marginals(self, batch: LatticeBatch) -> Float[Tensor, "batch T S"]:
         """Probability of each state of windows: the mean over the models."""
-        there = batch.state_mask[batch.moment_type_ids]
+        there = batch.target_states.bool()
         costs = batch.costs[batch.moment_type_ids].masked_fill(~there, 0.0)
         hands = batch.hand_frets[batch.moment_type_ids] - 1
         moves = compute_move_costs()[hands[:, :-1].unsqueeze(-1), hands[:, 1:].unsqueeze(-2)]
@@ -455,9 +460,13 @@ class HandEnsemble:
     def grip_log_probs(
         self, passage: Passage, choices: Sequence[Sequence[Grip]]
     ) -> list[list[float]]:
-        """The logarithm of the probability of each of some grips of each moment."""
-        weights = []
-        for (grips, likely), choice in zip(self.grip_probabilities(passage), choices, strict=True):
+        """The logarithm of the probability of each of some grips of each moment.
+
+        Where there is one grip to choose from, the probabilities of the others follow from it.
+        """
+        pinned = [choice[0] if len(choice) == 1 else () for choice in choices]
+        found, weights = self.grip_probabilities(passage, pinned), []
+        for (grips, likely), choice in zip(found, choices, strict=True):
             known = dict(zip(grips, likely.clamp(min=1e-9).log().tolist(), strict=True))
             weights.append([max(MIN_LOG_PROB, known.get(grip, MIN_LOG_PROB)) for grip in choice])
         return weights
@@ -465,8 +474,6 @@ class HandEnsemble:
 
 def select_best_grip(choices: Sequence[Grip], probs: Float[Tensor, "grips"]) -> Grip:
     """Of a moment's grips the one with most notes expected to be right, wholly right ones first."""
-    if len(choices[0]) == 1 or len(choices) == 1:
-        return choices[int(probs.argmax())]
     each = probs.tolist()
     on: dict[tuple[int, object], float] = {}
     for grip, p in zip(choices, each, strict=True):

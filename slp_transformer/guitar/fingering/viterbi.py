@@ -63,19 +63,15 @@ class HandCosts:
 
     def move_cost(self, from_fret: int, to_fret: int) -> float:
         """Return the cost of moving from one fret to another."""
-        return (
-            self.per_move + self.per_fret_moved * abs(from_fret - to_fret)
-            if from_fret != to_fret
-            else 0.0
-        )
+        if from_fret == to_fret:
+            return 0.0
+        return self.per_move + self.per_fret_moved * abs(from_fret - to_fret)
 
     def position_cost(self, hand_fret: int) -> float:
         """Return the cost of being at this fret, whatever is played."""
-        return (
-            0.0
-            if self.preferred_position is None
-            else self.per_fret_from_position * abs(hand_fret - self.preferred_position)
-        )
+        if self.preferred_position is None:
+            return 0.0
+        return self.per_fret_from_position * abs(hand_fret - self.preferred_position)
 
 
 ExtraGripCost = Callable[[int, Grip], float]

@@ -132,15 +132,8 @@ NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 BEAT_EFFECTS = ("d", "dd", "tu")
 TECHNIQUE_OF_EFFECT: dict[str, TechniqueKind] = {
-    "h": "hammer",
-    "ss": "slide",
-    "sl": "slide",
-    "nh": "harmonic",
-    "ah": "harmonic",
-    "x": "dead",
-    "lr": "let ring",
-    "v": "vibrato",
-    "vw": "vibrato",
+    **{effect: kind for kind, effect in EFFECT_OF_TECHNIQUE.items() if kind != "pull"},
+    **{"sl": "slide", "ah": "harmonic", "vw": "vibrato"},
 }
 
 _STRING = r""" (?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') """

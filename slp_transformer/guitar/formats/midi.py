@@ -1,7 +1,7 @@
 """MIDI files: any of them as pitches in time, and tabs with a channel for each string.
 
-MIDI guitars send string n, counted from 1 for the highest, on channel n. So does the first guitar
-of the files that are written here, which state its tuning, and it comes back as the tab it was.
+The first guitar of the files that are written here has string n, counted from 1 for the highest, on
+channel n, as MIDI guitars do. The files state its tuning, so that it comes back as the tab it was.
 """
 
 import io
@@ -87,7 +87,6 @@ def read_midi(
     tracks: Collection[int] = (),
     channels: Collection[int] = (),
     steps_per_quarter: int | None = None,
-    tuning: Tuning | None = None,
 ) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a MIDI file: a tab for each track that states a tuning, or all notes without strings.
 
@@ -97,7 +96,6 @@ def read_midi(
         channels: which channels to read, 1 to 16; all but the drums' 10 if empty.
         steps_per_quarter: the unit of time, to which notes are moved; if None, the coarsest that
             holds them as they are, up to 24, or else 12.
-        tuning: the guitar whose string n is channel n, as MIDI guitars send.
 
     Returns:
         The tabs; and what of the file is not in them, such as pitch bends and moved notes.
@@ -128,12 +126,12 @@ def read_midi(
         messages.append(f"{moved} notes are moved to the nearest of {unit} steps to a quarter note")
     used = sorted({note.track for note in chosen})
     guitars = {track: _stated_tuning(contents.texts[track]) for track in used}
-    parts: list[tuple[Tuning | None, list[int]]] = [(tuning, used)]
-    if tuning is None and all(guitars.values()):
-        parts = [(guitars[track], [track]) for track in used]
+    parts = [(guitars[track], [track]) for track in used]
+    if not all(guitars.values()):
+        parts = [(None, used)]
     tabs = []
     for own, members in parts:
-        strings = contents.programs[members[0]] if tuning is None else list(range(1, 17))
+        strings = contents.programs[members[0]]
         builder = _build_bars(contents, chosen, unit)
         for note in _quantize([note for note in chosen if note.track in members], ticks, unit):
             place = _place_on_string(note, own, strings, path) if own else Note(0, note.pitch)
@@ -316,8 +314,8 @@ def _place_on_string(
     strings = dict(zip(channels, range(1, len(tuning.open_pitches) + 1), strict=False))
     if note.channel not in strings:
         raise ValueError(
-            f"{path} has notes on channel {note.channel}, which is no string of a guitar with "
-            f"{len(tuning.open_pitches)}; a MIDI guitar has string n on channel n."
+            f"{path} has notes on channel {note.channel}, which is none of the "
+            f"{len(tuning.open_pitches)} strings that its track states."
         )
     string = strings[note.channel]
     fret = note.pitch - tuning.pitch_of(Note(string, 0))

@@ -13,6 +13,7 @@ from math import lcm
 from pathlib import Path
 
 from slp_transformer.guitar.formats.notation import (
+    NOTE_VALUE_DENOMINATORS,
     BarHeader,
     Beat,
     Measure,
@@ -35,15 +36,8 @@ PITCH_SPELLINGS = (
     *(("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0)),
     *(("F", 1), ("G", 0), ("A", -1), ("A", 0), ("B", -1), ("B", 0)),
 )
-NOTE_TYPE_NAMES = {
-    1: "whole",
-    2: "half",
-    4: "quarter",
-    8: "eighth",
-    16: "16th",
-    32: "32nd",
-    64: "64th",
-}
+NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
+NOTE_TYPE_NAMES = dict(zip(NOTE_VALUE_DENOMINATORS, NOTE_TYPES, strict=True))
 DOCTYPE = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<!DOCTYPE score-partwise PUBLIC "-//Recordare//DTD MusicXML 4.0 Partwise//EN" '

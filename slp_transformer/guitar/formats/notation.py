@@ -149,6 +149,16 @@ def fill_durations(tab: Tab) -> Tab:
     return replace(tab, bars=tuple(reversed(bars)))
 
 
+def count_cut_notes(tab: Tab) -> int:
+    """Return how many notes end before their time, since their string is struck again."""
+    filled = fill_durations(tab)
+    return sum(
+        own < whole
+        for before, after in zip(tab.iter_events(), filled.iter_events(), strict=True)
+        for whole, own in zip(before.durations, after.durations, strict=False)
+    )
+
+
 def round_trip_tab(tab: Tab, num_voices: int = 2) -> Tab:
     """Return the tab as read back from notation: with all durations, on the coarsest grid.
 

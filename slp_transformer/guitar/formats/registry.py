@@ -32,34 +32,21 @@ def _format_tabs(*tracks: Tab) -> str:
 
 
 FORMATTER_OF_SUFFIX: dict[str, Callable[..., str | bytes]] = {
-    ".txt": _format_tabs,
-    ".tab": _format_tabs,
-    ".mid": format_midi,
-    ".midi": format_midi,
-    ".gp3": partial(format_guitar_pro, version=3),
-    ".gp4": partial(format_guitar_pro, version=4),
-    ".gp5": partial(format_guitar_pro, version=5),
-    ".musicxml": format_musicxml,
-    ".xml": format_musicxml,
-    ".atex": format_alphatex,
-    ".alphatex": format_alphatex,
+    **dict.fromkeys((".txt", ".tab"), _format_tabs),
+    **dict.fromkeys((".mid", ".midi"), format_midi),
+    **{f".gp{version}": partial(format_guitar_pro, version=version) for version in (3, 4, 5)},
+    **dict.fromkeys((".musicxml", ".xml"), format_musicxml),
+    **dict.fromkeys((".atex", ".alphatex"), format_alphatex),
 }
 """What makes the content of each file type, by suffix."""
 
 READER_OF_SUFFIX: dict[str, Callable[[Path], tuple[list[Tab], list[ReadProblem]]]] = {
-    ".txt": read_tab_file,
-    ".tab": read_tab_file,
-    ".mid": read_midi,
-    ".midi": read_midi,
-    ".gp3": read_guitar_pro,
-    ".gp4": read_guitar_pro,
-    ".gp5": read_guitar_pro,
+    **dict.fromkeys((".txt", ".tab"), read_tab_file),
+    **dict.fromkeys((".mid", ".midi"), read_midi),
+    **dict.fromkeys((".gp3", ".gp4", ".gp5"), read_guitar_pro),
     ".gp": read_gp,
-    ".musicxml": read_musicxml,
-    ".mxl": read_musicxml,
-    ".xml": read_musicxml,
-    ".atex": read_alphatex,
-    ".alphatex": read_alphatex,
+    **dict.fromkeys((".musicxml", ".mxl", ".xml"), read_musicxml),
+    **dict.fromkeys((".atex", ".alphatex"), read_alphatex),
 }
 """The reader of each file type, by suffix."""
 
