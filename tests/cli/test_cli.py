@@ -38,12 +38,6 @@ from slp_transformer.training.checkpoints import load_model
 TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
 
 
-@pytest.fixture
-def text_run(at):
-    """A folder with a run, a."""
-    fine(*TRAIN, *SMALL)
-
-
 # --- Text ----------------------------------------------------------------------------------------
 
 

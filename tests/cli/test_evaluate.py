@@ -23,7 +23,7 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
     Path("apples.txt").write_text(text, encoding="utf-8")
     fine("train", "text", "apples.txt", "--out-dir", "a", *SMALL)
     measured = result(capsys, "evaluate", "a")
-    held_out = load_corpus("a/tokens").val_data
+    held_out = load_corpus("a/tokens").val
     assert measured["loss"] == mean_loss(load_model("a"), held_out, 13, batch_size=3)
     assert measured["loss"] == result(capsys, "info", "a")["training"]["best_val_loss"]
     count = (len(held_out) - 1) // 13 * 13
@@ -36,14 +36,12 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
     assert measured["perplexity"] == pytest.approx(2 ** (bits / count))
 
 
-def test_evaluate_another_source_takes_all_of_it(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+def test_evaluate_another_source_takes_all_of_it(text_run, capsys):
     Path("other.txt").write_text(SENTENCE[:40], encoding="utf-8")
     assert result(capsys, "evaluate", "a", "other.txt")["tokens"] == 39
 
 
-def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+def test_evaluate_shows_the_samples_that_generate_writes(text_run, capsys):
     which = ["--max-new-tokens", "30", "--seed", "3"]
     texts = output(capsys, "generate", "a", "--num-samples", "2", *which)
     numbers = output(capsys, "evaluate", "a")
@@ -95,8 +93,7 @@ def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
     assert piece_bits(model, piece[:1]) == 0
 
 
-def test_info_describes_a_run_and_this_machine(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--tokenizer", "characters")
+def test_info_describes_a_run_and_this_machine(text_run, capsys):
     about = result(capsys, "info", "a")
     assert about["parameters"]["total"] == sum(p.numel() for p in load_model("a").parameters())
     progress = about["training"]

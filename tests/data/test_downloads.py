@@ -167,7 +167,7 @@ def test_a_named_corpus_is_fetched_checked_and_prepared(server, tmp_path, monkey
     behavior["content"] = load_moby_dick()[:9999].encode()
     monkeypatch.setitem(CORPORA, "little-whale", published(file.url, behavior["content"]))
     corpus = prepare_corpus("little-whale")
-    assert corpus.tokenizer.decode(corpus.train_data) == load_moby_dick()[: 9999 * 9 // 10]
+    assert corpus.tokenizer.decode(corpus.train) == load_moby_dick()[: 9999 * 9 // 10]
     assert find_text_files("little-whale") == [fetch_corpus("little-whale")] and len(asked) == 1
 
 

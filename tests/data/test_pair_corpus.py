@@ -159,17 +159,17 @@ def numbered(count: int) -> list[tuple[str, str]]:
 def test_a_share_from_all_over_is_held_out_and_never_learned():
     pairs = numbered(20) + numbered(20)
     corpus = prepare_pair_corpus(pairs, ("a", "b"), 31, val_split=0.1, token_type="words")
-    assert corpus.val_sentences == [pairs[0], pairs[10], pairs[20], pairs[30]]
-    assert len(corpus.train_data) == 40 - 4 and len(corpus.val_data) == 4
+    assert corpus.val_texts == [pairs[0], pairs[10], pairs[20], pairs[30]]
+    assert len(corpus.train) == 40 - 4 and len(corpus.val) == 4
     assert not corpus.warnings
     doubled = prepare_pair_corpus([*pairs, *pairs[:12]], ("a", "b"), 31, val_split=pairs[:10])
-    assert len(doubled.train_data) == 20 + 2
+    assert len(doubled.train) == 20 + 2
     assert doubled.warnings == ["Of 52 pairs, 30 were dropped, since the same are held out."]
-    source, target = corpus.val_data[1]
+    source, target = corpus.val[1]
     assert target.tolist() == corpus.tokenizer.encode_target("v10") == [1]
     assert source.tolist() == corpus.tokenizer.encode_source("w10 is here")
     with pytest.raises(IndexError):
-        corpus.train_data[36]
+        corpus.train[36]
 
 
 def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
@@ -178,17 +178,17 @@ def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
     held_out = [("abc", "xyz"), ("abcde", "wxyzv")]
     how = {"val_split": held_out, "token_type": "characters", "shared_vocabulary": False}
     dropped = prepare_pair_corpus(pairs, ("a", "b"), 4, **how)
-    assert len(dropped.train_data) == 1 and dropped.val_sentences == [("abc", "xyz")]
+    assert len(dropped.train) == 1 and dropped.val_texts == [("abc", "xyz")]
     assert dropped.warnings == [
         "Of 4 pairs, 1 were dropped, since the same are held out.",
         "Of 3 pairs learned from, 2 of more than 4 tokens were dropped.",
         "Of 2 pairs held out, 1 of more than 4 tokens were dropped.",
     ]
     cut = prepare_pair_corpus(pairs, ("a", "b"), 4, overlong="truncate", **how)
-    assert [len(side) for side in cut.train_data[0]] == [4, 1]
-    assert cut.train_data[0][0][-1] == cut.tokenizer.end_id
-    assert [len(side) for side in cut.train_data[1]] == [2, 3]
-    assert "were cut" in cut.warnings[1] and len(cut.val_sentences) == 2
+    assert [len(side) for side in cut.train[0]] == [4, 1]
+    assert cut.train[0][0][-1] == cut.tokenizer.end_id
+    assert [len(side) for side in cut.train[1]] == [2, 3]
+    assert "were cut" in cut.warnings[1] and len(cut.val_texts) == 2
     with pytest.raises(ValueError, match="None of the 3 pairs learned from fits a window of 1"):
         prepare_pair_corpus(pairs, ("a", "b"), 1, **how)
 
@@ -200,8 +200,8 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
     again = load_pair_corpus(tmp_path / "tokens")
     memory = prepare_pair_corpus(PAIRS * 3 + numbered(9), ("en", "th"), 40)
     for kept in (corpus, again):
-        assert kept.tokenizer == memory.tokenizer and kept.val_sentences == memory.val_sentences
-        parts = (kept.train_data, memory.train_data), (kept.val_data, memory.val_data)
+        assert kept.tokenizer == memory.tokenizer and kept.val_texts == memory.val_texts
+        parts = (kept.train, memory.train), (kept.val, memory.val)
         for mine, theirs in parts:
             assert len(mine) == len(theirs)
             for i in range(len(mine)):

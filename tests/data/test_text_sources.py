@@ -30,7 +30,7 @@ def test_a_pipe_is_read_as_standard_input_is(at):
 
 def test_standard_input_from_a_terminal_says_that_it_waits(monkeypatch, caplog):
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=Keyboard(b"some text\n")))
-    assert len(prepare_corpus("-", val_split=0.0).train_data) == 10
+    assert len(prepare_corpus("-", val_split=0.0).train) == 10
     assert "Waiting for text on standard input" in caplog.text
 
 

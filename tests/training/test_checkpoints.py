@@ -220,7 +220,7 @@ def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
     [
         ({"seed": 1}, "config.seed was 0 and is now 1"),
         ({"eval_interval": 5}, "config.eval_interval was 2 and is now 5"),
-        ({"steps": 3}, "has made 4 steps already: choose as many or more, not 3"),
+        ({"steps": 3}, "is at step 4 already: steps must be 4 or more, not 3"),
         ({"model": {"dropout": 0.1}}, "model.config.dropout was 0.2 and is now 0.1"),
         ({"stream": torch.arange(7).repeat(6)}, "data.train.tokens was 35 and is now 42"),
         ({"stream": STREAM.flip(0)}, "data.train.checksum"),
