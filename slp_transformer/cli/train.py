@@ -163,7 +163,7 @@ def print_overview(task: Task, data: Dataset, model: nn.Module) -> None:
     for warning in data.warnings[:5]:
         print_status(warning)
     if len(data.warnings) > 5:
-        print_status(f"... and {len(data.warnings) - 5} more warnings")
+        print_status(f"... and {plural(len(data.warnings) - 5, 'more warning')}")
     if languages := getattr(data.tokenizer, "languages", None):
         print_status(f"From {' to '.join(languages)}.")
     size = sum(W.numel() for W in model.parameters())

@@ -479,7 +479,7 @@ class Trainer:
             f"Training on {self.strategy}, from step {self.state.step} of {self.config.steps}."
         )
         if self.epoch_steps is not None:
-            self.log(f"An epoch is about {self.epoch_steps:,} steps.")
+            self.log(f"Steps in an epoch: about {self.epoch_steps:,}.")
         if self.val_subset is not self.val_data and isinstance(self.val_data, Sized):
             self.log(
                 f"Evaluating on {self.config.max_eval_samples:,} of {len(self.val_data):,} "

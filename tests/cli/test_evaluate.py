@@ -103,3 +103,25 @@ def test_info_describes_a_run_and_this_machine(text_run, capsys):
     here = result(capsys, "info")
     assert "moby-dick" in here["data"]["corpora"] and set(here["presets"]) == set(PRESETS)
     assert here["versions"]["torch"] == torch.__version__ and "cpu" in here["machine"]["devices"]
+
+
+def test_the_command_says_what_it_was_measured_on(at, capsys):
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL[:-1], "--max-eval-samples", "2")
+    said = capsys.readouterr()
+    assert "Evaluating on 2 of 8 validation sequences; on all of them at the end." in said.err
+    assert "That is the loss on 2 validation sequences; on all of them" in said.out
+    assert "Held out: " in said.err and "fox.txt, tokens 1045 to 1160 of 1160" in said.err
+
+
+def test_words_that_are_unknown_leave_bits_per_byte_out(at, capsys):
+    pytest.importorskip("tokenizers")
+    words = ["--tokenizer", "words", *SMALL]
+    fine("train", "text", "fox.txt", "--out-dir", "known", *words)
+    fine("train", "text", "fox.txt", "--out-dir", "unknown", *words, "--vocab-size", "6")
+    for run in ("known", "unknown"):
+        measured, said = result(capsys, "evaluate", run), output(capsys, "evaluate", run)
+        assert ("bits_per_byte" in measured) == (run == "known")
+        assert ("unknown" in measured) == (run == "unknown")
+    assert measured["unknown"] > 10 and "none: " in said and "unknown words" in said
+    Path("other.txt").write_text(SENTENCE.replace("fox", "vixen") * 9, encoding="utf-8")
+    assert result(capsys, "evaluate", "known", "other.txt")["unknown"] > 0

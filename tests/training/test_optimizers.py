@@ -31,6 +31,15 @@ def modern() -> ModernLM:
     return ModernLM(ModernConfig(7, **SIZES, qk_norm=True, zero_init=True, tied=False))
 
 
+def test_only_matrices_decay():
+    model = book()
+    decayed, spared = make_optimizer(model, TrainConfig(steps=1)).param_groups
+    assert decayed["weight_decay"] > 0 and spared["weight_decay"] == 0
+    assert all(p.dim() == 2 for p in decayed["params"])
+    assert all(p.dim() == 1 for p in spared["params"])
+    assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
+
+
 @pytest.mark.parametrize("make", [book, modern])
 def test_muon_takes_the_matrices_inside_blocks_and_is_pytorchs_to_the_last_bit(make):
     model = make().eval()
@@ -98,28 +107,6 @@ def test_frozen_matrices_stay_under_muon():
     assert factors and all(p.any() for p in factors)
     assert torch.equal(model.stack.blocks[1].ffn.W_1, before.stack.blocks[1].ffn.W_1)
     assert torch.equal(model.embedding.tokens.E, before.embedding.tokens.E)
-
-
-# --- Schedules -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("settings", "rates"),
-    [
-        ({"schedule": "linear"}, [1, 2, 2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25]),
-        ({"schedule": "wsd", "cooldown_steps": 4}, [1, 2, 2, 2, 2, 2, 2, 1.5, 1, 0.5]),
-        ({"schedule": "wsd"}, [1, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
-        ({"schedule": "wsd", "warmup_steps": 0}, [2, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
-    ],
-)
-def test_straight_schedules_by_hand(settings, rates):
-    config = TrainConfig(**{"steps": 10, "learning_rate": 2.0, "warmup_steps": 2} | settings)
-    assert [config.learning_rate_at(step) for step in range(10)] == pytest.approx(rates)
-
-
-def test_a_cooldown_without_wsd_is_refused():
-    with pytest.raises(ValueError, match='belongs to schedule = "wsd", not to "cosine"'):
-        TrainConfig(steps=9, cooldown_steps=3)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
