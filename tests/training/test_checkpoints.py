@@ -207,6 +207,7 @@ def test_weights_of_another_size_are_refused_and_the_model_untouched(tmp_path):
     ("changes", "says"),
     [
         ({"seed": 1}, "config.seed was 0 and is now 1"),
+        ({"optimizer": "muon"}, "config.optimizer was 'adamw' and is now 'muon'"),
         ({"eval_interval": 5}, "config.eval_interval was 2 and is now 5"),
         ({"steps": 3}, "is at step 4 already: steps must be 4 or more, not 3"),
         ({"model": {"dropout": 0.1}}, "model.config.dropout was 0.2 and is now 0.1"),
@@ -280,16 +281,19 @@ class OwnWithConfig(Own):
 
 
 @pytest.mark.parametrize(
-    ("make", "factory"),
+    ("make", "optimizer", "factory"),
     [
-        (tiny, None),
-        (modern, None),
-        (Own, lambda config: Own(seed=5) if config is None else None),
-        (OwnWithConfig, lambda config: OwnWithConfig(seed=5, **config)),
+        (tiny, "muon", None),
+        (modern, "adamw", None),
+        (modern, "muon", None),
+        (Own, "adamw", lambda config: Own(seed=5) if config is None else None),
+        (OwnWithConfig, "adamw", lambda config: OwnWithConfig(seed=5, **config)),
     ],
 )
-def test_a_run_of_any_model_is_resumed_to_the_same_weights_and_loaded(make, factory, tmp_path):
-    settings = {"sequence_length": 5, "batch_size": 3}
+def test_a_run_of_any_model_is_resumed_to_the_same_weights_and_loaded(
+    make, optimizer, factory, tmp_path
+):
+    settings = {"sequence_length": 5, "batch_size": 3, "optimizer": optimizer}
     whole, records = run(tmp_path / "whole", make(), **settings)
 
     with pytest.raises(OSError, match="plug"):

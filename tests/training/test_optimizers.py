@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 import torch
-from tiny_training import same, stop_at
+from tiny_training import same
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.lora import add_lora
@@ -65,20 +65,6 @@ def test_muon_takes_the_matrices_inside_blocks_and_is_pytorchs_to_the_last_bit(m
             optimizer.step()
         ours.zero_grad()
         assert same(model, twin)
-
-
-@pytest.mark.parametrize("make", [book, modern])
-def test_a_resumed_muon_run_is_the_same_as_one_left_in_peace(make, tmp_path):
-    settings = TINY | {"optimizer": "muon"}
-    whole, cut, again = make(), make(), make()
-    records = train(whole, STREAM, STREAM, **settings)
-
-    with pytest.raises(OSError, match="plug"):
-        train(cut, STREAM, STREAM, **settings, out_dir=tmp_path, report=stop_at(2))
-    assert train(again, STREAM, STREAM, **settings, out_dir=tmp_path, resume=True) == records
-    assert same(whole, again)
-    with pytest.raises(ValueError, match="config.optimizer was 'muon' and is now 'adamw'"):
-        train(make(), STREAM, STREAM, **TINY, out_dir=tmp_path, resume=True)
 
 
 def test_what_muon_cannot_do_is_refused(tmp_path):
