@@ -1,6 +1,7 @@
 """What each command refuses: in one sentence, with exit code 2, and with nothing left behind."""
 
 import gzip
+import sys
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,11 @@ def test_configuration(toml, sentence, check, tmp_path):
 )
 def test_generate(words, sentence, check):
     check(sentence, "generate", *words)
+
+
+def test_a_library_for_the_output_is_named_before_any_work(check, monkeypatch):
+    monkeypatch.setitem(sys.modules, "guitarpro", None)
+    check("generate needs guitarpro, which", "generate", "tabs", "--output", "q.gp5")
 
 
 @table(
