@@ -27,7 +27,7 @@ from translators import HuggingFace, Size, bart_sizes
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.data import prepare_pair_corpus, read_pairs
 from slp_transformer.data.batches import Batch, LengthBucketedPairs
-from slp_transformer.data.pair_corpus import PairCorpus
+from slp_transformer.data.dataset import Dataset
 from slp_transformer.generation.translation import (
     Translator,
     compute_translation_metrics,
@@ -76,16 +76,16 @@ class Marian(nn.Module):
         return self.inner(source, target, mask.squeeze(1) != 0)
 
 
-def translated_by_ours(model: EncoderDecoder, corpus: PairCorpus) -> list[str]:
+def translated_by_ours(model: EncoderDecoder, corpus: Dataset) -> list[str]:
     """Greedy translations of what is held out."""
     translator = Translator(model, corpus.tokenizer)
-    return translator.best_translations([source for source, _ in corpus.val_sentences])
+    return translator.best_translations([source for source, _ in corpus.val_texts])
 
 
-def translated_by_marian(model: Marian, corpus: PairCorpus) -> list[str]:
+def translated_by_marian(model: Marian, corpus: Dataset) -> list[str]:
     """The same with `generate`, in the same batches."""
-    tokenizer, found = corpus.tokenizer, [""] * len(corpus.val_sentences)
-    rows = [tokenizer.encode_source(source) for source, _ in corpus.val_sentences]
+    tokenizer, found = corpus.tokenizer, [""] * len(corpus.val_texts)
+    rows = [tokenizer.encode_source(source) for source, _ in corpus.val_texts]
     model.eval()
     for places in length_sorted_batches(rows):
         longest = max(len(rows[i]) for i in places)
@@ -129,15 +129,13 @@ class Learner:
 
 
 def told(
-    learner: Learner, translate: Callable[[nn.Module, PairCorpus], list[str]], corpus: PairCorpus
+    learner: Learner, translate: Callable[[nn.Module, Dataset], list[str]], corpus: Dataset
 ) -> dict:
     """Return the outcome."""
     cpu = time.process_time()
     written = translate(learner.model, corpus)
     cpu = time.process_time() - cpu
-    judged = compute_translation_metrics(
-        written, [reference for _, reference in corpus.val_sentences]
-    )
+    judged = compute_translation_metrics(written, [reference for _, reference in corpus.val_texts])
     curve = {
         step: round(sum(some := learner.losses[max(0, step - 50) : step]) / len(some), 4)
         for step in range(50, len(learner.losses) + 50, 50)
@@ -177,7 +175,7 @@ def main() -> None:
     how = {"val_split": unseen[: asked.val_pairs], "vocab_size": PIECES}
     corpus = prepare_pair_corpus(learned, ("en", "de"), WINDOW, **how)
     special = {n: getattr(corpus.tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
-    source = LengthBucketedPairs(corpus.train_data, max_tokens=asked.batch_tokens, **special)
+    source = LengthBucketedPairs(corpus.train, max_tokens=asked.batch_tokens, **special)
     words, special = corpus.tokenizer.vocab_size, (source.pad_id, source.begin_id, source.end_id)
     torch.manual_seed(0)
     learners = {}

@@ -24,7 +24,8 @@ import torch
 from time_to_loss import trained, val_loss
 
 from slp_transformer._internal.atomic_write import write_json
-from slp_transformer.data.text_corpus import TokenCorpus, prepare_corpus
+from slp_transformer.data.dataset import Dataset
+from slp_transformer.data.text_corpus import prepare_corpus
 from slp_transformer.tasks.run_config import ModelSettings, load_config
 from slp_transformer.tasks.text import TextTask
 
@@ -42,9 +43,9 @@ def variants() -> dict[str, dict[str, Any]]:
     return made | {f"book, {part} {TODAY[part]}": BOOK | {part: TODAY[part]} for part in BOOK}
 
 
-def run_seed(corpus: TokenCorpus, seed: int, steps: int) -> dict[str, dict[str, float]]:
+def run_seed(corpus: Dataset, seed: int, steps: int) -> dict[str, dict[str, float]]:
     """Train every variant for the same seconds."""
-    preset, stream = load_config("shakespeare"), corpus.train_data[:]
+    preset, stream = load_config("shakespeare"), corpus.train[:]
 
     def begin(parts: dict[str, Any], steps: int):
         parts = dict(parts)
@@ -68,7 +69,7 @@ def run_seed(corpus: TokenCorpus, seed: int, steps: int) -> dict[str, dict[str, 
         count, start = round(steps * step["today"] / step[name]), time.process_time()
         *_, model = begin(parts, count)
         seconds = time.process_time() - start
-        loss = val_loss(model, corpus.val_data[:])
+        loss = val_loss(model, corpus.val[:])
         results[name] = {"steps": count, "cpu": round(seconds, 1), "loss": round(loss, 4)}
         print(seed, name, results[name], flush=True)
     return results

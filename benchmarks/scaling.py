@@ -27,7 +27,8 @@ from pathlib import Path
 import torch
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.data.text_corpus import TokenCorpus, prepare_corpus
+from slp_transformer.data.dataset import Dataset
+from slp_transformer.data.text_corpus import prepare_corpus
 from slp_transformer.scaling_laws import PowerLaw, count_parameters, total_training_flops
 from slp_transformer.training import train
 
@@ -35,7 +36,7 @@ N, BATCH, BLOCKS = 64, 8, 2
 Run = dict[str, float]
 
 
-def run(corpus: TokenCorpus, width: int, tokens: int, seed: int) -> Run:
+def run(corpus: Dataset, width: int, tokens: int, seed: int) -> Run:
     """Train one model and measure it."""
     heads = max(1, width // 16)
     config = TransformerConfig(corpus.tokenizer.vocab_size, N, width, heads, BLOCKS)
@@ -45,7 +46,7 @@ def run(corpus: TokenCorpus, width: int, tokens: int, seed: int) -> Run:
     how = {"steps": steps, "eval_interval": steps, "batch_size": BATCH, "seed": seed}
     # The best of three to five rates at widths of 8, 32 and 128, and a line between them.
     rate = 0.12 * width**-0.75
-    record = train(model, corpus.train_data, corpus.val_data, learning_rate=rate, **how)[-1]
+    record = train(model, corpus.train, corpus.val, learning_rate=rate, **how)[-1]
     size = count_parameters(config).matrices
     return {
         "width": width,

@@ -35,7 +35,8 @@ from torch import nn
 
 from slp_transformer._internal.atomic_write import write_json
 from slp_transformer.data.batches import TokenWindows
-from slp_transformer.data.text_corpus import TokenCorpus, prepare_corpus
+from slp_transformer.data.dataset import Dataset
+from slp_transformer.data.text_corpus import prepare_corpus
 from slp_transformer.modern import ModernLM
 from slp_transformer.plotting.figures import lines
 from slp_transformer.tasks.run_config import load_config
@@ -147,13 +148,13 @@ def val_loss(model: nn.Module, stream: torch.Tensor) -> float:
     return total / count
 
 
-def run_seed(corpus: TokenCorpus, seed: int, shorter: int) -> dict[str, list[list[float]]]:
+def run_seed(corpus: Dataset, seed: int, shorter: int) -> dict[str, list[list[float]]]:
     """Train all recipes of a seed in turns.
 
     Returns:
         For each run, its points: steps, CPU seconds, seconds on the wall, loss.
     """
-    stream, val = corpus.train_data[:], corpus.val_data[:]
+    stream, val = corpus.train[:], corpus.val[:]
     preset = load_config("shakespeare").train
 
     def budget(config: TrainConfig, steps: int = 2000) -> TrainConfig:

@@ -152,6 +152,25 @@ def at(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
+def fox_run(tmp_path_factory):
+    """A folder with a text, and the run a that was trained on it."""
+    from commands import SENTENCE, SMALL, fine
+
+    folder = tmp_path_factory.mktemp("fox")
+    (folder / "fox.txt").write_text(SENTENCE * 20, encoding="utf-8")
+    fine("train", "text", str(folder / "fox.txt"), "--out-dir", str(folder / "a"), *SMALL)
+    return folder
+
+
+@pytest.fixture
+def text_run(fox_run, tmp_path, monkeypatch):
+    """A folder to work in, with copies of that text and run; the run's own folder."""
+    shutil.copytree(fox_run, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return Path("a")
+
+
+@pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """The site, built strictly, or the one that SLP_SITE names."""
     if "SLP_SITE" in os.environ:

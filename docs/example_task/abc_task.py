@@ -191,7 +191,7 @@ class TuneTask(Task):
         """
         from slp_transformer.data.token_file import open_token_folder
 
-        return Dataset(*open_token_folder(folder, self.load_tokenizer))
+        return open_token_folder(folder, self.load_tokenizer)
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a tune, and the held-out stream."""

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import error_message
@@ -37,6 +38,7 @@ LIBRARIES = {
 }
 """The libraries of each extra that commands take for granted."""
 GUITAR_COMMANDS = ("tab", "convert")
+GUITAR_SUFFIXES = (".mid", ".gp3", ".gp4", ".gp5")  # of files that a library writes
 USAGE = f"""usage: {PROGRAM} COMMAND ...
 
 Train small language models on your own text or guitar tabs, and generate with them.
@@ -55,17 +57,20 @@ Train small language models on your own text or guitar tabs, and generate with t
 {PROGRAM} COMMAND --help lists the options of a command."""
 
 
-def check_libraries(command: str) -> None:
+def check_libraries(command: str, output: Path | None = None) -> None:
     """Refuse to begin what would end for want of a library.
 
     Raises:
         ImportError: naming all that are missing, and how to install them.
     """
-    extra = "guitar" if command in GUITAR_COMMANDS else "text"
-    if missing := [name for name in LIBRARIES[extra] if find_spec(name) is None]:
+    extras = ["guitar" if command in GUITAR_COMMANDS else "text"]
+    if output is not None and output.suffix.lower() in GUITAR_SUFFIXES and extras == ["text"]:
+        extras.append("guitar")
+    names = dict.fromkeys(name for extra in extras for name in LIBRARIES[extra])
+    if missing := [name for name in names if find_spec(name) is None]:
         raise ImportError(
             f"{command} needs {' and '.join(missing)}, which can be installed by: "
-            f'python -m pip install "slp-transformer[{extra}]".'
+            f'python -m pip install "slp-transformer[{",".join(extras)}]".'
         )
 
 
@@ -95,7 +100,7 @@ def run(args: Sequence[str]) -> int:
         from slp_transformer.cli.options import parse
 
         command, options = parse(args)
-        check_libraries(command)
+        check_libraries(command, getattr(options, "output", None))
         with torch_import_notice(getattr(options, "quiet", False) or command in GUITAR_COMMANDS):
             module = importlib.import_module(f"slp_transformer.cli.{command}")
         module.execute(options)

@@ -6,6 +6,7 @@ from pathlib import Path
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.options import Generate
+from slp_transformer.data.text_files import STANDARD_INPUT, decode_pieces, read_pieces
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.generation_session import (
     GeneratedText,
@@ -72,15 +73,11 @@ def read_prompt(name: str) -> str:
     """Read a prompt from a file or standard input, without the line break at its end.
 
     Raises:
-        ValueError: if it cannot be read.
+        ValueError: if it cannot be read, or is not UTF-8.
     """
-    try:
-        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return content.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
-    except OSError as error:
-        raise ValueError(f"The prompt {name} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"The prompt {name} is not text in UTF-8.") from None
+    if name == STANDARD_INPUT:
+        return "".join(decode_pieces(sys.stdin.buffer.read, "Standard input")).removesuffix("\n")
+    return "".join(read_pieces(Path(name))).removesuffix("\n")
 
 
 def write_files(path: Path, session: GenerationSession, texts: list[GeneratedText]) -> None:

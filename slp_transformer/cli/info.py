@@ -20,6 +20,7 @@ from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import format_table, to_json
 from slp_transformer.tasks.run_config import PRESETS, find_config, find_task
+from slp_transformer.training.devices import available_devices
 from slp_transformer.training.run_folder import (
     TrainerState,
     best_checkpoint,
@@ -62,7 +63,6 @@ def format_value(value: Any) -> str:
 
 def machine_info() -> dict[str, Any]:
     """Return versions, devices, corpora and presets."""
-    devices = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     folder = {}
     with contextlib.suppress(ImportError):  # without pooch there are no downloads
         folder["folder"] = str(data_dir())
@@ -75,7 +75,7 @@ def machine_info() -> dict[str, Any]:
         },
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
-            "devices": [name for name, there in devices.items() if there] + ["cpu"],
+            "devices": available_devices(),
             "threads": torch.get_num_threads(),
         },
         "data": folder | {"corpora": list_corpora()},

@@ -36,6 +36,7 @@ from slp_transformer.tasks.run_config import (
     load_config,
 )
 from slp_transformer.training.run_folder import (
+    CheckpointChoice,
     checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
@@ -45,7 +46,6 @@ from slp_transformer.training.run_folder import (
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
 DataT = TypeVar("DataT", bound=DataSettings)
-Checkpoint = Literal["best", "last", "average"]
 COUNTS = ("max_new_tokens", "num_samples", "samples", "num_beams", "n_best")  # at least 1
 
 
@@ -61,7 +61,7 @@ class RunOptions:
     """
 
     run: Positional[Path]
-    checkpoint: Checkpoint = "best"
+    checkpoint: CheckpointChoice = "best"
     device: str | None = None
 
     def __post_init__(self) -> None:
@@ -571,11 +571,7 @@ def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) ->
     if state is None:
         return config
     steps, state = config.train.steps, replace(state, config=config.train)
-    if state.step > steps:
-        raise ValueError(
-            f"The run in {folder} has made {plural(state.step, 'step')} already: choose as many or "
-            f"more, not {steps}."
-        )
+    state.check_steps(steps, folder)
     if not state.finished():
         return config
     with contextlib.suppress(ValueError), run_lock(folder):  # unless another process is at it

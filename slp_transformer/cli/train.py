@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import read_json
 from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
@@ -23,9 +22,10 @@ from slp_transformer.cli.console import (
     rank,
 )
 from slp_transformer.cli.options import Train
+from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.lora import add_lora
-from slp_transformer.tasks.base import TOKENS, Dataset, Task, load_task
+from slp_transformer.tasks.base import TOKENS, Task, load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
 from slp_transformer.training.checkpoints import (
@@ -43,6 +43,7 @@ from slp_transformer.training.run_folder import (
     find_checkpoints,
     load_lora_base,
     run_lock,
+    step_of,
 )
 from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.trainer import train
@@ -102,7 +103,7 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     model = task.build_model(model_config)
     train_data, val_data = task.sources(config, data)
     base = load_base(model, config, folder)
-    print_overview(task, data, model, train_data)
+    print_overview(task, data, model)
     return train(
         model,
         train_data,
@@ -110,7 +111,7 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
         config.train,
         out_dir=folder,
         resume=options.resume,
-        tokenizer=task.tokenizer_to_json(data.tokenizer),
+        tokenizer=data.tokenizer.to_json(),
         progress=not options.quiet and rank() == 0,
         tensorboard=options.tensorboard,
         lora_base=base,
@@ -157,12 +158,12 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
     return base
 
 
-def print_overview(task: Task, data: Dataset, model: nn.Module, source: Any) -> None:
+def print_overview(task: Task, data: Dataset, model: nn.Module) -> None:
     """Print what is trained on what."""
     for warning in data.warnings[:5]:
         print_status(warning)
     if len(data.warnings) > 5:
-        print_status(f"... and {len(data.warnings) - 5} more warnings")
+        print_status(f"... and {plural(len(data.warnings) - 5, 'more warning')}")
     if languages := getattr(data.tokenizer, "languages", None):
         print_status(f"From {' to '.join(languages)}.")
     size = sum(W.numel() for W in model.parameters())
@@ -172,8 +173,6 @@ def print_overview(task: Task, data: Dataset, model: nn.Module, source: Any) -> 
         f"vocabulary of {data.tokenizer.vocab_size:,}; model of {size:,} parameters"
         f"{f', {trainable:,} of them trainable' if trainable < size else ''}."
     )
-    if hasattr(source, "estimated_batches_per_epoch"):
-        print_status(f"An epoch is about {source.estimated_batches_per_epoch:,} steps.")
     if names := data.val_names:
         more = f", and {len(names) - 1} more" if len(names) > 1 else ""
         print_status(f"Held out: {names[0]}{more}.")
@@ -202,7 +201,7 @@ def resume_hint(folder: Path, config: RunConfig[Any]) -> str:
     """Return what to print after Ctrl-C."""
     if not find_checkpoints(folder):
         return "Stopped before the first step; nothing was saved."
-    step = read_json(checkpoint_folder(folder) / "checkpoint.json")["step"]
+    step = step_of(checkpoint_folder(folder))
     again = ("train", "--out-dir", folder, "--resume")
     how = f"To resume:\n  {command(*again)}"
     if processes() > 1:

@@ -11,6 +11,7 @@ from slp_transformer.cli.console import print_status
 from slp_transformer.cli.options import Translate
 from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
+from slp_transformer.data.text_files import encoding_error_message
 from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
 from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
@@ -60,10 +61,7 @@ def read_standard_input(translator: Translator) -> Iterator[list[str]]:
         try:
             text = line.decode("utf-8-sig" if n == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise ValueError(
-                f"Standard input is not UTF-8: line {n} has the byte "
-                f"0x{error.object[error.start]:02X}, which cannot stand there."
-            ) from None
+            raise ValueError(encoding_error_message("Standard input", error, n)) from None
         text = text.removesuffix("\n").removesuffix("\r")
         translator.encode_source(text, f"Line {n}")
         yield [text]

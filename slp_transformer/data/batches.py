@@ -404,11 +404,6 @@ class LengthBucketedPairs(PaddedPairs):
             self.collate, self.pack_batches(length_sorted_indices(self.lengths), batch_size)
         )
 
-    @property
-    def estimated_batches_per_epoch(self) -> int:
-        """Return about how many batches all pairs fill, if only their tokens are limited."""
-        return -(-sum(self.max_lengths) // self.max_tokens)
-
     def steps_per_epoch(self, batch_size: int, seed: int) -> int:
         """Return the number of batches in the first epoch of a seed; others differ by a few."""
         return len(self.shuffle_into_batches(batch_size, seed * 1_000_003))

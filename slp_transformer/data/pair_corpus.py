@@ -12,7 +12,6 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ import torch
 from slp_transformer._internal.atomic_write import load_validated
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
+from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
 from slp_transformer.data.text_files import encoding_error_message
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
@@ -37,25 +37,6 @@ NumberedPairs = list[tuple[int, Pair]]  # with their lines, counted from 1
 Overlong = Literal["drop", "truncate"]
 NUM_BUNDLED_PAIRS = 10_000  # pairs of numbers and dates, if no others are named
 TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-
-
-@dataclass(frozen=True)
-class PairCorpus:
-    """Pairs made ready.
-
-    Attributes:
-        tokenizer: what their ids mean.
-        train_data: pairs of rows of ids to learn from, the source's [EOS] included.
-        val_data: those to measure on.
-        val_sentences: the held-out pairs as they were written.
-        warnings: what was left out or cut, a sentence each.
-    """
-
-    tokenizer: PairTokenizer
-    train_data: "EncodedPairs"
-    val_data: "EncodedPairs"
-    val_sentences: list[Pair]
-    warnings: list[str] = field(default_factory=list)
 
 
 class EncodedPairs(Sequence[Any]):
@@ -96,13 +77,15 @@ class EncodedPairs(Sequence[Any]):
 
 
 def read_pairs(
-    source: str, target: str | None = None, languages: tuple[str | None, str | None] = (None, None)
+    source: str | None,
+    target: str | None = None,
+    languages: tuple[str | None, str | None] = (None, None),
 ) -> tuple[list[Pair], Languages]:
     """Return the pairs of a source, and the names of their languages.
 
     Args:
         source: a table (.csv or .tsv), or a text file with a sentence in each line; files may end
-            in .gz.
+            in .gz. None for the numbers and dates that come with the package.
         target: for a text file, the file whose lines translate it.
         languages: what they are called: columns of a table; None for a table's only
             two columns, or for what the names of two files end in.
@@ -110,6 +93,8 @@ def read_pairs(
     Raises:
         ValueError: if something cannot be read, or its two sides do not go together.
     """
+    if source is None:
+        return make_number_pairs(NUM_BUNDLED_PAIRS), ("English", "Spanish")
     places = source, source
     if (delimiter := TABLE_DELIMITERS.get(strip_gz_suffix(source).suffix.lower())) is not None:
         if target is not None:
@@ -132,17 +117,6 @@ def read_pairs(
     if not numbered:
         raise ValueError(f"{source} has no pairs.")
     return [pair for _, pair in numbered], named
-
-
-def read_pairs_or_bundled(
-    source: str | None,
-    target: str | None,
-    languages: tuple[str | None, str | None],
-) -> tuple[list[Pair], Languages]:
-    """Read pairs as `read_pairs` does; without a source, return the bundled numbers and dates."""
-    if source is None:
-        return make_number_pairs(NUM_BUNDLED_PAIRS), ("English", "Spanish")
-    return read_pairs(source, target, languages)
 
 
 def strip_gz_suffix(name: str) -> Path:
@@ -283,7 +257,7 @@ def prepare_pair_corpus(
     overlong: Overlong = "drop",
     tokenizer: PairTokenizer | None = None,
     output_dir: Path | None = None,
-) -> PairCorpus:
+) -> Dataset:
     """Hold some pairs out, learn the vocabularies from the others, and make all of them tokens.
 
     A pair that is held out is never learned from, wherever else the same one stands.
@@ -324,17 +298,12 @@ def prepare_pair_corpus(
                 "choose a longer context_length, or --overlong truncate."
             )
         streams.append([i for row in rows for i in (*row[0], *row[1], tokenizer.end_id)])
-    train, val = streams
     if output_dir is not None:
-        write_token_folder(output_dir, tokenizer, train, val, kept)
+        write_token_folder(output_dir, tokenizer, streams[0], streams[1], kept)
         return load_pair_corpus(output_dir, warnings)
-    return PairCorpus(
-        tokenizer,
-        EncodedPairs(torch.tensor(train), tokenizer.end_id),
-        EncodedPairs(torch.tensor(val), tokenizer.end_id),
-        kept,  # of the last part, which is held out
-        warnings,
-    )
+    train_rows, val_rows = (EncodedPairs(torch.tensor(ids), tokenizer.end_id) for ids in streams)
+    # `kept` is of the last part, which is held out.
+    return Dataset(tokenizer, train_rows, val_rows, warnings=warnings, val_texts=kept)
 
 
 def split_pairs(
@@ -385,23 +354,20 @@ def encode_pairs(
     return rows, kept, f"{long:,} of more than {max_length} tokens {done}" if long else ""
 
 
-def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> PairCorpus:
+def load_pair_corpus(tokens_dir: Path, warnings: Sequence[str] = ()) -> Dataset:
     """Open the pairs that `prepare_pair_corpus` wrote to a folder.
 
     Raises:
         ValueError: if there are none, or they are damaged.
     """
-    tokenizer, *streams = open_token_folder(tokens_dir, PairTokenizer.from_json)
-    encoded = []
-    for stream in streams:
-        try:
-            encoded.append(EncodedPairs(stream, tokenizer.end_id))
-        except ValueError as error:
-            raise ValueError(f"{stream.path}: {error}") from None
-    train, val = encoded
-    val_sentences = load_validated(list[Pair], tokens_dir / VAL_NAMES_FILE)
-    if len(val_sentences) != len(val):
+    data = open_token_folder(tokens_dir, PairTokenizer.from_json)
+    try:
+        train, val = (EncodedPairs(ids, data.tokenizer.end_id) for ids in (data.train, data.val))
+    except ValueError as error:
+        raise ValueError(f"{tokens_dir}: {error}") from None
+    val_texts = load_validated(list[Pair], tokens_dir / VAL_NAMES_FILE)
+    if len(val_texts) != len(val):
         raise ValueError(
             f"{tokens_dir / VAL_NAMES_FILE} is damaged: it should have {len(val)} pairs."
         )
-    return PairCorpus(tokenizer, train, val, val_sentences, list(warnings))
+    return Dataset(data.tokenizer, train, val, warnings=list(warnings), val_texts=val_texts)

@@ -69,11 +69,14 @@ class PairTokenizer:
 
     def encode_source(self, sentence: str) -> list[int]:
         """Return the ids that the encoder reads, [EOS] at the end."""
-        return [*self.source.encode(with_leading_space(sentence, self.source)), self.end_id]
+        return [
+            *self.source.encode(with_leading_space(sentence, self.source.token_type)),
+            self.end_id,
+        ]
 
     def encode_target(self, sentence: str) -> list[int]:
         """Return the ids of a target, without [SOS] and [EOS]."""
-        return self.target.encode(with_leading_space(sentence, self.target))
+        return encode_sentence(self.target, sentence)
 
     def decode_target(self, ids: Iterable[SupportsInt]) -> str:
         """Return the sentence of some ids, in one line, without [PAD], [SOS] and [EOS]."""
@@ -104,13 +107,18 @@ def ids_to_tokens(tokenizer: TextTokenizer, ids: Iterable[int]) -> list[str]:
     return [SENTENCE_TOKENS[i] if i < len(SENTENCE_TOKENS) else tokenizer.decode([i]) for i in ids]
 
 
-def with_leading_space(sentence: str, tokenizer: TextTokenizer) -> str:
+def encode_sentence(tokenizer: TextTokenizer, sentence: str) -> list[int]:
+    """Return the ids of a sentence."""
+    return tokenizer.encode(with_leading_space(sentence, tokenizer.token_type))
+
+
+def with_leading_space(sentence: str, token_type: TokenType) -> str:
     """Return a sentence with a space before its first word, as before all others.
 
     Tokenizers of characters need none.
     """
     sentence = sentence.strip()
-    return sentence if tokenizer.token_type == "characters" or not sentence else f" {sentence}"
+    return sentence if token_type == "characters" or not sentence else f" {sentence}"
 
 
 def train_pair_tokenizer(
@@ -134,9 +142,7 @@ def train_pair_tokenizer(
         ImportError: for words and BPE, if `tokenizers` is not installed.
     """
     pairs = list(pairs)
-    sides = [[source for source, _ in pairs], [target for _, target in pairs]]
-    gap = "" if token_type == "characters" else " "  # a space before each, see `with_leading_space`
-    sides = [[gap + text.strip() for text in side] for side in sides]
+    sides = [[with_leading_space(pair[i], token_type) for pair in pairs] for i in (0, 1)]
     corpora = [sides[0] + sides[1]] if shared_vocabulary else sides
     tokenizers = [
         train_tokenizer(corpus, token_type, vocab_size, special_tokens=SENTENCE_TOKENS)

@@ -10,7 +10,7 @@ import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,7 @@ import torch
 from slp_transformer._internal.atomic_write import error_message
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import find_text_files, is_stream, read_pieces, save_stdin
 from slp_transformer.data.text_tokenizer import (
     TextTokenizer,
@@ -38,23 +39,6 @@ from slp_transformer.data.token_file import (
 ALL_TOKENS_FILE = "all.npy"  # both parts, until it is known where to cut
 MIN_CHUNK_TOKENS = 1024  # tokens of a held-out chunk, unless its document has fewer
 MIN_CHUNKS = 50  # chunks of a corpus, at least
-
-
-@dataclass(frozen=True)
-class TokenCorpus:
-    """A corpus as token ids.
-
-    Attributes:
-        tokenizer: what the ids mean.
-        train_data: tokens to train on.
-        val_data: tokens to evaluate on; None if nothing is held out.
-        val_names: descriptions of the held-out ranges; empty in a corpus that was opened again.
-    """
-
-    tokenizer: TextTokenizer
-    train_data: Int[Tensor, "train_data"] | TokenStore
-    val_data: Int[Tensor, "val_data"] | TokenStore | None
-    val_names: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -77,7 +61,7 @@ def prepare_corpus(
     val_split: float = 0.1,
     output_dir: str | Path | None = None,
     tokenizer: TextTokenizer | None = None,
-) -> TokenCorpus:
+) -> Dataset:
     """Read text, learn its vocabulary, and split its tokens into those learned and those held out.
 
     The vocabulary is learned from all of the text, so that the held-out part has no unknown
@@ -125,7 +109,7 @@ def prepare_corpus(
         gaps = gaps_between(ranges, documents[-1].token_range.stop)
         if output_dir is None:
             train, val = take_ranges(tokens, gaps), take_ranges(tokens, ranges)
-            return TokenCorpus(tokenizer, train, val if val_split else None, names)
+            return Dataset(tokenizer, train, val if val_split else None, val_names=names)
         path, size = work / ALL_TOKENS_FILE, tokenizer.vocab_size
         val_ids = read_ranges(path, size, ranges) if val_split else None
         train_ids = read_ranges(path, size, gaps)
@@ -214,13 +198,13 @@ def read_ranges(path: Path, vocab_size: int, ranges: Iterable[range]) -> Iterato
             yield from store[part.start : part.stop].tolist()
 
 
-def load_corpus(tokens_dir: str | Path) -> TokenCorpus:
+def load_corpus(tokens_dir: str | Path) -> Dataset:
     """Open the corpus that `prepare` wrote to a folder.
 
     Raises:
         ValueError: if there is none, or it is damaged.
     """
-    return TokenCorpus(*open_token_folder(Path(tokens_dir), TextTokenizer.from_json, False))
+    return open_token_folder(Path(tokens_dir), TextTokenizer.from_json, needs_val=False)
 
 
 # --- What is held out ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -21,12 +21,12 @@ from slp_transformer._internal.atomic_write import (
     write_json,
 )
 from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.data.dataset import Dataset
 
 TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, TOKENIZER_FILE = "train.npy", "val.npy", "tokenizer.json"
 VAL_NAMES_FILE = "held-out.json"  # says what is held out
 HEADER_BYTES = 128  # of an array with one axis; NumPy leaves room in it for any length
 CHUNK_TOKENS = 1 << 16  # ids in memory at once while writing
-Tokenizer = TypeVar("Tokenizer")
 
 
 class TokenStore:
@@ -164,17 +164,14 @@ def write_token_folder(
 
 
 def open_token_folder(
-    folder: Path, from_json: Callable[[Any], Tokenizer], needs_val: bool = True
-) -> tuple[Tokenizer, TokenStore, Any]:
+    folder: Path, from_json: Callable[[Any], Any], needs_val: bool = True
+) -> Dataset:
     """Open a folder that `write_token_folder` completed.
 
     Args:
         folder: the folder.
         from_json: makes the tokenizer from the content of tokenizer.json.
         needs_val: whether there have to be held-out ids.
-
-    Returns:
-        The tokenizer, the ids to train on, and those that are held out; None if there are none.
 
     Raises:
         ValueError: if there is none, or it is damaged.
@@ -188,7 +185,7 @@ def open_token_folder(
         raise ValueError(f"{path}: {error}") from None
     val, size = folder / VAL_TOKENS_FILE, max_vocab_size(tokenizer)
     held_out = TokenStore(val, size) if needs_val or val.exists() else None
-    return tokenizer, TokenStore(folder / TRAIN_TOKENS_FILE, size), held_out
+    return Dataset(tokenizer, TokenStore(folder / TRAIN_TOKENS_FILE, size), held_out)
 
 
 def max_vocab_size(tokenizer: Any) -> int:

@@ -5,12 +5,13 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from slp_transformer._internal.config_checks import check_size
+from slp_transformer.data.dataset import Dataset
 
 T = TypeVar("T")
 try:
@@ -38,27 +39,6 @@ TASKS = {
 }
 """Each task's class, as "module:name". Other packages add theirs as entry points of this group."""
 TOKENS = "tokens"  # a run's tokens, in its folder
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """Data ready to train on.
-
-    Attributes:
-        tokenizer: what the tokens mean.
-        train: tokens, or pairs of them, to train on.
-        val: the same, held out.
-        warnings: what could not be read, a sentence each.
-        val_names: the held-out documents, if the data was just split.
-        val_texts: for pairs, the held-out sentences as they were written.
-    """
-
-    tokenizer: Any
-    train: Any
-    val: Any
-    warnings: list[str] = field(default_factory=list)
-    val_names: list[str] = field(default_factory=list)
-    val_texts: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -138,12 +118,14 @@ class Task(ABC):
 
     # --- training ---
 
-    def check(self, config: "RunConfig[Any]") -> None:  # noqa: B027
+    def check(self, config: "RunConfig[Any]") -> None:
         """Refuse settings that have no meaning for this task, and files that do not exist.
 
         Raises:
             ValueError: saying which.
         """
+        if config.train.batch_tokens is not None:
+            raise ValueError("batch_tokens has no effect here: it is for pairs.")
 
     @abstractmethod
     def prepare(self, config: "RunConfig[Any]", folder: Path) -> Dataset:
@@ -194,10 +176,6 @@ class Task(ABC):
         Raises:
             ValueError: if it is not one of this task.
         """
-
-    def tokenizer_to_json(self, tokenizer: Any) -> Any:
-        """Return a tokenizer as JSON."""
-        return tokenizer.to_json()
 
     def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
         """Return what `info` shows of a tokenizer."""

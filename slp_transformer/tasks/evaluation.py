@@ -7,8 +7,9 @@ from typing import Any
 
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer.data.batches import PaddedPairs, TokenWindows
+from slp_transformer.data.dataset import Dataset
 from slp_transformer.generation.translation import compute_translation_metrics
-from slp_transformer.tasks.base import TOKENS, Dataset, LoadedRun, Report, Task, format_table
+from slp_transformer.tasks.base import TOKENS, LoadedRun, Report, Task, format_table
 from slp_transformer.tasks.generation_session import (
     GeneratedText,
     GenerationSession,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
     TOKENS,
-    Dataset,
     DataSettings,
     LoadedRun,
     Positional,
@@ -94,16 +94,15 @@ class PairTask(Task):
         Raises:
             ValueError: if they cannot be read, or too few fit the window.
         """
-        from slp_transformer.data import prepare_pair_corpus
-        from slp_transformer.data.pair_corpus import read_pairs_or_bundled
+        from slp_transformer.data import prepare_pair_corpus, read_pairs
 
         data = config.data
         named = data.source_language, data.target_language
-        pairs, languages = read_pairs_or_bundled(data.source, data.target, named)
+        pairs, languages = read_pairs(data.source, data.target, named)
         held_out: Any = data.val_split
         if data.val_data is not None:
-            held_out, _ = read_pairs_or_bundled(data.val_data, data.val_target, languages)
-        corpus = prepare_pair_corpus(
+            held_out, _ = read_pairs(data.val_data, data.val_target, languages)
+        return prepare_pair_corpus(
             pairs,
             languages,
             config.model.context_length,
@@ -115,13 +114,12 @@ class PairTask(Task):
             tokenizer=config.initial_tokenizer(),
             output_dir=folder,
         )
-        return to_dataset(corpus)
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run."""
         from slp_transformer.data.pair_corpus import load_pair_corpus
 
-        return to_dataset(load_pair_corpus(folder))
+        return load_pair_corpus(folder)
 
     def build_model(self, config: Any) -> Any:
         """Build the encoder-decoder."""
@@ -186,7 +184,7 @@ class PairTask(Task):
         """Return a command that translates a held-out sentence."""
         from slp_transformer.data.pair_corpus import load_pair_corpus
 
-        return ["translate", folder, load_pair_corpus(folder / TOKENS).val_sentences[0][0]]
+        return ["translate", folder, load_pair_corpus(folder / TOKENS).val_texts[0][0]]
 
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
@@ -228,7 +226,7 @@ class PairTask(Task):
         Raises:
             ValueError: if there are none, or none fits the window.
         """
-        from slp_transformer.data.pair_corpus import encode_pairs, read_pairs_or_bundled
+        from slp_transformer.data.pair_corpus import encode_pairs, read_pairs
         from slp_transformer.tasks import evaluation
 
         translator = to_translator(run)
@@ -236,7 +234,7 @@ class PairTask(Task):
             pairs = evaluation.val_data(run).val_texts
         else:  # of two files nobody needs to say which languages they are
             languages = run.tokenizer.languages if options.target is None else (None, None)
-            pairs, _ = read_pairs_or_bundled(options.source, options.target, languages)
+            pairs, _ = read_pairs(options.source, options.target, languages)
         window = run.model.config.context_length
         ids, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
         if not pairs:
@@ -263,12 +261,6 @@ class PairTask(Task):
         head = f"Of the pairs, {warnings}.\n" if warnings else ""
         tables = map(evaluation.format_table, [rows | score_rows, *samples])
         return Report(values, head + "\n\n".join(tables))
-
-
-def to_dataset(corpus: Any) -> Dataset:
-    """Return prepared pairs as the data of a run."""
-    found = corpus.tokenizer, corpus.train_data, corpus.val_data
-    return Dataset(*found, warnings=corpus.warnings, val_texts=corpus.val_sentences)
 
 
 def special_ids(tokenizer: Any) -> dict[str, int]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from slp_transformer.data.dataset import Dataset
 from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import (
@@ -17,7 +18,6 @@ from slp_transformer.guitar.tab_tokenizer import fits_columns
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.tasks.base import (
-    Dataset,
     DataSettings,
     LoadedRun,
     Positional,
@@ -27,7 +27,7 @@ from slp_transformer.tasks.base import (
 )
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
 from slp_transformer.tasks.run_config import closest_match
-from slp_transformer.tasks.text import check_no_pair_batches, window_of
+from slp_transformer.tasks.text import window_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class TabTask(Task):
         Raises:
             ValueError: naming it.
         """
-        check_no_pair_batches(config)
+        super().check(config)
         source = config.data.source
         if source is not None and not Path(source).exists():
             raise ValueError(f"There is no folder {source}: name one with .txt or .tab files.")
@@ -104,7 +104,7 @@ class TabTask(Task):
         """
         from slp_transformer.data.token_file import open_token_folder
 
-        return Dataset(*open_token_folder(folder, self.load_tokenizer))
+        return open_token_folder(folder, self.load_tokenizer)
 
     def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import find_text_files, is_stream
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
-    Dataset,
     DataSettings,
     LoadedRun,
     Positional,
@@ -47,16 +47,6 @@ class TextData(DataSettings):
     vocab_size: int | None = None
 
 
-def check_no_pair_batches(config: Any) -> None:
-    """Refuse batches filled up to a number of tokens, which are made of pairs.
-
-    Raises:
-        ValueError: naming the setting.
-    """
-    if config.train.batch_tokens is not None:
-        raise ValueError("batch_tokens has no effect here: it is for pairs.")
-
-
 class TextTask(Task):
     """Language models of text: characters, words or byte pairs."""
 
@@ -69,7 +59,7 @@ class TextTask(Task):
         Raises:
             ValueError: naming it.
         """
-        check_no_pair_batches(config)
+        super().check(config)
         if config.data.source is None:
             raise ValueError(
                 "Name what to train on: a file, a folder, - for standard input, or a corpus "
@@ -91,15 +81,13 @@ class TextTask(Task):
         text = prepare_corpus(
             data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer
         )
-        val = text.val_data
         if not share:
             unseen = prepare_corpus(
                 data.val_data, val_split=0.0, output_dir=folder / OTHER, tokenizer=text.tokenizer
             )
-            val = unseen.train_data
-        made = Dataset(text.tokenizer, text.train_data, val, val_names=text.val_names)
-        check_windows(made, window_of(config), share or None)
-        return made
+            text = replace(text, val=unseen.train)
+        check_windows(text, window_of(config), share or None)
+        return text
 
     def open(self, config: Any, folder: Path) -> Dataset:
         """Open the tokens of a run.
@@ -110,12 +98,9 @@ class TextTask(Task):
         from slp_transformer.data import load_corpus
 
         text = load_corpus(folder)
-        val = text.val_data
-        return Dataset(
-            text.tokenizer,
-            text.train_data,
-            load_corpus(folder / OTHER).train_data if val is None else val,
-        )
+        if text.val is None:
+            text = replace(text, val=load_corpus(folder / OTHER).train)
+        return text
 
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
@@ -152,7 +137,7 @@ class TextTask(Task):
 
         if source is None:
             return val_data(run).val
-        return prepare_corpus(source, val_split=0.0, tokenizer=run.tokenizer).train_data
+        return prepare_corpus(source, val_split=0.0, tokenizer=run.tokenizer).train
 
     def count_bytes(self, tokenizer: Any, ids: list[int]) -> int | None:
         """Return the bytes of tokens in UTF-8; None if one of them is an unknown word."""

@@ -4,7 +4,7 @@ import contextlib
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -20,23 +20,26 @@ BENCHMARK_MATRIX_SIZES = {"cpu": 1024, "cuda": 8192}
 MEBIBYTE = 2**20
 
 
+def available_devices() -> list[str]:
+    """Return the kinds of devices of this machine, the fastest first."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return [name for name, is_there in there.items() if is_there] + ["cpu"]
+
+
 def pick_device(wanted: str | None = None) -> torch.device:
     """Return the device to train on: CUDA, else MPS, else the CPU, unless one is asked for.
 
     Raises:
         ValueError: if the one asked for is not there.
     """
-    there: dict[str, Callable[[], bool]] = {
-        "cuda": torch.cuda.is_available,
-        "mps": torch.backends.mps.is_available,
-    }
-    found = [name for name, is_there in there.items() if is_there()] + ["cpu"]
+    found = available_devices()
     if wanted is None or wanted in found:
         return torch.device(wanted or found[0])
     try:  # a number among several, or a kind that others have brought to PyTorch
         device = torch.device(wanted)
         count = torch.get_device_module(device).device_count()
-        if (device.type in found or device.type not in there) and (device.index or 0) < count:
+        known = device.type not in ("cuda", "mps") or device.type in found
+        if known and (device.index or 0) < count:
             return device
     except (RuntimeError, AttributeError):  # no kind of device, or one that is not built in
         pass

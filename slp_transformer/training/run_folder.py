@@ -100,6 +100,18 @@ class TrainerState:
         best = self.best_step()
         return sum(best is not None and record.step > best for record in self.eval_history)
 
+    def check_steps(self, steps: int, folder: Path) -> None:
+        """Refuse fewer steps than the run in a folder has made.
+
+        Raises:
+            ValueError: naming both numbers.
+        """
+        if self.step > steps:
+            raise ValueError(
+                f"The run in {folder} is at step {self.step} already: steps must be {self.step} or "
+                f"more, not {steps}."
+            )
+
     def finished(self) -> bool:
         """Return whether all steps are made and evaluated, or the patience is used up."""
         patience = self.config.early_stopping_patience

@@ -21,7 +21,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import deepcopy
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -55,12 +54,7 @@ class SingleProcess(AbstractContextManager["SingleProcess"]):
         """Use a device."""
         self.device = device
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """Disconnect from the other processes, to which `__enter__` connects."""
 
     def __str__(self) -> str:
@@ -211,12 +205,7 @@ class DDPStrategy(SingleProcess):
         """
         raise ConnectionError(self.disconnect_message("torchrun or the cluster ended it"))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """End the run together, well or not.
 
         Raises:

@@ -181,12 +181,14 @@ class Trainer:
             self.val_subset: DataSource = eval_subset(self.val_data, config.max_eval_samples)
             data = {"train": self.train_data.fingerprint(), "val": self.val_data.fingerprint()}
         self.rows_per_step: int = config.batch_size * config.gradient_accumulation_steps
-        if config.eval_interval != EPOCH:
-            self.eval_interval: int = int(config.eval_interval)
-        elif hasattr(self.train_data, "steps_per_epoch"):
-            self.eval_interval = self.train_data.steps_per_epoch(self.rows_per_step, config.seed)
-        else:
+        steps_per_epoch = getattr(self.train_data, "steps_per_epoch", None)
+        self.epoch_steps: int | None = None  # of the first epoch; others differ by a few
+        if steps_per_epoch is not None:
+            self.epoch_steps = steps_per_epoch(self.rows_per_step, config.seed)
+        interval = self.epoch_steps if config.eval_interval == EPOCH else config.eval_interval
+        if interval is None:
             raise ValueError(NO_EPOCHS)
+        self.eval_interval: int = int(interval)
         self.out_dir: Path | None = None if out_dir is None else Path(out_dir)
         self.tokenizer: Any = tokenizer
         self.lora_base: LoraBase | None = lora_base
@@ -449,11 +451,7 @@ class Trainer:
                 f"The run in {out_dir} is another one: {error}. Resume it as it was, or choose "
                 "another folder."
             ) from None
-        if self.config.steps < saved.step:
-            raise ValueError(
-                f"The run in {out_dir} has made {saved.step} steps already: choose as many or "
-                f"more, not {self.config.steps}."
-            )
+        saved.check_steps(self.config.steps, out_dir)
         order = [p for group in split_parameters(self.model, self.config) for p in group]
         tensors = load_training_state(folder, order)
         load_weights(self.model, folder)
@@ -480,6 +478,8 @@ class Trainer:
         self.log(
             f"Training on {self.strategy}, from step {self.state.step} of {self.config.steps}."
         )
+        if self.epoch_steps is not None:
+            self.log(f"Steps in an epoch: about {self.epoch_steps:,}.")
         if self.val_subset is not self.val_data and isinstance(self.val_data, Sized):
             self.log(
                 f"Evaluating on {self.config.max_eval_samples:,} of {len(self.val_data):,} "

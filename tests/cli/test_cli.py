@@ -38,12 +38,6 @@ from slp_transformer.training.checkpoints import load_model
 TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
 
 
-@pytest.fixture
-def text_run(at):
-    """A folder with a run, a."""
-    fine(*TRAIN, *SMALL)
-
-
 # --- Text ----------------------------------------------------------------------------------------
 
 
@@ -73,7 +67,7 @@ def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
             assert (shown in terminal.getvalue()) is not bool(quiet)
 
 
-def test_a_folder_standard_input_and_a_named_corpus(at, monkeypatch):
+def test_a_folder_and_standard_input(at, monkeypatch):
     Path("texts/below").mkdir(parents=True)
     Path("texts/a.txt").write_text(SENTENCE * 10, encoding="utf-8")
     Path("texts/below/b.txt").write_text(SENTENCE * 10, encoding="utf-8")
@@ -84,7 +78,6 @@ def test_a_folder_standard_input_and_a_named_corpus(at, monkeypatch):
     fine("train", "text", "fox.txt", "--out-dir", "file", *SMALL)
     assert weights("piped") == weights("file") != weights("folder")
     fine("train", "--out-dir", "piped", "--resume", "--quiet")  # nothing is read again
-    fine("train", "text", "moby-dick", "--out-dir", "moby", *SMALL)
 
 
 def test_the_seed_decides_what_is_written(text_run, capsys):
@@ -239,13 +232,18 @@ def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
         assert "--style must be one that this model knows, Blues, Jazz." in said
 
 
-def test_a_run_keeps_its_styles_whatever_becomes_of_its_tabs(at):
+def test_a_run_keeps_its_split_and_its_styles_whatever_becomes_of_its_tabs(at, capsys):
     make_tabs("tabs", "Jazz", "Blues", "")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
+    assert ".txt" in Path("g/tokens/held-out.json").read_text("utf-8")
+    before = result(capsys, "evaluate", "g")
+    write_tab(make_practice_corpus(seed=5, num_pieces=1)[0], "tabs/new.txt")
+    assert result(capsys, "evaluate", "g") == before
     make_tabs("others", "Rock", "Funk")
     fine("train", "tabs", "others", "--out-dir", "h", "--init-from", "g", *SMALL[-9:])
     assert load_tokenizer_of(Path("h")).styles == ("Blues", "Jazz")
     shutil.rmtree("tabs")
+    assert result(capsys, "evaluate", "g") == before
     fine("train", "--out-dir", "g", "--resume", "--steps", "6", "--quiet")
     assert load_tokenizer_of(Path("g"), "last").styles == ("Blues", "Jazz")
 
@@ -305,7 +303,10 @@ def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, co
     assert main(["info"]) == code
 
 
-@pytest.mark.parametrize("bug", [KeyError("a bug"), ModuleNotFoundError("no", name="ours")])
+@pytest.mark.parametrize(
+    "bug",
+    [KeyError("a bug"), ModuleNotFoundError("no", name="ours"), RuntimeError("a shape")],
+)
 def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     def broken():
         raise bug

@@ -23,7 +23,7 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
     Path("apples.txt").write_text(text, encoding="utf-8")
     fine("train", "text", "apples.txt", "--out-dir", "a", *SMALL)
     measured = result(capsys, "evaluate", "a")
-    held_out = load_corpus("a/tokens").val_data
+    held_out = load_corpus("a/tokens").val
     assert measured["loss"] == mean_loss(load_model("a"), held_out, 13, batch_size=3)
     assert measured["loss"] == result(capsys, "info", "a")["training"]["best_val_loss"]
     count = (len(held_out) - 1) // 13 * 13
@@ -36,14 +36,12 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
     assert measured["perplexity"] == pytest.approx(2 ** (bits / count))
 
 
-def test_evaluate_another_source_takes_all_of_it(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+def test_evaluate_another_source_takes_all_of_it(text_run, capsys):
     Path("other.txt").write_text(SENTENCE[:40], encoding="utf-8")
     assert result(capsys, "evaluate", "a", "other.txt")["tokens"] == 39
 
 
-def test_evaluate_shows_the_samples_that_generate_writes(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+def test_evaluate_shows_the_samples_that_generate_writes(text_run, capsys):
     which = ["--max-new-tokens", "30", "--seed", "3"]
     texts = output(capsys, "generate", "a", "--num-samples", "2", *which)
     numbers = output(capsys, "evaluate", "a")
@@ -95,8 +93,7 @@ def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
     assert piece_bits(model, piece[:1]) == 0
 
 
-def test_info_describes_a_run_and_this_machine(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL, "--tokenizer", "characters")
+def test_info_describes_a_run_and_this_machine(text_run, capsys):
     about = result(capsys, "info", "a")
     assert about["parameters"]["total"] == sum(p.numel() for p in load_model("a").parameters())
     progress = about["training"]
@@ -106,3 +103,25 @@ def test_info_describes_a_run_and_this_machine(at, capsys):
     here = result(capsys, "info")
     assert "moby-dick" in here["data"]["corpora"] and set(here["presets"]) == set(PRESETS)
     assert here["versions"]["torch"] == torch.__version__ and "cpu" in here["machine"]["devices"]
+
+
+def test_the_command_says_what_it_was_measured_on(at, capsys):
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL[:-1], "--max-eval-samples", "2")
+    said = capsys.readouterr()
+    assert "Evaluating on 2 of 8 validation sequences; on all of them at the end." in said.err
+    assert "That is the loss on 2 validation sequences; on all of them" in said.out
+    assert "Held out: " in said.err and "fox.txt, tokens 1045 to 1160 of 1160" in said.err
+
+
+def test_words_that_are_unknown_leave_bits_per_byte_out(at, capsys):
+    pytest.importorskip("tokenizers")
+    words = ["--tokenizer", "words", *SMALL]
+    fine("train", "text", "fox.txt", "--out-dir", "known", *words)
+    fine("train", "text", "fox.txt", "--out-dir", "unknown", *words, "--vocab-size", "6")
+    for run in ("known", "unknown"):
+        measured, said = result(capsys, "evaluate", run), output(capsys, "evaluate", run)
+        assert ("bits_per_byte" in measured) == (run == "known")
+        assert ("unknown" in measured) == (run == "unknown")
+    assert measured["unknown"] > 10 and "none: " in said and "unknown words" in said
+    Path("other.txt").write_text(SENTENCE.replace("fox", "vixen") * 9, encoding="utf-8")
+    assert result(capsys, "evaluate", "known", "other.txt")["unknown"] > 0

@@ -20,21 +20,13 @@ COMMAND = [sys.executable, "-m", "slp_transformer"]
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to groups of processes")
 
 
-def process(*words: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*COMMAND, *words], capture_output=True, env=ENVIRONMENT, timeout=300, **options
-    )
-
-
-def test_standard_input_and_utf8_in_a_process(at):
-    text = ("Süße Äpfel, €5.\n" * 40).encode()
-    ended = process("train", "text", "-", "--out-dir", "a", *SMALL, input=text)
-    assert ended.returncode == 0, ended.stderr
-    ended = process("generate", "a", "--prompt", "Süße", "--max-new-tokens", "3")
-    assert ended.stdout.decode("utf-8").startswith("Süße")
-    ended = process("train", "text", "-", "--out-dir", "b", input=b"")
-    assert ended.returncode == 2 and b"Standard input is empty" in ended.stderr
-    assert b"Traceback" not in ended.stderr and not Path("b").exists()
+def test_a_process_reads_and_writes_utf8(at):
+    text = "Süße Äpfel, €5.\n"
+    Path("own.txt").write_text(text * 40, encoding="utf-8")
+    fine("train", "text", "own.txt", "--out-dir", "a", *SMALL)
+    words = [*COMMAND, "generate", "a", "--prompt-file", "-", "--max-new-tokens", "3"]
+    ended = subprocess.run(words, input=text.encode(), capture_output=True, env=ENVIRONMENT)
+    assert ended.returncode == 0 and ended.stdout.decode("utf-8").startswith(text[:-1])
 
 
 def interrupted(words: list, at_work, environment=ENVIRONMENT, **options) -> tuple[int, str]:
@@ -70,16 +62,16 @@ SCRIPT = "import sys\nfrom slp_transformer.__main__ import main\nsys.exit(main()
 
 
 @POSIX
-@pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["-mslp_transformer"], ["script"]])
-@pytest.mark.parametrize("words", [["info"], ["info", "--json"]])
-def test_ctrl_c_while_torch_is_loaded_is_a_sentence(start, words, slow_torch, at):
-    if start == ["script"]:  # as pip writes it
-        Path("slp-transformer").write_text(SCRIPT, encoding="utf-8")
-        start = ["slp-transformer"]
-    ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch)
-    assert ended == (130, "Loading PyTorch ...\nslp-transformer: Stopped before it began.\n")
-    ended = interrupted([sys.executable, *start, *words], is_loading, slow_torch | {"RANK": "1"})
-    assert ended == (130, "")
+@pytest.mark.parametrize(
+    ("start", "rank"),
+    [("-m slp_transformer", "0"), ("-mslp_transformer", "0"), ("script", "0"), ("script", "1")],
+)
+def test_ctrl_c_while_torch_is_loaded_is_a_sentence_of_rank_zero(start, rank, slow_torch, at):
+    Path("script").write_text(SCRIPT, encoding="utf-8")  # as pip writes it
+    words = [sys.executable, *start.split(), "info", "--json"]
+    said = "Loading PyTorch ...\nslp-transformer: Stopped before it began.\n"
+    ended = interrupted(words, is_loading, slow_torch | {"RANK": rank})
+    assert ended == (130, "" if rank == "1" else said)
 
 
 @pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["script.py"]])
@@ -113,17 +105,13 @@ def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
 
 
 @POSIX
-@pytest.mark.parametrize("kind", ["characters", "bpe", "standard input"])
-def test_ctrl_c_before_the_first_step_leaves_nothing(kind, at):
-    piped = kind == "standard input"
-    if not piped:
-        pytest.importorskip("tokenizers")
-        Path("long.txt").write_text(load_moby_dick() * 40, encoding="utf-8")
-    begun = Path("a/text.txt") if piped else Path("a/tokens/.preparing")
-    options = [] if piped else ["--tokenizer", kind]
-    source = "-" if piped else "long.txt"
-    words = [*COMMAND, "train", "text", source, "--out-dir", "a", *options, *SMALL]
-    code, said = interrupted(words, lambda _: begun.exists(), stdin=subprocess.PIPE)
+@pytest.mark.parametrize(
+    ("source", "begun"), [("long.txt", "a/tokens/.preparing"), ("-", "a/text.txt")]
+)
+def test_ctrl_c_before_the_first_step_leaves_nothing(source, begun, at):
+    Path("long.txt").write_text(load_moby_dick() * 40, encoding="utf-8")
+    words = [*COMMAND, "train", "text", source, "--out-dir", "a", "--tokenizer", "bpe", *SMALL]
+    code, said = interrupted(words, lambda _: Path(begun).exists(), stdin=subprocess.PIPE)
     assert (code, said) == (
         130, "slp-transformer: Stopped before the first step; nothing was saved.\n",
     )  # fmt: skip
@@ -149,8 +137,7 @@ def test_commands_work_in_an_odd_environment(at, odd):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes break differently on Windows")
-def test_a_broken_pipe_is_quiet(at):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
+def test_a_broken_pipe_is_quiet(text_run):
     started = subprocess.Popen(
         [*COMMAND, "generate", "a", "--max-new-tokens", "100000"],
         stdout=subprocess.PIPE,
@@ -163,7 +150,7 @@ def test_a_broken_pipe_is_quiet(at):
     assert started.wait(timeout=300) == 141 and err == b"Loading PyTorch ...\n", err
 
 
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="PyTorch without distributed")
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="torchrun needs a store that Windows' builds lack")
 def test_two_processes_train_as_one_and_the_first_one_speaks(at):
     # The "--" keeps torchrun from taking our flags for abbreviations of its own.

@@ -1,6 +1,7 @@
 """What each command refuses: in one sentence, with exit code 2, and with nothing left behind."""
 
 import gzip
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ def test_train(words, sentence, check):
     (["--out-dir", "text", "--resume", "--eval-interval", "3"], "started with eval_interval 2"),
     (["text", "wolf.txt", "--out-dir", "text", "--resume"], "started with source"),
     (["--out-dir", "lora", "--resume", "--lora-rank", "3"], "started with lora_rank 2, not 3"),
-    (["--out-dir", "text", "--resume", "--steps", "3"], "has made 4 steps already"),
+    (["--out-dir", "text", "--resume", "--steps", "3"], "is at step 4 already"),
 )
 def test_resume(words, sentence, check):
     check(sentence, "train", *words)
@@ -177,8 +178,8 @@ def test_configuration(toml, sentence, check, tmp_path):
     (["text", "--temperature", "-1"], "--temperature must be 0 or more, not -1."),
     (["text", "--prompt", ""], "The prompt is empty"),
     (["text", "--prompt", "Ω"], "'Ω'"),
-    (["text", "--prompt-file", "none.txt"], "The prompt none.txt cannot be read"),
-    (["text", "--prompt-file", "latin.csv"], "latin.csv is not text in UTF-8"),
+    (["text", "--prompt-file", "none.txt"], "none.txt cannot be read"),
+    (["text", "--prompt-file", "latin.csv"], "latin.csv is not UTF-8: line 2 has the byte 0xE9"),
     (["text", "--output", "none/q.txt"], "There is no folder none to write q.txt to."),
     (["text", "--output", "text"], "text is a folder: name a file to write to."),
     (["text", "--seed", str(2**63)], "--seed must be from 0 to 2**63 - 1"),
@@ -196,6 +197,11 @@ def test_configuration(toml, sentence, check, tmp_path):
 )
 def test_generate(words, sentence, check):
     check(sentence, "generate", *words)
+
+
+def test_a_library_for_the_output_is_named_before_any_work(check, monkeypatch):
+    monkeypatch.setitem(sys.modules, "guitarpro", None)
+    check("generate needs guitarpro, which", "generate", "tabs", "--output", "q.gp5")
 
 
 @table(

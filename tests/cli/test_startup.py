@@ -1,5 +1,6 @@
 """What is answered before PyTorch is loaded, and what importing the package offers all the same."""
 
+import json
 import pickle
 import re
 
@@ -18,7 +19,7 @@ from slp_transformer.training.train_config import TrainConfig
 pytest.importorskip("pydantic", reason="files are checked with the text extra")
 
 LIGHT = """
-import sys
+import json, sys
 
 class NoTorch:
     def find_spec(self, name, path=None, target=None):
@@ -27,28 +28,29 @@ class NoTorch:
 
 sys.meta_path.insert(0, NoTorch())
 from slp_transformer.cli import main
-sys.exit(main(sys.argv[1:]))
+sys.stderr = sys.stdout
+for words in json.loads(sys.argv[1]):
+    print(main(words), end="\\0")
 """
+ANSWERS = [  # to words: the exit code, and something that is said
+    ([], 2, "Train small language models"),
+    (["--help"], 0, "Train small language models"),
+    (["--version"], 0, slp_transformer.__version__),
+    (["train", "--help"], 0, "--learning-rate"),
+    (["generate", "--help"], 0, "sample from the k most probable tokens alone"),
+    (["train", "text", "--stpes", "3"], 2, "did you mean --steps?"),
+    (["train", "tabs", "nowhere", "--out-dir", "a"], 2, "nowhere: name one with .txt"),
+    (["train", "text", "moby-dick", "--out-dir", "a", "--dropout", "2"], 2, "share to drop"),
+    (["evaluate", "."], 2, "There is no checkpoint in ."),
+]
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        ([], 2, "Train small language models"),
-        (["--help"], 0, "Train small language models"),
-        (["--version"], 0, slp_transformer.__version__),
-        (["train", "--help"], 0, "--learning-rate"),
-        (["generate", "--help"], 0, "sample from the k most probable tokens alone"),
-        (["train", "text", "--stpes", "3"], 2, "did you mean --steps?"),
-        (["train", "tabs", "nowhere", "--out-dir", "a"], 2, "nowhere: name one with .txt"),
-        (["train", "text", "moby-dick", "--out-dir", "a", "--dropout", "2"], 2, "share to drop"),
-        (["evaluate", "."], 2, "There is no checkpoint in ."),
-    ],
-)
-def test_what_needs_no_model_is_answered_without_pytorch(words, code, said, tmp_path, monkeypatch):
+def test_what_needs_no_model_is_answered_without_pytorch(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ended = own_process.python("-c", LIGHT, *words)
-    assert ended.returncode == code and said in ended.stdout + ended.stderr, ended.stderr
+    words = json.dumps([words for words, _, _ in ANSWERS])
+    answers = own_process.printed(LIGHT, words).split("\0")[:-1]
+    for answer, (_, code, said) in zip(answers, ANSWERS, strict=True):
+        assert said in answer and answer.endswith(str(code))
 
 
 def test_modules_are_attributes_and_star_brings_every_name():

@@ -79,7 +79,7 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
     capsys.readouterr()
     fine(*[word for word in TRAIN_PAIRS if word != "--quiet"], "--out-dir", "loud")
     told = capsys.readouterr().err
-    assert "From English to Spanish." in told and "An epoch is about" in told
+    assert "From English to Spanish." in told and "Steps in an epoch: about" in told
     assert told.count("\n  source ") == told.count("\n  prediction ") == 3 * 3
     held_out = json.loads(Path("loud/tokens/held-out.json").read_text(encoding="utf-8"))
     assert f"  reference  {held_out[0][1]}\n" in told

@@ -1,10 +1,64 @@
-"""Batches: how several processes share one."""
+"""Sources of batches: windows of a stream, and pairs; parts of them, and shares of processes."""
 
 import pytest
 import torch
+from tiny_training import BEGIN, END, PAD, pairs
 
-from slp_transformer.data.batches import Batch
+from slp_transformer import padding_mask
+from slp_transformer.data.batches import (
+    Batch,
+    LengthBucketedPairs,
+    PaddedPairs,
+    TokenWindows,
+    eval_subset,
+    random_windows,
+)
 from slp_transformer.loss import IGNORE_INDEX
+
+# --- Windows -------------------------------------------------------------------------------------
+
+
+def test_windows_are_shifted_by_one_and_cover_every_start():
+    stream = torch.arange(13)
+    x, y = random_windows(stream, 5, 400, torch.Generator().manual_seed(0))
+    assert torch.equal(x + 1, y)
+    assert torch.equal(x, x[:, :1] + torch.arange(5))
+    assert set(x[:, 0].tolist()) == set(range(8))
+
+
+@pytest.mark.parametrize("length", [0, 5])
+def test_too_short_a_corpus_says_how_much_is_needed(length):
+    with pytest.raises(ValueError, match=f"{length} tokens.*need 6"):
+        random_windows(torch.arange(length), 5, 2, torch.Generator())
+
+
+class Own:
+    """A source of somebody's own, which cannot give a part."""
+
+    def draw(self, batch_size, generator): ...
+
+    def iter_eval(self, batch_size): ...
+
+    def fingerprint(self): ...
+
+
+def test_a_part_is_windows_from_all_over_by_hand():
+    windows = TokenWindows(torch.arange(23), 5)  # four windows, two of which are the part
+    part = eval_subset(windows, 2)
+    batch = next(part.iter_eval(9))
+    assert batch.inputs[0].tolist() == [[0, 1, 2, 3, 4], [10, 11, 12, 13, 14]]
+    assert batch.targets.tolist() == [[1, 2, 3, 4, 5], [11, 12, 13, 14, 15]]
+    assert len(windows) == 4 and len(part) == 2
+    for size in (4, 5, None):
+        assert eval_subset(windows, size) is windows
+    rows = [(torch.tensor([n]), torch.tensor([n])) for n in range(7)]
+    pairs = PaddedPairs(rows, pad_id=0, begin_id=1, end_id=2)
+    assert [int(source) for source, _ in eval_subset(pairs, 3).pairs] == [0, 2, 4]
+    own = Own()
+    assert eval_subset(own, 2) is own
+
+
+# --- Shares of processes --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("count", "processes"), [(5, 2), (7, 3), (6, 3), (2, 3)])
@@ -17,3 +71,88 @@ def test_every_sequence_is_in_one_shard_and_its_targets_count_once(count, proces
     counted = (targets != IGNORE_INDEX).all(dim=1)
     assert torch.equal(inputs[counted], rows) and torch.equal(targets[counted], rows + 100)
     assert (targets[~counted] == IGNORE_INDEX).all()
+
+
+# --- Pairs ---------------------------------------------------------------------------------------
+
+
+def test_pairs_are_padded_and_shifted_by_hand():
+    rows = [(torch.tensor([5, 6, 7]), torch.tensor([8])), (torch.tensor([9]), torch.tensor([3, 4]))]
+    source = PaddedPairs(rows, pad_id=PAD, begin_id=BEGIN, end_id=END)
+    batch = next(source.iter_eval(2))
+    sources, reads, mask = batch.inputs
+    assert sources.tolist() == [[5, 6, 7], [9, PAD, PAD]]
+    assert reads.tolist() == [[BEGIN, 8, PAD], [BEGIN, 3, 4]]
+    assert batch.targets.tolist() == [[8, END, IGNORE_INDEX], [3, 4, END]]
+    assert torch.equal(mask, padding_mask(sources, PAD)) and batch.num_targets == 5
+
+
+def test_bad_pairs_are_refused():
+    with pytest.raises(ValueError, match="no pairs"):
+        pairs()
+    with pytest.raises(ValueError, match="Pair 1 has an empty source"):
+        pairs((2, 3), (0, 1))
+
+
+# --- Pairs of similar length ---------------------------------------------------------------------
+
+
+def rows(count: int, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    draw = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, 14, (count, 2), generator=draw).tolist()
+    return [
+        (torch.full((m,), 5 + i), torch.full((n - 1,), 5 + i)) for i, (m, n) in enumerate(lengths)
+    ]
+
+
+def by_length(count: int = 211, tokens: int = 61) -> LengthBucketedPairs:
+    return LengthBucketedPairs(rows(count), max_tokens=tokens, pad_id=0, begin_id=2, end_id=3)
+
+
+def seen(batch) -> list[int]:
+    return batch.inputs[0][:, 0].tolist()
+
+
+def test_an_epoch_has_each_pair_once_in_batches_filled_to_the_tokens():
+    source, generator = by_length(), torch.Generator().manual_seed(7)
+    orders = []
+    for _ in range(2):
+        drawn = [source.draw(10**6, generator)]
+        while source.step < source.epoch_start_step + len(source.batches):
+            drawn.append(source.draw(10**6, generator))
+        assert sorted(i for batch in drawn for i in seen(batch)) == list(range(5, 216))
+        for batch in drawn:
+            assert all(ids.numel() <= 61 for ids in (*batch.inputs[:2], batch.targets))
+        sizes = [batch.inputs[0].numel() + batch.targets.numel() for batch in drawn]
+        kept = sum(len(a) + len(b) + 1 for a, b in rows(211))
+        assert kept / sum(sizes) > 0.8  # drawn at random, half of it would be padding
+        orders.append([seen(batch) for batch in drawn])
+    assert orders[0] != orders[1]
+    assert [seen(b) for b in source.iter_eval(3)] != orders[0]
+    assert sorted(i for b in source.iter_eval(3) for i in seen(b)) == list(range(5, 216))
+    assert all(len(seen(batch)) <= 3 for batch in source.iter_eval(3))
+
+
+def test_pairs_may_be_lists():
+    special = {"pad_id": 0, "begin_id": 2, "end_id": 3}
+    tensors = [*rows(9), (torch.tensor([5]), torch.tensor([], dtype=torch.long))]
+    lists = [(source.tolist(), target.tolist()) for source, target in tensors]
+    ours, theirs = PaddedPairs(lists, **special), PaddedPairs(tensors, **special)
+    assert ours.fingerprint() == theirs.fingerprint()
+    for one, other in zip(ours.iter_eval(4), theirs.iter_eval(4), strict=True):
+        assert torch.equal(one.targets, other.targets)
+        assert all(torch.equal(*both) for both in zip(one.inputs, other.inputs, strict=True))
+
+
+def test_a_source_goes_to_any_step():
+    generator = torch.Generator().manual_seed(7)
+    source, again = by_length(), by_length()
+    drawn = [seen(source.draw(9, generator)) for _ in range(200)]
+    again.seek(153)  # in the third epoch
+    assert [seen(again.draw(9, generator)) for _ in range(47)] == drawn[153:]
+
+
+def test_a_pair_longer_than_a_batch_is_refused():
+    with pytest.raises(ValueError, match="has 13 tokens, but a batch just 12"):
+        by_length(tokens=12)
+    assert by_length().fingerprint() != by_length(tokens=62).fingerprint()

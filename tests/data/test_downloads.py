@@ -21,41 +21,31 @@ from slp_transformer.data.text_files import PublishedFile, data_dir, fetch_file
 CONTENT = bytes(range(256)) * 4001
 
 
-class Server(http.server.BaseHTTPRequestHandler):
-    """Sends CONTENT, with what a test sets in `behavior`; `asked` are the paths asked for."""
+class Server(http.server.SimpleHTTPRequestHandler):
+    """Sends what is in a folder; `asked` are the paths asked for."""
 
-    def __init__(self, behavior, asked, *args):
-        self.behavior, self.asked = behavior, asked
-        super().__init__(*args)
-
-    def do_GET(self):
-        content = self.behavior.get("content", CONTENT)
-        self.asked.append(self.path)
-        if self.behavior.get("status"):
-            self.send_error(self.behavior["status"])
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-        self.close_connection = True
+    def __init__(self, asked, *args, **options):
+        self.asked = asked
+        super().__init__(*args, **options)
 
     def log_message(self, *_):
-        """Say nothing."""
+        self.asked.append(self.path)
 
 
 @pytest.fixture
 def server(monkeypatch, tmp_path):
-    """What a server does, what it was asked for, and the file that it publishes."""
+    """The file that a server sends, what it was asked for, and the file that it publishes."""
     pytest.importorskip("pooch")
     monkeypatch.setenv("SLP_TRANSFORMER_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("SLP_TRANSFORMER_OFFLINE", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    behavior, asked = {}, []
-    handler = functools.partial(Server, behavior, asked)
+    sent, asked = tmp_path / "served" / "file", []
+    sent.parent.mkdir()
+    sent.write_bytes(CONTENT)
+    handler = functools.partial(Server, asked, directory=sent.parent)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         threading.Thread(target=running.serve_forever, args=[0.01], daemon=True).start()
-        yield behavior, asked, published(f"http://127.0.0.1:{running.server_port}/file")
+        yield sent, asked, published(f"http://127.0.0.1:{running.server_port}/file")
         running.shutdown()
 
 
@@ -84,8 +74,8 @@ def test_a_file_is_downloaded_once(server, tmp_path):
 
 @pytest.mark.parametrize("content", [b"\x01" + CONTENT[1:], CONTENT + b"more", CONTENT[:-7]])
 def test_a_changed_file_is_deleted_and_said_so(content, server, tmp_path):
-    behavior, _, file = server
-    behavior["content"] = content
+    sent, _, file = server
+    sent.write_bytes(content)
     with pytest.raises(ValueError, match=f"was deleted, since its SHA-256 is not {file.sha256}"):
         fetch_file(file)
     assert names(tmp_path / "data") == set()
@@ -107,8 +97,8 @@ def test_a_wrong_file_in_its_place_is_left_alone(server, tmp_path):
 
 
 def test_what_a_server_refuses_is_one_sentence(server, tmp_path):
-    behavior, _, file = server
-    behavior["status"] = 404
+    sent, _, file = server
+    sent.unlink()
     with pytest.raises(ValueError, match=r"/file could not be downloaded \(404 .*\): try again"):
         fetch_file(file)
 
@@ -163,11 +153,11 @@ def test_the_data_directory_is_the_systems_unless_named(monkeypatch, tmp_path):
 
 
 def test_a_named_corpus_is_fetched_checked_and_prepared(server, tmp_path, monkeypatch):
-    behavior, asked, file = server
-    behavior["content"] = load_moby_dick()[:9999].encode()
-    monkeypatch.setitem(CORPORA, "little-whale", published(file.url, behavior["content"]))
+    sent, asked, file = server
+    sent.write_bytes(load_moby_dick()[:9999].encode())
+    monkeypatch.setitem(CORPORA, "little-whale", published(file.url, sent.read_bytes()))
     corpus = prepare_corpus("little-whale")
-    assert corpus.tokenizer.decode(corpus.train_data) == load_moby_dick()[: 9999 * 9 // 10]
+    assert corpus.tokenizer.decode(corpus.train) == load_moby_dick()[: 9999 * 9 // 10]
     assert find_text_files("little-whale") == [fetch_corpus("little-whale")] and len(asked) == 1
 
 

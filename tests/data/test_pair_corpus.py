@@ -15,9 +15,8 @@ from slp_transformer.data import (
     read_pairs,
     train_pair_tokenizer,
 )
-from slp_transformer.data.batches import LengthBucketedPairs, PaddedPairs
 from slp_transformer.data.pair_corpus import EncodedPairs, load_pair_corpus
-from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, train_tokenizer
+from slp_transformer.data.text_tokenizer import train_tokenizer
 
 ENGLISH = ["A man, a dog.", "Two dogs run", "the Dog\x0bruns", "A cat sleeps."]
 THAI = ["ชายกับสุนัข", "สุนัขสองตัววิ่ง", "สุนัขวิ่ง", "แมวนอน"]
@@ -159,17 +158,17 @@ def numbered(count: int) -> list[tuple[str, str]]:
 def test_a_share_from_all_over_is_held_out_and_never_learned():
     pairs = numbered(20) + numbered(20)
     corpus = prepare_pair_corpus(pairs, ("a", "b"), 31, val_split=0.1, token_type="words")
-    assert corpus.val_sentences == [pairs[0], pairs[10], pairs[20], pairs[30]]
-    assert len(corpus.train_data) == 40 - 4 and len(corpus.val_data) == 4
+    assert corpus.val_texts == [pairs[0], pairs[10], pairs[20], pairs[30]]
+    assert len(corpus.train) == 40 - 4 and len(corpus.val) == 4
     assert not corpus.warnings
     doubled = prepare_pair_corpus([*pairs, *pairs[:12]], ("a", "b"), 31, val_split=pairs[:10])
-    assert len(doubled.train_data) == 20 + 2
+    assert len(doubled.train) == 20 + 2
     assert doubled.warnings == ["Of 52 pairs, 30 were dropped, since the same are held out."]
-    source, target = corpus.val_data[1]
+    source, target = corpus.val[1]
     assert target.tolist() == corpus.tokenizer.encode_target("v10") == [1]
     assert source.tolist() == corpus.tokenizer.encode_source("w10 is here")
     with pytest.raises(IndexError):
-        corpus.train_data[36]
+        corpus.train[36]
 
 
 def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
@@ -178,17 +177,17 @@ def test_pairs_that_are_too_long_are_counted_and_dropped_or_cut():
     held_out = [("abc", "xyz"), ("abcde", "wxyzv")]
     how = {"val_split": held_out, "token_type": "characters", "shared_vocabulary": False}
     dropped = prepare_pair_corpus(pairs, ("a", "b"), 4, **how)
-    assert len(dropped.train_data) == 1 and dropped.val_sentences == [("abc", "xyz")]
+    assert len(dropped.train) == 1 and dropped.val_texts == [("abc", "xyz")]
     assert dropped.warnings == [
         "Of 4 pairs, 1 were dropped, since the same are held out.",
         "Of 3 pairs learned from, 2 of more than 4 tokens were dropped.",
         "Of 2 pairs held out, 1 of more than 4 tokens were dropped.",
     ]
     cut = prepare_pair_corpus(pairs, ("a", "b"), 4, overlong="truncate", **how)
-    assert [len(side) for side in cut.train_data[0]] == [4, 1]
-    assert cut.train_data[0][0][-1] == cut.tokenizer.end_id
-    assert [len(side) for side in cut.train_data[1]] == [2, 3]
-    assert "were cut" in cut.warnings[1] and len(cut.val_sentences) == 2
+    assert [len(side) for side in cut.train[0]] == [4, 1]
+    assert cut.train[0][0][-1] == cut.tokenizer.end_id
+    assert [len(side) for side in cut.train[1]] == [2, 3]
+    assert "were cut" in cut.warnings[1] and len(cut.val_texts) == 2
     with pytest.raises(ValueError, match="None of the 3 pairs learned from fits a window of 1"):
         prepare_pair_corpus(pairs, ("a", "b"), 1, **how)
 
@@ -200,8 +199,8 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
     again = load_pair_corpus(tmp_path / "tokens")
     memory = prepare_pair_corpus(PAIRS * 3 + numbered(9), ("en", "th"), 40)
     for kept in (corpus, again):
-        assert kept.tokenizer == memory.tokenizer and kept.val_sentences == memory.val_sentences
-        parts = (kept.train_data, memory.train_data), (kept.val_data, memory.val_data)
+        assert kept.tokenizer == memory.tokenizer and kept.val_texts == memory.val_texts
+        parts = (kept.train, memory.train), (kept.val, memory.val)
         for mine, theirs in parts:
             assert len(mine) == len(theirs)
             for i in range(len(mine)):
@@ -219,68 +218,3 @@ def test_a_stream_that_ends_within_a_pair_is_refused():
     for ids in ([5, 3, 6], [5, 3], [5, 3, 6, 3, 7]):
         with pytest.raises(ValueError, match="in the middle of one"):
             EncodedPairs(torch.tensor(ids), 3)
-
-
-# --- Batches -----------------------------------------------------------------------------------
-
-
-def rows(count: int, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    draw = torch.Generator().manual_seed(seed)
-    lengths = torch.randint(1, 14, (count, 2), generator=draw).tolist()
-    return [
-        (torch.full((m,), 5 + i), torch.full((n - 1,), 5 + i)) for i, (m, n) in enumerate(lengths)
-    ]
-
-
-def by_length(count: int = 211, tokens: int = 61) -> LengthBucketedPairs:
-    return LengthBucketedPairs(rows(count), max_tokens=tokens, pad_id=0, begin_id=2, end_id=3)
-
-
-def seen(batch) -> list[int]:
-    return batch.inputs[0][:, 0].tolist()
-
-
-def test_an_epoch_has_each_pair_once_in_batches_filled_to_the_tokens():
-    source, generator = by_length(), torch.Generator().manual_seed(7)
-    orders = []
-    for _ in range(2):
-        drawn = [source.draw(10**6, generator)]
-        while source.step < source.epoch_start_step + len(source.batches):
-            drawn.append(source.draw(10**6, generator))
-        assert sorted(i for batch in drawn for i in seen(batch)) == list(range(5, 216))
-        for batch in drawn:
-            assert all(ids.numel() <= 61 for ids in (*batch.inputs[:2], batch.targets))
-        sizes = [batch.inputs[0].numel() + batch.targets.numel() for batch in drawn]
-        kept = sum(len(a) + len(b) + 1 for a, b in rows(211))
-        assert kept / sum(sizes) > 0.8  # drawn at random, half of it would be padding
-        orders.append([seen(batch) for batch in drawn])
-    assert orders[0] != orders[1]
-    assert [seen(b) for b in source.iter_eval(3)] != orders[0]
-    assert sorted(i for b in source.iter_eval(3) for i in seen(b)) == list(range(5, 216))
-    assert all(len(seen(batch)) <= 3 for batch in source.iter_eval(3))
-
-
-def test_pairs_may_be_lists():
-    special = {"pad_id": 0, "begin_id": 2, "end_id": 3}
-    tensors = [*rows(9), (torch.tensor([5]), torch.tensor([], dtype=torch.long))]
-    lists = [(source.tolist(), target.tolist()) for source, target in tensors]
-    ours, theirs = PaddedPairs(lists, **special), PaddedPairs(tensors, **special)
-    assert ours.fingerprint() == theirs.fingerprint()
-    for one, other in zip(ours.iter_eval(4), theirs.iter_eval(4), strict=True):
-        assert torch.equal(one.targets, other.targets)
-        assert all(torch.equal(*both) for both in zip(one.inputs, other.inputs, strict=True))
-
-
-def test_a_source_goes_to_any_step():
-    generator = torch.Generator().manual_seed(7)
-    source, again = by_length(), by_length()
-    drawn = [seen(source.draw(9, generator)) for _ in range(200)]
-    again.seek(153)  # in the third epoch
-    assert [seen(again.draw(9, generator)) for _ in range(47)] == drawn[153:]
-
-
-def test_a_pair_longer_than_a_batch_is_refused():
-    with pytest.raises(ValueError, match="has 13 tokens, but a batch just 12"):
-        by_length(tokens=12)
-    assert by_length().fingerprint() != by_length(tokens=62).fingerprint()
-    assert SENTENCE_TOKENS == ("[PAD]", "[UNK]", "[SOS]", "[EOS]")

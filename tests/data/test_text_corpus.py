@@ -56,7 +56,7 @@ def standard_input(monkeypatch, text: str) -> None:
 
 
 def all_of(corpus) -> list[int]:
-    return corpus.train_data[:].tolist() + corpus.val_data[:].tolist()
+    return corpus.train[:].tolist() + corpus.val[:].tolist()
 
 
 # --- What comes out ----------------------------------------------------------------------------
@@ -67,9 +67,9 @@ def test_a_file_becomes_its_tokens_and_the_last_tenth_is_held_out(kind, file):
     corpus = prepare_corpus(file, kind, None if kind == "characters" else 300)
     assert corpus.tokenizer == train_tokenizer([TEXT], kind, None if kind == "characters" else 300)
     assert all_of(corpus) == corpus.tokenizer.encode(TEXT)
-    count = len(corpus.train_data) + len(corpus.val_data)
-    assert len(corpus.train_data) == count * 9 // 10
-    assert corpus.train_data.dtype == corpus.val_data.dtype == torch.int64
+    count = len(corpus.train) + len(corpus.val)
+    assert len(corpus.train) == count * 9 // 10
+    assert corpus.train.dtype == corpus.val.dtype == torch.int64
 
 
 @pytest.mark.parametrize("block", [50, 1000])
@@ -85,15 +85,12 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
     standard_input(monkeypatch, TEXT)
     disk = prepare_corpus(origin, kind, val_split=0.25, output_dir=tmp_path / "run")
     for corpus in (disk, load_corpus(tmp_path / "run")):
-        assert isinstance(corpus.train_data, TokenStore)
+        assert isinstance(corpus.train, TokenStore)
         assert corpus.tokenizer == memory.tokenizer
-        assert corpus.train_data[:].equal(memory.train_data) and len(memory.train_data)
-        assert corpus.val_data[:].equal(memory.val_data) and len(memory.val_data)
-        assert corpus.train_data.vocab_size == memory.tokenizer.vocab_size
-    assert (
-        TokenWindows(disk.train_data, 3).fingerprint()
-        == TokenWindows(memory.train_data, 3).fingerprint()
-    )
+        assert corpus.train[:].equal(memory.train) and len(memory.train)
+        assert corpus.val[:].equal(memory.val) and len(memory.val)
+        assert corpus.train.vocab_size == memory.tokenizer.vocab_size
+    assert TokenWindows(disk.train, 3).fingerprint() == TokenWindows(memory.train, 3).fingerprint()
     names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
 
@@ -105,7 +102,7 @@ def test_each_of_several_documents_is_followed_by_the_end_token(kind, library):
     texts = list(read_documents(library))
     assert texts == ["A whale!", "Be\n\nbold?\n", "See the sea.\n"] and end == 0
     ids = [i for text in texts for i in [*corpus.tokenizer.encode(text), end]]
-    assert corpus.train_data.tolist() == ids
+    assert corpus.train.tolist() == ids
 
 
 def test_a_single_document_has_no_end_token(file):
@@ -117,8 +114,8 @@ def test_a_single_document_has_no_end_token(file):
 def test_nothing_is_held_out_if_nothing_should_be(file, tmp_path):
     for folder in (None, tmp_path / "run"):
         corpus = prepare_corpus(file, val_split=0, output_dir=folder)
-        assert len(corpus.train_data) == len(TEXT) and corpus.val_data is None
-    assert load_corpus(tmp_path / "run").val_data is None
+        assert len(corpus.train) == len(TEXT) and corpus.val is None
+    assert load_corpus(tmp_path / "run").val is None
 
 
 def test_a_tokenizer_of_ones_own_is_used(file, library):
@@ -127,9 +124,7 @@ def test_a_tokenizer_of_ones_own_is_used(file, library):
     assert corpus.tokenizer is own and all_of(corpus) == [*own.encode(TEXT), own.end_id]
     without = train_tokenizer([TEXT], "bpe", 300)
     texts = "".join(read_documents(library))
-    assert (
-        without.decode(prepare_corpus(library, val_split=0, tokenizer=without).train_data) == texts
-    )
+    assert without.decode(prepare_corpus(library, val_split=0, tokenizer=without).train) == texts
 
 
 # --- What is held out of several -----------------------------------------------------------------
@@ -185,7 +180,7 @@ def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
     finally:
         tracemalloc.stop()
     # A list of the tokens alone would take eight bytes for each.
-    assert len(corpus.train_data) > 1_000_000 and most < 3_000_000
+    assert len(corpus.train) > 1_000_000 and most < 3_000_000
 
 
 # --- Interruptions and bad input ---------------------------------------------------------------
@@ -213,7 +208,7 @@ def test_what_a_killed_process_left_is_no_corpus(replaced, file, tmp_path, monke
     (run / ".preparing").mkdir(exist_ok=True)
     (run / ".preparing" / "standard-input.txt").write_text("old", encoding="utf-8")
     prepare_corpus(file, output_dir=run)
-    assert len(load_corpus(run).train_data) == 4500 and not (run / ".preparing").exists()
+    assert len(load_corpus(run).train) == 4500 and not (run / ".preparing").exists()
 
 
 @pytest.mark.parametrize("own", [None, train_tokenizer([TEXT])])

@@ -1,15 +1,25 @@
 """Reading text: files, folders, standard input and names, and what is said about bad ones."""
 
 import io
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from commands import SMALL, fine, weights
 
-from slp_transformer.data import find_text_files, list_corpora, load_moby_dick, read_documents
+from slp_transformer.data import (
+    find_text_files,
+    list_corpora,
+    load_moby_dick,
+    prepare_corpus,
+    read_documents,
+)
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.text_files import read_pieces
+from slp_transformer.guitar import make_practice_corpus, read_tab_folder, write_tab
 
 
 def standard_input(monkeypatch, content: bytes) -> None:
@@ -49,6 +59,53 @@ def test_a_file_of_any_name_is_read(folder):
 def test_standard_input_is_one_document(monkeypatch):
     standard_input(monkeypatch, "Ça\r\nva".encode())
     assert list(read_documents("-")) == ["Ça\nva"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
+def test_a_pipe_is_read_as_standard_input_is(at):
+    os.mkfifo("pipe")
+    writing = "open('pipe', 'w').write(open('fox.txt').read())"
+    with subprocess.Popen([sys.executable, "-c", writing]):
+        fine("train", "text", "pipe", "--out-dir", "piped", *SMALL)
+    Path("pipe").unlink()
+    fine("train", "text", "fox.txt", "--out-dir", "file", *SMALL)
+    assert weights("piped") == weights("file")
+    fine("train", "--out-dir", "piped", "--resume", "--quiet")  # nothing is read again
+
+
+class Terminal(io.BytesIO):
+    """Bytes that come from a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_standard_input_from_a_terminal_says_that_it_waits(monkeypatch, caplog):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Terminal(b"some text\n")))
+    assert len(prepare_corpus("-", val_split=0.0).train) == 10
+    assert "Waiting for text on standard input" in caplog.text
+
+
+def test_readers_leave_hidden_files_and_folders_out_and_name_closed_ones(tmp_path, monkeypatch):
+    (tab,) = make_practice_corpus(seed=0, num_pieces=1)
+    for place in (".hidden", "open/.hidden", "open", "closed"):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        for name in (".secret.txt", "seen.txt") if place != "closed" else ():
+            write_tab(tab, tmp_path / place / name)
+    assert find_text_files(tmp_path) == [tmp_path / "open/seen.txt"]
+    tabs, problems = read_tab_folder(tmp_path)
+    assert [each.source for each in tabs] == ["open/seen.txt"] and not problems
+    real = os.scandir
+
+    def closed(path):  # for the administrator too
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    for read in (find_text_files, read_tab_folder):
+        with pytest.raises(ValueError, match="closed cannot be read: Permission denied"):
+            read(tmp_path)
 
 
 def test_a_name_always_means_the_corpus(tmp_path, monkeypatch):

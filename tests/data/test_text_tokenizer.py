@@ -81,9 +81,9 @@ def test_the_bytes_are_written_as_the_library_writes_them():
 
     assert set(byte_alphabet()) == set(ByteLevel.alphabet())
     library = ByteLevel(add_prefix_space=False, use_regex=False)
-    for character in map(chr, range(0x800)):
-        [(signs, _)] = library.pre_tokenize_str(character)
-        assert bytes(byte_alphabet()[sign] for sign in signs) == character.encode()
+    text = "".join(map(chr, range(0x800)))
+    [(signs, _)] = library.pre_tokenize_str(text)
+    assert bytes(byte_alphabet()[sign] for sign in signs) == text.encode()
 
 
 # --- The end of a document ---------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_half_a_character_is_held_back():
     assert stream.decode_next(ids[0]) == "" and stream.flush() == "\ufffd"  # it never ends
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_stream_of_nonsense_agrees_with_decoding_it_at_once(seed):
     """An untrained model writes bytes that are no UTF-8."""
     tokenizer = train_tokenizer([TEXTS[2] * 3], "bpe", 280)

@@ -96,16 +96,14 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
 # --- The checkpoints -----------------------------------------------------------------------------
 
 
-def test_a_checkpoint_without_its_manifest_is_refused_and_not_begun_over(at, capsys):
-    fine("train", "text", "fox.txt", "--out-dir", "run", *SMALL)
-    for path in Path("run").glob("step-*/checkpoint.json"):
+def test_a_checkpoint_without_its_manifest_is_refused_and_not_begun_over(text_run, capsys):
+    for path in text_run.glob("step-*/checkpoint.json"):
         path.unlink()
-    assert "holds a run already" in refused(
-        capsys, "train", "text", "fox.txt", "--out-dir", "run", *SMALL
-    )
-    for words in (["train", "--out-dir", "run", "--resume"], ["generate", "run"]):
+    begin = ["train", "text", "fox.txt", "--out-dir", "a", *SMALL]
+    assert "holds a run already" in refused(capsys, *begin)
+    for words in (["train", "--out-dir", "a", "--resume"], ["generate", "a"]):
         assert "checkpoint.json cannot be read" in refused(capsys, *words)
-    assert len(list(Path("run").glob("step-*/model.safetensors"))) == 1
+    assert len(list(text_run.glob("step-*/model.safetensors"))) == 1
 
 
 def test_only_what_has_a_checkpoint_s_name_is_forgotten(tmp_path):

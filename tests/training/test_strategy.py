@@ -12,7 +12,6 @@ import torch
 from own_process import python
 from safetensors.torch import load_file
 
-from slp_transformer.data.batches import IGNORE_INDEX, Batch
 from slp_transformer.training import strategy
 from slp_transformer.training.checkpoints import STATE_FILE, load_model
 from slp_transformer.training.run_folder import checkpoint_folder
@@ -135,22 +134,6 @@ def test_as_many_processes_resume_to_the_last_bit_even_with_dropout(folder, how)
 @pytest.mark.parametrize("how", HOWS)
 def test_each_process_drops_other_units(folder, how):
     assert results(folder, 0)[f"drawn-{how}"] != results(folder, 1)[f"drawn-{how}"]
-
-
-# --- Shares ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("among", [1, 2, 3, 5, 7])
-def test_shares_are_of_one_size_and_hold_every_target_once(among):
-    inputs = torch.arange(10).view(5, 2)
-    batch = Batch((inputs, inputs + 20), inputs + 40)
-    shares = [batch.shard(place, among) for place in range(among)]
-    assert len({len(share.targets) for share in shares}) == 1
-    rows = [row for share in shares for row in zip(*share.inputs, share.targets, strict=True)]
-    real = [row for row in rows if IGNORE_INDEX not in row[2]]
-    assert torch.equal(torch.stack([row[2] for row in real]), batch.targets)
-    assert all(torch.equal(row[0] + 20, row[1]) for row in rows)
-    assert all((row[2] == IGNORE_INDEX).all() for row in rows if IGNORE_INDEX in row[2])
 
 
 # --- Beginning and end -------------------------------------------------------------------------

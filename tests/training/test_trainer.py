@@ -2,20 +2,16 @@
 
 import math
 import re
-from dataclasses import replace
+import signal
+from pathlib import Path
 
 import pytest
 import torch
-import torch.nn.functional as F
 from own_process import python
-from tiny_training import BEGIN, END, PAD, STREAM, encoder_decoder, language_model, pairs
+from tiny_training import STREAM, encoder_decoder, language_model, pairs, with_dropout
 
-from slp_transformer import (
-    generate,
-    padding_mask,
-)
-from slp_transformer.data.batches import IGNORE_INDEX, PaddedPairs, TokenWindows
-from slp_transformer.loss import next_token_loss
+from slp_transformer import generate
+from slp_transformer.data.batches import TokenWindows, eval_subset
 from slp_transformer.training import callbacks
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import pick_device
@@ -40,47 +36,19 @@ def close(a, b) -> bool:
 # --- Settings ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"steps": 0},
-        {"sequence_length": 0},
-        {"batch_size": 0},
-        {"gradient_accumulation_steps": 0},
-        {"eval_interval": 0},
-        {"early_stopping_patience": 0},
-        {"warmup_steps": -1},
-        {"seed": -1},
-        {"learning_rate": 0.0},
-        {"learning_rate": math.nan},
-        {"max_grad_norm": -1.0},
-        {"weight_decay": -0.1},
-        {"label_smoothing": 1.0},
-    ],
-)
-def test_a_wrong_setting_is_named_with_its_value(wrong):
-    (name, value), *_ = wrong.items()
-    with pytest.raises(ValueError, match=rf"^{name} .*not {value!r}\.$"):
-        TrainConfig(**{"steps": 1} | wrong)
-
-
-def test_settings_read_back():
-    settings = TrainConfig(steps=9, max_grad_norm=None, early_stopping_patience=3)
-    assert TrainConfig(**settings.to_dict()) == settings
-
-
-def test_the_rate_warms_up_over_a_twentieth_unless_told():
-    settings = TrainConfig(steps=100, learning_rate=2.0)
-    assert [settings.learning_rate_at(s) for s in (0, 4, 5)] == pytest.approx([0.4, 2.0, 2.0])
-    assert replace(settings, warmup_steps=0).learning_rate_at(0) == pytest.approx(2.0)
-    assert replace(settings, warmup_steps=10).learning_rate_at(0) == pytest.approx(0.2)
-
-
 def test_settings_may_come_as_one_or_by_name_with_the_model_s_own_context():
     settings = TrainConfig(steps=2, batch_size=3)
     one = train(language_model(), STREAM, STREAM, settings)
     assert one == train(language_model(), STREAM, STREAM, steps=2, batch_size=3, sequence_length=5)
     assert len(train(language_model(), STREAM, STREAM, settings, eval_interval=1)) == 2
+
+
+def test_data_of_another_kind_are_refused_by_name(unchecked):
+    import numpy as np
+
+    for data, kind in ((np.arange(99), "ndarray"), (list(range(99)), "list")):
+        with pytest.raises(TypeError, match=f"not {kind}: of an array, make torch.from_numpy"):
+            train(language_model(), data, data, steps=1)
 
 
 def test_a_stream_without_a_length_of_window_is_refused():
@@ -132,53 +100,12 @@ def test_label_smoothing_is_for_training_and_not_for_measuring():
     assert abs(smooth[0].train_loss - plain[0].train_loss) > 1e-5
 
 
-def test_the_loss_does_not_see_what_is_ignored():
-    U = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
-    targets = torch.tensor([[1, 2, IGNORE_INDEX], [3, IGNORE_INDEX, IGNORE_INDEX]])
-    kept = torch.stack([U[0, 0], U[0, 1], U[1, 0]])
-    for smoothing in (0.0, 0.3):
-        loss = next_token_loss(U, targets, label_smoothing=smoothing)
-        expected = F.cross_entropy(kept, torch.tensor([1, 2, 3]), label_smoothing=smoothing)
-        assert loss.item() == pytest.approx(expected.item())
-
-
 def test_bf16_computes_the_logits_in_bf16_and_keeps_the_weights():
     model, seen = language_model(), set()
     model.register_forward_hook(lambda _, __, U: seen.add(U.dtype))
     records = train(model, STREAM, STREAM, steps=2, bf16=True)
     assert seen == {torch.bfloat16} and math.isfinite(records[-1].val_loss)
     assert all(p.dtype == torch.float32 for p in model.parameters())
-
-
-# --- Pairs -------------------------------------------------------------------------------------
-
-
-def test_pairs_are_padded_and_shifted_by_hand():
-    rows = [(torch.tensor([5, 6, 7]), torch.tensor([8])), (torch.tensor([9]), torch.tensor([3, 4]))]
-    source = PaddedPairs(rows, pad_id=PAD, begin_id=BEGIN, end_id=END)
-    batch = next(source.iter_eval(2))
-    sources, reads, mask = batch.inputs
-    assert sources.tolist() == [[5, 6, 7], [9, PAD, PAD]]
-    assert reads.tolist() == [[BEGIN, 8, PAD], [BEGIN, 3, 4]]
-    assert batch.targets.tolist() == [[8, END, IGNORE_INDEX], [3, 4, END]]
-    assert torch.equal(mask, padding_mask(sources, PAD)) and batch.num_targets == 5
-
-
-def test_padding_changes_no_loss():
-    """Pairs scored together, padded, come to what each alone comes to."""
-    model, source = encoder_decoder().eval(), pairs((3, 5), (2, 1), (7, 2))
-    alone = [next(iter([source.collate(torch.tensor([i]))])) for i in range(3)]
-    total = sum(next_token_loss(model(*b.inputs), b.targets, reduction="sum").item() for b in alone)
-    mean = total / sum(b.num_targets for b in alone)
-    assert mean_loss(model, source, batch_size=3) == pytest.approx(mean, rel=1e-5)
-    assert mean_loss(model, source, batch_size=2) == pytest.approx(mean, rel=1e-5)
-
-
-def test_bad_pairs_are_refused():
-    with pytest.raises(ValueError, match="no pairs"):
-        pairs()
-    with pytest.raises(ValueError, match="Pair 1 has an empty source"):
-        pairs((2, 3), (0, 1))
 
 
 # --- A loss and callbacks of one's own -----------------------------------------------------------
@@ -221,6 +148,38 @@ def test_callbacks_see_each_step_and_evaluations_after_their_checkpoint(tmp_path
     assert history == trainer.state.eval_history and trainer.fit(resume=True) == history
 
 
+def test_training_learns_a_pattern_and_reports_each_evaluation():
+    model, seen = language_model(), []
+    settings = {"steps": 110, "eval_interval": 50, "learning_rate": 0.02, "report": seen.append}
+    records = train(model, STREAM, STREAM, **settings)
+    assert seen == records and [record.step for record in records] == [50, 100, 110]
+    assert records[-1].val_loss < 0.1 < records[0].train_loss and not model.training
+
+
+def test_while_training_a_part_is_measured_and_all_at_the_end():
+    """The measure of each moment is the one that `mean_loss` gives afterwards."""
+    model, held_out = with_dropout(), STREAM.flip(0)
+    how = {"steps": 4, "eval_interval": 2, "batch_size": 2}
+    records = train(model, STREAM, held_out, **how, max_eval_samples=3)
+    windows = TokenWindows(held_out, 5)
+    assert [record.full_val_loss for record in records[:-1]] == [None]
+    assert records[-1].val_loss == pytest.approx(mean_loss(model, eval_subset(windows, 3)))
+    assert records[-1].full_val_loss == pytest.approx(mean_loss(model, windows))
+    assert records[-1].full_val_loss != pytest.approx(records[-1].val_loss, abs=1e-6)
+    everything = train(with_dropout(), STREAM, held_out, **how, max_eval_samples=None)
+    assert everything[-1].full_val_loss is None
+    assert everything[-1].val_loss == pytest.approx(records[-1].full_val_loss)
+
+
+def test_training_leaves_the_caller_s_random_numbers_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    model = with_dropout()
+    torch.manual_seed(5)
+    train(model, STREAM, STREAM, steps=2, batch_size=2, seed=3)
+    assert torch.equal(torch.rand(3), expected)
+
+
 # --- The end of a run --------------------------------------------------------------------------
 
 
@@ -231,6 +190,46 @@ def test_training_stops_when_patience_is_at_an_end():
     losses = [record.val_loss for record in records]
     assert records[-1].step < 200
     assert losses.index(min(losses)) == len(losses) - 4
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    """All but the lock, and metrics.json, which is for people and plots."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    others = (path for path in found if path.name not in (".lock", "metrics.json"))
+    return {path.relative_to(folder): path.read_bytes() for path in others}
+
+
+@pytest.mark.parametrize(
+    ("moment", "update"), [("way", 4), ("Ctrl-C", 4), ("end", 5), ("held out alone", None)]
+)
+def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatch, moment, update):
+    how = {"steps": 8, "eval_interval": 2, "batch_size": 2, "out_dir": tmp_path, "progress": False}
+    kept = {}
+
+    def remember(record):
+        kept.update(files(tmp_path)) if record.step == 4 else None
+
+    step, count = torch.optim.AdamW.step, iter(range(99))
+
+    def ruin(self, *arguments):
+        result = step(self, *arguments)
+        if next(count) == update:
+            self.param_groups[0]["params"][0].data.fill_(math.nan)
+            if moment == "Ctrl-C":
+                signal.raise_signal(signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", ruin)
+    if update is None:
+        losses = iter([1.0, 1.0, math.inf])
+        measure = "slp_transformer.training.trainer.mean_loss"
+        monkeypatch.setattr(measure, lambda *_, **__: next(losses))
+    where = r"is NaN or infinite, at step [56] .*learning_rate"
+    with pytest.raises(ValueError, match=where) as told:
+        train(with_dropout(), STREAM, STREAM, report=remember, **how)
+    assert "\n" not in str(told.value)
+    assert kept and files(tmp_path) == kept
+    assert all(p.isfinite().all() for p in load_model(tmp_path, "last").parameters())
 
 
 @pytest.mark.parametrize(

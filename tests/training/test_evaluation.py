@@ -1,0 +1,44 @@
+"""The mean loss: each target once, whatever the batches, and the model is left as it was."""
+
+import pytest
+import torch
+from tiny_training import STREAM, encoder_decoder, language_model, pairs, with_dropout
+
+from slp_transformer.loss import next_token_loss
+from slp_transformer.training.evaluation import mean_loss
+
+
+def test_mean_loss_counts_every_full_window_once():
+    model = language_model(context_length=11).eval()
+    stream = torch.randint(7, (3 * 11 + 5,), generator=torch.Generator().manual_seed(1))
+    by_hand = torch.stack(
+        [next_token_loss(model(stream[i : i + 11]), stream[i + 1 : i + 12]) for i in (0, 11, 22)]
+    ).mean()
+    assert mean_loss(model, stream, 11, batch_size=2) == pytest.approx(by_hand.item(), rel=1e-5)
+
+
+def test_padding_changes_no_loss():
+    """Pairs scored together, padded, come to what each alone comes to."""
+    model, source = encoder_decoder().eval(), pairs((3, 5), (2, 1), (7, 2))
+    alone = [next(iter([source.collate(torch.tensor([i]))])) for i in range(3)]
+    total = sum(next_token_loss(model(*b.inputs), b.targets, reduction="sum").item() for b in alone)
+    mean = total / sum(b.num_targets for b in alone)
+    assert mean_loss(model, source, batch_size=3) == pytest.approx(mean, rel=1e-5)
+    assert mean_loss(model, source, batch_size=2) == pytest.approx(mean, rel=1e-5)
+
+
+def test_measuring_leaves_frozen_parts_alone_even_when_it_fails():
+    model = with_dropout(num_blocks=2)
+    model.stack.blocks[0].eval()
+    modes = [module.training for module in model.modules()]
+    assert True in modes and False in modes
+    mean_loss(model, STREAM, 5)
+    assert [module.training for module in model.modules()] == modes
+
+    def fail(count):
+        assert not any(module.training for module in model.modules())
+        raise OSError
+
+    with pytest.raises(OSError):
+        mean_loss(model, STREAM, 5, on_batch=fail)
+    assert [module.training for module in model.modules()] == modes
