@@ -2,14 +2,13 @@
 
 Usage::
 
-    python benchmarks/parts.py tiny-shakespeare --save benchmarks/results/parts
-    python benchmarks/parts.py tiny-shakespeare --save benchmarks/results/parts --rates 3e-3 1.5e-3 6e-3
+    python benchmarks/parts.py tiny-shakespeare --save benchmarks/results/parts --rates 3e-3 6e-3
 
 Tiny Shakespeare as in `time_to_loss.py`. All variants train for the same CPU seconds: a variant
 makes as many steps as its own step, timed in turns with the others before, takes of those that the
 whole recipe needs for `--steps`. All have the learning rate of the preset `shakespeare`. A seed's
-losses are kept in a file of its own: a seed that is there is not run again. With `--rates` the first
-seed's variants are trained again for the same steps at each of these rates, and measured on the way.
+losses are kept in a file of its own: a seed that is there is not run again. With `--rates` seed 0's
+variants are trained again for the same steps at each of these rates, and measured on the way.
 """
 
 import argparse
