@@ -132,7 +132,7 @@ def test_what_is_kept_of_the_angles_serves_any_length_type_and_mode():
         (partial(BertConfig, num_segments=0), (29, 11, 6, 3, 1), "num_segments"),
         *((RopeScaling, options, "factor") for options in (("llama3", 0.0, 8), ("linear", -1.0))),
         (RopeScaling, ("llama3", 8.0, 8, 4.0), "factor"),
-        (RopeScaling, ("dynamic", 8.0, 0), "original_context_length"),
+        (RopeScaling, ("llama3", 8.0, 0), "original_context_length"),
         (RopeScaling, ("yarn", 2.0), "rope_type"),
         *((GroupedQueryAttention, (12, 6, groups), "num_kv_heads") for groups in (4, 7, 0)),
     ],
