@@ -119,12 +119,6 @@ def docstrings(module: str) -> Iterator[tuple[str, str]]:
             yield f"{module}.{getattr(node, 'name', '')}", ast.get_docstring(node) or ""
 
 
-def test_everything_offered_at_the_top_is_there_and_sorted():
-    assert slp_transformer.__all__ == sorted(slp_transformer.__all__)
-    for name in slp_transformer.__all__:
-        assert getattr(slp_transformer, name).__doc__, name
-
-
 BOOK = equations()
 SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 DOCSTRINGS = dict(named for module in MODULES for named in docstrings(module))
