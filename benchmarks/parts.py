@@ -2,13 +2,13 @@
 
 Usage::
 
-    python benchmarks/parts.py tiny-shakespeare --save benchmarks/results/parts --rates 3e-3 6e-3
+    python benchmarks/parts.py tiny-shakespeare --save benchmarks/results/parts --curves
 
 Tiny Shakespeare as in `time_to_loss.py`. All variants train for the same CPU seconds: a variant
 makes as many steps as its own step, timed in turns with the others before, takes of those that the
 whole recipe needs for `--steps`. All have the learning rate of the preset `shakespeare`. A seed's
-losses are kept in a file of its own: a seed that is there is not run again. With `--rates` seed 0's
-variants are trained again for the same steps at each of these rates, and measured on the way.
+losses are kept in a file of its own: a seed that is there is not run again. With `--curves` seed
+0's variants are trained again for the same steps, and measured on the way.
 """
 
 import argparse
@@ -43,10 +43,10 @@ def variants() -> dict[str, dict[str, Any]]:
     return made | {f"book, {part} {TODAY[part]}": BOOK | {part: TODAY[part]} for part in BOOK}
 
 
-def begin(corpus: TokenCorpus, parts: dict[str, Any], steps: int, seed: int, **more: Any) -> Steps:
+def begin(corpus: TokenCorpus, parts: dict[str, Any], steps: int, seed: int) -> Steps:
     """Begin the training of a variant."""
     preset, parts = load_config("shakespeare"), dict(parts)
-    how = {"optimizer": parts.pop("optimizer"), "steps": steps, "seed": seed, "bf16": False} | more
+    how = {"optimizer": parts.pop("optimizer"), "steps": steps, "seed": seed, "bf16": False}
     settings = vars(preset.model) | parts | {"ffn_bias": parts["normalization"] == "layer"}
     config = ModelSettings(**settings).to_config(corpus.tokenizer.vocab_size)
     train_config = replace(preset.train, **how)
@@ -76,30 +76,28 @@ def run_seed(corpus: TokenCorpus, seed: int, steps: int) -> dict[str, dict[str, 
     return results
 
 
-def run_rates(corpus: TokenCorpus, rates: list[float], folder: Path) -> None:
-    """Train the first seed's variants for their steps at other rates; keep each run as it ends."""
+def run_curves(corpus: TokenCorpus, folder: Path) -> None:
+    """Train the first seed's variants for their steps again; keep each curve as it ends."""
     steps = {name: run["steps"] for name, run in read_json(folder / "seed-0.json")["runs"].items()}
-    path, val = folder / "rates-seed-0.json", corpus.val_data[:]
+    path, val = folder / "curves-seed-0.json", corpus.val_data[:]
     kept = read_json(path) if path.exists() else provenance() | {"runs": {}}
-    for rate in rates:
-        for name, parts in variants().items():
-            key = f"{name}, {rate:g}"
-            if key in kept["runs"]:
-                continue
-            total, spent, curve = steps[name], 0.0, []
-            run = begin(corpus, parts, total, 0, learning_rate=rate)
+    for name, parts in variants().items():
+        if name in kept["runs"]:
+            continue
+        total, spent, curve = steps[name], 0.0, []
+        run = begin(corpus, parts, total, 0)
+        next(run)
+        marks = {round(total * k / POINTS) for k in range(1, POINTS + 1)}
+        for step in range(1, total + 1):
+            start = time.process_time()
             model = next(run)
-            marks = {round(total * k / POINTS) for k in range(1, POINTS + 1)}
-            for step in range(1, total + 1):
-                start = time.process_time()
-                model = next(run)
-                spent += time.process_time() - start
-                if step in marks:
-                    part = val if step == total else val[: len(val) // 8]
-                    curve.append([step, round(spent, 2), round(val_loss(model, part), 4)])
-            kept["runs"][key] = {"loss": curve[-1][-1], "steps, seconds, loss": curve}
-            print(key, curve[-1], flush=True)
-            write_json(path, kept)
+            spent += time.process_time() - start
+            if step in marks:
+                part = val if step == total else val[: len(val) // 8]
+                curve.append([step, round(spent, 2), round(val_loss(model, part), 4)])
+        kept["runs"][name] = curve
+        print(name, curve[-1], flush=True)
+        write_json(path, kept)
 
 
 def provenance() -> dict[str, str]:
@@ -131,7 +129,7 @@ def main() -> None:
     parser.add_argument("corpus", help="Tiny Shakespeare: its name, or a file")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=200, help="of the whole recipe")
-    parser.add_argument("--rates", nargs="*", type=float, default=[], help="to try on seed 0")
+    parser.add_argument("--curves", action="store_true", help="measure seed 0 on the way")
     parser.add_argument("--save", type=Path, required=True)
     told = parser.parse_args()
     corpus = prepare_corpus(told.corpus, val_split=0.1)
@@ -143,7 +141,8 @@ def main() -> None:
         runs = run_seed(corpus, seed, told.steps)
         write_json(path, provenance() | {"runs": runs})
     summarize(told.save)
-    run_rates(corpus, told.rates, told.save)
+    if told.curves:
+        run_curves(corpus, told.save)
 
 
 if __name__ == "__main__":
