@@ -10,9 +10,7 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from slp_transformer import EncoderDecoder, KVCache, TransformerConfig, TransformerLM
-from slp_transformer.attention import attend, attention
 from slp_transformer.lora import add_lora
-from slp_transformer.masks import add_causal_mask
 from slp_transformer.modern import (
     Bert,
     BertConfig,
@@ -203,15 +201,3 @@ def test_a_model_with_lora_is_to_be_merged_before_it_is_published(tmp_path):
     with pytest.raises(ValueError, match="[Mm]erge"):
         save_pretrained(model, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("past", [0, 37])
-def test_padding_and_a_long_window_need_no_square_mask(kernel, past):
-    torch.manual_seed(0)
-    N, M = 3001, 3001 + past
-    Q, K, X = torch.randn(1, 2, N, 4), torch.randn(1, 2, M, 4), torch.randn(1, 2, M, 3)
-    mask = torch.zeros(1, 1, 1, M).index_fill(-1, torch.arange(17), -torch.inf)
-    values = attend(Q, K, X, mask, causal=True)
-    assert max(call["attn_mask"].numel() for call in kernel) <= 1024 * M
-    expected = attention(Q, K, X, add_causal_mask(mask, Q, K))[0]
-    torch.testing.assert_close(values, expected)
