@@ -123,30 +123,19 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION_MAT
         raise ValueError(
             "Some of the model's matrices are made of others already: merge_lora them."
         )
-    found = {
-        (module, name): chosen
-        for module in model.modules()
-        for name, W in module.named_parameters(recurse=False)
-        if W.dim() == 2 and (chosen := _matching_targets(module, name, W, targets))
-    }
-    if missing := set(targets) - {part for chosen in found.values() for part in chosen}:
+    added: list[tuple[nn.Module, str, FusedLoRA]] = []
+    for module in model.modules():
+        for name, W in module.named_parameters(recurse=False):
+            widths = getattr(module, "fused_layout", {}).get(name, {name: W.shape[-1]})
+            chosen = [part for part in widths if part in targets]
+            if W.dim() == 2 and chosen:
+                pairs = {part: LoRA(len(W), widths[part], rank) for part in chosen}
+                added.append((module, name, FusedLoRA(widths, pairs).to(W.device, W.dtype)))
+    if missing := set(targets) - {part for *_, pair in added for part in pair.adapters}:
         raise ValueError(f"No matrix of the model is called {' or '.join(sorted(missing))}.")
-    added = []
-    for (module, name), chosen in found.items():
-        W, joined = getattr(module, name), getattr(module, "fused_layout", {}).get(name)
-        widths = joined or {name: W.shape[1]}
-        parts = {part: LoRA(len(W), widths[part], rank).to(W.device, W.dtype) for part in chosen}
-        added.append(FusedLoRA(widths, parts))
     model.requires_grad_(False)
-    for (module, name), factors in zip(found, added, strict=True):
-        parametrize.register_parametrization(module, name, factors)
-
-
-def _matching_targets(module: nn.Module, name: str, W: Tensor, targets: Sequence[str]) -> list[str]:
-    """Return the targets that are this matrix, or are parts of it."""
-    return [
-        part for part in getattr(module, "fused_layout", {}).get(name, [name]) if part in targets
-    ]
+    for place in added:
+        parametrize.register_parametrization(*place)
 
 
 def iter_lora(model: nn.Module) -> Iterator[tuple[str, LoRA]]:

@@ -142,8 +142,7 @@ def to_allowed_mask(words: Collection[int] | Tensor | None, vocab_size: int) -> 
         if words.shape != (vocab_size,):
             raise ValueError(
                 f"`allowed` gave {format_shape(words)} booleans, but the vocabulary has "
-                f"{vocab_size} "
-                "words."
+                f"{vocab_size} words."
             )
         return words.cpu()
     may = torch.full((vocab_size,), words is None, device="cpu")

@@ -182,15 +182,16 @@ def test_mask_of_another_precision_is_taken_as_it_is():
     assert_same(fused_attention(Q, K, V, mask), fused_attention(Q, K, V, causal=True))
 
 
-@pytest.mark.parametrize("queries", [N, M])
-def test_many_queries_with_padding_are_taken_in_parts(monkeypatch, queries):
-    """What hides padding and the future in parts of three queries hides what one mask does."""
-    monkeypatch.setattr("slp_transformer.attention.QUERIES_PER_CHUNK", 3)
-    _, K, V = (t.detach() for t in qkv(B, A))
-    Q = normal(B, A, queries, D_K, seed=1)
-    padding = additive(some_allowed(B, 1, 1, M))
-    expected = attention(Q, K, V, add_causal_mask(padding, Q, K))[0]
-    assert_same(fused_attention(Q, K, V, padding, causal=True), expected)
+@pytest.mark.parametrize("past", [0, 37])
+def test_padding_and_a_long_window_need_no_square_mask(kernel, past):
+    torch.manual_seed(0)
+    N, M = 3001, 3001 + past
+    Q, K, X = torch.randn(1, 2, N, 4), torch.randn(1, 2, M, 4), torch.randn(1, 2, M, 3)
+    mask = torch.zeros(1, 1, 1, M).index_fill(-1, torch.arange(17), -torch.inf)
+    values = attend(Q, K, X, mask, causal=True)
+    assert max(call["attn_mask"].numel() for call in kernel) <= 1024 * M
+    expected = attention(Q, K, X, add_causal_mask(mask, Q, K))[0]
+    torch.testing.assert_close(values, expected)
 
 
 # --- Rows that see nothing ---------------------------------------------------------------------

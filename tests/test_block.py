@@ -20,7 +20,7 @@ from comparing import (
     randomized,
 )
 
-from slp_transformer import FeedForward, SwiGLU, TransformerBlock, padding_mask, record_activations
+from slp_transformer import TransformerBlock, padding_mask, record_activations
 from slp_transformer.block import ResidualBlock
 
 CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
@@ -149,24 +149,7 @@ def test_left_padding_and_empty_source_give_no_nan():
         assert_same(output[1], alone)
 
 
-# --- What a block is made of -------------------------------------------------------------------
-
-
-def test_choices_reach_the_parts():
-    layer = TransformerBlock(
-        D, A, key_dim=D_K, value_dim=D_V, activation="gelu", cross_attention=True, eps=0.5
-    )
-    for attention in (layer.attention, layer.cross_attention):
-        assert (attention.model_dim, attention.num_heads) == (D, A)
-        assert (attention.key_dim, attention.value_dim) == (D_K, D_V)
-    assert [layer.norm_1.eps, layer.norm_2.eps, layer.norm_cross.eps] == [0.5] * 3
-    assert isinstance(layer.ffn, FeedForward) and layer.ffn.W_1.shape == (D, 4 * D)
-    assert isinstance(TransformerBlock(D, 1, activation="swiglu").ffn, SwiGLU)
-    assert TransformerBlock(D, 1).norm == "pre"
-    assert layer.sublayers() == [layer.attention, layer.cross_attention, layer.ffn]
-    plain = TransformerBlock(D, 1)
-    assert plain.sublayers() == [plain.attention, plain.ffn]
-    assert plain.cross_attention is None and plain.norm_cross is None
+# --- Dropout --------------------------------------------------------------------------------------
 
 
 @NORMS

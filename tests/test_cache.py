@@ -18,9 +18,8 @@ from slp_transformer.cache import LayerCache
 N = 13
 PIECES = [(13,), (1,) * 13, (5, 1, 1, 4, 2), (1, 12)]  # how 13 tokens are read
 KINDS = [
-    {"norm": norm, "positions": positions}
-    for norm in ("pre", "post")
-    for positions in ("learned", "sinusoidal")
+    {"norm": "pre", "positions": "learned"},
+    {"norm": "post", "positions": "sinusoidal"},
 ]
 
 

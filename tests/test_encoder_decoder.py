@@ -1,10 +1,6 @@
 """The encoder-decoder and cross-attention."""
 
-import copy
-import io
-
 import loops
-import pytest
 import torch
 from comparing import (
     D_FF,
@@ -96,21 +92,3 @@ def test_vocabulary_is_shared_unless_the_source_has_its_own():
     assert own.target_embedding.tokens.E.shape == (V, D)
     assert both.source_embedding.tokens is both.target_embedding.tokens
     assert both.source_embedding.positions is not both.target_embedding.positions
-
-
-@pytest.mark.parametrize("source_vocab_size", [V_SOURCE, None])
-def test_state_dict_round_trip_and_deepcopy(memory, source_vocab_size):
-    translator = model(source_vocab_size=source_vocab_size)
-    source, target = sentences()
-    source = source % V
-    file = io.BytesIO()
-    torch.save(translator.state_dict(), file)
-    file.seek(0)
-    again = EncoderDecoder(TransformerConfig(**translator.config.to_dict())).double()
-    again.load_state_dict(torch.load(file, weights_only=True))
-    copied = copy.deepcopy(translator)
-    expected = translator(source, target)
-    assert torch.equal(again(source, target), expected)
-    assert torch.equal(copied(source, target), expected)
-    shared = copied.source_embedding.tokens is copied.target_embedding.tokens
-    assert shared == (source_vocab_size is None)

@@ -92,12 +92,6 @@ def test_merged_and_unmerged_say_the_same():
     assert type(model.stack.blocks[0].attention) is MultiHeadAttention
 
 
-def test_lora_has_r_times_k_plus_d_numbers_a_matrix():
-    d, A, d_k, d_v, r = 15, 3, 5, 7, 2
-    expected = 2 * r * ((d + A * d_k) * 2 + (d + A * d_v) * 2)
-    assert sum(W.numel() for W in lora_state_dict(made(r)).values()) == expected
-
-
 def test_only_the_columns_of_the_matrices_that_were_named_change():
     """W_Q, W_K and W_V stand side by side in one matrix: [15×15], [15×15] and [15×21]."""
     mha = MultiHeadAttention(15, 3, value_dim=7)
@@ -137,16 +131,11 @@ def test_what_cannot_be_is_refused_and_the_model_untouched(rank, targets, senten
     assert not lora_state_dict(model) and all(W.requires_grad for W in model.parameters())
 
 
-def test_a_rank_may_be_as_large_as_the_matrix():
-    assert LoRA(7, 5, rank=5).A.shape == (7, 5)
-    with pytest.raises(ValueError, match="at most 5"):
-        LoRA(7, 5, rank=6)
-
-
 def test_twice_is_refused():
     model = made()
     with pytest.raises(ValueError, match="already"):
         add_lora(model, 2)
+    assert LoRA(7, 5, rank=5).A.shape == (7, 5)  # a rank may be as large as the matrix
 
 
 # --- peft --------------------------------------------------------------------------------------

@@ -2,6 +2,13 @@
    The numbers come with the figure, from the chapter's own tensors. No library. */
 
 const Touch = {
+  /* A few round numbers from the least to the largest. */
+  ticks(low, high) {
+    const rough = (high - low || 1) / 4, ten = 10 ** Math.floor(Math.log10(rough));
+    const step = ten * [1, 2, 5, 10].find((s) => s * ten >= rough);
+    const count = Math.floor(high / step) - Math.ceil(low / step) + 1;
+    return Array.from({ length: count }, (_, k) => +((Math.ceil(low / step) + k) * step).toFixed(6));
+  },
   softmax(u) {
     const top = Math.max(...u), powers = u.map((x) => Math.exp(x - top));
     const sum = powers.reduce((a, b) => a + b, 0);
@@ -46,6 +53,12 @@ const Touch = {
       else if (name === "style") made.style.cssText = value;
       else made.setAttribute(name, value);
     }
+    made.append(...inside);
+    return made;
+  };
+  const svg = (tag, given, ...inside) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(given)) made.setAttribute(name, value);
     made.append(...inside);
     return made;
   };
@@ -137,6 +150,32 @@ const Touch = {
       const back = make("button", { type: "button", onclick: () => go(-1) }, "Back");
       const on = make("button", { type: "button", onclick: () => go(1) }, "Next step");
       return [[make("div", { class: "slp-control" }, back, on)], draw];
+    },
+    lines({ curves, x, y }, place, say) {
+      const colors = ["#2f7fc1", "#dd7a2a", "#4f9d69", "#a566b0", "#8a8f3c", "#c8556b"];
+      const style = (k) => ({ fill: "none", stroke: colors[k % 6], "stroke-width": 2, "stroke-dasharray": ["", "6 3", "2 3"][Math.floor(k / 6) % 3] });
+      const boxes = curves.map(({ name, shown }, k) => {
+        const box = make("input", { type: "checkbox", ...(shown && { checked: "" }), onchange: () => draw() });
+        const control = labelled(name, box);
+        control.append(svg("svg", { width: 24, height: 8, "aria-hidden": "true" }, svg("path", { d: "M0 4H24", ...style(k) })));
+        return [box, control];
+      });
+      const text = (words, across, up, anchor) =>
+        svg("text", { x: across, y: up, "text-anchor": anchor, fill: "currentColor", "font-size": 12 }, words);
+      const draw = () => {
+        const seen = curves.map((curve, k) => ({ ...curve, k })).filter((curve) => boxes[curve.k][0].checked);
+        const points = seen.flatMap((curve) => curve.points), xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
+        const [most, low, high] = [Math.max(...xs, 0), Math.min(...ys), Math.max(...ys)];
+        const across = (value) => 40 + (value / (most || 1)) * 305, up = (value) => 200 - ((value - low) / (high - low || 1)) * 175;
+        place.replaceChildren(svg("svg", { width: 360, height: 250, role: "img", "aria-label": `${y} against ${x}` },
+          text(y, 0, 12, "start"), text(x, 350, 244, "end"),
+          ...(points.length ? Touch.ticks(low, high) : []).map((value) => text(value, 34, up(value) + 4, "end")),
+          ...Touch.ticks(0, most).map((value) => text(value, across(value), 222, "middle")),
+          ...seen.map((curve) => svg("path", { d: `M${curve.points.map(([a, b]) => `${across(a)} ${up(b)}`).join("L")}`, ...style(curve.k) }))));
+        const ends = seen.map((curve) => [curve.points.at(-1)[1], curve.name]).sort((a, b) => a[0] - b[0]);
+        say(ends.length ? `At its end: ${ends.map(([end, name]) => `${name} ${end.toFixed(2)}`).join("; ")}.` : "No curve is chosen.");
+      };
+      return [boxes.map((pair) => pair[1]), draw];
     },
   };
 

@@ -32,8 +32,6 @@ class BertConfig(ModernConfig):
 
     Attributes:
         num_segments: kinds of segment that a token can belong to.
-        next_sentence: whether there is also the head that says whether the second segment follows
-            the first.
     """
 
     activation: Activation = "gelu"
@@ -44,7 +42,6 @@ class BertConfig(ModernConfig):
     attention_bias: AttentionBias = True
     ffn_bias: bool = True
     num_segments: int = 2
-    next_sentence: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from.
@@ -73,10 +70,6 @@ class Bert(ShapedModule):
         b_head: its bias [d].
         norm_head: the norm after it.
         b_words: the bias of each word [|V|].
-        W_pool: the matrix of the sentence head [d×d], or None.
-        b_pool: its bias [d], or None.
-        W_next: the sentence head [d×2], or None.
-        b_next: its bias [2], or None.
     """
 
     def __init__(self, config: BertConfig):
@@ -100,11 +93,6 @@ class Bert(ShapedModule):
         self.W_head: nn.Parameter = weight_matrix(d, d)
         self.b_head: nn.Parameter = nn.Parameter(zeros(d))
         self.b_words: nn.Parameter = nn.Parameter(zeros(config.vocab_size))
-        pooled = config.next_sentence
-        self.W_pool: nn.Parameter | None = weight_matrix(d, d) if pooled else None
-        self.b_pool: nn.Parameter | None = nn.Parameter(zeros(d)) if pooled else None
-        self.W_next: nn.Parameter | None = weight_matrix(d, 2) if pooled else None
-        self.b_next: nn.Parameter | None = nn.Parameter(zeros(2)) if pooled else None
 
     def encode(
         self,
@@ -140,17 +128,3 @@ class Bert(ShapedModule):
         hidden = affine(self.encode(ids, mask, segments), self.W_head, self.b_head)
         hidden = ACTIVATIONS[self.config.activation](hidden)
         return lm_head(self.norm_head(hidden), self.embedding.tokens.E) + self.b_words
-
-    def next_sentence_logits(self, H: Float[Tensor, "*batch N d"]) -> Float[Tensor, "*batch 2"]:
-        """Compute logits of: the second segment follows the first, it does not.
-
-        Args:
-            H: what `encode` returned.
-
-        Raises:
-            ValueError: if this model has no such head.
-        """
-        if self.W_pool is None or self.W_next is None:
-            raise ValueError("This BERT has no head for the next sentence.")
-        pooled = torch.tanh(affine(H[..., 0, :], self.W_pool, self.b_pool))
-        return affine(pooled, self.W_next, self.b_next)

@@ -11,7 +11,7 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "relu2", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "rotary"]
 Normalization = Literal["layer", "rms"]
 AttentionBias = bool | Literal["qkv"]
-RopeType = Literal["linear", "dynamic", "llama3"]
+RopeType = Literal["linear", "llama3"]
 
 
 def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
@@ -34,17 +34,14 @@ class RopeScaling:
     """A stretch of rotary angles to a longer context than a model was trained on.
 
     - "linear" (Chen et al. 2023, arXiv 2306.15595): all pairs turn `factor` times slower.
-    - "dynamic": beyond the old context the base grows with the length of the sequence, so that slow
-      pairs turn slower. A cached key keeps the angle that it had when it was read, as it does in
-      `transformers`, so there cached and uncached logits differ.
     - "llama3": pairs that turn less than `low_freq_factor` times in the old context turn `factor`
       times slower, those that turn more than `high_freq_factor` times stay as they are, and between
       the two there is a mixture.
 
     Attributes:
-        rope_type: "linear", "dynamic" or "llama3".
+        rope_type: "linear" or "llama3".
         factor: how much longer the context becomes.
-        original_context_length: tokens that the model was trained on; not for "linear".
+        original_context_length: tokens that the model was trained on; for "llama3".
         low_freq_factor: turns in the old context below which a pair is slowed in full.
         high_freq_factor: turns from which on it is not.
     """

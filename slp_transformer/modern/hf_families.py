@@ -197,16 +197,13 @@ BERT_ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}
 
 def read_bert(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings of BERT that are not in its table."""
-    return {
-        "activation": settings.get_choice("hidden_act", BERT_ACTIVATIONS, "gelu"),
-        "next_sentence": "BertForPreTraining" in settings.get("architectures", list, []),
-    }
+    return {"activation": settings.get_choice("hidden_act", BERT_ACTIVATIONS, "gelu")}
 
 
 def write_bert(config: BertConfig) -> dict[str, Any]:
     """Return the settings of BERT that are not in its table."""
     return {
-        "architectures": ["BertForPreTraining" if config.next_sentence else "BertForMaskedLM"],
+        "architectures": ["BertForMaskedLM"],
         "intermediate_size": config.hidden_dim or 4 * config.model_dim,
         "hidden_act": write_activation(config, BERT_ACTIVATIONS, "bert"),
         "attention_probs_dropout_prob": config.dropout,
@@ -254,15 +251,18 @@ BERT = HFFamily(
         "head": "cls.predictions.transform.dense",
         "norm_head": "cls.predictions.transform.LayerNorm",
         "words": "cls.predictions",
-        "pool": "bert.pooler.dense",
-        "next": "cls.seq_relationship",
     },
     prefix="bert.",
     tied={
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
-    ignored=("embeddings.position_ids",),
+    ignored=(
+        "embeddings.position_ids",
+        # The head for the next sentence, which the first BERTs hold too.
+        *("pooler.dense.weight", "pooler.dense.bias"),
+        *("seq_relationship.weight", "seq_relationship.bias"),
+    ),
     config_class=BertConfig,
 )
 
@@ -270,8 +270,10 @@ BERT = HFFamily(
 # --- Llama (Touvron et al. 2023), Mistral, Qwen2 and Qwen3: RMSNorm, RoPE, shared keys, SwiGLU ----
 
 ORIGINAL_LENGTH_KEY = "original_max_position_embeddings"
-SCALING_KEYS = {"linear": ["factor"], "dynamic": ["factor"]}
-SCALING_KEYS["llama3"] = ["factor", "low_freq_factor", "high_freq_factor"]
+SCALING_KEYS = {
+    "linear": ["factor"],
+    "llama3": ["factor", "low_freq_factor", "high_freq_factor"],
+}
 
 
 def read_rope(settings: HFConfigReader) -> dict[str, Any]:
@@ -297,14 +299,9 @@ def read_rope(settings: HFConfigReader) -> dict[str, Any]:
     if rope_type not in SCALING_KEYS:
         rope.refuse("rope_type", rope_type, f"known are default, {', '.join(SCALING_KEYS)}")
     numbers = {name: rope.get(name, float) for name in SCALING_KEYS[rope_type]}
-    found: dict[str, Any] = {"rope_base": base}
     if rope_type == "llama3":
         numbers["original_context_length"] = rope.get(ORIGINAL_LENGTH_KEY, int)
-    elif rope_type == "dynamic":
-        length = settings.get("max_position_embeddings", int)
-        numbers["original_context_length"] = length
-        found["context_length"] = int(numbers["factor"] * length)
-    return found | {"rope_scaling": RopeScaling(rope_type, **numbers)}
+    return {"rope_base": base, "rope_scaling": RopeScaling(rope_type, **numbers)}
 
 
 def write_rope(config: ModernConfig) -> dict[str, Any]:
@@ -317,8 +314,6 @@ def write_rope(config: ModernConfig) -> dict[str, Any]:
         written["rope_scaling"] = rope
         if scaling.rope_type == "llama3":
             rope[ORIGINAL_LENGTH_KEY] = scaling.original_context_length
-        elif scaling.rope_type == "dynamic":
-            written["max_position_embeddings"] = scaling.original_context_length
     return written
 
 

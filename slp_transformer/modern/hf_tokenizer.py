@@ -150,15 +150,12 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
             doesn't.
         ImportError: if `tokenizers` is not installed.
     """
-    library, path = (
-        require_extra("tokenizers", "Tokenizers of others"),
-        Path(folder) / TOKENIZER_FILE,
-    )
+    library = require_extra("tokenizers", "Tokenizers of others")
+    path = Path(folder) / TOKENIZER_FILE
     if not path.is_file():
         raise ValueError(
-            f"{folder} has no {TOKENIZER_FILE}: without it the model's tokens have no names. "
-            f"Beside a slow "
-            "tokenizer of its own, most models are published with one."
+            f"{folder} has no {TOKENIZER_FILE}: without it the model's tokens have no names. Most "
+            "models are published with one, also those that have a slow tokenizer of their own."
         )
     content = read_json(path)
     if isinstance(content, dict):  # texts are cut and padded here, by the model's own window

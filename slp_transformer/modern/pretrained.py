@@ -1,7 +1,6 @@
 """Models of others, in and out: GPT-2, Llama and its relatives, and BERT."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -20,16 +19,14 @@ from slp_transformer.modern.weight_files import (
     MAX_SHARD_BYTES,
     WeightFiles,
     column_widths,
-    has_weights,
     write_weights,
 )
 
 GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
-NEXT_SENTENCE_KEY = "cls.seq_relationship.weight"
 
 
 def read_config(folder: str | Path) -> ModernConfig:
-    """Return our configuration of a published model; of its weights at most the names are read.
+    """Return our configuration of a published model; none of its weights are read.
 
     Args:
         folder: a folder with config.json.
@@ -60,10 +57,6 @@ def _read_config_and_family(folder: Path) -> tuple[ModernConfig, HFFamily]:
         message = str(error)
         where = "" if message.startswith(str(path)) else f"{path}: "
         raise ValueError(where + message) from None
-    if isinstance(config, BertConfig) and has_weights(folder):
-        # The first BERTs name BertForMaskedLM and hold all that was trained.
-        found = NEXT_SENTENCE_KEY in WeightFiles(folder, family.prefix).tensors
-        config = replace(config, next_sentence=config.next_sentence or found)
     return config, family
 
 
@@ -76,8 +69,9 @@ def from_pretrained(
     """Load a GPT-2, Llama, Mistral, Qwen2, Qwen3 or BERT from a folder in Hugging Face's layout.
 
     The folder has config.json and the weights in safetensors, in one file or in several with an
-    index. Everything in it is loaded or the model is refused: never a part of it. Tensors are
-    copied one by one out of the mapped files, so that no second set of weights is ever held.
+    index. Everything in it is loaded or the model is refused: never a part of it. (Only BERT's head
+    for the next sentence is left out.) Tensors are copied one by one out of the mapped files, so
+    that no second set of weights is ever held.
 
     Args:
         folder: the folder.

@@ -11,17 +11,10 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.modern.config import RopeScaling
 
 
-def stretch_angles(
-    theta: Float[Tensor, "pairs"], scaling: RopeScaling, length: int
-) -> Float[Tensor, "pairs"]:
-    """Return the stretched angles a position, in a sequence of so many tokens."""
+def stretch_angles(theta: Float[Tensor, "pairs"], scaling: RopeScaling) -> Float[Tensor, "pairs"]:
+    """Return the angles a position, stretched to a longer context."""
     if scaling.rope_type == "linear":
         return theta / scaling.factor
-    if scaling.rope_type == "dynamic":
-        longest = torch.sym_max(length, scaling.original_context_length)
-        ratio = scaling.factor * longest / scaling.original_context_length - scaling.factor + 1
-        i = torch.arange(len(theta), device=theta.device)
-        return theta * ratio ** (-i / max(len(theta) - 1, 1))
     turns = scaling.original_context_length * theta / (2 * math.pi)
     keep = (
         (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
@@ -34,7 +27,6 @@ def rotation_angles(
     key_dim: int,
     base: float = 10000.0,
     scaling: RopeScaling | None = None,
-    length: int = 0,
 ) -> Float[Tensor, "*batch N pairs"]:
     r"""Return the angle by which each pair of columns turns at each position.
 
@@ -48,10 +40,9 @@ def rotation_angles(
         key_dim: d_k, an even number.
         base: the larger, the slower the last pairs turn.
         scaling: how to stretch the angles to a longer context, if at all.
-        length: tokens of the sequence, on which "dynamic" scaling depends.
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
-    stretched = theta if scaling is None else stretch_angles(theta, scaling, length)
+    stretched = theta if scaling is None else stretch_angles(theta, scaling)
     return positions.unsqueeze(-1) * stretched
 
 
@@ -119,26 +110,24 @@ class RotaryPositions(nn.Module):
             X: queries or keys.
             start: the position of the first token, which the others follow; or that of each.
         """
-        depends_on_length = self.scaling is not None and self.scaling.rope_type == "dynamic"
         if isinstance(start, Tensor):
-            length = int(start.max()) + 1 if depends_on_length else 0
-            cos, sin = self._cos_sin(start.to(X.device), length, X)
+            cos, sin = self._cos_sin(start.to(X.device), X)
             return apply_rotary(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
         end = start + X.shape[-2]
-        if is_traced(X) or depends_on_length:  # a table would tie a traced program to lengths
+        if is_traced(X):  # a table would tie the program to lengths
             positions = torch.arange(start, end, device=X.device)
-            return apply_rotary(X, *self._cos_sin(positions, end, X))
+            return apply_rotary(X, *self._cos_sin(positions, X))
         cos, sin = self._cached_tables or (X, X)
         if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
             rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):
                 positions = torch.arange(rows, device=X.device)
-                cos, sin = self._cached_tables = self._cos_sin(positions, rows, X)
+                cos, sin = self._cached_tables = self._cos_sin(positions, X)
         return apply_rotary(X, cos[start:end], sin[start:end])
 
-    def _cos_sin(self, positions: Tensor, length: int, X: Tensor) -> tuple[Tensor, Tensor]:
+    def _cos_sin(self, positions: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""
         exact = positions.to(torch.promote_types(X.dtype, torch.float32))
-        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling, length)
+        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling)
         angles = torch.cat((angles, angles), dim=-1)
         return angles.cos().to(X.dtype), angles.sin().to(X.dtype)

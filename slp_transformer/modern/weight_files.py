@@ -26,11 +26,6 @@ TORCH_DTYPES = {
 MAX_SHARD_BYTES = 5 * 10**9  # bytes of a file, at the most
 
 
-def has_weights(folder: Path) -> bool:
-    """Tell if a folder has weights in safetensors, complete or not."""
-    return any((folder / name).exists() for name in (SINGLE_FILE, INDEX_FILE))
-
-
 class StoredTensor(NamedTuple):
     """The place of a tensor in a folder, and its shape and type."""
 
@@ -76,9 +71,8 @@ class WeightFiles:
             pickled = sorted(self.folder.glob("*.bin")) + sorted(self.folder.glob("*.pt*"))
             why = f": {pickled[0].name} is a pickle, which could run code" if pickled else ""
             raise ValueError(
-                f"{self.folder} has no {SINGLE_FILE} and no {INDEX_FILE}{why}. "
-                f"Weights are read from "
-                "safetensors alone."
+                f"{self.folder} has no {SINGLE_FILE} and no {INDEX_FILE}{why}. Weights are read "
+                "from safetensors alone."
             )
         index = read_json(path)
         listed = index.get("weight_map") if isinstance(index, dict) else None

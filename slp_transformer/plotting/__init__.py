@@ -14,9 +14,9 @@ Usage, each as the last expression of a cell (a figure's cell names its alt text
     plotting.attention_figure(plotting.AttentionMaps("Cross-attention", weights, written, read))
 
 and, for the site, figures that a reader can change: `interactive_weights`, `interactive_sampling`,
-`interactive_scores` and `interactive_heads`. In a plain script these lines draw nothing and print
-nothing. Titles and labels are plain Unicode (Kᵀ, √dₖ, x₁), not TeX: the figures take the font and
-the color of the page they stand on.
+`interactive_scores`, `interactive_heads` and `interactive_lines`. In a plain script these lines
+draw nothing and print nothing. Titles and labels are plain Unicode (Kᵀ, √dₖ, x₁), not TeX: the
+figures take the font and the color of the page they stand on.
 """
 
 from slp_transformer.plotting.attention_maps import AttentionFigure, AttentionMaps, attention_figure
@@ -24,6 +24,7 @@ from slp_transformer.plotting.figures import Figure, Panel, bars, flow, heatmap,
 from slp_transformer.plotting.interactive import (
     InteractiveFigure,
     interactive_heads,
+    interactive_lines,
     interactive_sampling,
     interactive_scores,
     interactive_weights,
@@ -45,6 +46,7 @@ __all__ = [
     "panels",
     "show_source",
     "interactive_heads",
+    "interactive_lines",
     "interactive_sampling",
     "interactive_scores",
     "interactive_weights",

@@ -6,20 +6,20 @@ done.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 import torch
 
-from slp_transformer.plotting.figures import Figure, Panel, bars, heatmap, panels
+from slp_transformer.plotting.figures import Figure, Panel, bars, heatmap, lines, panels
 
 
 class InteractiveFigure:
     """A figure that a page lets its reader change.
 
     Attributes:
-        kind: which controls it gets: "weights", "sampling", "scores" or "heads".
+        kind: which controls it gets: "weights", "sampling", "scores", "heads" or "lines".
         values: what they work on.
         still_figure: the still figure.
     """
@@ -123,6 +123,32 @@ def interactive_heads(Q: Any, num_heads: int) -> InteractiveFigure:
     return InteractiveFigure(
         "heads", {"Q": _to_rounded_lists(numbers), "A": num_heads}, panels(*boxes)
     )
+
+
+def interactive_lines(
+    series: Mapping[str, Any], shown: Sequence[str], x: str, y: str
+) -> InteractiveFigure:
+    """Choose which curves are drawn.
+
+    Args:
+        series: the points [n × 2] of each curve under its name.
+        shown: names of those drawn at first, and in the still figure.
+        x: what the x axis shows, with its unit.
+        y: what the y axis shows, with its unit.
+
+    Raises:
+        ValueError: if a name is not that of a curve, or a curve has no points.
+    """
+    if missing := [name for name in shown if name not in series]:
+        raise ValueError(
+            f"interactive_lines has no curve {missing[0]!r}, only {', '.join(series)}."
+        )
+    still = lines({name: series[name] for name in shown}, x, y)
+    curves = [
+        {"name": name, "points": _to_rounded_lists(torch.as_tensor(points)), "shown": name in shown}
+        for name, points in series.items()
+    ]
+    return InteractiveFigure("lines", {"curves": curves, "x": x, "y": y}, still)
 
 
 def _to_rounded_lists(numbers: torch.Tensor) -> Any:

@@ -23,7 +23,7 @@ pdf = pytest.importorskip("pdf")  # docs/site_build, which needs Playwright
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
-TOUCHED = {"01_attention": 2, "03_one_matrix": 1, "06_decoding": 1}
+TOUCHED = {"01_attention": 2, "03_one_matrix": 1, "06_decoding": 1, "14_todays_block": 1}
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -234,7 +234,7 @@ def test_figures_to_touch_answer_the_keyboard_in_words(stem, browser, address):
             control = controls.last
             control.focus()
             kind = control.evaluate("c => c.type")
-            page.keyboard.press("Enter" if kind == "button" else "ArrowDown")
+            page.keyboard.press({"button": "Enter", "checkbox": "Space"}.get(kind, "ArrowDown"))
             page.wait_for_function("([s, t]) => s.innerText !== t", arg=[
                 status.element_handle(), first
             ])  # fmt: skip

@@ -183,12 +183,20 @@ def test_the_page_scores_and_splits_as_the_package_does(touch):
     assert steps[0]["show"][0]["rows"] == steps[-1]["show"][0]["rows"] == Q.tolist()
 
 
+def test_an_axis_has_a_few_round_numbers(touch):
+    assert touch("ticks", 0, 18.75) == [0, 5, 10, 15]
+    assert touch("ticks", 1.95, 2.66) == [2, 2.2, 2.4, 2.6]
+    assert touch("ticks", 0, 0) == [0]
+
+
 def touchables():
     alpha = torch.softmax(torch.randn(2, 9, 9) + causal_mask(9), dim=-1)
     yield "weights", plotting.interactive_weights(alpha, WORDS, start=6)
     yield "sampling", plotting.interactive_sampling([1.2, 0.9, 0.1], ["all", "the", "your"])
     yield "scores", plotting.interactive_scores(torch.eye(9)[:, :4], WORDS, list("abcd"))
     yield "heads", plotting.interactive_heads(torch.ones(5, 6), 3)
+    curves = {"a": [[0, 2], [3, 1]], "b": [[1, 3], [2, 2]]}
+    yield "lines", plotting.interactive_lines(curves, ["b"], x="seconds", y="nats")
 
 
 @pytest.mark.parametrize(("kind", "figure"), list(touchables()))
@@ -208,6 +216,8 @@ def test_what_cannot_be_touched_is_refused():
         plotting.interactive_weights(torch.eye(9), WORDS)
     with pytest.raises(ValueError, match=r"for 4 heads, but the matrix came with shape \(5, 6\)"):
         plotting.interactive_heads(torch.ones(5, 6), 4)
+    with pytest.raises(ValueError, match="no curve 'c', only a"):
+        plotting.interactive_lines({"a": [[0, 1]]}, ["c"], x="", y="")
 
 
 @pytest.mark.parametrize("columns", [1, 2, 5])

@@ -7,7 +7,6 @@ from torch import nn
 from transformers import (
     BertConfig,
     BertForMaskedLM,
-    BertForPreTraining,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -71,13 +70,6 @@ MODELS = {
         LlamaConfig,
         GROUPED | {"rope_parameters": {"rope_type": "linear", "factor": 2.5, "rope_theta": 700.0}},
     ),
-    "llama, dynamic scaling": (  # which begins after six tokens
-        LlamaForCausalLM,
-        LlamaConfig,
-        GROUPED
-        | {"max_position_embeddings": 6}
-        | {"rope_parameters": {"rope_type": "dynamic", "factor": 6.9, "rope_theta": 700.0}},
-    ),
     "mistral": (MistralForCausalLM, MistralConfig, GROUPED | {"sliding_window": None}),
     "qwen2": (
         Qwen2ForCausalLM,
@@ -91,7 +83,7 @@ MODELS = {
         GROUPED | {"tie_word_embeddings": True, "attention_bias": True},
     ),
     "bert": (BertForMaskedLM, BertConfig, BERT),
-    "bert, next sentence": (BertForPreTraining, BertConfig, BERT | {"hidden_act": "gelu_new"}),
+    "bert, tanh": (BertForMaskedLM, BertConfig, BERT | {"hidden_act": "gelu_new"}),
 }
 CAUSAL = [name for name in MODELS if not name.startswith("bert")]
 
@@ -120,5 +112,4 @@ def load_again(name: str, folder: Path) -> nn.Module:
 def logits(model: nn.Module, ids: torch.Tensor) -> torch.Tensor:
     """The logits of a model of Hugging Face's."""
     with torch.no_grad():
-        said = model(ids)
-    return said.prediction_logits if hasattr(said, "prediction_logits") else said.logits
+        return model(ids).logits

@@ -27,6 +27,7 @@ from slp_transformer.interpret import (
     residual_stream,
     zero_ablate,
 )
+from slp_transformer.modern import ModernConfig, ModernLM
 
 CONFIG = TransformerConfig(23, 11, 15, 3, 2, value_dim=7)
 IDS = torch.randint(23, (2, 11), generator=torch.Generator().manual_seed(1))
@@ -246,6 +247,20 @@ def test_a_post_norm_model_has_no_stream_for_the_lens():
     model = TransformerLM(TransformerConfig(23, 11, 15, 3, 2, norm="post"))
     with pytest.raises(ValueError, match="post-norm"):
         residual_stream(model, IDS)
+
+
+@torch.no_grad()
+def test_points_and_the_lens_work_on_a_model_of_today():
+    torch.manual_seed(0)
+    model = ModernLM(ModernConfig(23, 11, 24, 6, 2, num_kv_heads=3, tied=False)).eval()
+    U = model(IDS)
+    with patch_activations(model) as seen:
+        close(model(IDS), U)
+    assert set(seen) == set(find_hook_points(model))
+    close(seen["1.T2"] + seen["1.X"], seen["1.T3"])
+    close(logit_lens(model, residual_stream(model, IDS)["1.H"]), U)
+    with patch_activations(model, patches={"0.head": zero_ablate(5)}):
+        assert not torch.equal(model(IDS), U)
 
 
 # --- Scores ------------------------------------------------------------------------------------

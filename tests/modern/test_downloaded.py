@@ -7,7 +7,8 @@ python -m pytest tests/modern/test_downloaded.py --pretrained models/smollm2
 import pytest
 import torch
 
-from slp_transformer import TransformerLM, generate
+from slp_transformer import generate
+from slp_transformer.modern import from_pretrained
 from slp_transformer.modern.hf_tokenizer import load_tokenizer
 
 TEXT = "The guitar has six strings, and the lowest of them sounds an E."
@@ -22,7 +23,7 @@ def both(request):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    ours = TransformerLM.from_pretrained(folder)
+    ours = from_pretrained(folder)
     tokenizer = load_tokenizer(folder, ours.config)
     ids = tokenizer.encode(TEXT, whole=True)
     assert ids == AutoTokenizer.from_pretrained(folder)(TEXT).input_ids
