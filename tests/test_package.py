@@ -103,13 +103,27 @@ def test_importing_takes_nothing_but_jaxtyping_where_that_is_installed(tmp_path)
     assert result.stdout == "" and result.stderr == ""
 
 
-def test_shapes_without_jaxtyping_are_plain_tensors(tmp_path):
+BROKEN_JAXTYPING = """
+class Float:
+    def __class_getitem__(cls, item):
+        return np.float32
+Bool = Int = Float
+"""
+
+
+@pytest.mark.parametrize("installed", ["nothing", "jaxtyping 0.3.3, without numpy"])
+def test_shapes_without_jaxtyping_are_plain_tensors(installed, tmp_path):
+    blocked = {"jaxtyping"}
+    if installed != "nothing":
+        (tmp_path / "jaxtyping.py").write_text(BROKEN_JAXTYPING, encoding="utf-8")
+        blocked = set()
     then = """
 from slp_transformer._internal.shape_types import Bool, Float, Int
 for kind in (Bool, Float, Int):
     assert kind[torch.Tensor, "N d"] is torch.Tensor
 """
-    result = run_import(["slp_transformer"], {"jaxtyping"}, TORCHS_OWN, then, tmp_path)
+    allowed = TORCHS_OWN | {"jaxtyping"}
+    result = run_import(["slp_transformer"], blocked, allowed, USE + then, tmp_path)
     assert result.returncode == 0, result.stderr
 
 
