@@ -100,6 +100,22 @@ def test_importing_takes_nothing_but_jaxtyping_where_that_is_installed(tmp_path)
     assert result.stdout == "" and result.stderr == ""
 
 
+BROKEN_JAXTYPING = """
+class Float:
+    def __class_getitem__(cls, item):
+        return np.float32
+Bool = Int = Float
+"""
+
+
+def test_shapes_are_plain_tensors_with_a_jaxtyping_that_needs_numpy(tmp_path):
+    """As with jaxtyping 0.3.0 to 0.3.3 where numpy is missing."""
+    (tmp_path / "jaxtyping.py").write_text(BROKEN_JAXTYPING, encoding="utf-8")
+    allowed = TORCHS_OWN | {"jaxtyping"}
+    result = run_import(["slp_transformer"], set(), allowed, USE + UNCHECKED, tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
 # --- Annotations ------------------------------------------------------------------------------
 
 

@@ -23,12 +23,16 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+if TYPE_CHECKING:  # what jaxtyping itself tells type checkers; it need not be installed for them
+    from typing import Annotated as Bool
+    from typing import Annotated as Float
+    from typing import Annotated as Int
 else:
     try:
         from jaxtyping import Bool, Float, Int
-    except (ImportError, NameError):  # jaxtyping before 0.3.4 needs numpy, and does not say so
+
+        Float[Tensor, "N"]  # a NameError in jaxtyping before 0.3.4 where numpy is missing
+    except (ImportError, NameError):
 
         class _Unchecked:
             """Stands in for a jaxtyping type: keeps the tensor type, forgets the shape."""

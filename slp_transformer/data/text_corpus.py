@@ -101,7 +101,9 @@ def prepare_corpus(
         with progress_bar("Tokens", size) as on_progress:
             ids = encode_files(texts, tokenizer, on_progress, documents)
             if output_dir is None:
-                tokens = array("q", ids)
+                memory, empty = array("q", ids), torch.tensor([], dtype=torch.int64)
+                # An empty array has no memory that a tensor could share.
+                tokens = torch.frombuffer(memory, dtype=torch.int64) if memory else empty
             else:
                 write_tokens(work / ALL_TOKENS_FILE, ids, tokenizer.vocab_size)
         ranges = choose_val_ranges(documents, val_split)
@@ -182,10 +184,8 @@ def encode_files(
         documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
 
 
-def take_ranges(ids: "array[int]", ranges: list[range]) -> Int[Tensor, "tokens"]:
-    """Return some of the ids in memory as a tensor, which one range shares with the array."""
-    # No memory can be taken over from an empty array.
-    tokens = torch.frombuffer(ids, dtype=torch.int64) if ids else torch.empty(0).long()
+def take_ranges(tokens: Int[Tensor, "N"], ranges: list[range]) -> Int[Tensor, "taken"]:
+    """Return some of the ids in memory, of which one range is a view."""
     parts = [tokens[each.start : each.stop] for each in ranges]
     return parts[0] if len(parts) == 1 else torch.cat([tokens[:0], *parts])
 
