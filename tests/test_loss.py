@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from slp_transformer.loss import IGNORE_INDEX, next_token_loss, perplexity
 
@@ -55,6 +56,17 @@ def test_perplexity_of_no_number_and_of_too_large_a_loss():
 def test_loss_refuses_targets_of_another_length(unchecked):
     with pytest.raises(ValueError, match=r"\[3×2\].*\[4\]"):
         next_token_loss(torch.zeros(3, 2), torch.zeros(4, dtype=torch.long))
+
+
+def test_ignored_targets_do_not_count():
+    """As where they are left out, with label smoothing as well."""
+    U = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
+    targets = torch.tensor([[1, 2, IGNORE_INDEX], [3, IGNORE_INDEX, IGNORE_INDEX]])
+    kept = torch.stack([U[0, 0], U[0, 1], U[1, 0]])
+    for smoothing in (0.0, 0.3):
+        loss = next_token_loss(U, targets, label_smoothing=smoothing)
+        expected = F.cross_entropy(kept, torch.tensor([1, 2, 3]), label_smoothing=smoothing)
+        assert loss.item() == pytest.approx(expected.item())
 
 
 def test_logits_in_bfloat16_are_summed_in_float32():
