@@ -13,13 +13,13 @@ LOSS_MISTAKES = {
     "shifted backwards": "The targets are shifted backwards: position t predicts the word before.",
     "summed": "The losses are added up; the loss is their mean.",
     "softmax twice": "The softmax is taken twice: cross_entropy expects logits, not probabilities.",
-    "no minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
+    "then minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
     "base 2": "The logarithm has base 2; the book's loss is in nats, base e.",
     "base 10": "The logarithm has base 10; the book's loss is in nats, base e.",
     "probability": "This is the mean probability; the loss is minus the mean of its logarithms.",
     "log of the mean": "The mean is taken before the logarithm; take the logarithm first.",
     "logits": "The logit of the right word is taken as it is; log softmax comes first.",
-    "perplexity": "This is the perplexity, exp of the loss.",
+    "then exp": "This is the perplexity, exp of the loss.",
 }
 
 
@@ -48,10 +48,9 @@ def _mean(each: Tensor, counts: Tensor, mistakes: Mistakes) -> Tensor:
     if "log of the mean" in mistakes:
         return -each.exp().mean().log()
     loss = -(each.sum() if "summed" in mistakes else each.mean())
-    loss = -loss if "no minus" in mistakes else loss
     loss = loss / math.log(2) if "base 2" in mistakes else loss
     loss = loss / math.log(10) if "base 10" in mistakes else loss
-    return loss.exp() if "perplexity" in mistakes else loss
+    return loss
 
 
 def _loss_cases() -> list[Case]:
@@ -254,8 +253,8 @@ def _perplexity_cases() -> list[Case]:
     {
         "no root": "The root is missing: 1/P(text) grows with its length; take the T-th root.",
         "square root": "The square root is taken; it should be the T-th root.",
-        "not inverted": "This is the mean probability, P to the 1/T; perplexity is one over it.",
-        "loss": "This is the cross-entropy; perplexity is exp of it.",
+        "then inverse": "This is the mean probability, P to the 1/T; perplexity is one over it.",
+        "then log": "This is the cross-entropy; perplexity is exp of it.",
         "T − 1": "The sum is divided by T − 1; all T words have a probability here.",
         "mean of inverses": "The mean of 1/p is taken; take exp of the mean of −log p.",
         "inverse of the mean": "One over the mean of p is taken; take exp of the mean of −log p.",
@@ -294,9 +293,7 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
         return 1 / p.mean()
     loss = -p.log().sum() / (T - 1 if "T − 1" in mistakes else T)
     loss = loss / math.log(2) if "bases mixed" in mistakes else loss
-    if "loss" in mistakes:
-        return loss
-    return (-loss).exp() if "not inverted" in mistakes else loss.exp()
+    return loss.exp()
 
 
 @check(
@@ -304,19 +301,16 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     lambda: [{"loss": torch.tensor(loss)} for loss in (0.0, math.log(8), 1.25, 4.0)],
     {
         "base 2": "The base is 2; the loss is in nats, so the base is e.",
-        "minus": "The sign is reversed: that is the mean probability; perplexity is 1 at best.",
+        "then inverse": "The sign is reversed: perplexity is exp of the loss, 1 or more.",
         "logarithm": "The logarithm is taken; perplexity undoes it with exp.",
         "base 10": "The base is 10; the loss is in nats, so the base is e.",
-        "loss": "The loss is returned as it is.",
+        "then log": "The loss is returned as it is.",
     },
 )
 def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
     if "logarithm" in mistakes:
         return loss.log()
-    if "loss" in mistakes:
-        return loss
-    loss = -loss if "minus" in mistakes else loss
     return (2.0 if "base 2" in mistakes else 10.0 if "base 10" in mistakes else math.e) ** loss
 
 
@@ -340,7 +334,6 @@ def _lora_cases() -> list[Case]:
         "scaled by α": "What the adapter adds is multiplied by α; it should be by α/r.",
         "scaled by the root": "What the adapter adds is multiplied by α/√r; it should be by α/r.",
         "all scaled": "xW is scaled, too; the scale belongs to the adapter alone.",
-        "W left out": "xW is missing: the adapter is added to what the frozen matrix gives.",
         "r of the wrong axis": "The scale divides by the size of x; r is A's number of columns.",
         "r is d": (
             "The scale divides by B's number of columns, d; r is A's.",
@@ -358,6 +351,4 @@ def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mis
     scale = {"no scale": 1.0, "scaled by α": alpha, "scaled by the root": alpha / r**0.5}
     scale |= {"r of the wrong axis": alpha / A.shape[0], "divided": r / alpha}
     factor = choose_option(mistakes, scale, alpha / r)
-    added = x @ B @ A if "A and B swapped" in mistakes else x @ A @ B
-    kept = 0 if "W left out" in mistakes else x @ W
-    return (kept + added) * factor if "all scaled" in mistakes else kept + factor * added
+    return (x @ W + x @ A @ B) * factor if "all scaled" in mistakes else x @ W + factor * x @ A @ B
