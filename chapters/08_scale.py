@@ -194,9 +194,9 @@ N, loss = measure(64, 2**19)
 print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
-# Three points lie within 0.02 nats of a line, and the fourth misses it by 0.17: the model of width 64 is
-# much better than predicted. A good fit says little about how far a law can be extrapolated. (Here the
-# exponent from three small models is half of that from more models, below.)
+# Three points lie within 0.02 nats of a line, but the fourth is more than 0.17 below it: the model of
+# width 64 is much better than predicted. A good fit says little about how far a law can be extrapolated.
+# (Here the exponent from three small models is half of that from more models, below.)
 #
 # ## A million characters
 #
@@ -458,9 +458,9 @@ plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 # %% [markdown]
 # The second number is the loss on blues, the first that on the styles learned before. With 6 % of the
 # weights, LoRA achieves about 60 % of the improvement that training all weights gives in these 120 steps;
-# with twice as many, in the feedforward layers too, about 75 %. Learning the new style costs some of the
-# old: every copy gets worse on the first styles, and the one that learned the most gets worst. With LoRA
-# the base model is still there underneath.
+# with 14 %, in the feedforward layers too, about 75 %. Learning the new style costs some of the old:
+# every copy gets worse on the first styles, and the one that learned the most gets worst. With LoRA the
+# base model is still there underneath.
 #
 # Merging adds AB to W. The outputs stay the same up to rounding, and the model is an ordinary one again,
 # as fast as before. Or remove A and B, and the base model is back, bit for bit.
@@ -515,7 +515,8 @@ assert torch.equal(student(ids), base(ids))
 # ## To remember
 #
 # - On logarithmic axes a scaling law is a straight line; its slope α is small.
-# - A law holds where it was fitted, and a little beyond; ours missed by up to 0.17 nats one step ahead.
+# - A law holds where it was fitted, and a little beyond; ours missed by 0.04 to 0.17 nats one step
+#   ahead.
 # - $12\,n_{layer}\,d^2$ counts the book's block; gated layers and shared heads change it.
 # - A cache grows with tokens, blocks and key-value heads, and each new token reads all of it.
 # - LoRA learns W + AB with W frozen; once merged, it costs nothing.

@@ -587,7 +587,7 @@ def write(source):
     return target[1:]
 
 
-lick = torch.tensor([names.index(x) for x in "A7 D5 D7 G5 D7 e8 B5".split()])
+lick = torch.tensor([names.index(x) for x in "G7 A5 e8 D5 B5 E8 D7".split()])
 assert tuple(lick.tolist()) not in seen
 print(f"{spell(lick)}  →  {spell(write(lick))}")
 assert write(lick).tolist() == [*target_of(lick).tolist(), END]
@@ -666,8 +666,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    <details><summary>What happens</summary>
 #
-#    For a copy the line runs the other way. For sorting most rows find their note, so the line follows the
-#    pitches: this lick is nearly sorted, so it is almost that of the copy.
+#    For a copy the diagonal runs the other way. For sorting there is no diagonal: each row attends to the
+#    note that it writes, wherever that is in the lick.
 #
 #    </details>
 

@@ -383,6 +383,7 @@ plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1, decimals=None)
 translations = {
     "miércoles": "Wednesday",
     "marzo": "March",
+    "mil": "nineteen",
     "novecientos": "nineteen",
     "ochenta": "eighty",
     "cuatro": "four",
@@ -392,6 +393,8 @@ for word, english in translations.items():
 first_three = alpha[rows.index("veintiuno"), columns.index("twenty") :][:3]
 print(f"veintiuno looks at twenty, -, first: {first_three.sum():.2f} in all")
 assert first_three.sum() > 0.5
+commas = alpha[[i for i, w in enumerate(rows) if w == "de"]][:, [1, 6]]
+assert (commas.sum(dim=1) > 0.5).all()
 
 # %% [markdown]
 # Nothing in the pairs says which words correspond. Where a word has a counterpart, its row attends to it,
