@@ -99,7 +99,7 @@ def _sum_cases() -> list[Case]:
         {"alpha_i": vector(0.75, 0.25), "rows": matrix((4, 0), (0, 8))},
         {"alpha_i": vector(0.5, 0.25, 0.25), "rows": matrix((4, 0), (0, 8), (4, 4))},
         {"alpha_i": alpha, "rows": draw(5, 3)},
-        {"alpha_i": alpha[:3], "rows": draw(7, 3)},
+        {"alpha_i": alpha[:3] / alpha[:3].sum(), "rows": draw(7, 3)},
     ]
 
 
@@ -188,6 +188,8 @@ def _simple_cases() -> list[Case]:
         {"X": X, "i": 0},
         {"X": more, "i": 3},
         {"X": more, "i": 4},
+        {"X": draw(11, 3), "i": 10},
+        {"X": matrix((30, 0), (-30, 0), (24, 18)), "i": 2},
     ]
 
 
@@ -278,7 +280,7 @@ def _attention_cases() -> list[Case]:
         "mask turned": "The mask is inverted: it hides what should be visible.",
         "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.",
         "−mask": "The mask is subtracted: −(−∞) gives hidden keys all the weight.",
-        "-1e9": "−10⁹ stands for −∞: a query that may see nothing then reads hidden keys.",
+        "-1e9": "A finite number stands for −∞: a query that may see nothing reads hidden keys.",
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
         "the largest score of a row first, or use torch.softmax.",
         "largest of all": GLOBAL_MAX_MESSAGE,

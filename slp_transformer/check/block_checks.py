@@ -23,7 +23,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
     plain = {"gamma": torch.ones(d), "beta": torch.zeros(d)}
     learned = {"gamma": torch.arange(1.0, d + 1), "beta": draw(d)}
     by_hand = vector(2, 4, 4, 4, 5, 5, 7, 9) if d == 8 else draw(d)
-    flat = torch.full((d,), 2.0)
+    flat, one = torch.full((d,), 2.0), torch.eye(40)[3]  # one that is far from all others
     return [
         *hand,
         {"x": by_hand, **plain},
@@ -32,6 +32,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
         {"x": flat, **learned},
         {"x": draw(3, d) + 2, **plain},
         {"x": 5 * draw(3, d), **learned},
+        *([] if not hand else [{"x": one, "gamma": torch.ones(40), "beta": torch.zeros(40)}]),
     ]
 
 
@@ -118,6 +119,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         return {"x": draw(*tokens, d), **weights}
 
     hand = [{"x": vector(4, 2), **by_hand}, {"x": vector(2, 4), **by_hand}]
+    hand.append({"x": vector(40, 2), **by_hand})
     return ([] if own else hand) + [made(), made(5)]
 
 
@@ -192,7 +194,8 @@ def _gated_cases() -> list[Case]:
         return {"x": draw(*tokens, 3), **matrices, "W_3": draw(7, 3), "b_3": draw(3)}
 
     one = {"W_1": matrix((1,)), "b_1": vector(0), "W_2": matrix((0,)), "b_2": vector(2)}
-    return [{"x": vector(1), **one, "W_3": matrix((1,)), "b_3": vector(5)}, made(), made(5)]
+    hand = [{"x": vector(x), **one, "W_3": matrix((1,)), "b_3": vector(5)} for x in (1, 100)]
+    return [*hand, made(), made(5)]
 
 
 GATE_MISTAKES = {
@@ -306,6 +309,12 @@ def _block_cases() -> list[Case]:
             lambda X, attention, ffn, norm_1, norm_2: X + attention(norm_1(X)),
         ),
         "then + X": "X is added twice: O contains it already.",
+        "halves swapped": (
+            "The feedforward half comes before attention's.",
+            lambda X, attention, ffn, norm_1, norm_2: (
+                (O := X + ffn(norm_2(X))) + attention(norm_1(O))
+            ),
+        ),
         "norm after the sublayer": "The norm comes after the sublayer; it comes before.",
     },
 )

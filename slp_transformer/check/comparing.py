@@ -157,7 +157,7 @@ def describe_shape(value: Tensor) -> str:
 
 def format_value(value: Any, digits: int = 3) -> str:
     """Write a value in a line: its numbers if they are few, else its shape."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return f"({', '.join(format_value(v, digits) for v in value)})"
     if isinstance(value, Tensor):
         few = value.numel() <= MAX_SHOWN_NUMBERS

@@ -22,7 +22,9 @@ def _cross_cases() -> list[Case]:
 
     eye = torch.eye(2)
     hand = {"X": matrix((1, 0)), "H_enc": matrix((2, 0), (0, 1)), "W_Q": 2 * eye, "W_K": eye}
-    return [hand | {"W_V": 4 * eye}, made(2, 5, 3, 2, 7), made(5, 3, 3, 3, 2), made(3, 3, 2, 2, 2)]
+    hand |= {"W_V": 4 * eye}
+    large = hand | {"X": matrix((200, 0))}
+    return [hand, made(2, 5, 3, 2, 7), made(5, 3, 3, 3, 2), made(3, 3, 2, 2, 2), large]
 
 
 @check(
@@ -190,6 +192,7 @@ def decoder_block(
 
 def _beam_cases() -> list[Case]:
     given = [vector(0.5, 0.25), vector(0.5), vector(0.9, 0.1, 0.5, 0.3)]
+    given.append(torch.full((60,), -2.0).exp())  # whose product underflows
     return [{"log_probabilities": p.log()} for p in given]
 
 

@@ -28,10 +28,11 @@ def _grip_cases() -> list[Case]:
         [(6, 1), (5, 1), (4, 1), (3, 1), (2, 1), (1, 1)],
         [(2, 3), (2, 3)],
         [(2, 1), (3, 0), (2, 4)],
+        [(6, 1), (5, 2), (4, 3), (3, 4), (2, 5)],
     ]
     wide = [[(5, 2), (3, 6)], [(6, 3), (1, 5)]]
-    cases = [{"grip": tuple(places), "span": 4} for places in given]
-    return cases + [{"grip": tuple(places), "span": 3} for places in wide]
+    cases = [{"grip": places, "span": 4} for places in given]
+    return cases + [{"grip": places, "span": 3} for places in wide]
 
 
 @check(
@@ -126,6 +127,9 @@ def _step_cases() -> list[Case]:
             "e": vector(3, 1, 2, 0),
             "m": matrix((0, 1, 2, 3), (2, 1, 0, 1), (4, 3, 2, 1), (6, 5, 4, 3)),
         },
+        {"v": vector(0.5, -2.25), "e": vector(-1.5, 2000.75), "m": matrix((0, 0.5), (1.25, 0))},
+        {"v": vector(5000, 6000), "e": vector(1, 2), "m": matrix((1, 3), (2, 0))},
+        {"v": 9 - torch.arange(9.0), "e": torch.ones(9), "m": torch.full((9, 9), 0.25)},
     ]
 
 
@@ -192,7 +196,8 @@ def _back_cases() -> list[Case]:
         ([[0, 2, 1], [1, 1, 0], [2, 0, 1]], 2),
         ([[1, 2, 0], [2, 2, 1], [0, 0, 2], [1, 0, 2]], 1),
     ]
-    return [{"came": torch.tensor(came), "last": last} for came, last in given]
+    cases = [{"came": torch.tensor(came), "last": last} for came, last in given]
+    return [*cases, {"came": torch.zeros(0, 3, dtype=torch.long), "last": 1}]
 
 
 @check(
@@ -230,7 +235,7 @@ def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
 
 def _turn_cases() -> list[Case]:
     given = [([5, 7], [61, 62]), ([4, 9, 6], [40, 50, 60]), ([3, 3, 8, 2], [31, 32, 33, 34])]
-    given += [([*range(1, 12)], [*range(21, 32)])]
+    given += [([*range(1, 12)], [*range(300, 311)])]
     return [{"notes": torch.tensor(n), "places": torch.tensor(p)} for n, p in given]
 
 

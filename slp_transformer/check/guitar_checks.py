@@ -17,7 +17,7 @@ def _pitch_cases() -> list[Case]:
     standard, drop_d = STANDARD_TUNING, (38, *STANDARD_TUNING[1:])
     bass, ukulele = STANDARD_TUNING[:4], (67, 60, 64, 69)
     given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d), (4, 5, bass)]
-    given += [(4, 2, ukulele)]
+    given += [(4, 2, ukulele), (1, 15, standard)]
     return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
 
 
@@ -59,6 +59,7 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
 def _places_cases() -> list[Case]:
     unison, seven = (38, 45, 50, 50, 57, 62), (35, *STANDARD_TUNING)
     given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11), (52, 9, unison), (66, 5, seven)]
+    given.append((67, 12, (67, 60, 64, 69)))  # a ukulele's, not in order
     keys = ("midi", "frets", "tuning")
     return [dict(zip(keys, (*one, STANDARD_TUNING)[:3], strict=True)) for one in given]
 
@@ -100,6 +101,7 @@ def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistake
 
 def _span_cases() -> list[Case]:
     given = [(0, 2, 2), (3, 2, 0, 0, 0, 3), (None, 3, 2, 0, 1, 0), (0, 0), (5, 9, None), (7,)]
+    given += [(11, 0, 14), (1, 2, 3, 4, 5, 6, 7, 9)]
     return [{"frets": one} for one in given]
 
 

@@ -11,6 +11,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 def _ids_cases() -> list[Case]:
     given = [(3, 1, 4, 3), (1, 2), (2, 2), (5, 1, 5, 2, 7, 5), (0, 4, 6, 4, 4), (6, 0, 3, 6, 3)]
+    given += [(4, 0, 7, 4), (0, 5, 0), (19, 8, *range(6), *range(9, 16), 19)]
     return [{"ids": torch.tensor(ids)} for ids in given]
 
 
@@ -246,7 +247,8 @@ def _copying_cases() -> list[Case]:
         return {"E": draw(V, d), "W_V": W_V, "W_O": W_V.T + draw(d_v, d)}
 
     hand = {"E": torch.eye(2), "W_V": matrix((1,), (2,)), "W_O": matrix((3, 1))}
-    return [hand, made(7, 3, 5), made(13, 5, 2), made(23, 7, 3), made(29, 2, 2)]
+    negative = hand | {"W_V": matrix((1,), (1,)), "W_O": matrix((-1, -3))}
+    return [hand, made(7, 3, 5), made(13, 5, 2), made(23, 7, 3), made(29, 2, 2), negative]
 
 
 @check(

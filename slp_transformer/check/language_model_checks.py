@@ -101,7 +101,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
 
 @check(
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
-    lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}],
+    lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}, {"N": 70, "d": 2}],
     {
         "halves": "Sines and cosines fill one half of the columns each; they should alternate.",
         "cosine first": "Sine and cosine are swapped: column 0 is a sine.",
@@ -111,6 +111,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
         "counted from 1": "Positions are counted from 1; the first is 0, where every sine is 0.",
         "base 1000": "The base is not 10000.",
         "degrees": "The angle is treated as degrees: math.sin and torch.sin expect radians.",
+        "exponent 0": "`//` rounds the exponent down to 0: write `/`.",
         "exponent without d": "The exponent is 2i; it should be 2i/d.",
         "pairs from 1": "The pairs are counted from 1; the first pair is i = 0.",
         "product": "The exponent has become a factor: 10000 to the power of 2i/d.",
@@ -130,6 +131,7 @@ def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
     power = power * d if "exponent without d" in mistakes else power
     power = power + 2 * ("pairs from 1" in mistakes)
     power = -power if "multiplied" in mistakes else power
+    power = 0 * power if "exponent 0" in mistakes else power
     angle = pos / base ** (power / d)
     angle = angle.deg2rad() if "degrees" in mistakes else angle
     if "product" in mistakes:
@@ -246,7 +248,7 @@ def _stack_cases() -> list[Case]:
     )
 
     def made(X: Tensor, count: int) -> Case:
-        return {"X": X, "blocks": tuple(blocks[:count]), "final_norm": norm}
+        return {"X": X, "blocks": blocks[:count], "final_norm": norm}
 
     return [made(matrix((1, 3)), 1), made(matrix((1, 2, 4), (3, 1, 0)), 2), made(draw(5, 3), 3)]
 

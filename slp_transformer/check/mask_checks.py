@@ -37,7 +37,7 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
 
 @check(
     "`mask`",
-    lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}],
+    lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}, {"N": 11}],
     {
         "then transposed": "The mask is inverted: it hides the past, not the future.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
@@ -76,7 +76,7 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
 
 @check(
     "`mask`, with a cache `kv-attn`",
-    lambda: [{"N": 2, "held": 1}, {"N": 1, "held": 3}, {"N": 3, "held": 2}, {"N": 3, "held": 0}],
+    lambda: [{"N": N, "held": held} for N, held in ((2, 1), (1, 3), (3, 2), (3, 0), (11, 4))],
     {
         "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "
         "them, new token i sees the columns up to held + i.",

@@ -65,7 +65,13 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor
 
 def _rotation_cases() -> list[Case]:
     draw = seeded_randn(142)
-    given = [(1, 2, 1, 100.0), (3, 2, 0, 10.0), (5, 6, 7, 10.0), (2, 10, 3, 100.0)]
+    given = [
+        (1, 2, 1, 100.0),
+        (3, 2, 0, 10.0),
+        (5, 6, 7, 10.0),
+        (2, 10, 3, 100.0),
+        (2, 4, 130, 9.0),
+    ]
     made = [{"X": draw(N, d_k), "start": s, "base": b} for N, d_k, s, b in given]
     return [{"X": matrix((1, 0)), "start": 1, "base": 10.0}, *made]
 
@@ -249,7 +255,8 @@ def _gate_cases() -> list[Case]:
         return {"x": x, "gate_proj": gate, "up_proj": up, "down_proj": down}
 
     matrices = {"gate_proj": matrix((1,)), "up_proj": matrix((2,)), "down_proj": matrix((3,))}
-    return [{"x": vector(1)} | matrices, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
+    hand = [{"x": vector(x)} | matrices for x in (1, 100)]
+    return [*hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
 
 
 @check(
@@ -363,7 +370,7 @@ QUINTIC = (3.4445, -4.775, 2.0315)
 
 def _matrix_cases() -> list[Case]:
     draw, hand = seeded_randn(146), {"G": matrix((3, 0), (0, 4)), "steps": 1}
-    made = [(3, 5, 2, 0.3), (5, 2, 2, 0.3), (3, 3, 2, 0.2), (2, 3, 1, 10.0)]
+    made = [(3, 5, 2, 0.3), (5, 2, 2, 0.3), (3, 3, 2, 0.2), (2, 3, 1, 10.0), (2, 3, 8, 0.3)]
     return [hand, *({"G": size * draw(m, n), "steps": steps} for m, n, steps, size in made)]
 
 

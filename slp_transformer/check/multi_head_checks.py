@@ -35,7 +35,11 @@ def _head_cases() -> list[Case]:
 
     eye = torch.eye(2)
     by_hand = {"X": matrix((1, 0), (0, 2)), "W_Q": 2 * eye.flip(0), "W_K": eye, "W_V": eye}
-    return [{**by_hand, "W_O": 2 * eye}, made(2, 3, 2, 2), made(3, 5, 2, 7), made(4, 3, 3, 3)]
+    large = {"X": matrix((1, 0), (200, 0), (-200, 0)), **dict.fromkeys(("W_Q", "W_K", "W_V"), eye)}
+    small = [{**by_hand, "W_O": 2 * eye}, made(2, 3, 2, 2), made(3, 5, 2, 7), made(4, 3, 3, 3)]
+    large["W_O"] = eye
+    low = {**large, "X": matrix((20, 0), (20, 1)), "W_K": -eye}
+    return [*small, made(11, 3, 2, 2), large, low]
 
 
 @check(
@@ -177,7 +181,10 @@ def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case
 
     if d:  # a module has sizes of its own
         return [made(N, d, A, d_k, d_v) for N in (2, 3, 5)]
-    return [made(2, 2, 2, 1, 1), made(3, 6, 3, 2, 2), made(5, 7, 2, 4, 5), made(4, 4, 2, 2, 2)]
+    sizes = ((2, 2, 2, 1, 1), (3, 6, 3, 2, 2), (5, 7, 2, 4, 5), (4, 4, 2, 2, 2), (11, 4, 2, 2, 2))
+    eye, X = torch.eye(2), matrix((1, 2), (200, 0), (-200, -2))
+    large = {"X": X, "W_Q": eye, "W_K": eye, "W_V": eye, "W_O": eye, "A": 2}
+    return [*(made(*one) for one in sizes), large]
 
 
 def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
@@ -278,7 +285,10 @@ def _cache_cases() -> list[Case]:
             "V": draw(held, d_v),
         }
 
-    return [made(1, 2, 2, 2), made(2, 3, 2, 2), made(4, 5, 3, 2), made(3, 2, 2, 5)]
+    eye = torch.eye(2)
+    large = {"x": matrix((200, 0))[0], "W_Q": eye, "W_K": eye, "W_V": eye, "K": eye, "V": eye}
+    small = [made(1, 2, 2, 2), made(2, 3, 2, 2), made(4, 5, 3, 2), made(3, 2, 2, 5)]
+    return [*small, made(11, 2, 3, 2), large]
 
 
 @check(

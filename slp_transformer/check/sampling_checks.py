@@ -32,8 +32,8 @@ def _temperature_cases() -> list[Case]:
         "after softmax": "Probabilities are divided by τ; divide the logits, before the softmax.",
         "logits": "These are logits; the softmax is missing.",
         "no effect": "τ has no effect: divide the logits by it, before the softmax.",
-        "overflow": "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
-        "the largest first, or use torch.softmax.",
+        "overflow": "With a small τ, exp gives ∞ or zeros alone, and ∞/∞ and 0/0 are not "
+        "numbers: use torch.softmax, which subtracts the largest first.",
         "root of tau": "The logits are divided by the root of τ.",
         "softmax twice": "The softmax is taken twice: of the logits, and then of probabilities.",
         "clamped": (
@@ -84,6 +84,7 @@ def limits_of_temperature(mistakes: Mistakes) -> tuple[Tensor, Tensor]:
 def _top_k_cases() -> list[Case]:
     u = 2 * seeded_randn(42)(11)
     given = [(BOOK_LOGITS, 2), (BOOK_LOGITS, 1), (vector(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
+    given += [(vector(1000, 999, 0), 2), (vector(-1000, -1001, -1002), 2)]
     given.append((vector(2, 1, 1), 2))  # either of the equal ones may stay, but not both
     return [{"u": u, "k": k} for u, k in given]
 
@@ -154,6 +155,7 @@ def _top_p_cases() -> list[Case]:
     by_hand = vector(0.5, 0.25, 0.125, 0.125).log()
     mixed = vector(0.1, 0.6, 0.3).log()
     given = [(by_hand, 0.6), (mixed, 0.7), (by_hand, 0.8), (mixed, 0.3), (u, 0.9), (u, 0.5)]
+    given += [(by_hand, 0.755), (vector(1000, 999, 0), 0.9)]
     given.append((vector(0, 0), 0.5))  # one of them is enough
     return [{"u": u, "p": p} for u, p in given]
 
@@ -264,6 +266,7 @@ def _beam_cases() -> list[Case]:
     made = [(vector(0.6, 0.4).log(), by_hand, 2), (vector(0.0), by_hand[:1], 2)]
     z = seeded_randn(45)
     made.append((-z(3).abs(), torch.log_softmax(z(3, 5), -1), 3))
+    made.append((vector(-45, -70), torch.log_softmax(z(2, 300), -1), 4))
     return [{"scores": s, "log_y": log_y, "width": width} for s, log_y, width in made]
 
 

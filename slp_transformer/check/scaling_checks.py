@@ -73,7 +73,8 @@ def _merged_cases() -> list[Case]:
         return {"W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
 
     hand = {"W": matrix((1, 0)), "A": matrix((2,)), "B": matrix((3, 4)), "alpha": 1.0}
-    return [hand, made(5, 3, 2, 8.0), made(3, 7, 2, 2.0), made(2, 2, 2, 3.0)]
+    dependent = {"W": draw(2, 2), "A": matrix((1, 1), (2, 2)), "B": draw(2, 2), "alpha": 3.0}
+    return [hand, made(5, 3, 2, 8.0), made(3, 7, 2, 2.0), made(2, 2, 2, 3.0), dependent]
 
 
 @check(

@@ -15,6 +15,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
         {"target": torch.tensor([7]), "begin": 1, "end": 2},
         {"target": torch.tensor([7, 5, 9]), "begin": 1, "end": 2},
         {"target": torch.tensor([4, 4, 8, 3, 6]), "begin": 0, "end": 11},
+        {"target": torch.tensor([300, 0, 5]), "begin": 1, "end": 2},
     ],
     {
         "then reversed": "The rows are swapped: what the decoder reads comes first.",
@@ -59,6 +60,7 @@ def _loss_cases() -> list[Case]:
         {"u": vector(math.log(3), 0, 0), "word": 0, "share": 0.5},
         {"u": 2 * draw(7), "word": 3, "share": 0.1},
         {"u": 3 * draw(5), "word": 4, "share": 0.25},
+        {"u": vector(200, 0, 0), "word": 1, "share": 0.1},
     ]
 
 
@@ -162,6 +164,7 @@ def _input_cases() -> list[Case]:
             "P": matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0)),
         },
         {"ids": torch.tensor([2, 2, 0, 1]), "E": draw(3, 9), "P": draw(5, 9)},
+        {"ids": torch.tensor([2, 0]), "E": draw(3, 5), "P": draw(5, 5)},
     ]
 
 

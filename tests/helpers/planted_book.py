@@ -457,8 +457,8 @@ next_token_loss
   other axis: y = U.log_softmax(0);
       -torch.stack([y[t, ids[t + 1]] for t in range(len(ids) - 1)]).mean()
   right: lambda logits, tokens: F.cross_entropy(logits[:-1], tokens[1:])
-  right: losses = [-torch.log(torch.softmax(U[t], -1)[ids[t + 1]]) for t in range(len(ids) - 1)];
-      sum(losses) / len(losses)
+  plain logarithm: y = U.softmax(-1); losses = [-torch.log(y[t, ids[t + 1]]) for t in
+      range(len(ids) - 1)]; sum(losses) / len(losses)
   not shifted: F.cross_entropy(U, ids)
   shifted backwards: F.cross_entropy(U[1:], ids[:-1])
 padded_loss
@@ -510,7 +510,7 @@ decoder_block
       ffn(norm(X))
 masked_word_loss
   right: F.cross_entropy(U[M], x[M])
-  right: y = torch.softmax(U, -1); -sum(y[i, x[i]].log() for i in M.tolist()) / len(M)
+  plain logarithm: y = torch.softmax(U, -1); -sum(y[i, x[i]].log() for i in M.tolist()) / len(M)
   all positions: F.cross_entropy(U, x)
   the others: keep = [i for i in range(len(x)) if i not in M.tolist()];
       F.cross_entropy(U[keep], x[keep])
