@@ -166,7 +166,7 @@ plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
 # Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each
-# larger model has a lower loss. So what should one buy with more compute?
+# larger model has a lower loss. So should more compute go into a larger model or into more tokens?
 
 # %%
 compute = {}
@@ -194,9 +194,9 @@ N, loss = measure(64, 2**19)
 print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
-# Three points lie within 0.02 nats of a line, and the fourth misses it by 0.17: the model of width 64 is
-# much better than predicted. A good fit says little about how far a law can be extrapolated. (Here the
-# exponent from three small models is half of that from more models, below.)
+# Three points lie within 0.02 nats of a line, but the fourth is more than 0.17 below it: the model of
+# width 64 is much better than predicted. A good fit says little about how far a law can be extrapolated.
+# (Here the exponent from three small models is half of that from more models, below.)
 #
 # ## A million characters
 #
@@ -228,10 +228,10 @@ plotting.lines(recorded, **axes) if recorded else None
 # | L(C), the runs that no cheaper one beats | 10 | 0.065 | 0.21 | 1.818 and 1.651 | 1.857 and 1.719 |
 #
 # The predictions were made without the last run, or the last two, of each law. They miss by 0.04 to 0.07
-# nats, and not at random: L(N) and L(C) are too optimistic, since a million characters begin to be too few,
-# while L(D) is too pessimistic. The largest residual of L(N) and of L(C) is that of the smallest run. And
-# every power law falls to 0 in the end, which the entropy of text does not. So trust a law a little beyond
-# the models that it was fitted to, and less with each step.
+# nats, and not at random: L(N) and L(C) are too optimistic, since a million characters are no longer enough
+# for the larger models, while L(D) is too pessimistic. The largest residual of L(N) and of L(C) is that of
+# the smallest run. And every power law falls to 0 in the end, which the entropy of text does not. So trust
+# a law a little beyond the models that it was fitted to, and less with each step.
 
 # %% [markdown]
 # ## How many parameters?
@@ -358,7 +358,7 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 plotting.show_source(lora)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book gives A and B no beginning. As in the paper, A is random and B is 0: the model starts as what it was. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer computes W + AB in each pass and multiplies by that once; the assertion above shows that the result is the same.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book does not say how A and B are initialized. As in the paper, A is random and B is 0, so the model starts unchanged. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer computes W + AB in each pass and multiplies by that once; the assertion above shows that the result is the same.</p></div>
 #
 # The module that replaces W is short:
 
@@ -451,19 +451,19 @@ for name, model in tuned.items():
     done = (unknown - results[name][1]) / (unknown - losses(full)[1])
     print(f"{name:28} {share:6.1%} of the weights: {shown}, {done:.0%}")
 
-# %% alt="Bars: held-out loss on blues in nats per token. Before any tuning it is highest; with LoRA it falls as more numbers may learn, and it is lowest where all weights do." caption="Loss on the blues, by what was allowed to learn"
+# %% alt="Bars: held-out loss on blues in nats per token. It is highest before any tuning; with LoRA it falls as more numbers are trained, and it is lowest where all weights are trained." caption="Loss on blues, by which weights are trained"
 blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
 plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
 # The second number is the loss on blues, the first that on the styles learned before. With 6 % of the
 # weights, LoRA achieves about 60 % of the improvement that training all weights gives in these 120 steps;
-# with twice as many, in the feedforward layers too, about 75 %. Learning the new style costs some of the
-# old: every copy gets worse on the first styles, and the one that learned the most gets worst. With LoRA
-# the base model is still there underneath.
+# with 14 %, in the feedforward layers too, about 75 %. Learning the new style costs some of the old:
+# every copy gets worse on the first styles, and the one that learned the most gets worst. With LoRA the
+# base model is still there underneath.
 #
 # Merging adds AB to W. The outputs stay the same up to rounding, and the model is an ordinary one again,
-# and as fast. Or remove A and B, and the base model is back, bit for bit.
+# as fast as before. Or remove A and B, and the base model is back, bit for bit.
 
 # %%
 student = tuned["LoRA, r = 8"]
@@ -494,20 +494,20 @@ assert torch.equal(student(ids), base(ids))
 #
 #    </details>
 #
-# 3. Let both A and B begin at 0 in `LoRA`. Does it learn?
+# 3. Initialize both A and B to 0 in `LoRA`. Does it learn?
 #
 #    <details><summary>What happens</summary>
 #
-#    It never leaves the base: the gradient of A is a product with B, and that of B one with A.
+#    No. The gradient of A is a product with B, and that of B a product with A: both are 0, and stay 0.
 #
 #    </details>
 #
-# 4. Fine-tune with `learn_blues(64)`. What share of the weights may learn, and what is odd about it?
+# 4. Fine-tune with `learn_blues(64)`. How many numbers are trained, and what is odd about that?
 #
 #    <details><summary>What happens</summary>
 #
-#    Half as many as the model has: A and B together hold twice as many numbers as the matrices they are
-#    added to, and AB can be any change of them.
+#    Half as many as the whole model has: A and B together have twice as many numbers as the matrices
+#    that they are added to. With r = 64, AB can be any [64×64] matrix, so nothing is saved.
 #
 #    </details>
 
@@ -515,7 +515,8 @@ assert torch.equal(student(ids), base(ids))
 # ## To remember
 #
 # - On logarithmic axes a scaling law is a straight line; its slope α is small.
-# - A law holds where it was fitted, and a little beyond; ours missed by up to 0.17 nats one step ahead.
+# - A law holds where it was fitted, and a little beyond; ours missed by 0.04 to 0.17 nats one step
+#   ahead.
 # - $12\,n_{layer}\,d^2$ counts the book's block; gated layers and shared heads change it.
 # - A cache grows with tokens, blocks and key-value heads, and each new token reads all of it.
 # - LoRA learns W + AB with W frozen; once merged, it costs nothing.
@@ -539,11 +540,11 @@ assert torch.equal(student(ids), base(ids))
 #
 #    </details>
 #
-# 3. Why does the model say the same right after `add_lora` as before?
+# 3. Why does `add_lora` leave the model's outputs unchanged until it is trained?
 #
 #    <details><summary>Answer</summary>
 #
-#    B is 0, so AB is, and W + AB is W.
+#    B is 0, so AB is 0, and W + AB is W.
 #
 #    </details>
 #

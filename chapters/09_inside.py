@@ -88,9 +88,10 @@ print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
 print(f"without its second head {no_head:.3f}")
 
 # %% [markdown]
-# Afterwards the model is as before, bit for bit. Attention weights that are read have to be computed. PyTorch's
-# `scaled_dot_product_attention` ([chapter 3](03_one_matrix.py)) need not keep them; a model without hooks still
-# uses it.
+# Neither ablation costs more than 0.01 nats: this model makes little use of block 1's attention. Afterwards
+# the model is as before, bit for bit. To record attention weights, the package has to compute them, which
+# PyTorch's `scaled_dot_product_attention` ([chapter 3](03_one_matrix.py)) need not do; where nothing is
+# recorded, that function is still used.
 
 # %% [markdown]
 # ## What heads look at
@@ -108,7 +109,7 @@ scores = [previous_token_score(seen[f"{l}.alpha"]) for l in range(3)]
 for l in range(3):
     print(f"block {l}:", *(f"{score:.2f}" for score in scores[l].tolist()))
 even = sum(1 / (i + 1) for i in range(1, 64)) / 63
-print(f"even weights: {even:.2f}")
+print(f"uniform weights: {even:.2f}")
 plotting.show_source(previous_token_score)
 
 # %% alt="Two heat maps of attention weights over the characters of 'the harpooneer'. Left, the head with the highest score, whose weights lie mostly one place below the diagonal, on the character before. Right, the head with the lowest, whose weights lie elsewhere." caption="Two heads on real text"
@@ -131,8 +132,8 @@ plotting.panels(*panels)
 # ## The residual stream, sublayer by sublayer
 #
 # The stream begins as X and each sublayer adds to it: T² by attention, T⁵ by the feedforward layer. How
-# much does each write? Here is the length of what it adds, relative to the length of the stream that it
-# adds to:
+# much does each write? Here is the mean norm of what it adds, and that of the stream that it is added
+# to:
 
 # %%
 with torch.no_grad(), patch_activations(model) as seen:
@@ -162,7 +163,7 @@ torch.testing.assert_close(top, model(windows[:, :-1]))
 plotting.show_source(logit_lens)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's text does not mention the final layer norm here. The last layer's stream is read through it, though, so most who use the lens apply it at every layer; without it the rows have other lengths than E is used to. Below are both.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's text does not mention the final layer norm here. The last layer's stream is read through it, though, so most who use the lens apply it at every layer; without it the rows have norms that the head never sees in training. Below are both.</p></div>
 
 # %% alt="Loss of the logit lens over the sublayers passed, with and without the final norm. Both fall steeply where block 0's feedforward layer has written, and little after it; the curve without the norm stays above the other there." caption="The loss of the logit lens, sublayer by sublayer"
 from slp_transformer.loss import next_token_loss
@@ -187,7 +188,7 @@ plotting.lines(curves, x="sublayers passed", y="nats per character")
 # One line, character by character: the probability that each inner row gives to the character that
 # actually follows.
 
-# %% alt="Heat map of seven places in the stream by the characters of a line: the probability of the character that follows. The two rows before block 0's feedforward layer are nearly empty. From there on, the h and e of the, the d of and, and the spaces after them get much of it, and rows differ little." caption="How probable each layer finds what follows"
+# %% alt="Heat map of seven places in the stream by the characters of a line: the probability of the character that follows. The two rows before block 0's feedforward layer are nearly empty. From there on, the h and e of the, the d of and, and the spaces after them get much of it, and rows differ little." caption="The probability of the next character, layer by layer"
 line = "the harpooneer and the whale, "
 ids = torch.tensor(tokenizer.encode(line))
 places, rows = residual_stream(model, ids[:-1]), []
@@ -210,9 +211,11 @@ print(f"true {''.join(follows)}")
 # <span class="eq" id="eq-induction">induction</span>
 #
 # *Mrs Fezziwig … Mrs Fez*: anyone who has read the name once can complete it. The rule is A B … A → B:
-# find where this token occurred before, and predict what came after it. A head that does so is an
-# *induction head*. It needs a partner in a block below: a head that attends to the previous token and
-# writes what it read, so that each token's row also says which token came before it.
+# find where this token occurred before, and predict what came after it. (In the book's softer form, `A*
+# B* … A → B`, the earlier pair need only be similar. Our tokens below have no meaning, so only the
+# exact form applies.) A head that does so is an *induction head*. It needs a partner in a block below:
+# a head that attends to the previous token and writes what it read, so that each token's row also says
+# which token came before it.
 #
 # To see them form, we make sequences that only the rule can predict. Each has an order of its own, a
 # random permutation that says which token follows which, and three times in ten it jumps to a random
@@ -268,7 +271,7 @@ class Orders:
 # Two blocks of two heads. The matrices start larger than GPT-2's, as the embeddings did in chapter 7, which
 # shortens the plateau at the beginning.
 
-# %% alt="Loss over 1,400 steps, with a dashed line for an even guess at 3.18. It falls slowly to 2.8 in the first 400 steps, then within 200 steps to 0.6, and slowly again to 0.2." caption="The loss while induction arises"
+# %% alt="Loss over 1,400 steps, with a dashed line for a uniform guess at 3.18. It falls slowly to 2.8 in the first 400 steps, then within 200 steps to 0.6, and slowly again to 0.2." caption="The loss while induction arises"
 torch.manual_seed(0)
 finder = TransformerLM(TransformerConfig(V, N, 64, 2, 2))
 for W in finder.stack.parameters():
@@ -279,7 +282,7 @@ how = {"steps": 1400, "eval_interval": 100, "learning_rate": 3e-3}
 records = train(finder, Orders(), Orders(), **how)
 points = [(r.step, r.val_loss) for r in records]
 print(*(f"{loss:.2f}" for _, loss in points))
-levels = {"an even guess": torch.tensor(24.0).log().item()}
+levels = {"uniform guess": torch.tensor(24.0).log().item()}
 plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
 
 # %% [markdown]
@@ -314,8 +317,8 @@ print(f"first time {first:.2f}, second {second:.2f}")
 plotting.lines({"loss": by_position}, x="position", y="nats")
 
 # %% [markdown]
-# (In the first half it does worse than a uniform guess. In training the loss never counted such tokens,
-# so the model did not learn to be unsure.)
+# (In the first half the model does worse than a uniform guess. In training such tokens never counted in
+# the loss, so it did not learn to be unsure about them.)
 
 # %%
 with torch.no_grad(), patch_activations(finder) as seen:
@@ -341,15 +344,16 @@ plotting.panels(*panels)
 # %% [markdown]
 # Both heads of block 0 attend to the previous token, with 0.8 and 0.7 of their weight; both of block 1
 # attend to what came after this token the last time, with 0.6. That is the pair that the book draws in
-# Fig. 8.20. Here it is for one token: A B stood at positions 4 and 5, and come again at 20 and 21. Where
-# does the second B look?
+# Fig. 8.20. Here it is for one token. The tokens at positions 4 and 5 come again at 20 and 21. Where
+# does the one at 21 attend?
 
 # %% alt="Four tokens of the first time, at places 4 to 7, and two of the second, at places 20 and 21. From the token at place 21 the strongest line leads to place 6: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
 picked = [4, 5, 6, 7, 20, 21]
 alpha = seen["1.alpha"][0].mean(dim=0)[picked][:, picked]
 names = [f"{one[place]} at {place}" for place in picked]
 strongest = alpha[-1].argmax()
-print(f"{names[-1]} looks at {names[strongest]}: {alpha[-1, strongest]:.2f}")
+print(f"{names[-1]} attends to {names[strongest]}:", end=" ")
+print(f"{alpha[-1, strongest]:.2f}")
 plotting.flow(alpha, rows=names, columns=names, row=5)
 
 # %% [markdown]
@@ -365,7 +369,7 @@ def without(changes):
         return loss_by_position()[16:].mean().item()
 
 
-lost = {"nothing taken away": without({})}
+lost = {"no ablation": without({})}
 for l in range(2):
     for c in range(2):
         lost[f"block {l}, head {c}"] = without({f"{l}.head": zero_ablate(c)})
@@ -373,7 +377,7 @@ for l in range(2):
 for name, value in lost.items():
     print(f"{name:19} {value:.2f}")
 
-# %% alt="Bars: the loss on the second half, 1.0 with nothing taken away, 1.4 to 1.6 without any one head, 5.9 without both of block 0, 3.8 without both of block 1." caption="The loss on repeats when heads are taken away"
+# %% alt="Bars: the loss on the second half, 1.0 without ablation, 1.4 to 1.6 without any one head, 5.9 without both of block 0, 3.8 without both of block 1." caption="The loss on repeats when heads are ablated"
 plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 
 # %% [markdown]
@@ -421,19 +425,21 @@ reads = finder.stack.blocks[1].norm_1(E).detach()
 both = sum(ov_circuit(mha, c) for c in range(2)).detach()
 words = reads @ both @ E.T  # through the layer norm
 right = (words.argmax(dim=-1) == torch.arange(V)).float().mean()
-print(f"{right:.0%} of the tokens raise themselves more than any other")
+print(f"{right:.0%} of the tokens raise themselves more than any other,")
+print(f"{1 / V:.0%} by chance")
 title = "E W_OV Eᵀ, both heads, the first 16 tokens"
 plotting.heatmap(words[:16, :16], title=title, decimals=None)
 
 # %% [markdown]
 # ## Try it
 #
-# 1. Put the weights of one line in the place of those of another as long (`patches={"0.alpha": …}`). What changes?
+# 1. Replace the attention weights of one line by those of another line of the same length
+#    (`patches={"0.alpha": …}`). What changes?
 #
 #    <details><summary>What happens</summary>
 #
-#    Each token now gathers from the places that suited the other line. Compare the guesses, character by
-#    character.
+#    Each token now reads from the positions that mattered in the other line. Compare the guesses,
+#    character by character.
 #
 #    </details>
 #
@@ -441,8 +447,8 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    <details><summary>What happens</summary>
 #
-#    No: at the end it is still at 2.7 nats. A single block has nobody below it that could write the name of
-#    the token before.
+#    No: at the end it is still at 2.7 nats. With a single block, no lower block can record which token came
+#    before.
 #
 #    </details>
 #
@@ -459,29 +465,29 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 # ## To remember
 #
 # - Every step has a letter, by which its activation can be read or replaced; afterwards the model is unchanged.
-# - The logit lens reads an inner row as if it were the last; most apply the final norm first.
-# - An induction head finds where this token stood before and copies what came after; it needs a head below that
-#   looks one back.
+# - The logit lens reads an inner row as if it were the last one, usually through the final norm.
+# - An induction head finds an earlier occurrence of the current token and copies what came after it; it needs a
+#   head in a lower block that attends to the previous token.
 # - A score says where a head attends; only an ablation says whether it matters.
 # - A head is two matrices: $\mathbf W_{QK}$ says where it looks, $\mathbf W_{OV}$ what it writes.
 
 # %% [markdown]
 # ## Test yourself
 #
-# 1. On a sequence of period 16, where does an induction head at place 20 look?
+# 1. On a sequence of period 16, where does an induction head attend at position 20?
 #
 #    <details><summary>Answer</summary>
 #
-#    At place 5: token 20 stood at 4 before, and 5 came after it.
+#    To position 5: the same token was at 4, and 5 comes after it.
 #
 #    </details>
 #
-# 2. Why does the lens on X say the character that was just read?
+# 2. Why does the lens, applied to X, predict the character that was just read?
 #
 #    <details><summary>Answer</summary>
 #
-#    E is tied: the row of a character is more like itself than like any other, unless training makes it
-#    otherwise.
+#    E is tied, so each logit is the product of a character's row with another row of E, and usually a
+#    row's product with itself is the largest.
 #
 #    </details>
 #

@@ -468,8 +468,8 @@ plotting.panels(
 assert torch.equal(in_decoder[:2], causal_mask(3)[:2])
 
 # %% [markdown]
-# What must hold: a batch gives the same results as its sources one by one. Without the mask it would not,
-# and no error would tell us.
+# A batch must give the same results as its sources one by one. Without the mask it does not, and there is
+# no error message.
 
 # %%
 targets = torch.tensor([[1, 5, 9], [1, 3, 6], [1, 4, 5]])
@@ -561,12 +561,12 @@ for step in range(steps):
     optimizer.param_groups[0]["lr"] = 0.006 * (1 - (step + 1) / steps)
 print(f"loss: {losses[0]:.2f} at first, {losses[-1]:.2f} at the end")
 
-# %% alt="Training loss over 400 steps: from about 2.7 nats, which is a blind guess among 15 tokens, down steeply and then slowly to almost 0."
+# %% alt="Training loss over 400 steps: from about 2.7 nats, which is a uniform guess among 15 tokens, down steeply and then slowly to almost 0."
 plotting.lines(
     {"training": losses},
     x="step",
     y="loss in nats per token",
-    levels={"blind guess": math.log(len(names))},
+    levels={"uniform guess": math.log(len(names))},
 )
 
 # %% [markdown]
@@ -587,7 +587,7 @@ def write(source):
     return target[1:]
 
 
-lick = torch.tensor([names.index(x) for x in "A7 D5 D7 G5 D7 e8 B5".split()])
+lick = torch.tensor([names.index(x) for x in "G7 A5 e8 D5 B5 E8 D7".split()])
 assert tuple(lick.tolist()) not in seen
 print(f"{spell(lick)}  →  {spell(write(lick))}")
 assert write(lick).tolist() == [*target_of(lick).tolist(), END]
@@ -643,22 +643,22 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 # Assertions in the cells describe the settings above. If one stops you, delete it.
 #
-# 1. Change the learning rate from 0.006 to 0.003, in both places. Will licks still come out right?
-#    Will the line be there?
+# 1. Change the learning rate from 0.006 to 0.003, in both places. Will licks still come out right? Will
+#    the map still show the diagonal?
 #
 #    <details><summary>What happens</summary>
 #
-#    Unseen licks still come out right; the map shows why the assertion on the slanting line does not hold.
+#    Unseen licks still come out right, but the assertion about the diagonal fails, and the map shows
+#    why.
 #
 #    </details>
 #
-# 2. Leave out `padding_mask(source, PAD)` in the training loop. What will the model make of single
-#    licks?
+# 2. Leave out `padding_mask(source, PAD)` in the training loop. What will happen to single licks?
 #
 #    <details><summary>What happens</summary>
 #
-#    It gets used to padding that single licks do not have. Hardly any unseen one comes out right;
-#    here it was none of 106.
+#    The model has learned with padding, which a single lick does not have. None of the 106 unseen licks
+#    comes out right.
 #
 #    </details>
 #
@@ -666,8 +666,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    <details><summary>What happens</summary>
 #
-#    For a copy the line runs the other way. For sorting most rows find their note, so the line follows the
-#    pitches: this lick is nearly sorted, so it is almost that of the copy.
+#    For a copy the diagonal runs the other way. For sorting there is no diagonal: each row attends to the
+#    note that it writes, wherever that is in the lick.
 #
 #    </details>
 
@@ -688,8 +688,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    <details><summary>Answer</summary>
 #
-#    The decoder's self-attention. The target's next tokens are what it has to predict; the source holds
-#    nothing of the future.
+#    The decoder's self-attention. The target's next tokens are what it has to predict, while the whole
+#    source is known from the start.
 #
 #    </details>
 #
@@ -702,13 +702,13 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    </details>
 #
-# 3. While a translation is written token by token, what of the cross-attention must be computed anew,
-#    and what only once?
+# 3. While a translation is written token by token, which parts of cross-attention are computed at every
+#    step, and which only once?
 #
 #    <details><summary>Answer</summary>
 #
-#    The query of the new token, each time. The keys and values of the source, once: $\mathbf H^{enc}$
-#    does not change.
+#    The query of the new token at every step; the keys and values of the source only once, since
+#    $\mathbf H^{enc}$ does not change.
 #
 #    </details>
 #

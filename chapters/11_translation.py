@@ -40,7 +40,7 @@ for english, spanish in pairs[3:6]:
 # ### Words as tokens
 #
 # A token is a word or a punctuation mark; the hyphen of *twenty-one* is one too. Four special tokens are
-# no words: `[PAD]` pads a batch, `[UNK]` is any unknown word, `[SOS]` begins a target, `[EOS]` ends a
+# not words: `[PAD]` pads a batch, `[UNK]` is any unknown word, `[SOS]` begins a target, `[EOS]` ends a
 # sentence. Both languages share one vocabulary, and with it one matrix $\mathbf E$.
 
 # %%
@@ -186,21 +186,24 @@ assert model.target_embedding.tokens.E is E
 plotting.show_source(ScaledEmbedding.forward, TransformerConfig.of_2017)
 
 # %% [markdown]
-# **Xavier initialization.** The matrices of a block are drawn uniformly up to
-# $\sqrt{6/(rows+columns)}$ (Glorot and Bengio 2010), which keeps the rows about as long as they were.
-# The paper does not say how its weights are initialized; this is from the authors' code, tensor2tensor. The book leaves it open, and the package initializes as GPT-2 does, with a standard deviation of 0.02, which suits wide models. Ours is narrow:
+# **Xavier initialization.** The matrices of a block are drawn uniformly up to $\sqrt{6/(rows+columns)}$
+# (Glorot and Bengio 2010), which keeps the norms of the rows about the same. The paper does not say how
+# its weights are initialized; this is from the authors' code, tensor2tensor. The book leaves it open,
+# and the package initializes as GPT-2 does, with a standard deviation of 0.02, which suits wide models.
+# Ours is narrow:
 
 # %%
 W_1 = model.encoder.blocks[0].ffn.W_1
 bound = (6 / (d + 4 * d)) ** 0.5
 assert 0.95 * bound < W_1.abs().max() <= bound
-print(f"Xavier's W_1: deviation {W_1.std():.3f}; GPT-2's: 0.020")
+print(f"standard deviation of W_1: {W_1.std():.3f} by Xavier, 0.020 by GPT-2")
 
 # %% [markdown]
 # With real sentences another initialization did better: 0.02 for every matrix and for the embedding too,
-# `initialization="bert"`. Even scaled, its rows are shorter than the sines and cosines, so at first the
-# position outweighs the word. A translator of captions initialized in this way reached 39.95 BLEU (a
-# score from 0 to 100, by the n-grams shared with a reference) (`benchmarks/results/translation`).
+# `initialization="bert"`. Even scaled, its rows have smaller norms than the sines and cosines, so at
+# first the position outweighs the word. A translator of captions initialized in this way reached 39.95
+# BLEU (a score from 0 to 100, by the n-grams shared with a reference)
+# (`benchmarks/results/translation`).
 
 # %% [markdown]
 # **A learning-rate schedule.** The rate rises linearly for some thousand steps, and then falls as one
@@ -262,7 +265,7 @@ theirs = F.cross_entropy(
 torch.testing.assert_close(loss, theirs)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper drops a tenth of what each sublayer adds, and of the input; with pairs that are all different we need no dropout, and leave it out. Its model is 512 wide and six blocks high on either side; ours is 64 wide and two high. PyTorch's <code>nn.Transformer</code> puts a layer norm on top of either stack, which the paper does not have; without those two, and with the same weights, it gives the same logits and gradients as ours, which the package's tests hold it to.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper drops a tenth of what each sublayer adds, and of the input; with pairs that are all different we need no dropout, and leave it out. Its model is 512 wide and six blocks high on either side; ours is 64 wide and two high. PyTorch's <code>nn.Transformer</code> puts a layer norm on top of either stack, which the paper does not have; without those two, and with the same weights, it gives the same logits and gradients as ours (a test asserts it).</p></div>
 
 # %% [markdown]
 # ## Training
@@ -288,7 +291,7 @@ start = process_time()
 records = train(model, data_of(learned), data_of(held_out), settings)
 print(f"{process_time() - start:.0f} seconds of one core")
 
-# %% alt="Training and held-out loss over the steps of training: both fall steeply within the first hundred or two and then stay low; the training loss, which is smoothed, ends higher, since smoothing asks it to keep some doubt."
+# %% alt="Training and held-out loss over the steps of training: both fall steeply within the first hundred or two and then stay low; the training loss, which is smoothed, ends higher, since smoothing penalizes certainty."
 curves = {
     "training (smoothed)": [(r.step, r.train_loss) for r in records],
     "held out": [(r.step, r.val_loss) for r in records],
@@ -325,8 +328,8 @@ expected = "miércoles, veintiuno de marzo de mil novecientos ochenta y cuatro"
 assert written == [SOS, *encode(expected).tolist(), EOS]
 
 # %% [markdown]
-# (With label smoothing a model is never quite certain: the tenth that was spread is missing from every
-# probability.)
+# (With label smoothing a model is never quite certain: it learns to leave about a tenth of the
+# probability to other words.)
 #
 # `generate` does the same for many sentences at a time, with the encoder's output computed once and its
 # keys and values cached ([chapter 6b](06b_cache.py)). A translation counts as right only if all of it is
@@ -380,6 +383,7 @@ plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1, decimals=None)
 translations = {
     "miércoles": "Wednesday",
     "marzo": "March",
+    "mil": "nineteen",
     "novecientos": "nineteen",
     "ochenta": "eighty",
     "cuatro": "four",
@@ -389,6 +393,8 @@ for word, english in translations.items():
 first_three = alpha[rows.index("veintiuno"), columns.index("twenty") :][:3]
 print(f"veintiuno looks at twenty, -, first: {first_three.sum():.2f} in all")
 assert first_three.sum() > 0.5
+commas = alpha[[i for i, w in enumerate(rows) if w == "de"]][:, [1, 6]]
+assert (commas.sum(dim=1) > 0.5).all()
 
 # %% [markdown]
 # Nothing in the pairs says which words correspond. Where a word has a counterpart, its row attends to it,
@@ -529,8 +535,8 @@ assert found["two beams"] == "primero de marzo"
 #
 #    </details>
 #
-# 3. Translate a number that the corpus has not, such as *one million*, and a sentence with a word that
-#    it has not, *Wednesday, March blue*. What can come out?
+# 3. Translate a number that is not in the corpus, such as *one million*, and a sentence with an unknown
+#    word, *Wednesday, March blue*. What can come out?
 #
 #    <details><summary>What happens</summary>
 #
@@ -543,14 +549,15 @@ assert found["two beams"] == "primero de marzo"
 # %% [markdown]
 # ## To remember
 #
-# - A target is read and predicted one step apart, and padding is masked in attention and in the loss.
+# - The decoder reads the target shifted by one step, and padding is masked in attention and in the
+#   loss.
 # - The model of 2017 is the book's with six changes: post-norm, sines and cosines, embeddings times √d that
 #   are shared, Xavier's initialization, a learning-rate schedule of its own, and a smoothed loss;
 #   `TransformerConfig.of_2017` and `TrainConfig.of_2017` have them.
 # - Cross-attention learns to attend from a word to its counterpart, wherever that is, from nothing but pairs.
 # - A translation counts as right only if all of it is right: that is exact match.
-# - Beam search finds nothing better where one translation is certain, and does where several are
-#   right and begin alike.
+# - Where the model is certain of one translation, beam search finds nothing better; where several are
+#   right, it can find a more probable one.
 
 # %% [markdown]
 # ## Test yourself
@@ -559,18 +566,18 @@ assert found["two beams"] == "primero de marzo"
 #
 #    <details><summary>Answer</summary>
 #
-#    To write the first word, it has to read something: `[SOS]`. After `[EOS]` nothing is to be written,
-#    so nobody reads it.
+#    It has to read something before it writes the first word: `[SOS]`. After `[EOS]` nothing more is
+#    written, so there is no need to read it.
 #
 #    </details>
 #
-# 2. d is 512 and a number of **E** has deviation $1/\sqrt{512}$. How long is a token's row, before and
-#    after it is scaled, and how long is a position of sines and cosines?
+# 2. d is 512, and the numbers of **E** have mean 0 and standard deviation $1/\sqrt{512}$. What is the
+#    norm of a token's row, before and after it is scaled, and that of a position of sines and cosines?
 #
 #    <details><summary>Answer</summary>
 #
 #    The root of a sum of 512 squares of 1/512 each: about 1. Scaled, about $\sqrt{512}\approx22.6$. A
-#    position has 256 pairs with $\sin^2+\cos^2=1$, so it is 16 long.
+#    position has 256 pairs with $\sin^2+\cos^2=1$, so its norm is 16.
 #
 #    </details>
 #

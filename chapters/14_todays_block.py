@@ -23,8 +23,8 @@
 # $$
 #
 # (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square *is* the
-# standard deviation, so the two norms agree. For a row of equal numbers they could not differ more: layer
-# norm makes all of them 0, RMSNorm makes them 1, or −1 if they are negative.
+# standard deviation, so the two norms agree. For a row of equal numbers they differ most: layer norm
+# makes all of them 0, RMSNorm makes them 1, or −1 if they are negative.
 
 # %%
 import math
@@ -136,7 +136,7 @@ torch.testing.assert_close(moved, scores, rtol=0, atol=1e-3)
 print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column i + d<sub>k</sub>/2, as the published weights of Llama and Qwen3 do. Nobody sees the difference: it is another order of the columns of W<sup>Q</sup> and W<sup>K</sup>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column i + d<sub>k</sub>/2, as the published weights of Llama and Qwen3 do. This makes no difference to what a model can compute: it is another order of the columns of W<sup>Q</sup> and W<sup>K</sup>.</p></div>
 #
 # Values are not rotated, since they say *what* is passed on, not where it is found. And there is no last
 # position, since no table of learned rows is used. Whether a model reads well past the length that it was
@@ -382,7 +382,7 @@ theirs = transformers.GPT2LMHeadModel.from_pretrained(folder / "book")
 with torch.no_grad():
     U, theirs_U = book(ids), theirs.eval()(ids).logits
 torch.testing.assert_close(U, theirs_U, rtol=0, atol=1e-4)
-print("transformers reads the book's model, and says the same")
+print("transformers loads the book's model and gives the same logits")
 
 # %%
 import shutil
@@ -428,7 +428,7 @@ assert not folder.exists()
 # ## A loss in fewer seconds
 #
 # Steps per second matter less than the time until a loss is reached. Four more parts are used to reduce that
-# time; the table below says what each gained here. The feedforward layer uses squared ReLU,
+# time; the table below shows what each gained here. The feedforward layer uses squared ReLU,
 # $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream are initialized to zero, so
 # that every block begins as $\mathbf H=\mathbf X$. The head is untied from the embeddings. And *Muon* trains
 # the matrices inside blocks.
@@ -504,10 +504,10 @@ plotting.show_source(make_optimizer)
 # | zeros at the start (none) | 1.97 (1.97 to 1.98) | 2.37 (2.37 to 2.38) |
 # | untied head (tied) | 2.00 (1.98 to 2.01) | 2.36 (2.35 to 2.37) |
 #
-# From today's recipe, the norm of queries and keys is missed most, then rotary positions, Muon and the untied
-# head. Zeros at the start gain 0.01 to 0.03 with each seed, squared ReLU hardly anything, and RMSNorm
-# nothing. In the book's block only rotary positions and Muon help in this time, and the norm of queries and
-# keys alone does not: parts depend on each other.
+# In today's recipe, leaving out the norm of queries and keys costs most, then rotary positions, Muon and
+# the untied head. Zeros at the start gain 0.01 to 0.03 with each seed, squared ReLU hardly anything, and
+# RMSNorm nothing. In the book's block only rotary positions and Muon help in this time, and the norm of
+# queries and keys alone does not: parts depend on each other.
 #
 # And all together? Here are the same text and model size, with three seeds, against recipes that others
 # use (`benchmarks/results/time_to_loss`). CPU seconds until the validation loss has fallen to:

@@ -67,7 +67,7 @@ check.decoder_block(my_decoder_block)
 # %% [markdown]
 # ### Exercise 4 · The loss of masked words
 #
-# (`mlm-loss`) An encoder without a causal mask has read a text in which the words at the positions in the list `M`
+# (`mlm-loss`) An encoder without a causal mask has read a text in which the words at the positions in the tensor `M`
 # were replaced by [MASK]. `U` [N × |V|] are its logits, and `x` [N] the words of the text. Return the loss.
 
 # %% tags=["exercise"]

@@ -63,7 +63,7 @@ def _softmax_cases() -> list[Case]:
         "plain shares": "The scores are divided by their sum, without exp.",
         "sigmoid": "Each score goes through a sigmoid; the weights should sum to 1.",
         "base 2": "The powers have base 2 instead of e.",
-        "minus": "The sign is reversed: the smallest score gets the largest weight.",
+        "−scores": "The sign is reversed: the smallest score gets the largest weight.",
         "mean subtracted": "What is subtracted is not the largest score, so a score far above the "
         "others still overflows: subtract the largest.",
     },
@@ -76,8 +76,6 @@ def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
         return scores / scores.sum(axes, keepdim=True)
     if "sigmoid" in mistakes:
         return scores.sigmoid()
-    if "minus" in mistakes:
-        scores = -scores
     if "base 2" in mistakes:
         scores = scores * math.log(2)
     if "largest of all" in mistakes:
@@ -101,7 +99,7 @@ def _sum_cases() -> list[Case]:
         {"alpha_i": vector(0.75, 0.25), "rows": matrix((4, 0), (0, 8))},
         {"alpha_i": vector(0.5, 0.25, 0.25), "rows": matrix((4, 0), (0, 8), (4, 4))},
         {"alpha_i": alpha, "rows": draw(5, 3)},
-        {"alpha_i": alpha[:3], "rows": draw(7, 3)},
+        {"alpha_i": alpha[:3] / alpha[:3].sum(), "rows": draw(7, 3)},
     ]
 
 
@@ -109,7 +107,7 @@ def _sum_cases() -> list[Case]:
     "`simple-sum`",
     _sum_cases,
     {
-        "no weights": "The rows are added up without their weights.",
+        "alpha_i = 1": "The rows are added up without their weights.",
         "mean": "The sum is divided by the number of rows; the weights sum to 1 already.",
         "last row left out": "The last weight and its row are left out: j runs up to i.",
         "first row left out": "The first weight and its row are left out: j begins at the first.",
@@ -146,8 +144,6 @@ def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
     count = len(alpha_i) - ("last row left out" in mistakes)
     first = 1 if "first row left out" in mistakes else 0
     alpha, X = alpha_i[first:count], rows[first:count]
-    if "no weights" in mistakes:
-        alpha = torch.ones_like(alpha)
     if "weights twice" in mistakes:
         alpha = alpha * alpha
     parts = alpha[:, None] * X
@@ -172,14 +168,12 @@ def _score_cases() -> list[Case]:
         "cosine": "The dot product is divided by the norms of q and k: that is their cosine.",
         "not summed": "The products of the features are not added up: a score is one number.",
         "sum of both": "Features are added where they should be multiplied.",
-        "minus": "The sign is reversed.",
     },
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: the score of one query and one key, a single number."""
     products = q_i + k_j if "sum of both" in mistakes else q_i * k_j
     score = products if "not summed" in mistakes else products.sum()
-    score = -score if "minus" in mistakes else score
     if "cosine" in mistakes:
         return score / (q_i.norm() * k_j.norm())
     return score / scale(len(k_j), mistakes)
@@ -194,6 +188,8 @@ def _simple_cases() -> list[Case]:
         {"X": X, "i": 0},
         {"X": more, "i": 3},
         {"X": more, "i": 4},
+        {"X": draw(11, 3), "i": 10},
+        {"X": matrix((30, 0), (-30, 0), (24, 18)), "i": 2},
     ]
 
 
@@ -277,20 +273,19 @@ def _attention_cases() -> list[Case]:
         "other axis": "The softmax runs over the queries; each row of weights should sum to 1.",
         "no softmax": "The scores are used as weights, without softmax.",
         "causal in any case": "The future is hidden whatever the mask: add the mask that is given.",
-        "no mask": "The mask is not used: each query sees every key, including later ones.",
+        "mask = 0": "The mask is not used: each query sees every key, including later ones.",
         "mask after softmax": "The mask comes after the softmax: a row no longer sums to 1.",
         "mask added after softmax": "The mask is added to the weights; add it to the scores.",
         "mask multiplied": "The scores are multiplied with the mask; it should be added.",
         "mask turned": "The mask is inverted: it hides what should be visible.",
         "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.",
-        "mask subtracted": "The mask is subtracted: −(−∞) gives hidden keys all the weight.",
-        "-1e9": "−10⁹ stands for −∞: a query that may see nothing then reads hidden keys.",
+        "−mask": "The mask is subtracted: −(−∞) gives hidden keys all the weight.",
+        "-1e9": "A finite number stands for −∞: a query that may see nothing reads hidden keys.",
         "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
         "the largest score of a row first, or use torch.softmax.",
         "largest of all": GLOBAL_MAX_MESSAGE,
-        "roles of Q and K": "Queries and keys are swapped: the scores should be Q Kᵀ.",
-        "K not transposed": "K is not transposed: the scores should be Q Kᵀ.",
-        "keys as values": "The weights mix the keys; they should mix the values.",
+        "Q and K swapped": "Queries and keys are swapped: the scores should be Q Kᵀ.",
+        "K transposed": "K is not transposed: the scores should be Q Kᵀ.",
         "the weights": "It returns the weights; return the weights times V.",
         "scaled after softmax": "The division by √d_k comes after the softmax, not before it.",
     },
@@ -305,9 +300,7 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes)
     sizes["scaled by √N (keys)"] = K.shape[-2]
     root = next((sizes[s] ** 0.5 for s in sizes if s in mistakes), scale(Q.shape[-1], mistakes))
     late = "scaled after softmax" in mistakes
-    pair = (K, Q.T) if "roles of Q and K" in mistakes else (Q, K.T)
-    pair = (Q, K) if "K not transposed" in mistakes else pair
-    scores = pair[0] @ pair[1] / (1 if late else root)
+    scores = Q @ K.T / (1 if late else root)
     scores = _hide(scores, mask, mistakes)
     alpha = scores if "no softmax" in mistakes else _weights(scores, mistakes)
     alpha = alpha / root if late else alpha
@@ -315,14 +308,12 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes)
         alpha = alpha.masked_fill(mask == -INF, 0)
     if "mask added after softmax" in mistakes:
         alpha = alpha + mask
-    return (
-        alpha if "the weights" in mistakes else alpha @ (K if "keys as values" in mistakes else V)
-    )
+    return alpha if "the weights" in mistakes else alpha @ V
 
 
 def _hide(scores: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
     hidden = mask == -INF
-    if mistakes & {"no mask", "mask after softmax", "mask added after softmax"}:
+    if mistakes & {"mask after softmax", "mask added after softmax"}:
         return scores
     if "mask multiplied" in mistakes:
         return scores * mask
@@ -332,7 +323,7 @@ def _hide(scores: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
     filled = {"hidden scores 0": 0.0, "-1e9": -1e9, "mask turned": -INF}
     if mistakes & filled.keys():
         return scores.masked_fill(hidden, choose_option(mistakes, filled, None))
-    return scores - mask if "mask subtracted" in mistakes else scores + mask
+    return scores + mask
 
 
 def _weights(scores: Tensor, mistakes: Mistakes) -> Tensor:

@@ -4,12 +4,14 @@ A check has one function that can make named *mistakes*. With none it is right; 
 that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
 on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
 the table is a program that runs, and nothing is guessed from how the code looks. A mistake that is
-another formula altogether is in the table with it, as `(sentence, formula)`.
+another formula altogether is in the table with it, as `(sentence, formula)`; one of those that
+every check knows (`variants`) needs no code, and stands in the table only for a better sentence.
 """
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -32,6 +34,7 @@ from slp_transformer.check.comparing import (
     to_comparable,
 )
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
+from slp_transformer.check.variants import Variant, make_variants
 from slp_transformer.check.verdict import Verdict, print_verdict
 
 Case = dict[str, Any]
@@ -53,8 +56,9 @@ class Check:
         name: how it is called.
         source: its equation, by slug and numbers.
         arguments: what the reader's function is given, in this order.
-        mistakes: sentences by the names of the known mistakes; what is in brackets after a
+        mistakes: sentences by the names of its own mistakes; what is in brackets after a
             name distinguishes variants of one mistake.
+        variants: the mistakes that every check with such arguments knows, by name.
         accepted: mistakes that are as good as right.
     """
 
@@ -73,8 +77,8 @@ class Check:
             solve: the function with its mistakes: it takes the arguments, then `mistakes`.
             source: the equation, by its slug in backticks.
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
-            mistakes: sentences by the names of the mistakes, with the formula of those that `solve`
-                doesn't know: `(sentence, formula)`.
+            mistakes: sentences by the names of the mistakes, with the formula of those that neither
+                `solve` nor `variants` knows: `(sentence, formula)`.
             accepted: names of mistakes that count as right.
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
@@ -93,7 +97,9 @@ class Check:
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
-        self.arguments: tuple[str, ...] = tuple(inspect.signature(solve).parameters)[:-1]
+        *given, _ = inspect.signature(solve).parameters.values()
+        self.arguments: tuple[str, ...] = tuple(one.name for one in given)
+        self.variants: dict[str, Variant] = make_variants({n.name: n.annotation for n in given})
         CHECKS[self.name] = self
 
     @property
@@ -133,21 +139,27 @@ class Check:
     def solve(self, *inputs: Any, **named: Any) -> Any:
         """Compute what the exercise asks for, or what `mistakes`, the last input, make of it."""
         given = inspect.signature(self._solve).bind(*inputs, **named).arguments
-        formula = next((f for name, f in self.formulas.items() if name in given["mistakes"]), None)
-        if formula is None:
-            return self._solve(**given)
-        return formula(*(given[name] for name in self.arguments))
+        mistakes = given.pop("mistakes")
+        for name, formula in self.formulas.items():
+            if name in mistakes:
+                return formula(**given)
+        for name in sorted(mistakes & self.variants.keys()):
+            answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
+            return self.variants[name].on_answer(answer, given)
+        return self._solve(**given, mistakes=mistakes)
 
     def expected(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""
         exact = {n: _to_double(value) for n, value in case.items()}
         try:
-            answer = self.solve(**exact, mistakes=frozenset(mistakes))
-        except (RuntimeError, IndexError, ValueError, TypeError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answer = self.solve(**exact, mistakes=frozenset(mistakes))
+            return to_comparable(answer, answer)
+        except Exception as error:
             if not mistakes:
                 raise BrokenCheck(f"The check of {self.signature_text} fails itself.") from error
             return RaisedError(type(error).__name__)
-        return to_comparable(answer, answer)
 
     def _verdict(self, submission: object, one_row: bool, seconds: float) -> Verdict:
         call = make_caller(submission, self.arguments, self.signature_text)
@@ -164,16 +176,22 @@ class Check:
         if not wrong:
             note = f" (It changes {' and '.join(sorted(changed))} in place.)" if changed else ""
             return Verdict(True, f"It agrees with {self.source}.{note}")
-        i = min(wrong, key=lambda i: (isinstance(found[i], RaisedError), count_numbers(cases[i])))
+        answered = [i for i in wrong if not isinstance(found[i], RaisedError)]
+        i = min(answered or wrong, key=lambda i: count_numbers(cases[i]))
         twice, _ = run_with_timeout(call, [cases[i]] * 2, submission, seconds)
         twice = [to_comparable(answer, right[i]) for answer in twice]
         if len(twice) == 2 and not answers_agree(*twice):
             text = "It gives different answers to the same inputs: is something in it random?"
             return Verdict(False, text, (self._format_inputs(cases[i]),))
-        parts = [name for name in self.mistakes if name not in self.formulas]
-        for mistakes in chain(combinations(self.mistakes, 1), combinations(parts, 2)):
+        shown = any(not has_new_nan(right[i], found[i]) for i in answered)
+        sentences = {name: one.sentence for name, one in self.variants.items()} | self.mistakes
+        names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
+        if shown:  # an error or NaN alone may come from anywhere
+            names += [(name,) for name in self.variants if name not in self.mistakes]
+            names += combinations([n for n in self.mistakes if n not in self.formulas], 2)
+        for mistakes in names:
             if self._explains(mistakes, cases, found):
-                text = " And: ".join(self.mistakes[mistake] for mistake in mistakes)
+                text = " And: ".join(sentences[mistake] for mistake in mistakes)
                 names = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 lines = self._example_lines(cases[i], right[i], found[i])
                 return Verdict(False, text, lines, names)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -22,7 +22,9 @@ def _cross_cases() -> list[Case]:
 
     eye = torch.eye(2)
     hand = {"X": matrix((1, 0)), "H_enc": matrix((2, 0), (0, 1)), "W_Q": 2 * eye, "W_K": eye}
-    return [hand | {"W_V": 4 * eye}, made(2, 5, 3, 2, 7), made(5, 3, 3, 3, 2), made(3, 3, 2, 2, 2)]
+    hand |= {"W_V": 4 * eye}
+    large = hand | {"X": matrix((200, 0))}
+    return [hand, made(2, 5, 3, 2, 7), made(5, 3, 3, 3, 2), made(3, 3, 2, 2, 2), large]
 
 
 @check(
@@ -32,10 +34,9 @@ def _cross_cases() -> list[Case]:
         **SCALES,
         "K from the decoder": "The keys come from the decoder's X; they should come from H_enc.",
         "V from the decoder": "The values come from the decoder's X; they should come from H_enc.",
-        "K and V from the decoder": "Keys and values come from X, as in self-attention.",
-        "Q from the encoder": "The queries come from H_enc; they should come from the decoder's X.",
-        "sides swapped": "X and H_enc are swapped: queries come from the decoder, keys and "
-        "values from H_enc.",
+        "X for H_enc": "Keys and values come from X, as in self-attention.",
+        "H_enc for X": "The queries come from H_enc; they should come from the decoder's X.",
+        "X and H_enc swapped": "X and H_enc are swapped: the queries should come from X.",
         "causal": "A causal mask hides part of the source; the decoder sees all of it.",
         "other axis": "The softmax runs over the queries; it should run over the source's tokens.",
         "no W_V": "The values are the rows of H_enc themselves; multiply them by W_V.",
@@ -48,12 +49,6 @@ def _cross_cases() -> list[Case]:
                 (X @ W_Q) @ (H_enc @ W_K).mT / W_Q.shape[1] ** 0.5 @ H_enc @ W_V
             ),
         ),
-        "W_Q and W_K swapped": (
-            "W_Q and W_K are swapped.",
-            lambda X, H_enc, W_Q, W_K, W_V: CHECKS["cross_attention"].solve(
-                X, H_enc, W_K, W_Q, W_V, frozenset()
-            ),
-        ),
         "both read": "Keys and values come from both streams; cross-attention reads H_enc alone.",
     },
 )
@@ -61,14 +56,11 @@ def cross_attention(
     X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `cross_attention(X, H_enc, W_Q, W_K, W_V)`: one head [N×d_v] that reads the source."""
-    if "sides swapped" in mistakes:
-        X, H_enc = H_enc, X
     if "both read" in mistakes:
         H_enc = torch.cat([H_enc, X])
-    both = "K and V from the decoder" in mistakes
-    Q = (H_enc if "Q from the encoder" in mistakes else X) @ W_Q
-    K = (X if both or "K from the decoder" in mistakes else H_enc) @ W_K
-    source = X if both or "V from the decoder" in mistakes else H_enc
+    Q = X @ W_Q
+    K = (X if "K from the decoder" in mistakes else H_enc) @ W_K
+    source = X if "V from the decoder" in mistakes else H_enc
     V = source if "no W_V" in mistakes else source @ W_V
     V = torch.eye(len(K)).to(K) if "weights" in mistakes else V
     sizes = {"scaled by √d": X.shape[-1], "scaled by √d_v": W_V.shape[-1]}
@@ -200,6 +192,7 @@ def decoder_block(
 
 def _beam_cases() -> list[Case]:
     given = [vector(0.5, 0.25), vector(0.5), vector(0.9, 0.1, 0.5, 0.3)]
+    given.append(torch.full((60,), -2.0).exp())  # whose product underflows
     return [{"log_probabilities": p.log()} for p in given]
 
 
@@ -210,7 +203,7 @@ def _beam_cases() -> list[Case]:
         "not normalized": "The sum is not divided by the length: longer sentences always lose.",
         "probability": "This is the probability; return the mean of the logarithms.",
         "multiplied": "The logarithms are multiplied; they should be added.",
-        "minus": "The sign is wrong: a better sentence should score higher.",
+        "then minus": "The sign is wrong: a better sentence should score higher.",
         "length plus one": "The sum is divided by one more than the number of words.",
         "length minus one": (
             "The sum is divided by one less than the number of words.",
@@ -221,7 +214,7 @@ def _beam_cases() -> list[Case]:
             "This is the mean probability; return the mean of the logarithms.",
             lambda log_probabilities: log_probabilities.exp().mean(),
         ),
-        "mean turned back": "This is exp of the mean logarithm; return the mean itself.",
+        "then exp": "This is exp of the mean logarithm; return the mean itself.",
         "probability by length": (
             "The probability is divided by the length; divide the sum of the logarithms.",
             lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
@@ -242,8 +235,5 @@ def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     total = logs.sum()
     if "probability" in mistakes:
         return math.e**total
-    total = -total if "minus" in mistakes else total
     words = len(logs) + ("length plus one" in mistakes)
-    if "mean turned back" in mistakes:
-        return math.e ** (total / words)
     return total if "not normalized" in mistakes else total / words

@@ -17,7 +17,7 @@ def _pitch_cases() -> list[Case]:
     standard, drop_d = STANDARD_TUNING, (38, *STANDARD_TUNING[1:])
     bass, ukulele = STANDARD_TUNING[:4], (67, 60, 64, 69)
     given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d), (4, 5, bass)]
-    given += [(4, 2, ukulele)]
+    given += [(4, 2, ukulele), (1, 15, standard)]
     return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
 
 
@@ -26,7 +26,7 @@ def _pitch_cases() -> list[Case]:
     _pitch_cases,
     {
         "strings from the lowest": "String 1 is treated as the lowest; it is the highest.",
-        "one string off": "This uses the next string: string 1 is the last entry of `tuning`.",
+        "string + 1": "This uses the next string: string 1 is the last entry of `tuning`.",
         "fret not added": "The fret is not added: each fret raises the pitch by a semitone.",
         "whole tones": "A fret is counted as a whole tone; it is a semitone.",
         "standard tuning": "`tuning` is not used: this is always standard tuning.",
@@ -43,11 +43,8 @@ def _pitch_cases() -> list[Case]:
             "`tuning[string]` counts from the lowest string, and from 0; use `tuning[-string]`.",
             lambda string, fret, tuning: tuning[string] + fret,
         ),
-        "fret from 1": "The pitch is one semitone too high: fret 0 is the open string.",
-        "one too low": (
-            "The pitch is one semitone too low: fret 1 is one semitone above the open string.",
-            lambda string, fret, tuning: tuning[-string] + fret - 1,
-        ),
+        "fret + 1": "The pitch is one semitone too high: fret 0 is the open string.",
+        "fret − 1": "The pitch is one semitone too low: fret 1 is one above the open string.",
         "fret subtracted": "The fret is subtracted; a higher fret sounds higher.",
     },
 )
@@ -55,15 +52,14 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
     """Check `pitch(string, fret, tuning)`: a MIDI number; string 1 is the highest, tuning[-1]."""
     tuning = STANDARD_TUNING if "standard tuning" in mistakes else tuning
     place = string - 1 if "strings from the lowest" in mistakes else len(tuning) - string
-    place = (place - 1) % len(tuning) if "one string off" in mistakes else place
     factor = 2 if "whole tones" in mistakes else -1 if "fret subtracted" in mistakes else 1
-    fret += "fret from 1" in mistakes
     return tuning[place] + (0 if "fret not added" in mistakes else factor * fret)
 
 
 def _places_cases() -> list[Case]:
     unison, seven = (38, 45, 50, 50, 57, 62), (35, *STANDARD_TUNING)
     given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11), (52, 9, unison), (66, 5, seven)]
+    given.append((67, 12, (67, 60, 64, 69)))  # a ukulele's, not in order
     keys = ("midi", "frets", "tuning")
     return [dict(zip(keys, (*one, STANDARD_TUNING)[:3], strict=True)) for one in given]
 
@@ -73,7 +69,7 @@ def _places_cases() -> list[Case]:
     _places_cases,
     {
         "open strings left out": "Open strings are left out: fret 0 counts, too.",
-        "last fret left out": "The last fret is left out.",
+        "frets − 1": "The last fret is left out.",
         "below the nut": "A place has a fret below 0: that string is too high for the pitch.",
         "beyond the neck": "A place has a fret beyond the neck.",
         "below the nut (anywhere)": (
@@ -81,10 +77,7 @@ def _places_cases() -> list[Case]:
             lambda midi, tuning, frets: sum(midi - opened <= frets for opened in tuning),
         ),
         "first only": "Only one place is counted.",
-        "one beyond": (
-            "One fret too many is counted: `frets` is the last one.",
-            lambda midi, tuning, frets: sum(0 <= midi - o <= frets + 1 for o in tuning),
-        ),
+        "frets + 1": "One fret too many is counted: `frets` is the last one.",
         "frets not used": (
             "`frets` is not used: necks have different lengths.",
             lambda midi, tuning, frets: sum(0 <= midi - o <= 20 for o in tuning),
@@ -100,7 +93,7 @@ def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistake
     """Check `count_places(midi, tuning, frets)`: on how many strings a pitch can be played."""
     low = 1 if "open strings left out" in mistakes else 0
     low = -frets if "below the nut" in mistakes else low
-    high = frets - ("last fret left out" in mistakes) + 100 * ("beyond the neck" in mistakes)
+    high = frets + 100 * ("beyond the neck" in mistakes)
     sign = -1 if "fret turned" in mistakes else 1
     count = sum(low <= sign * (midi - opened) <= high for opened in tuning)
     return min(count, 1) if "first only" in mistakes else count
@@ -108,6 +101,7 @@ def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistake
 
 def _span_cases() -> list[Case]:
     given = [(0, 2, 2), (3, 2, 0, 0, 0, 3), (None, 3, 2, 0, 1, 0), (0, 0), (5, 9, None), (7,)]
+    given += [(11, 0, 14), (1, 2, 3, 4, 5, 6, 7, 9)]
     return [{"frets": one} for one in given]
 
 
@@ -130,10 +124,6 @@ def _span_cases() -> list[Case]:
         "None counted": (
             "Open strings, and strings that are not played, count as fret 0; leave them out.",
             lambda frets: max(f or 0 for f in frets) - min(f or 0 for f in frets),
-        ),
-        "sign": (
-            "The sign is wrong: subtract the lowest fret from the highest.",
-            lambda frets: min(filter(None, frets), default=0) - max(filter(None, frets), default=0),
         ),
         "strings": (
             "This counts strings; the span is a difference of frets.",
@@ -182,10 +172,8 @@ def _allowed_cases() -> list[Case]:
     {
         "logits 0": "Forbidden tokens have the logit 0, and exp(0) is 1; it should be −∞.",
         "not renormalized": "The probabilities do not sum to 1: mask before the softmax.",
-        "wrong way round": "Allowed tokens are masked, and forbidden ones are kept.",
-        "not used": "`allowed` is not used.",
+        "−allowed": "Allowed tokens are masked, and forbidden ones are kept.",
         "logits": "These are logits; return probabilities.",
-        "all alike": "All allowed tokens have the same probability; `u` is not used.",
         "most probable": "The most probable token gets probability 1; the others keep a share.",
         "logarithms": "These are log probabilities; return probabilities.",
         "shorter": "Forbidden tokens are removed; they keep their place, with probability 0.",
@@ -201,10 +189,6 @@ def _allowed_cases() -> list[Case]:
         "shares of the logits": (
             "The logits are divided by their sum; take the softmax.",
             lambda u, allowed: u * allowed / (u * allowed).sum(),
-        ),
-        "softmax twice": (
-            "The softmax is applied twice.",
-            lambda u, allowed: u.masked_fill(~allowed, -math.inf).softmax(-1).softmax(-1),
         ),
         "exp first": (
             "exp of a large logit is ∞: let `torch.softmax` subtract the maximum.",
@@ -227,14 +211,10 @@ def _allowed_cases() -> list[Case]:
 )
 def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""
-    allowed = ~allowed if "wrong way round" in mistakes else allowed
-    allowed = torch.ones_like(allowed) if "not used" in mistakes else allowed
     if "not renormalized" in mistakes:
         return torch.softmax(u, -1) * allowed
     if "shorter" in mistakes:
         return torch.softmax(u[allowed], -1)
-    if "all alike" in mistakes:
-        return allowed / allowed.sum()
     if "−100" in mistakes:
         return torch.softmax(u - 100.0 * ~allowed, -1)
     finite = {"logits 0": 0.0, "finite": -100.0, "finite (−1000)": -1e3, "finite (−10⁴)": -1e4}

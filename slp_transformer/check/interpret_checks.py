@@ -11,6 +11,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 def _ids_cases() -> list[Case]:
     given = [(3, 1, 4, 3), (1, 2), (2, 2), (5, 1, 5, 2, 7, 5), (0, 4, 6, 4, 4), (6, 0, 3, 6, 3)]
+    given += [(4, 0, 7, 4), (0, 5, 0), (19, 8, *range(6), *range(9, 16), 19)]
     return [{"ids": torch.tensor(ids)} for ids in given]
 
 
@@ -90,7 +91,7 @@ def _alpha_cases() -> list[Case]:
             "This is the largest of the weights; the score is their mean.",
             lambda alpha, period: alpha.diagonal(1 - period)[1:].max(),
         ),
-        "turned": "Rows and columns are swapped: row i of alpha is the token that attends.",
+        "alpha transposed": "Rows and columns are swapped: row i is the token that attends.",
         "token before": "This is the weight on the previous token, which is the score of a "
         "previous-token head.",
         "hits": "This is how often the largest weight is there; the score is the mean weight.",
@@ -103,7 +104,7 @@ def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
     back = choose_option(mistakes, back, period - 1)
     begin = period - ("one token early" in mistakes) + ("one too far" in mistakes)
     i = torch.arange(begin, len(alpha))
-    weights = alpha.T[i, i - back] if "turned" in mistakes else alpha[i, i - back]
+    weights = alpha[i, i - back]
     if "hits" in mistakes:
         weights = (alpha.argmax(dim=-1)[i] == i - back).to(alpha)
     if "sum" in mistakes:
@@ -134,10 +135,8 @@ def _lens_cases() -> list[Case]:
         "norm afterwards": "The norm is applied to the logits; it comes before E.",
         "plain norm": "γ and β of the final norm are not used.",
         "words normalized": "The rows of E are normalized as well; only the stream should be.",
-        "E not turned": "E is not transposed: a word's logit is the product with its row of E.",
-        "probabilities": "These are probabilities; return the logits.",
-        "logarithms": "These are log probabilities; return the logits.",
-        "last token alone": "Only the last token has logits; return them for every row.",
+        "E transposed": "E is not transposed: a word's logit is the product with its row of E.",
+        "then last row": "Only the last token has logits; return them for every row.",
         "unbiased": "The standard deviation divides by d − 1; layer norm divides by d: "
         "correction=0.",
         "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
@@ -148,8 +147,6 @@ def _lens_cases() -> list[Case]:
                 @ E.T
             ),
         ),
-        "no gain": "The final norm's gain γ is not used.",
-        "no offset": "The final norm's offset β is not used.",
     },
     accepted=tuple(EPSILONS),
 )
@@ -161,11 +158,7 @@ def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mist
     own = plain if "plain norm" in mistakes else (gamma, beta)
     h = H if "no norm" in mistakes else layer_norm.solve(H, *own, mistakes)
     E = layer_norm.solve(E, *own, mistakes) if "words normalized" in mistakes else E
-    U = h @ (E if "E not turned" in mistakes else E.T)
-    if "last token alone" in mistakes:
-        return U[-1]
-    U = U.log_softmax(-1) if "logarithms" in mistakes else U
-    return U.softmax(-1) if "probabilities" in mistakes else U
+    return h @ E.T
 
 
 def _head_cases() -> list[Case]:
@@ -183,7 +176,7 @@ def _head_cases() -> list[Case]:
     "`mh-par-head` and `mh-par-out` without one head",
     _head_cases,
     {
-        "counted from 1": "Another head is removed: c counts from 0.",
+        "c − 1": "Another head is removed: c counts from 0.",
         "next head": "The head after c is removed: c counts from 0.",
         "alone": "Only head c is left; it is the one to remove.",
         "nothing": "Nothing is removed: head c still contributes.",
@@ -204,7 +197,6 @@ def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tens
     if "last rows left out" in mistakes:
         heads = torch.cat([heads[:c], heads[c + 1 :], heads[c : c + 1]])
         c = A - 1
-    c = c - 1 if "counted from 1" in mistakes else c
     c = (c + 1) % A if "next head" in mistakes else c
     where = {"token": (slice(None), c), "feature": (..., c)}
     kept[choose_option(mistakes, where, c)] = 0
@@ -231,24 +223,20 @@ def _circuit_cases() -> list[Case]:
     "W_QK (Elhage et al. 2021), for rows: x_i W_QK x_jᵀ",
     _circuit_cases,
     {
-        "keys ask": "This is W_K W_Qᵀ: the rows should belong to the query.",
-        "not turned": "W_K is not transposed; the product should be [d×d].",
+        "W_Q and W_K swapped": "This is W_K W_Qᵀ: the rows should belong to the query.",
+        "W_K transposed": "W_K is not transposed; the product should be [d×d].",
         "inside": "This is W_Qᵀ W_K, [d_k×d_k]; the matrix should be [d×d].",
         "inside, keys first": "This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].",
-        "queries twice": "This is W_Q W_Qᵀ: W_K is not used.",
         "scaled": "It is divided by √d_k; return only the product.",
     },
 )
 def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""
-    W_K = W_Q if "queries twice" in mistakes else W_K
     if "inside" in mistakes:
         return W_Q.T @ W_K
     if "inside, keys first" in mistakes:
         return W_K.T @ W_Q
-    W = W_Q @ W_K if "not turned" in mistakes else W_Q @ W_K.T
-    W = W / W_Q.shape[1] ** 0.5 if "scaled" in mistakes else W
-    return W.T if "keys ask" in mistakes else W
+    return W_Q @ W_K.T / (W_Q.shape[1] ** 0.5 if "scaled" in mistakes else 1)
 
 
 def _copying_cases() -> list[Case]:
@@ -259,7 +247,8 @@ def _copying_cases() -> list[Case]:
         return {"E": draw(V, d), "W_V": W_V, "W_O": W_V.T + draw(d_v, d)}
 
     hand = {"E": torch.eye(2), "W_V": matrix((1,), (2,)), "W_O": matrix((3, 1))}
-    return [hand, made(7, 3, 5), made(13, 5, 2), made(23, 7, 3), made(29, 2, 2)]
+    negative = hand | {"W_V": matrix((1,), (1,)), "W_O": matrix((-1, -3))}
+    return [hand, made(7, 3, 5), made(13, 5, 2), made(23, 7, 3), made(29, 2, 2), negative]
 
 
 @check(
@@ -274,7 +263,7 @@ def _copying_cases() -> list[Case]:
         "probability": "This is the mean probability of the token itself; count where it is the "
         "largest.",
         "number": "This is a count; return the share.",
-        "lowest": "This is the share of tokens that raise themselves least.",
+        "−W_V": "This is the share of tokens that raise themselves least.",
         "one argmax": (
             "argmax() without `dim` is one number for the whole matrix; take one for each row.",
             lambda E, W_V, W_O: (
@@ -290,7 +279,6 @@ def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
         return words.softmax(-1).diagonal().mean()
     words = words.T if "columns" in mistakes else words
     words = words.abs() if "lowered" in mistakes else words
-    words = -words if "lowest" in mistakes else words
     right = words.argmax(dim=-1) == torch.arange(len(E))
     right = words.diagonal() > 0 if "raised at all" in mistakes else right
     return right.sum() if "number" in mistakes else right.to(E).mean()

@@ -13,13 +13,15 @@ LOSS_MISTAKES = {
     "shifted backwards": "The targets are shifted backwards: position t predicts the word before.",
     "summed": "The losses are added up; the loss is their mean.",
     "softmax twice": "The softmax is taken twice: cross_entropy expects logits, not probabilities.",
-    "no minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
+    "then minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
     "base 2": "The logarithm has base 2; the book's loss is in nats, base e.",
     "base 10": "The logarithm has base 10; the book's loss is in nats, base e.",
     "probability": "This is the mean probability; the loss is minus the mean of its logarithms.",
+    "plain logarithm": "The softmax rounds a small probability to 0, whose logarithm is −∞: use "
+    "log_softmax.",
     "log of the mean": "The mean is taken before the logarithm; take the logarithm first.",
     "logits": "The logit of the right word is taken as it is; log softmax comes first.",
-    "perplexity": "This is the perplexity, exp of the loss.",
+    "then exp": "This is the perplexity, exp of the loss.",
 }
 
 
@@ -48,10 +50,9 @@ def _mean(each: Tensor, counts: Tensor, mistakes: Mistakes) -> Tensor:
     if "log of the mean" in mistakes:
         return -each.exp().mean().log()
     loss = -(each.sum() if "summed" in mistakes else each.mean())
-    loss = -loss if "no minus" in mistakes else loss
     loss = loss / math.log(2) if "base 2" in mistakes else loss
     loss = loss / math.log(10) if "base 10" in mistakes else loss
-    return loss.exp() if "perplexity" in mistakes else loss
+    return loss
 
 
 def _loss_cases() -> list[Case]:
@@ -105,7 +106,6 @@ def _loss_cases() -> list[Case]:
         ),
         "last position counted": "The sum is divided by N; only N − 1 positions have a next word.",
     },
-    accepted=("plain logarithm",),
 )
 def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
@@ -167,7 +167,6 @@ def _padded_cases() -> list[Case]:
         "0 as padding": "Tokens with id 0 are left out; padding has the id `pad_id`.",
         "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
     },
-    accepted=("plain logarithm",),
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
@@ -194,6 +193,7 @@ def _masked_cases() -> list[Case]:
         {"U": 2 * draw(5, 7), "x": torch.tensor([3, 1, 6, 0, 2]), "M": torch.tensor([1, 3])},
         {"U": 2 * draw(7, 5), "x": torch.tensor([4, 1, 1, 0, 2, 3, 0]), "M": torch.tensor([5])},
         {"U": matrix((1000, 0), (0, 1)), "x": torch.tensor([0, 1]), "M": torch.tensor([0])},
+        {"U": matrix((1000, 0), (0, 1)), "x": torch.tensor([1, 1]), "M": torch.tensor([0])},
     ]
 
 
@@ -254,8 +254,8 @@ def _perplexity_cases() -> list[Case]:
     {
         "no root": "The root is missing: 1/P(text) grows with its length; take the T-th root.",
         "square root": "The square root is taken; it should be the T-th root.",
-        "not inverted": "This is the mean probability, P to the 1/T; perplexity is one over it.",
-        "loss": "This is the cross-entropy; perplexity is exp of it.",
+        "then inverse": "This is the mean probability, P to the 1/T; perplexity is one over it.",
+        "then log": "This is the cross-entropy; perplexity is exp of it.",
         "T − 1": "The sum is divided by T − 1; all T words have a probability here.",
         "mean of inverses": "The mean of 1/p is taken; take exp of the mean of −log p.",
         "inverse of the mean": "One over the mean of p is taken; take exp of the mean of −log p.",
@@ -294,9 +294,7 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
         return 1 / p.mean()
     loss = -p.log().sum() / (T - 1 if "T − 1" in mistakes else T)
     loss = loss / math.log(2) if "bases mixed" in mistakes else loss
-    if "loss" in mistakes:
-        return loss
-    return (-loss).exp() if "not inverted" in mistakes else loss.exp()
+    return loss.exp()
 
 
 @check(
@@ -304,19 +302,16 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     lambda: [{"loss": torch.tensor(loss)} for loss in (0.0, math.log(8), 1.25, 4.0)],
     {
         "base 2": "The base is 2; the loss is in nats, so the base is e.",
-        "minus": "The sign is reversed: that is the mean probability; perplexity is 1 at best.",
+        "then inverse": "The sign is reversed: perplexity is exp of the loss, 1 or more.",
         "logarithm": "The logarithm is taken; perplexity undoes it with exp.",
         "base 10": "The base is 10; the loss is in nats, so the base is e.",
-        "loss": "The loss is returned as it is.",
+        "then log": "The loss is returned as it is.",
     },
 )
 def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
     if "logarithm" in mistakes:
         return loss.log()
-    if "loss" in mistakes:
-        return loss
-    loss = -loss if "minus" in mistakes else loss
     return (2.0 if "base 2" in mistakes else 10.0 if "base 10" in mistakes else math.e) ** loss
 
 
@@ -340,7 +335,6 @@ def _lora_cases() -> list[Case]:
         "scaled by α": "What the adapter adds is multiplied by α; it should be by α/r.",
         "scaled by the root": "What the adapter adds is multiplied by α/√r; it should be by α/r.",
         "all scaled": "xW is scaled, too; the scale belongs to the adapter alone.",
-        "W left out": "xW is missing: the adapter is added to what the frozen matrix gives.",
         "r of the wrong axis": "The scale divides by the size of x; r is A's number of columns.",
         "r is d": (
             "The scale divides by B's number of columns, d; r is A's.",
@@ -358,6 +352,4 @@ def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mis
     scale = {"no scale": 1.0, "scaled by α": alpha, "scaled by the root": alpha / r**0.5}
     scale |= {"r of the wrong axis": alpha / A.shape[0], "divided": r / alpha}
     factor = choose_option(mistakes, scale, alpha / r)
-    added = x @ B @ A if "A and B swapped" in mistakes else x @ A @ B
-    kept = 0 if "W left out" in mistakes else x @ W
-    return (kept + added) * factor if "all scaled" in mistakes else kept + factor * added
+    return (x @ W + x @ A @ B) * factor if "all scaled" in mistakes else x @ W + factor * x @ A @ B

@@ -37,9 +37,9 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
 
 @check(
     "`mask`",
-    lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}],
+    lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}, {"N": 11}],
     {
-        "wrong way round": "The mask is inverted: it hides the past, not the future.",
+        "then transposed": "The mask is inverted: it hides the past, not the future.",
         "diagonal": "The diagonal is hidden as well: each token should see itself.",
         "one too late": "The mask begins one column too late: each token sees the next one.",
         **NOT_ADDITIVE,
@@ -48,7 +48,7 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
         "-1000": "−1000 is not −∞: a row that may see nothing then spreads its weights over all.",
         "nothing hidden": "Nothing is hidden: entries with j > i should be −∞.",
         "smallest": "The smallest number is not −∞: use -torch.inf, after which nothing is left.",
-        "plus": "The future has +∞, so it gets all the weight: the sign is missing.",
+        "then minus": "The future has +∞, so it gets all the weight: the sign is missing.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
         "everything": "Everything is hidden: only the entries with j > i should be −∞.",
     },
@@ -57,7 +57,6 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
     """Check `causal_mask(N)`: [N×N], 0 where j ≤ i and −∞ where j > i."""
     shift = 0 if "diagonal" in mistakes else 2 if "one too late" in mistakes else 1
     hidden = torch.ones(N, N).triu(shift) > 0
-    hidden = hidden.T if "wrong way round" in mistakes else hidden
     if "nothing hidden" in mistakes:
         return torch.zeros(N, N)
     if "everything" in mistakes:
@@ -71,14 +70,13 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
         "-1e4": -1e4,
         "-1000": -1e3,
         "smallest": torch.finfo(torch.float32).min,
-        "plus": INF,
     }
     return torch.zeros(N, N).masked_fill(hidden, choose_option(mistakes, fills, -INF))
 
 
 @check(
     "`mask`, with a cache `kv-attn`",
-    lambda: [{"N": 2, "held": 1}, {"N": 1, "held": 3}, {"N": 3, "held": 2}, {"N": 3, "held": 0}],
+    lambda: [{"N": N, "held": held} for N, held in ((2, 1), (1, 3), (3, 2), (3, 0), (11, 4))],
     {
         "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "
         "them, new token i sees the columns up to held + i.",
@@ -125,7 +123,7 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
         {"ids": torch.tensor([0, 0, 3, 1]), "pad_id": 0},
     ],
     {
-        "wrong way round": "The words are hidden and the padding is visible.",
+        "then inverted": "The words are hidden and the padding is visible.",
         **NOT_ADDITIVE,
         "at the end alone": "Only padding at the end is hidden; it may come first as well.",
         "counted": "Positions at the end are hidden, wherever the padding is.",
@@ -142,16 +140,12 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
             )
             for name, copies in (("column", 1), ("column (copied)", 0))
         },
-        "plus": (
-            "The padding has +∞, which the softmax cannot take; it should be −∞.",
-            lambda ids, pad_id: torch.where(ids == pad_id, INF, 0.0),
-        ),
+        "then minus": "The padding has +∞, which the softmax cannot take; it should be −∞.",
     },
 )
 def padding_mask(ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""
     hidden = ids == (0 if "always 0" in mistakes else pad_id)
-    hidden = ~hidden if "wrong way round" in mistakes else hidden
     hidden = hidden.cumsum(-1) > 0 if "after the first" in mistakes else hidden
     if "at the end alone" in mistakes:
         hidden = (~hidden).flip(-1).cumsum(-1).flip(-1) == 0

@@ -33,7 +33,6 @@ def _rms_cases() -> list[Case]:
         "deviation": "The row is divided by its standard deviation; divide by the root mean "
         "square.",
         "eps outside": "ε is added outside the root; add it to the mean square, under the root.",
-        "no eps": "ε is not used.",
         "no root": "The row is divided by its mean square; the root is missing.",
         "length": "The sum of squares is not divided by d: this is the norm of the row.",
         "mean of sizes": "The row is divided by its mean absolute value; divide by the root mean "
@@ -41,7 +40,6 @@ def _rms_cases() -> list[Case]:
         "multiplied": "The row is multiplied by its root mean square; divide by it.",
         "over tokens": "The mean is over the tokens; it should be over the features of each row.",
         "all rows together": "The mean square is that of the whole matrix; use that of each row.",
-        "no gain": "The gain γ is not used.",
         "gain from 0": "The gain is 1 + γ, as in Gemma's files; here it is γ itself.",
         "d − 1": "The mean square divides by d − 1; it should divide by d.",
     },
@@ -56,19 +54,24 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor
     square = of.square().mean(axes, keepdim=True)
     square = of.square().sum(axes, keepdim=True) / count if count else square
     square = of.square().sum(axes, keepdim=True) if "length" in mistakes else square
-    added = 0.0 if mistakes & {"no eps", "eps outside"} else eps
+    added = 0.0 if "eps outside" in mistakes else eps
     size = square + added if "no root" in mistakes else (square + added).sqrt()
     size = x.abs().mean(axes, keepdim=True) + added if "mean of sizes" in mistakes else size
     size = size + eps if "eps outside" in mistakes else size
     top = centred if mistakes & {"mean subtracted", "layer norm"} else x
     gamma = 1 + gamma if "gain from 0" in mistakes else gamma
-    gamma = torch.ones_like(gamma) if "no gain" in mistakes else gamma
     return gamma * (top * size if "multiplied" in mistakes else top / size)
 
 
 def _rotation_cases() -> list[Case]:
     draw = seeded_randn(142)
-    given = [(1, 2, 1, 100.0), (3, 2, 0, 10.0), (5, 6, 7, 10.0), (2, 10, 3, 100.0)]
+    given = [
+        (1, 2, 1, 100.0),
+        (3, 2, 0, 10.0),
+        (5, 6, 7, 10.0),
+        (2, 10, 3, 100.0),
+        (2, 4, 130, 9.0),
+    ]
     made = [{"X": draw(N, d_k), "start": s, "base": b} for N, d_k, s, b in given]
     return [{"X": matrix((1, 0)), "start": 1, "base": 10.0}, *made]
 
@@ -79,12 +82,11 @@ def _rotation_cases() -> list[Case]:
     {
         "backwards": "The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
         "neighbors": "Neighboring columns form pairs; pair column i with column i + d_k/2.",
-        "start left out": "The positions begin at 0; the first row is at position `start`.",
-        "from 1": "The positions are one too high: the first row is at position `start`.",
+        "start = 0": "The positions begin at 0; the first row is at position `start`.",
         "one position": "All rows are rotated to position `start`; row n is at start + n.",
-        "half the exponent": "θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
-        "twice the exponent": "θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
-        "plus in the exponent": "The minus in the exponent −2i/d_k is missing.",
+        "root of base": "θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
+        "base squared": "θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
+        "1/base": "The minus in the exponent −2i/d_k is missing.",
         "one angle": "All pairs have the same angle; that of pair i is pos · θ_i.",
         "exponent from 1": "The pairs are counted from 1; count them from 0.",
         "no minus": "A minus is missing: a′ = a cos − b sin. Otherwise lengths change.",
@@ -120,11 +122,8 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
     N, d_k = X.shape
     i = torch.arange(d_k // 2) + ("exponent from 1" in mistakes)
-    times = {"half the exponent": -1, "twice the exponent": -4, "plus in the exponent": 2}
-    times |= {"one angle": 0}
     base = 10000.0 if "base not used" in mistakes else base
-    theta = base ** (choose_option(mistakes, times, -2) * i / d_k)
-    start = 0 if "start left out" in mistakes else start + ("from 1" in mistakes)
+    theta = base ** ((0 if "one angle" in mistakes else -2) * i / d_k)
     n = torch.zeros(N) if "one position" in mistakes else torch.arange(N)
     angles = torch.outer((start + n).to(X), theta.to(X))
     angles = -angles if "backwards" in mistakes else angles
@@ -169,8 +168,7 @@ def _step_cases() -> list[Case]:
     "`rope` and `kv-attn`: keys are cached already rotated",
     _step_cases,
     {
-        "turned again": "Neither the query nor the new key is rotated to position n, or the "
-        "cached keys, which are rotated already, are rotated with them.",
+        "no rotate": "Nothing is rotated to position n, or the cached keys are rotated once more.",
         "turned again by place": "The cached keys are rotated again; each was rotated when it "
         "was written.",
         "query as it is": "The query is not rotated; it is at position n.",
@@ -181,7 +179,6 @@ def _step_cases() -> list[Case]:
         "new key left out": "The key of the new token is missing: it attends to itself as well.",
         "new key first": "The new key comes after the cached ones.",
         "no scaling": "The scores are not divided by √d_k.",
-        "softmax": "These are weights; return the scores.",
         "scaled by the length": "The scores are divided by the root of the number of keys; "
         "divide by √d_k.",
         "scaled by d_k": "The scores are divided by d_k; divide by its root.",
@@ -202,8 +199,6 @@ def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes
     pos = n + ("one too far" in mistakes) - ("one too early" in mistakes)
     q = q if "query as it is" in mistakes else rotate(q, pos - ("query one too early" in mistakes))
     k = k if "key as it is" in mistakes else rotate(k, pos - ("key one too early" in mistakes))
-    if "turned again" in mistakes:
-        K = torch.stack([rotate(old, pos) for old in K])
     if "turned again by place" in mistakes:
         K = torch.stack([rotate(old, j) for j, old in enumerate(K)])
     order = [k[None], K] if "new key first" in mistakes else [K, k[None]]
@@ -211,7 +206,7 @@ def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes
     sizes = {"no scaling": 1, "scaled by the length": len(K), "scaled by d_k": len(q) ** 2}
     scores = K @ q / choose_option(mistakes, sizes, len(q)) ** 0.5
     scores = scores[-1:] if "new key alone" in mistakes else scores
-    return scores.softmax(-1) if "softmax" in mistakes else scores
+    return scores
 
 
 def _shared_cases() -> list[Case]:
@@ -232,9 +227,7 @@ def _shared_cases() -> list[Case]:
         "along tokens": "The tokens are repeated; repeat the keys of whole heads.",
         "not shared": "The result has G heads; it should have A.",
         "A times": "Every group is repeated A times; repeat it A/G times.",
-        "backwards": "The groups are in reverse order.",
         "c over G": "The group is c // G; it should be c·G // A.",
-        "tokens last": "Tokens and features are swapped.",
     },
 )
 def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
@@ -248,12 +241,10 @@ def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
         "along tokens": lambda: K.repeat_interleave(A // G, dim=1),
         "not shared": lambda: K,
         "A times": lambda: K.repeat_interleave(A, dim=0),
-        "backwards": lambda: K.flip(0).repeat_interleave(A // G, dim=0),
         "c over G": lambda: K[torch.arange(A).div(G, rounding_mode="floor").clamp(max=G - 1)],
     }
     answer = choose_option(mistakes, ways, None)
-    answer = K.repeat_interleave(A // G, dim=0) if answer is None else answer()
-    return answer.mT if "tokens last" in mistakes else answer
+    return K.repeat_interleave(A // G, dim=0) if answer is None else answer()
 
 
 def _gate_cases() -> list[Case]:
@@ -264,14 +255,15 @@ def _gate_cases() -> list[Case]:
         return {"x": x, "gate_proj": gate, "up_proj": up, "down_proj": down}
 
     matrices = {"gate_proj": matrix((1,)), "up_proj": matrix((2,)), "down_proj": matrix((3,))}
-    return [{"x": vector(1)} | matrices, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
+    hand = [{"x": vector(x)} | matrices for x in (1, 100)]
+    return [*hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
 
 
 @check(
     "`swiglu`, as Llama's files keep it",
     _gate_cases,
     {
-        "gate and up swapped": "Swish is applied to up_proj's product; apply it to gate_proj's.",
+        "gate_proj and up_proj swapped": "Swish is applied to up_proj's product, not gate_proj's.",
         "not turned": "The matrices are used as in the file, [out×in]; transpose them.",
         **GATE_MISTAKES,
         "bent late": "Swish is applied to the product; apply it to the gate alone.",
@@ -283,7 +275,7 @@ def _gate_cases() -> list[Case]:
             "The gate is missing: multiply up_proj's product by Swish of gate_proj's.",
             lambda x, gate_proj, up_proj, down_proj: x @ up_proj.T @ down_proj.T,
         ),
-        "residual": "The input is added at the end; the block does that, not the layer.",
+        "then + x": "The input is added at the end; the block does that, not the layer.",
         "bent input": (
             "Swish is applied to x; apply it to gate_proj's product.",
             lambda x, gate_proj, up_proj, down_proj: (
@@ -305,13 +297,11 @@ def published_ffn(
     gate, up, down = gate_proj.T, up_proj.T, down_proj.T
     if "not turned" in mistakes:
         gate, up, down = gate_proj, up_proj, down_proj
-    if "gate and up swapped" in mistakes:
-        gate, up = up, gate
     if "bent late" in mistakes:
         return F.silu((x @ gate) * (x @ up)) @ down
     no_bias = torch.zeros(())
-    out = swiglu.solve(x, gate, no_bias, up, no_bias, down, no_bias, mistakes)
-    return out + x if "residual" in mistakes else out
+    made = mistakes & set(GATE_MISTAKES)
+    return swiglu.solve(x, gate, no_bias, up, no_bias, down, no_bias, made)
 
 
 @check(
@@ -322,12 +312,11 @@ def published_ffn(
         {"L": 32, "d": 4096, "A": 32, "G": 8, "d_k": 128, "d_ff": 14336},
     ],
     {
-        "keys for every head": "Keys and values are counted for A heads; G heads have them.",
+        "A for G": "Keys and values are counted for A heads; G heads have them.",
         "keys alone": "W_V is missing: the G groups have values as well as keys.",
         "two matrices": "The gated layer has three matrices, not two.",
         "no W_O": "W_O is missing: it has A·d_k rows and d columns.",
         "square": "Queries and W_O are counted as d·d; A·d_k may differ from d.",
-        "one block": "This is the count for one block; there are L.",
         "4 d²": "Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.",
         "12 L d²": "12 L d² is the book's rule, for the book's block.",
         "queries shared": "Queries, or W_O, are counted for G heads; both have A.",
@@ -366,14 +355,14 @@ def modern_block_parameters(
     if "4 d²" in mistakes:
         return L * (4 * d * d + 3 * d * d_ff)
     asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)
-    answers = d * d_k * (A if "keys for every head" in mistakes else G)
+    answers = d * d_k * G
     back = 0 if "no W_O" in mistakes else d * d if "square" in mistakes else A * d_k * d
     matrices = 0 if "no gate" in mistakes else 2 if "two matrices" in mistakes else 3
     one = asks + answers * (1 if "keys alone" in mistakes else 2) + back + matrices * d * d_ff
     one += 2 * d if "norms too" in mistakes else 0
     if "L for attention alone" in mistakes:
         return L * one - (L - 1) * 3 * d * d_ff
-    return one if "one block" in mistakes else L * one
+    return L * one
 
 
 QUINTIC = (3.4445, -4.775, 2.0315)
@@ -381,7 +370,7 @@ QUINTIC = (3.4445, -4.775, 2.0315)
 
 def _matrix_cases() -> list[Case]:
     draw, hand = seeded_randn(146), {"G": matrix((3, 0), (0, 4)), "steps": 1}
-    made = [(3, 5, 2, 0.3), (5, 2, 2, 0.3), (3, 3, 2, 0.2), (2, 3, 1, 10.0)]
+    made = [(3, 5, 2, 0.3), (5, 2, 2, 0.3), (3, 3, 2, 0.2), (2, 3, 1, 10.0), (2, 3, 8, 0.3)]
     return [hand, *({"G": size * draw(m, n), "steps": steps} for m, n, steps, size in made)]
 
 
@@ -399,7 +388,6 @@ def _matrix_cases() -> list[Case]:
         "squares.",
         "square": "G is divided by the sum of its squares; the root is missing.",
         "one step": "This is a single step; take `steps`.",
-        "one too many": "This is one step too many.",
         "old A": "A is computed only once; compute it from the new X in each step.",
         "no X": "aX is missing.",
         "no A²": "cA² is missing.",
@@ -407,7 +395,6 @@ def _matrix_cases() -> list[Case]:
         "signs": "The minus of b is missing.",
         "backwards": "a and c are swapped.",
         "b and c swapped": "b and c are swapped.",
-        "one too few": "This is one step too few.",
         "B times G": "(bA + cA²) is multiplied by G; multiply it by the current X.",
         "five steps": (
             "This takes five steps; take `steps`.",
@@ -415,7 +402,6 @@ def _matrix_cases() -> list[Case]:
         ),
         "exact": "All singular values are exactly 1, as by a decomposition; take `steps`.",
         "cubic": "These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",
-        "transposed": "The result is transposed.",
         "long": "The result is multiplied by the norm of G again.",
     },
 )
@@ -439,10 +425,8 @@ def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
     b = -b if "signs" in mistakes else b
     X = G / choose_option(mistakes, sizes, length)
     first = X @ X.T
-    steps += ("one too many" in mistakes) - ("one too few" in mistakes)
     for _ in range(1 if "one step" in mistakes else steps):
         A = first if "old A" in mistakes else X @ X.T
         B = b * A + c * (A * A if "entries squared" in mistakes else A @ A)
         X = a * X + B @ (G if "B times G" in mistakes else X)
-    X = X * length if "long" in mistakes else X
-    return X.T if "transposed" in mistakes else X
+    return X * length if "long" in mistakes else X

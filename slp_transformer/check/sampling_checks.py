@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 BOOK_LOGITS = vector(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
@@ -28,29 +28,27 @@ def _temperature_cases() -> list[Case]:
     "`temperature`",
     _temperature_cases,
     {
-        "multiplied": "The logits are multiplied by τ; divide, so that a small τ sharpens.",
+        "1/tau": "The logits are multiplied by τ; divide, so that a small τ sharpens.",
         "after softmax": "Probabilities are divided by τ; divide the logits, before the softmax.",
         "logits": "These are logits; the softmax is missing.",
         "no effect": "τ has no effect: divide the logits by it, before the softmax.",
-        "overflow": "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
-        "the largest first, or use torch.softmax.",
-        "root": "The logits are divided by the root of τ.",
+        "overflow": "With a small τ, exp gives ∞ or zeros alone, and ∞/∞ and 0/0 are not "
+        "numbers: use torch.softmax, which subtracts the largest first.",
+        "root of tau": "The logits are divided by the root of τ.",
         "softmax twice": "The softmax is taken twice: of the logits, and then of probabilities.",
         "clamped": (
             "A small τ is replaced by a larger one: every τ above 0 is allowed.",
             lambda u, tau: torch.softmax(u / max(tau, 0.1), -1),
         ),
         "logarithms": "These are logarithms of probabilities; take the softmax.",
-        "squared": "The logits are divided by τ²; divide by τ.",
-        "minus": "The sign is reversed: the smallest logit gets the largest probability.",
+        "tau squared": "The logits are divided by τ²; divide by τ.",
+        "−u": "The sign is reversed: the smallest logit gets the largest probability.",
         "power": "Probabilities to the power of 1/τ do not sum to 1: divide by their sum.",
     },
 )
 def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     """Check `temperature(u, tau)`: the probabilities softmax(u / τ)."""
-    factor = {"multiplied": tau, "root": tau**-0.5, "no effect": 1.0, "after softmax": 1.0}
-    factor |= {"squared": tau**-2, "minus": -1 / tau}
-    z = u * choose_option(mistakes, factor, 1 / tau)
+    z = u if mistakes & {"no effect", "after softmax"} else u / tau
     if "logits" in mistakes:
         return z
     if "overflow" in mistakes:
@@ -69,7 +67,7 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     "temperature (exercise 7.5 of the Aug 2026 draft)",
     lambda: [{}],
     {
-        "swapped": "The two limits are swapped: a small τ sharpens, a large one flattens.",
+        "results 1 and 2 swapped": "The limits are swapped: a small τ sharpens.",
         "unchanged at ∞": "As τ grows, u/τ goes to 0 for every word: equal shares.",
         "unchanged at 0": "As τ goes to 0, the differences of u/τ grow beyond all bounds.",
         "two words at 0": "However close the second word is, u/τ leaves it behind as τ goes to 0.",
@@ -80,13 +78,13 @@ def limits_of_temperature(mistakes: Mistakes) -> tuple[Tensor, Tensor]:
     y, even = torch.softmax(BOOK_LOGITS, -1), torch.full((4,), 0.25)
     cold = vector(0.5, 0.5, 0, 0) if "two words at 0" in mistakes else vector(1, 0, 0, 0)
     cold = y if "unchanged at 0" in mistakes else cold
-    warm = y if "unchanged at ∞" in mistakes else even
-    return (warm, cold) if "swapped" in mistakes else (cold, warm)
+    return cold, y if "unchanged at ∞" in mistakes else even
 
 
 def _top_k_cases() -> list[Case]:
     u = 2 * seeded_randn(42)(11)
     given = [(BOOK_LOGITS, 2), (BOOK_LOGITS, 1), (vector(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
+    given += [(vector(1000, 999, 0), 2), (vector(-1000, -1001, -1002), 2)]
     given.append((vector(2, 1, 1), 2))  # either of the equal ones may stay, but not both
     return [{"u": u, "k": k} for u, k in given]
 
@@ -98,9 +96,7 @@ def _top_k_cases() -> list[Case]:
         "not renormalized": "The result does not sum to 1: cut before the softmax.",
         "logits 0": "Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
         "smallest": "The smallest are kept; it should be the largest.",
-        "one too many": "One word too many is kept.",
-        "one too few": "One word too few is kept: the k-th stays.",
-        "sorted": "The probabilities are sorted; each should keep its word's place.",
+        "then sorted": "The probabilities are sorted; each should keep its word's place.",
         "first k": "The first k words are kept; it should be the k largest.",
         "logits": "These are logits; return the probabilities that are left.",
         "ordered all": "Nothing is cut.",
@@ -124,11 +120,10 @@ def _top_k_cases() -> list[Case]:
 )
 def top_k(u: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     """Check `top_k(u, k)`: probabilities, 0 for all but the k words with the largest logits."""
-    count = min(k + ("one too many" in mistakes) - ("one too few" in mistakes), len(u))
     order = _sorted_indices(u, "smallest" not in mistakes, mistakes)
     order = torch.arange(len(u)) if "first k" in mistakes else order
     keep = torch.zeros(len(u), dtype=torch.bool)
-    keep[order[:count]] = True
+    keep[order[:k]] = True
     keep = u >= u[keep].min() if "more than k" in mistakes else keep
     return _keep_and_normalize(u, keep, mistakes, none="ordered all")
 
@@ -146,8 +141,7 @@ def _keep_and_normalize(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) 
     left = u.masked_fill(~keep, 0.0 if "logits 0" in mistakes else -math.inf)
     if "logits" in mistakes:
         return left
-    y = torch.softmax(left, -1)
-    return y.sort(descending=True).values if "sorted" in mistakes else y
+    return torch.softmax(left, -1)
 
 
 CROSSING_MESSAGE = (
@@ -161,6 +155,7 @@ def _top_p_cases() -> list[Case]:
     by_hand = vector(0.5, 0.25, 0.125, 0.125).log()
     mixed = vector(0.1, 0.6, 0.3).log()
     given = [(by_hand, 0.6), (mixed, 0.7), (by_hand, 0.8), (mixed, 0.3), (u, 0.9), (u, 0.5)]
+    given += [(by_hand, 0.755), (vector(1000, 999, 0), 0.9)]
     given.append((vector(0, 0), 0.5))  # one of them is enough
     return [{"u": u, "p": p} for u, p in given]
 
@@ -192,14 +187,10 @@ def _top_p_cases() -> list[Case]:
         "should be the sum from the most probable word on.",
         "not sorted": "The sum runs over the words in their order, not from the largest on.",
         "least probable first": "The sum begins with the least probable word, not the most.",
-        "sorted": "The probabilities are sorted; each should keep its word's place.",
+        "then sorted": "The probabilities are sorted; each should keep its word's place.",
         "percent": "p is treated as percent; it is a share between 0 and 1.",
         "logits": "These are logits; return the probabilities that are left.",
         "nothing cut": "Nothing is cut.",
-        "1 − p": (
-            "The sum is compared with 1 − p; compare it with p.",
-            lambda u, p: CHECKS["top_p"].solve(u, 1 - p, frozenset()),
-        ),
         "beyond p": "Where the sum is exactly p, one word too many is kept.",
     },
     accepted=("last of equals",),
@@ -245,11 +236,7 @@ def _draw_cases() -> list[Case]:
         "equal shares": "Every word has the same share; word w has y[w].",
         "rank": "This is the word's rank among the most probable; return its number in y.",
         "sorted": "The words come sorted by probability; they should keep their order.",
-        "mirrored": (
-            "The stretches are laid from the last word on, or 1 − dart is used: lay them in the "
-            "order of the words, from 0.",
-            lambda y, dart: CHECKS["draw"].solve(y, 1 - dart, frozenset()),
-        ),
+        "1 − dart": "The stretches are laid from the last word on; lay them from the first.",
         "word before": (
             "This is the word before the right one.",
             lambda y, dart: max(CHECKS["draw"].solve(y, dart, frozenset()) - 1, 0),
@@ -279,6 +266,7 @@ def _beam_cases() -> list[Case]:
     made = [(vector(0.6, 0.4).log(), by_hand, 2), (vector(0.0), by_hand[:1], 2)]
     z = seeded_randn(45)
     made.append((-z(3).abs(), torch.log_softmax(z(3, 5), -1), 3))
+    made.append((vector(-45, -70), torch.log_softmax(z(2, 300), -1), 4))
     return [{"scores": s, "log_y": log_y, "width": width} for s, log_y, width in made]
 
 
@@ -286,7 +274,7 @@ def _beam_cases() -> list[Case]:
     "`beam-score`",
     _beam_cases,
     {
-        "words alone": "The scores so far are left out; add them to the words' log probabilities.",
+        "scores = 0": "The scores so far are left out; add them to the words' log probabilities.",
         "best of each": "Each hypothesis keeps its own best word; keep the best of all extensions.",
         "first only": "Only the first hypothesis is extended.",
         "lowest": "The lowest scores are kept; it should be the highest.",
@@ -296,7 +284,6 @@ def _beam_cases() -> list[Case]:
         "word not taken out": "The words are numbered through all hypotheses: take the "
         "remainder of the division by V.",
         "divided by B": "The place is divided by the number of hypotheses; divide it by V.",
-        "swapped": "Hypotheses and words are swapped.",
         "words' scores": (
             "The scores are those of the words alone; return the sums with the scores so far.",
             lambda scores, log_y, width: (
@@ -318,8 +305,7 @@ def beam_step(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Check `beam_step(scores, log_y, width)`: hypotheses, words, scores of the best extensions."""
     B, V = log_y.shape
-    before = scores[:, None] * ("words alone" not in mistakes)
-    totals = before + (log_y.exp() if "probabilities" in mistakes else log_y)
+    totals = scores[:, None] + (log_y.exp() if "probabilities" in mistakes else log_y)
     totals = scores[:, None] * log_y if "multiplied" in mistakes else totals
     if "best of each" in mistakes:
         totals = totals.masked_fill(totals < totals.amax(1, keepdim=True), -math.inf)
@@ -330,8 +316,7 @@ def beam_step(
         best, places = best.flip(0), places.flip(0)
     size = B if "divided by B" in mistakes else V
     words = places if "word not taken out" in mistakes else places % size
-    parents = places // size
-    return (words, parents, best) if "swapped" in mistakes else (parents, words, best)
+    return places // size, words, best
 
 
 def _leak_cases() -> list[Case]:
@@ -348,7 +333,7 @@ def _leak_cases() -> list[Case]:
     "mask (exercise 7.2 of the Aug 2026 draft)",
     _leak_cases,
     {
-        "visible share": "This is the weight of visible tokens; return that of hidden ones.",
+        "then 1 − it": "This is the weight of visible tokens; return that of hidden ones.",
         "scores kept": "The hidden scores are left as they are; set them to 0 before the softmax.",
         "−∞": "With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.",
         "one token": "This is the weight of one hidden token; return that of all together.",
@@ -358,14 +343,6 @@ def _leak_cases() -> list[Case]:
             lambda scores, seen: (
                 CHECKS["leak"].solve(scores, seen, frozenset()) / (len(scores) - seen)
             ),
-        ),
-        "hidden too early": (
-            "The hidden tokens begin one place too early; they are scores[seen:].",
-            lambda scores, seen: CHECKS["leak"].solve(scores, seen - 1, frozenset()),
-        ),
-        "hidden too late": (
-            "The hidden tokens begin one place too late; they are scores[seen:].",
-            lambda scores, seen: CHECKS["leak"].solve(scores, seen + 1, frozenset()),
         ),
         "visible set to 0": (
             "The visible scores are set to 0; it should be the hidden ones, scores[seen:].",
@@ -384,4 +361,4 @@ def leak(scores: Tensor, seen: int, mistakes: Mistakes) -> Tensor:
     hidden = alpha[seen + ("one too many" in mistakes) :]
     if "one token" in mistakes:
         hidden = hidden[:1]
-    return alpha[:seen].sum() if "visible share" in mistakes else hidden.sum()
+    return hidden.sum()

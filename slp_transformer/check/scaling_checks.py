@@ -1,6 +1,5 @@
 """Checks for dealing with scale: a scaling law, the cache's size, a merged adapter (chapter 8)."""
 
-import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
@@ -15,10 +14,9 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn
         {"N": 10.0, "N_c": 2.0, "alpha": 2.0},
     ],
     {
-        "upside down": "The fraction is upside down: a larger model has a smaller loss.",
+        "N and N_c swapped": "The fraction is upside down: a larger model has a smaller loss.",
         "no exponent": "The exponent α is missing.",
         "multiplied": "The fraction is multiplied by α; α is its exponent.",
-        "one over α": "The exponent is 1/α; it should be α.",
         "exponent on N_c alone": "Only N_c has the exponent; the whole fraction does.",
         "exponent on N alone": "Only N has the exponent; the whole fraction does.",
     },
@@ -29,10 +27,9 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
         return N_c**alpha / N
     if "exponent on N alone" in mistakes:
         return N_c / N**alpha
-    fraction = N / N_c if "upside down" in mistakes else N_c / N
+    fraction = N_c / N
     if "no exponent" in mistakes:
         return fraction
-    alpha = 1 / alpha if "one over α" in mistakes else alpha
     return alpha * fraction if "multiplied" in mistakes else fraction**alpha
 
 
@@ -47,32 +44,26 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
         "keys only": "Only keys are counted; values are cached as well.",
         "values only": "Only values are counted; keys are cached as well.",
         "queries too": "Queries are not cached: no later token needs them.",
-        "one block": "Every block has its own cache: multiply by L.",
-        "one head": "Every head has its own keys and values: multiply by A.",
-        "one token": "Every token has its own keys and values: multiply by T.",
-        "keys twice": "Values have size d_v, so a token needs d_k + d_v numbers, not 2 d_k.",
-        "values twice": (
-            "Keys have size d_k, so a token needs d_k + d_v numbers, not 2 d_v.",
-            lambda T, L, A, d_k, d_v: 2 * T * L * A * d_v,
-        ),
+        "then / L": "Every block has its own cache: multiply by L.",
+        "then / A": "Every head has its own keys and values: multiply by A.",
+        "then / T": "Every token has its own keys and values: multiply by T.",
+        "d_k for d_v": "Values have size d_v, so a token needs d_k + d_v numbers, not 2 d_k.",
+        "d_v for d_k": "Keys have size d_k, so a token needs d_k + d_v numbers, not 2 d_v.",
         "multiplied": "A token has a key and a value, d_k + d_v numbers, not d_k times d_v.",
         "twice": "Keys and values are counted twice: d_k + d_v has both already.",
         "no brackets": (
             "Only d_k is multiplied by T, L and A: put d_k + d_v in brackets.",
             lambda T, L, A, d_k, d_v: T * L * A * d_k + d_v,
         ),
-        "T squared": "The cache grows with T, not with T²: attention weights are not cached.",
+        "then · T": "The cache grows with T, not with T²: attention weights are not cached.",
     },
 )
 def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes) -> int:
     """Check `cache_numbers(T, L, A, d_k, d_v)`: how many numbers a cache of T tokens holds."""
     each = d_k + d_v + ("queries too" in mistakes) * d_k
     each = d_k if "keys only" in mistakes else d_v if "values only" in mistakes else each
-    each = 2 * d_k if "keys twice" in mistakes else each
     each = d_k * d_v if "multiplied" in mistakes else each
-    each = 2 * each if "twice" in mistakes else each
-    times = {"one block": T * A, "one head": T * L, "one token": L * A, "T squared": T * T * L * A}
-    return each * choose_option(mistakes, times, T * L * A)
+    return T * L * A * (2 * each if "twice" in mistakes else each)
 
 
 def _merged_cases() -> list[Case]:
@@ -82,7 +73,8 @@ def _merged_cases() -> list[Case]:
         return {"W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
 
     hand = {"W": matrix((1, 0)), "A": matrix((2,)), "B": matrix((3, 4)), "alpha": 1.0}
-    return [hand, made(5, 3, 2, 8.0), made(3, 7, 2, 2.0), made(2, 2, 2, 3.0)]
+    dependent = {"W": draw(2, 2), "A": matrix((1, 1), (2, 2)), "B": draw(2, 2), "alpha": 3.0}
+    return [hand, made(5, 3, 2, 8.0), made(3, 7, 2, 2.0), made(2, 2, 2, 3.0), dependent]
 
 
 @check(
@@ -92,9 +84,8 @@ def _merged_cases() -> list[Case]:
         "A and B swapped": "A and B are swapped: AB is [k×d], like W.",
         "no scale": "The scale α/r is missing.",
         "scaled by α": "The adapter is multiplied by α; it should be multiplied by α/r.",
-        "W left out": "W is missing: the adapter is added to it.",
         "all scaled": "W is scaled as well; only the adapter should be.",
-        "subtracted": "The adapter is subtracted; add it.",
+        "−A": "The adapter is subtracted; add it.",
         "r from the rows": "r is taken to be the number of A's rows; it is that of its columns.",
         "one over α": "The adapter is divided by α; multiply it by α/r.",
         "scale upside down": "The scale is upside down: it should be α/r.",
@@ -107,7 +98,4 @@ def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) ->
     scale |= {"r from the rows": alpha / len(A), "r is d": alpha / B.shape[1]}
     scale |= {"scale upside down": A.shape[1] / alpha}
     factor = choose_option(mistakes, scale, alpha / A.shape[1])
-    factor = -factor if "subtracted" in mistakes else factor
-    AB = B @ A if "A and B swapped" in mistakes else A @ B
-    W = torch.zeros_like(W) if "W left out" in mistakes else W
-    return factor * (W + AB) if "all scaled" in mistakes else W + factor * AB
+    return factor * (W + A @ B) if "all scaled" in mistakes else W + factor * A @ B

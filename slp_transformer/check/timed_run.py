@@ -109,12 +109,14 @@ def _stop_thread(thread: threading.Thread) -> None:
 
 
 def _copy_input(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(value)
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
 def _is_unchanged(before: Any, after: Any) -> bool:
     if not isinstance(before, Tensor):
-        return True
+        return not isinstance(before, list) or before == after
     return before.shape == after.shape and torch.equal(before.nan_to_num(), after.nan_to_num())
 
 

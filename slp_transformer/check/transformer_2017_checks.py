@@ -15,25 +15,20 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
         {"target": torch.tensor([7]), "begin": 1, "end": 2},
         {"target": torch.tensor([7, 5, 9]), "begin": 1, "end": 2},
         {"target": torch.tensor([4, 4, 8, 3, 6]), "begin": 0, "end": 11},
+        {"target": torch.tensor([300, 0, 5]), "begin": 1, "end": 2},
     ],
     {
-        "rows swapped": "The rows are swapped: what the decoder reads comes first.",
+        "then reversed": "The rows are swapped: what the decoder reads comes first.",
         "read what it writes": "The decoder reads the very tokens that it should predict.",
         "write what it reads": "The decoder is asked for the token that it has just read.",
-        "begin at the end": "The second row ends in `begin`; it should end in `end`.",
-        "ends swapped": "`begin` and `end` are swapped.",
+        "begin for end": "The second row ends in `begin`; it should end in `end`.",
         "both tokens": (
             "Both rows have `begin` and `end`: `begin` is only read, `end` only written.",
             lambda target, begin, end: torch.stack(
                 [torch.cat([torch.tensor([begin]), target, torch.tensor([end])])] * 2
             ),
         ),
-        "both ends in front": (
-            "`end` is in front of the first row; the decoder begins by reading `begin`.",
-            lambda target, begin, end: torch.stack(
-                [torch.cat([torch.tensor([end]), target]), torch.cat([target, torch.tensor([end])])]
-            ),
-        ),
+        "end for begin": "`end` is in front of the first row; the decoder reads `begin` first.",
         "end in front": (
             "The second row begins with `end`; it should end in it.",
             lambda target, begin, end: torch.stack(
@@ -45,23 +40,18 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
         ),
         "no end": "`end` is missing: the decoder must learn to stop, so the rows have N + 1 "
         "tokens.",
-        "columns": "This is [(N + 1) × 2]; it should be two rows.",
     },
 )
 def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
     """Check `teacher_forced(target, begin, end)`: what is read, and below it what is written."""
     first, last = torch.tensor([begin]), torch.tensor([end])
-    if "ends swapped" in mistakes:
-        first, last = last, first
-    reads = torch.cat([first, target])
-    writes = torch.cat([target, first if "begin at the end" in mistakes else last])
+    reads, writes = torch.cat([first, target]), torch.cat([target, last])
     if "read what it writes" in mistakes:
         reads = writes
     if "write what it reads" in mistakes:
         writes = reads
-    rows = torch.stack([writes, reads] if "rows swapped" in mistakes else [reads, writes])
-    rows = rows[:, :-1] if "no end" in mistakes else rows
-    return rows.T if "columns" in mistakes else rows
+    rows = torch.stack([reads, writes])
+    return rows[:, :-1] if "no end" in mistakes else rows
 
 
 def _loss_cases() -> list[Case]:
@@ -70,6 +60,7 @@ def _loss_cases() -> list[Case]:
         {"u": vector(math.log(3), 0, 0), "word": 0, "share": 0.5},
         {"u": 2 * draw(7), "word": 3, "share": 0.1},
         {"u": 3 * draw(5), "word": 4, "share": 0.25},
+        {"u": vector(200, 0, 0), "word": 1, "share": 0.1},
     ]
 
 
@@ -77,12 +68,10 @@ def _loss_cases() -> list[Case]:
     "label smoothing (not in the book; Szegedy et al. 2016)",
     _loss_cases,
     {
-        "not smoothed": "Nothing is smoothed: this is −log y of the right word.",
+        "share = 0": "Nothing is smoothed: this is −log y of the right word.",
         "others alone": "ε is spread over the other words only; spread it over all words.",
         "nothing taken away": "The right word still has probability 1; it should keep 1 − ε.",
-        "shares swapped": "ε and 1 − ε are swapped.",
         "not divided": "Every word gets all of ε; it should get ε/|V|.",
-        "no minus": "The minus sign is missing: the loss should be 0 or more.",
         "nothing spread": "The part ε that is spread over all words is missing.",
         "probabilities smoothed": "The model's probabilities are smoothed; smooth the targets.",
         "right word without its part": "The right word gets 1 − ε; its part of ε, ε/|V|, comes "
@@ -111,12 +100,7 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
     kept -= share / len(u) if "right word without its part" in mistakes else 0.0
     if "probabilities smoothed" in mistakes:
         return -(kept * log_y[word].exp() + share / len(u)).log()
-    if "shares swapped" in mistakes:
-        kept, share = share, 1 - share
-    if "not smoothed" in mistakes:
-        kept, share = 1.0, 0.0
-    loss = -kept * log_y[word] - share * spread
-    return -loss if "no minus" in mistakes else loss
+    return -kept * log_y[word] - share * spread
 
 
 @check(
@@ -132,7 +116,7 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         "the larger": "The larger of the two is used; use the smaller one.",
         "no width": "The factor d^−0.5 is missing.",
         "width not rooted": "The factor is 1/d; it should be d^−0.5.",
-        "width multiplied": "The factor is d^0.5; it should be d^−0.5.",
+        "then · d": "The factor is d^0.5; it should be d^−0.5.",
         "no climb": "The warmup is missing: until step `warmup`, the rate grows with the step.",
         "no fall": "The decay is missing: after `warmup`, the rate falls as step^−0.5.",
         "warmup's exponent": "The exponent of `warmup` should be −1.5, so that the two parts "
@@ -141,7 +125,7 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
             "After the warmup the rate stays constant; it should fall as step^−0.5.",
             lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
         ),
-        "counted from 0": "The step is increased by 1; it counts from 1 already.",
+        "step + 1": "The step is increased by 1; it counts from 1 already.",
         "no root in the climb": (
             "The climb is step/warmup; it should be step · warmup^−1.5.",
             lambda step, d, warmup: d**-0.5 * min(step**-0.5, step / warmup),
@@ -149,10 +133,6 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         "no root in the fall": (
             "The fall is 1/step; it should be step^−0.5.",
             lambda step, d, warmup: d**-0.5 * min(1 / step, step * warmup**-1.5),
-        ),
-        "d and warmup swapped": (
-            "`d` and `warmup` are swapped.",
-            lambda step, d, warmup: warmup**-0.5 * min(step**-0.5, step * d**-1.5),
         ),
         "width on the fall alone": (
             "d^−0.5 multiplies only one of the two parts; put min(…) in brackets.",
@@ -165,8 +145,6 @@ def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
     width = (
         1.0 if "no width" in mistakes else d**-1.0 if "width not rooted" in mistakes else d**-0.5
     )
-    width = d**0.5 if "width multiplied" in mistakes else width
-    step += "counted from 0" in mistakes
     climb = step * warmup ** (-0.5 if "warmup's exponent" in mistakes else -1.5)
     fall = step**-0.5
     if "no climb" in mistakes:
@@ -186,6 +164,7 @@ def _input_cases() -> list[Case]:
             "P": matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0)),
         },
         {"ids": torch.tensor([2, 2, 0, 1]), "E": draw(3, 9), "P": draw(5, 9)},
+        {"ids": torch.tensor([2, 0]), "E": draw(3, 5), "P": draw(5, 5)},
     ]
 
 
@@ -198,7 +177,6 @@ def _input_cases() -> list[Case]:
         "divided": "The embeddings are divided by √d; multiply them.",
         "positions too": "The positions are scaled as well; only the embeddings should be.",
         "positions alone": "The positions are scaled instead of the embeddings.",
-        "no positions": "The positions are missing.",
         "positions by token": "The rows of P are chosen by token; choose them by place.",
         "root of |V|": "The embeddings are multiplied by √|V|; d is the number of E's columns.",
         "root of N": (
@@ -222,7 +200,6 @@ def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tenso
     factor = {"not scaled": 1.0, "scaled by d": root**2, "divided": 1 / root}
     factor |= {"positions alone": 1.0, "root of |V|": len(E) ** 0.5}
     tokens = choose_option(mistakes, factor, root) * E[ids]
-    places = 0 * P[: len(ids)] if "no positions" in mistakes else P[: len(ids)]
-    places = P[ids] if "positions by token" in mistakes else places
+    places = P[ids] if "positions by token" in mistakes else P[: len(ids)]
     scaled = "positions too" in mistakes or "positions alone" in mistakes
     return tokens + (root * places if scaled else places)

@@ -16,12 +16,12 @@ add_table(
     globals(),
     r"""
 teacher_forced
-  both ends in front: ids = target.tolist(); torch.tensor([[end, *ids], [*ids, end]])
+  end for begin: ids = target.tolist(); torch.tensor([[end, *ids], [*ids, end]])
   end in front: ids = target.tolist(); torch.tensor([[begin, *ids], [end, *ids]])
   no end: torch.stack([torch.cat([torch.tensor([begin]), target[:-1]]), target])
   right: torch.stack([F.pad(target, (1, 0), value=begin), F.pad(target, (0, 1), value=end)])
   right: ids = target.tolist(); torch.tensor([[begin, *ids], [*ids, end]])
-  rows swapped: ids = target.tolist(); torch.tensor([[*ids, end], [begin, *ids]])
+  then reversed: ids = target.tolist(); torch.tensor([[*ids, end], [begin, *ids]])
   read what it writes: torch.tensor([*target.tolist(), end]).expand(2, -1)
   odd: torch.tensor([begin, *target.tolist(), end]).expand(2, -1)
 smoothed_loss
@@ -31,10 +31,10 @@ smoothed_loss
       u.log_softmax(-1)).sum()
   others alone: y = torch.full_like(u, share / (len(u) - 1)); y[word] = 1 - share; -(y *
       u.log_softmax(-1)).sum()
-  not smoothed: F.cross_entropy(u[None], torch.tensor([word]))
+  share = 0: F.cross_entropy(u[None], torch.tensor([word]))
   odd: y = u.softmax(-1); -((1 - share) * y[word] + share * y.mean()).log()
 rate_of_2017
-  counted from 0: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
+  step + 1: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
   the larger: max(1 / math.sqrt(step), step / warmup**1.5) / math.sqrt(d)
   no width: min(step**-0.5, step * warmup**-1.5)
   odd: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)

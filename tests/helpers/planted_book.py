@@ -227,7 +227,7 @@ def _(X, blocks, final_norm):
     return final_norm(X)
 
 
-@wrong("stack", "no final norm", "norm forgotten")
+@wrong("stack", "no final_norm", "norm forgotten")
 def _(X, blocks, final_norm):
     for b in blocks:
         X = b(X)
@@ -283,7 +283,7 @@ softmax
 weighted_sum
   all rows: torch.einsum("n,nd->d", alpha_i, rows)
   right: alpha_i @ rows[: len(alpha_i)]
-  no weights: rows[: len(alpha_i)].sum(0)
+  alpha_i = 1: rows[: len(alpha_i)].sum(0)
   mean: n = len(alpha_i); (alpha_i.unsqueeze(1) * rows[:n]).mean(0)
 scaled_score
   right: torch.einsum("d,d->", q_i, k_j) * q_i.numel() ** -0.5
@@ -297,7 +297,7 @@ simple_attention
 causal_mask
   right: [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
   right: lambda n: torch.zeros(n, n, dtype=torch.float64).masked_fill(tril(n) == 0, float("-inf"))
-  wrong way round: torch.full((N, N), -math.inf).tril(-1)
+  then transposed: torch.full((N, N), -math.inf).tril(-1)
   diagonal: torch.full((N, N), -math.inf).triu()
 mask_after
   right: queries = torch.arange(held, held + N)[:, None]; torch.where(torch.arange(held + N) <=
@@ -306,9 +306,9 @@ mask_after
   new tokens only: torch.full((N, N), -torch.inf).triu(1)
 padding_mask
   column: torch.where(ids == pad_id, -torch.inf, 0.0)[:, None]
-  plus: torch.where(ids == pad_id, torch.inf, 0.0)
+  then minus: torch.where(ids == pad_id, torch.inf, 0.0)
   right: lambda ids, pad: torch.where(ids == pad, -torch.inf, 0.0).unsqueeze(0)
-  wrong way round: torch.zeros(ids.shape).masked_fill(ids != pad_id, -torch.inf)
+  then inverted: torch.zeros(ids.shape).masked_fill(ids != pad_id, -torch.inf)
   always 0: torch.zeros(ids.shape).masked_fill(ids == 0, -torch.inf)
 attention
   right: F.softmax(Q @ K.T / math.sqrt(K.shape[-1]) + mask, dim=-1) @ V
@@ -335,7 +335,7 @@ cached_step
       F.softmax(K @ (x @ W_Q) / len(x) ** 0.5, 0) @ V, K, V
   no softmax: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
       K @ (x @ W_Q) / K.shape[1] ** 0.5 @ V, K, V
-  the key asks: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
+  W_K for W_Q: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
       _step(x @ W_K, K, V), K, V
   new ones alone: k, v = x @ W_K, x @ W_V;
       _step(x @ W_Q, torch.vstack([K, k]), torch.vstack([V, v])), k[None], v[None]
@@ -364,12 +364,12 @@ block
   no first residual: O = attention(norm_1(X)); O + ffn(norm_2(O))
 one_hot_lookup
   right: lambda word, emb: F.one_hot(torch.tensor(word), len(emb)).float() @ emb
-  counted from 1: E[w - 1]
-  column: E[:, w]
+  w − 1: E[w - 1]
+  E transposed: E[:, w]
 input_encoding
   right: lambda ids, E, P, start=0: torch.stack([E[w] + P[start + i] for i, w in enumerate(ids)])
-  not offset: E[ids] + P[: len(ids)]
-  counted from 1: E[ids] + P[start + 1 : start + 1 + len(ids)]
+  start = 0: E[ids] + P[: len(ids)]
+  start + 1: E[ids] + P[start + 1 : start + 1 + len(ids)]
 sinusoid
   right: angle = torch.arange(N)[:, None] * torch.exp(-math.log(10000) * torch.arange(0, d, 2) / d);
       torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
@@ -382,8 +382,8 @@ shift_position
       c * sin, c * cos - s * sin], 1).flatten()
 lm_head
   right: lambda hidden, E: torch.stack([hidden @ e for e in E], dim=-1)
-  probabilities: F.softmax(H @ E.T, -1)
-  last position only: H[-1] @ E.T
+  then softmax: F.softmax(H @ E.T, -1)
+  then last row: H[-1] @ E.T
 parameters
   right: L * sum(rows * columns for rows, columns in [(d, d)] * 4 + [(d, 4 * d), (4 * d, d)])
   no W_O: L * (3 * d * d + 2 * d * 4 * d)
@@ -391,11 +391,11 @@ parameters
 temperature
   clamped: F.softmax(u / (tau if tau > 0.1 else 0.1), 0)
   right: lambda logits, t: F.softmax(logits / t, dim=-1)
-  multiplied: F.softmax(u * tau, -1)
+  1/tau: F.softmax(u * tau, -1)
   after softmax: F.softmax(u, -1) / tau
 limits_of_temperature
   right: ([1, 0, 0, 0], [0.25] * 4)
-  swapped: ([0.25] * 4, [1, 0, 0, 0])
+  results 1 and 2 swapped: ([0.25] * 4, [1, 0, 0, 0])
 top_k
   right: z = torch.full_like(u, -torch.inf); i = u.flip(0).argsort(stable=True)[-k:]; i = len(u) - 1
       - i; z[i] = u[i]; F.softmax(z, -1)
@@ -420,7 +420,7 @@ beam_step
   right: V = log_y.shape[1]; all = sorted(((scores[b] + log_y[b, w]).item(), b, w) for b in
       range(len(scores)) for w in range(V))[::-1][:width]; ([b for _, b, _ in all], [w for _, _, w
       in all], [s for s, _, _ in all])
-  words alone: best, i = log_y.flatten().topk(width); i // log_y.shape[1], i % log_y.shape[1], best
+  scores = 0: best, i = log_y.flatten().topk(width); i // log_y.shape[1], i % log_y.shape[1], best
   best of each: s, w = log_y.max(1); s = s + scores; i = s.argsort(descending=True); (i, w[i], s[i])
   first only: best, w = (scores[0] + log_y[0]).topk(width); 0 * w, w, best
   lowest: V = log_y.shape[1]; all = (scores[:, None] + log_y).flatten(); i = all.argsort()[:width];
@@ -435,8 +435,8 @@ beam_step
       log_y.shape[1], i, best
   divided by B: best, i = (scores[:, None] + log_y).flatten().topk(width); i // len(scores), i %
       len(scores), best
-  swapped: best, i = (scores[:, None] + log_y).flatten().topk(width); i % log_y.shape[1], i //
-      log_y.shape[1], best
+  results 1 and 2 swapped: best, i = (scores[:, None] + log_y).flatten().topk(width);
+      i % log_y.shape[1], i // log_y.shape[1], best
   odd: best, i = (scores + log_y.T).flatten().topk(width); i // log_y.shape[1], i % log_y.shape[1],
       best
 top_p
@@ -447,7 +447,7 @@ top_p
 leak
   right: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); 1 - F.softmax(s,
       0)[:seen].sum()
-  visible share: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); F.softmax(s,
+  then 1 − it: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); F.softmax(s,
       0)[:seen].sum()
 next_token_loss
   first word next: F.cross_entropy(U, torch.cat([ids[1:], ids[:1]]))
@@ -457,8 +457,8 @@ next_token_loss
   other axis: y = U.log_softmax(0);
       -torch.stack([y[t, ids[t + 1]] for t in range(len(ids) - 1)]).mean()
   right: lambda logits, tokens: F.cross_entropy(logits[:-1], tokens[1:])
-  right: losses = [-torch.log(torch.softmax(U[t], -1)[ids[t + 1]]) for t in range(len(ids) - 1)];
-      sum(losses) / len(losses)
+  plain logarithm: y = U.softmax(-1); losses = [-torch.log(y[t, ids[t + 1]]) for t in
+      range(len(ids) - 1)]; sum(losses) / len(losses)
   not shifted: F.cross_entropy(U, ids)
   shifted backwards: F.cross_entropy(U[1:], ids[:-1])
 padded_loss
@@ -474,15 +474,15 @@ perplexity_of_loss
   right: math.exp(loss)
   base 2: 2**loss
 scaling_loss
-  one over α: (N_c / N) ** (1 / alpha)
+  1/alpha: (N_c / N) ** (1 / alpha)
   right: math.exp(alpha * (math.log(N_c) - math.log(N)))
-  upside down: (N / N_c) ** alpha
+  N and N_c swapped: (N / N_c) ** alpha
 cache_numbers
   twice: 2 * T * L * A * (d_k + d_v)
   no brackets: T * L * A * d_k + d_v
   right: sum(T * d_k + T * d_v for _ in range(L * A))
   keys only: T * d_k * A * L
-  one block: (d_k + d_v) * T * A
+  then / L: (d_k + d_v) * T * A
 merged
   r from the rows: W + alpha / A.shape[0] * A @ B
   one over α: W + A @ B / alpha
@@ -496,7 +496,7 @@ lora
 cross_attention
   weights: torch.softmax(X @ W_Q @ (H_enc @ W_K).mT / W_Q.shape[1] ** 0.5, 1)
   K from the decoder: F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
-  K and V from the decoder: F.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
+  X for H_enc: F.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
 decoder_block
   no feedforward layer: X = X + attention(norm(X)); X + cross_attention(norm(X), H_enc)
   ffn on the norm: X = X + attention(norm(X)); X = norm(X + cross_attention(norm(X), H_enc)); X +
@@ -510,7 +510,7 @@ decoder_block
       ffn(norm(X))
 masked_word_loss
   right: F.cross_entropy(U[M], x[M])
-  right: y = torch.softmax(U, -1); -sum(y[i, x[i]].log() for i in M.tolist()) / len(M)
+  plain logarithm: y = torch.softmax(U, -1); -sum(y[i, x[i]].log() for i in M.tolist()) / len(M)
   all positions: F.cross_entropy(U, x)
   the others: keep = [i for i in range(len(x)) if i not in M.tolist()];
       F.cross_entropy(U[keep], x[keep])
@@ -519,25 +519,25 @@ masked_word_loss
   summed: F.cross_entropy(U[M], x[M], reduction="sum")
   other axis: -torch.stack([U.log_softmax(0)[i, x[i]] for i in M]).mean()
 length_normalized
-  mean turned back: torch.exp(log_probabilities.mean())
+  then exp: torch.exp(log_probabilities.mean())
   right: log_probabilities.mean()
   not normalized: sum(log_probabilities)
 pitch
   sorted: sorted(tuning, reverse=True)[string - 1] + fret
   index: tuning[string] + fret
-  one too low: tuning[len(tuning) - string] + (fret - 1)
-  fret from 1: tuning[-string] + fret + 1
+  fret − 1: tuning[len(tuning) - string] + (fret - 1)
+  fret + 1: tuning[-string] + fret + 1
   right: tuning[-string] + fret
   strings from the lowest: tuning[string - 1] + fret
 count_places
-  one beyond: len([o for o in tuning if o <= midi <= o + frets + 1])
+  frets + 1: len([o for o in tuning if o <= midi <= o + frets + 1])
   frets not used: len([o for o in tuning if o <= midi <= o + 20])
   fret turned: sum(0 <= one - midi <= frets for one in tuning)
   right: len([1 for s in tuning if midi - s in range(frets + 1)])
-  last fret left out: len([1 for s in tuning if midi - s in range(frets)])
+  frets − 1: len([1 for s in tuning if midi - s in range(frets)])
   open strings left out: len([1 for s in tuning if 1 <= midi - s <= frets])
 span
-  sign: p = [f for f in frets if f]; min(p) - max(p) if p else 0
+  then minus: p = [f for f in frets if f]; min(p) - max(p) if p else 0
   None counted: frets = [f or 0 for f in frets]; max(frets) - min(frets)
   right: pressed = [f for f in frets if f]; max(pressed, default=0) - min(pressed, default=0)
   open strings counted: played = [f for f in frets if f is not None]; max(played) - min(played)
@@ -547,7 +547,7 @@ only_allowed
   added: F.softmax(u + allowed.float(), 0)
   shorter: torch.softmax(u[allowed], 0)
   most probable: F.one_hot(torch.where(allowed, u, -torch.inf).argmax(), len(u)).float()
-  all alike: allowed.float() / allowed.sum()
+  u = 0: allowed.float() / allowed.sum()
   right: torch.where(allowed, u, -torch.inf).softmax(-1)
   logits 0: (u * allowed).softmax(-1)
   not renormalized: u.softmax(-1) * allowed

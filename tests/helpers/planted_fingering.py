@@ -36,7 +36,7 @@ def _(came, last):
     return places
 
 
-@wrong("path_back", "last place first", "not turned round")
+@wrong("path_back", "then reversed", "not turned round")
 def _(came, last):
     places = [last]
     for row in came.tolist()[::-1]:
@@ -64,9 +64,9 @@ cheapest_step
   wrong axis: e + (v[:, None] + m).min(1).values
   two minima: e + v.min() + m.min(0).values
   sum: (v[:, None] + m).sum(0) + e
-  the other way: e + (v + m).min(1).values
+  m transposed: e + (v + m).min(1).values
 path_back
-  starts at 0: path = [0]; [path.append(int(row[path[-1]])) for row in came.flip(0)]; path[::-1]
+  last = 0: path = [0]; [path.append(int(row[path[-1]])) for row in came.flip(0)]; path[::-1]
   smallest: [*(int(row.argmin()) for row in came), last]
   not followed: [*came[:, last].tolist(), last]
 takes_turns
@@ -76,6 +76,6 @@ takes_turns
   right: reads = torch.zeros(2 * len(notes) - 1, dtype=torch.long); reads[::2], reads[1::2] = notes,
       places[:-1]; reads
   last place read: [x for pair in zip(notes, places, strict=True) for x in pair]
-  places first: torch.stack([places, notes], 1).flatten()[:-1]
+  notes and places swapped: torch.stack([places, notes], 1).flatten()[:-1]
 """,
 )

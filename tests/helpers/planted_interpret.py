@@ -89,14 +89,14 @@ logit_lens
   odd: U = F.layer_norm(H, gamma.shape, gamma, beta) @ E.T; U - U.mean(-1, keepdim=True)
 without_head
   right: Ws = W_O.chunk(len(heads)); sum(heads[k] @ Ws[k] for k in range(len(heads)) if k != c)
-  counted from 1: heads = heads.clone(); heads[c - 1] = 0; heads.transpose(0, 1).flatten(1) @ W_O
+  c − 1: heads = heads.clone(); heads[c - 1] = 0; heads.transpose(0, 1).flatten(1) @ W_O
   alone: d_v = heads.shape[-1]; heads[c] @ W_O[c * d_v : (c + 1) * d_v]
   odd: kept = torch.cat([heads[:c], heads[c + 1 :]]).transpose(0, 1).flatten(1); kept @ W_O[:
       kept.shape[1]]
 qk_circuit
-  queries twice: W_Q @ W_Q.T
+  W_Q for W_K: W_Q @ W_Q.T
   right: torch.einsum("ik,jk->ij", W_Q, W_K)
-  keys ask: W_K @ W_Q.mT
+  W_Q and W_K swapped: W_K @ W_Q.mT
   inside: W_Q.T @ W_K
 copied
   columns: words = E @ (W_V @ W_O) @ E.T; (words.argmax(dim=0) ==

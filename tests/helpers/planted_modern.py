@@ -29,7 +29,7 @@ def _(X, start, base):
     return out
 
 
-@wrong("rotary", "half the exponent", "i for 2i")
+@wrong("rotary", "root of base", "i for 2i")
 def _(X, start, base):
     half = X.shape[1] // 2
     theta = torch.tensor([base ** (-i / X.shape[1]) for i in range(half)])
@@ -76,7 +76,7 @@ rotary_step
       len(K) ** 0.5
   right: q, k = rotate(q, len(K)), rotate(k, len(K)); torch.cat([K @ q, (k @ q)[None]]) /
       math.sqrt(len(q))
-  turned again: keys = torch.vstack([K, k]); keys = torch.stack([rotate(key, len(K)) for key in
+  no rotate: keys = torch.vstack([K, k]); keys = torch.stack([rotate(key, len(K)) for key in
       keys]); keys @ rotate(q, len(K)) / len(q) ** 0.5
   turned again by place: keys = torch.stack([rotate(key, j) for j, key in enumerate([*K, k])]); keys
       @ rotate(q, len(K)) / len(q) ** 0.5
@@ -89,14 +89,14 @@ shared_keys
 published_ffn
   up alone: x @ up_proj.T @ down_proj.T
   right: F.linear(F.silu(F.linear(x, gate_proj)) * F.linear(x, up_proj), down_proj)
-  gate and up swapped: F.linear(F.silu(F.linear(x, up_proj)) * F.linear(x, gate_proj), down_proj)
+  gate_proj and up_proj swapped: F.linear(F.silu(x @ up_proj.T) * (x @ gate_proj.T), down_proj)
   not turned: (F.silu(x @ gate_proj) * (x @ up_proj)) @ down_proj
   odd: gate = x @ gate_proj.T; (F.silu(gate) * gate) @ down_proj.T
 modern_block_parameters
   one head: L * (4 * d * d_k + 3 * d * d_ff)
   right: W_Q, W_K, W_V, W_O = d * A * d_k, d * G * d_k, d * G * d_k, A * d_k * d; L * sum([W_Q, W_K,
       W_V, W_O, d * d_ff, d * d_ff, d_ff * d])
-  keys for every head: L * (4 * d * A * d_k + 3 * d * d_ff)
+  A for G: L * (4 * d * A * d_k + 3 * d * d_ff)
   two matrices: L * (2 * d * A * d_k + 2 * d * G * d_k + 2 * d * d_ff)
   odd: L * (d * A * d_k + 3 * d * G * d_k + 3 * d * d_ff)
 newton_schulz

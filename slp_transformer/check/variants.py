@@ -1,0 +1,157 @@
+"""Mistakes that every check knows: an argument for another, one too many, a softmax too many.
+
+Each is the right answer to changed inputs, or a change of the right answer, so it needs no code in
+a check. Where a check's table has one by its name, the table's sentence is said, else that of here.
+"""
+
+import operator
+from collections.abc import Callable, Iterator
+from itertools import combinations, permutations
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+Case = dict[str, Any]
+
+
+class Variant(NamedTuple):
+    """A mistake of any check.
+
+    Attributes:
+        name: its name, such as `W_Q and W_K swapped`, `k + 1` or `then softmax`.
+        sentence: what is wrong.
+        on_case: changes the inputs before the right answer is computed.
+        on_answer: changes the right answer, given the inputs.
+    """
+
+    name: str
+    sentence: str
+    on_case: Callable[[Case], Case] = lambda case: case
+    on_answer: Callable[[Any, Case], Any] = lambda answer, case: answer
+
+
+def make_variants(kinds: dict[str, Any]) -> dict[str, Variant]:
+    """Return the mistakes of a check by name, given the types of its arguments."""
+    found = [*_with_two_arguments(kinds), *_of_the_answer(kinds), *_with_one_argument(kinds)]
+    return {variant.name: variant for variant in found}
+
+
+def _with_two_arguments(kinds: dict[str, Any]) -> Iterator[Variant]:
+    def swap(a: str, b: str) -> Callable[[Case], Case]:
+        return lambda case: case | {a: case[b], b: case[a]}
+
+    def replace(a: str, b: str) -> Callable[[Case], Case]:
+        return lambda case: case | {a: case[b]}
+
+    for a, b in combinations(kinds, 2):
+        if kinds[a] is kinds[b]:
+            yield Variant(f"{a} and {b} swapped", f"{a} and {b} are swapped.", swap(a, b))
+    for a, b in permutations(kinds, 2):
+        if kinds[a] is kinds[b]:
+            yield Variant(f"{b} for {a}", f"{b} is used where {a} should be.", replace(a, b))
+
+
+# What may have become of an argument, by its type; {} is its name.
+CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
+    int: {
+        "{} + 1": ("{} is one too large.", lambda n: n + 1),
+        "{} − 1": ("{} is one too small.", lambda n: n - 1),
+        "{} = 0": ("{} is not used: this is the result if it is 0.", lambda n: 0),
+    },
+    float: {
+        "{} = 0": ("{} is not used: this is the result if it is 0.", lambda x: 0.0),
+        "1 − {}": ("1 − {} is used where {} should be.", lambda x: 1 - x),
+        "1/{}": ("1/{} is used where {} should be.", lambda x: 1 / x),
+        "−{}": ("−{} is used where {} should be.", lambda x: -x),
+        "root of {}": ("The root of {} is used where {} should be.", lambda x: x**0.5),
+        "{} squared": ("The square of {} is used where {} should be.", lambda x: x * x),
+    },
+    Tensor: {
+        "{} = 0": ("{} is not used: this is the result if all of it is 0.", torch.zeros_like),
+        "{} = 1": ("{} is not used: this is the result if all of it is 1.", torch.ones_like),
+        "−{}": ("{} is negated.", lambda x: ~x if x.dtype == torch.bool else -x),
+        "{} transposed": ("{} is transposed, or a .T is missing.", lambda x: x.mT),
+    },
+    Any: {"no {}": ("{} is not applied.", lambda function: lambda X, *others: X)},
+}
+
+
+def _with_one_argument(kinds: dict[str, Any]) -> Iterator[Variant]:
+    def change(a: str, to: Callable[[Any], Any]) -> Callable[[Case], Case]:
+        return lambda case: case | {a: to(case[a])}
+
+    for a, kind in kinds.items():
+        for name, (sentence, to) in CHANGES.get(kind, {}).items():
+            yield Variant(name.replace("{}", a), sentence.replace("{}", a), change(a, to))
+
+
+# What may have become of the answer, if it has at least as many axes.
+THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
+    0: {
+        "minus": ("The sign is wrong.", torch.neg),
+        "not": ("True and False are exchanged.", torch.logical_not),
+        "log": ("This is the logarithm of the right answer.", torch.log),
+        "exp": ("This is exp of the right answer.", torch.exp),
+        "root": ("This is the root of the right answer.", torch.sqrt),
+        "square": ("This is the square of the right answer.", torch.square),
+        "inverse": ("This is 1 divided by the right answer.", torch.reciprocal),
+        "1 − it": ("This is 1 minus the right answer.", lambda right: 1 - right),
+    },
+    1: {
+        "reversed": ("The order is reversed.", lambda right: right.flip(0)),
+        "ReLU": ("There is a ReLU too many at the end.", torch.relu),
+        "softmax": ("There is a softmax too many at the end.", lambda y: y.softmax(-1)),
+        "log softmax": ("There is a log softmax too many at the end.", lambda y: y.log_softmax(-1)),
+        "sum": ("This is the sum of the right numbers.", torch.sum),
+        "mean": ("This is the mean of the right numbers.", torch.mean),
+        "sorted": ("The right numbers are sorted.", lambda y: y.sort(descending=True).values),
+        "inverted": (
+            "What should be hidden is visible, and the reverse.",
+            lambda mask: torch.where(mask.isneginf(), 0.0, mask.where(mask != 0, -torch.inf)),
+        ),
+    },
+    2: {
+        "transposed": ("Rows and columns are exchanged.", lambda right: right.mT),
+        "first row": ("Only the first row is left.", lambda right: right[:1]),
+        "last row": ("Only the last row is left.", lambda right: right[-1:]),
+    },
+}
+
+
+def _of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
+    def then(change: Callable[[Tensor], Tensor], dim: int) -> Callable[[Any, Case], Any]:
+        def changed(answer: Any, case: Case) -> Tensor:
+            answer = torch.as_tensor(answer)
+            if answer.dim() < dim:
+                raise ValueError(f"This needs {dim} axes.")
+            return change(answer)
+
+        return changed
+
+    def combine(a: str, how: Callable[[Any, Any], Any]) -> Callable[[Any, Case], Any]:
+        return lambda answer, case: how(answer, case[a])
+
+    for dim, table in THEN.items():
+        for name, (sentence, change) in table.items():
+            yield Variant(f"then {name}", sentence, on_answer=then(change, dim))
+    for a, kind in kinds.items():
+        if kind is Tensor:
+            add = combine(a, lambda answer, X: answer + X.reshape(answer.shape))
+            yield Variant(f"then + {a}", f"{a} is added at the end; leave it out.", on_answer=add)
+        if kind is int:
+            more, less = combine(a, operator.mul), combine(a, operator.truediv)
+            yield Variant(f"then · {a}", f"It is multiplied by {a} once too often.", on_answer=more)
+            yield Variant(f"then / {a}", f"A factor {a} is missing.", on_answer=less)
+    for i, j in combinations(range(3), 2):
+        yield Variant(
+            f"results {i + 1} and {j + 1} swapped",
+            f"Results {i + 1} and {j + 1} are swapped.",
+            on_answer=lambda answer, case, i=i, j=j: _swap(answer, i, j),
+        )
+
+
+def _swap(answer: tuple[Any, ...], i: int, j: int) -> tuple[Any, ...]:
+    order = list(range(len(answer)))
+    order[i], order[j] = order[j], order[i]
+    return tuple(answer[k] for k in order)
