@@ -192,9 +192,9 @@ class Check:
         for mistakes in names:
             if self._explains(mistakes, cases, found):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
-                names = tuple(mistake.partition(" (")[0] for mistake in mistakes)
+                short = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 lines = self._example_lines(cases[i], right[i], found[i])
-                return Verdict(False, text, lines, names)
+                return Verdict(False, text, lines, short)
         i = next((j for j in wrong if isinstance(found[j], RaisedError)), i)
         relation = find_relation(right, found)
         if relation == HAS_NAN:

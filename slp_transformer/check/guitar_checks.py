@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,8 +59,9 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
 
 def _places_cases() -> list[Case]:
     unison, seven = (38, 45, 50, 50, 57, 62), (35, *STANDARD_TUNING)
-    given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11), (52, 9, unison), (66, 5, seven)]
-    given.append((67, 12, (67, 60, 64, 69)))  # a ukulele's, not in order
+    ukulele = (67, 60, 64, 69)  # not in order
+    given: list[tuple[Any, ...]] = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11)]
+    given += [(52, 9, unison), (66, 5, seven), (67, 12, ukulele)]
     keys = ("midi", "frets", "tuning")
     return [dict(zip(keys, (*one, STANDARD_TUNING)[:3], strict=True)) for one in given]
 
