@@ -610,7 +610,7 @@ plotting.interactive_weights(alphas, words, start=IT)
 plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists <strong>x</strong><sub>1</sub> to <strong>x</strong><sub>i−1</sub> as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually d<sub>v</sub> = d/A, which makes <strong>W</strong><sup>O</sup> [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, d<sub>k</sub> = 2 and d<sub>v</sub> = 3. The package uses d/A by default, and raises an error if the number of heads does not divide d. Dropout (random numbers set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$. The package uses d/A by default, and raises an error if the number of heads does not divide d. Dropout (random numbers set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>
 
 # %% [markdown]
 # ## Try it

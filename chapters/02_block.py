@@ -385,7 +385,7 @@ print(f"“it” before: pronoun {X[it, PRONOUN]:.2f}, string {X[it, STRING]:.2f
 print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: <a href="#eq-t2">(8.27)</a> names all N tokens, <a href="#eq-t2">(7.28)</a> those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to earlier tokens. So the code takes the list to be <strong>t</strong><sup>1</sup><sub>1</sub> to <strong>t</strong><sup>1</sup><sub>i</sub>: <code>X[: i + 1]</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: <a href="#eq-t2">(8.27)</a> names all N tokens, <a href="#eq-t2">(7.28)</a> those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to earlier tokens. So the code takes the list to be $\mathbf t^1_1$ to $\mathbf t^1_i$: <code>X[: i + 1]</code>.</p></div>
 
 # %% [markdown]
 # Then the feedforward half, in the same pattern: normalize, compute, add.

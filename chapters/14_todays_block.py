@@ -136,7 +136,7 @@ torch.testing.assert_close(moved, scores, rtol=0, atol=1e-3)
 print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column i + d<sub>k</sub>/2, as the published weights of Llama and Qwen3 do. This makes no difference to what a model can compute: it is another order of the columns of W<sup>Q</sup> and W<sup>K</sup>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column $i+d_k/2$, as the published weights of Llama and Qwen3 do. This makes no difference to what a model can compute: it is another order of the columns of $\mathbf W^Q$ and $\mathbf W^K$.</p></div>
 #
 # Values are not rotated, since they say *what* is passed on, not where it is found. And there is no last
 # position, since no table of learned rows is used. Whether a model reads well past the length that it was

@@ -45,9 +45,13 @@
 
 /* On paper a chapter's answers stand at the back, each with the place that it was folded at. */
 (() => {
-  const back = document.createElement("section"), moved = [];
+  const back = document.createElement("section"), moved = [], opened = [];
   back.className = "slp-back";
   addEventListener("beforeprint", () => {
+    for (const fold of document.querySelectorAll(".slp-fold:not([open])")) {
+      fold.open = true;
+      opened.push(fold);
+    }
     const article = document.querySelector("article:has(.slp-map)");
     const headings = article?.querySelectorAll("h2, h3") ?? [];
     const chapters = article?.querySelectorAll(".slp-chapter").length;
@@ -68,6 +72,7 @@
     if (moved.length) article.append(back);
   });
   addEventListener("afterprint", () => {
+    for (const fold of opened.splice(0)) fold.open = false;
     for (const [place, fold, name, open] of moved.splice(0)) {
       place.replaceWith(fold);
       Object.assign(fold, { className: name, open });

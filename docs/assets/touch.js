@@ -73,14 +73,20 @@ const Touch = {
     return [select, labelled(name, select)];
   };
   const slide = (name, from, to, step, value, change) => {
-    const input = make("input", { type: "range", min: from, max: to, step, value, oninput: change });
-    return [input, labelled(name, input)];
+    const shown = make("output", {}, String(value));
+    const input = make("input", { type: "range", min: from, max: to, step, value, oninput: () => {
+      shown.value = input.value;
+      change();
+    } });
+    const control = labelled(name, input);
+    input.before(shown);
+    return [input, control];
   };
   /* One bar or cell for each word, its share as a color and as a number. */
   const strip = (words, shares, more = () => "") =>
     make("ul", { class: "slp-strip" }, ...words.map((word, k) =>
       make("li", { style: `--share: ${(100 * shares[k]).toFixed(1)}%` },
-        make("span", {}, word), make("b", {}, more(k)), make("span", {}, shares[k].toFixed(2)))));
+        make("span", {}, word), make("i"), make("b", {}, more(k)), make("span", {}, shares[k].toFixed(2)))));
   const most = (words, shares) => shares.map((share, k) => [share, words[k]])
     .sort((a, b) => b[0] - a[0]).filter(([share]) => share >= 0.005).slice(0, 3)
     .map(([share, word]) => `${word} ${share.toFixed(2)}`).join(", ");
@@ -102,9 +108,9 @@ const Touch = {
       const draw = () => {
         const y = Touch.filtered(u, Number(tau.value), Number(k.value), Number(p.value));
         const kept = y.filter((share) => share > 0).length;
-        tau.setAttribute("aria-valuetext", tau.value);
         place.replaceChildren(strip(words, y, (w) => (y[w] > 0 ? "" : "cut")));
-        say(`τ = ${tau.value}, k = ${k.value}, p = ${p.value}: ${kept} of ${words.length} words stay; ${most(words, y)}.`);
+        say(`τ = ${tau.value}, k = ${k.value}, p = ${p.value}: ${kept} of ${words.length} words stay; ${most(words, y)}.`
+          + (kept === 1 ? " With one word left, no temperature changes anything." : ""));
       };
       const [tau, one] = slide("Temperature τ", 0.1, 3, 0.1, 1, draw);
       const [k, two] = slide("Top-k: k", 1, words.length, 1, words.length, draw);

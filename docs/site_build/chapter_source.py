@@ -1,16 +1,15 @@
 """Chapters as percent scripts, and what their outputs depend on.
 
-The outputs of a chapter depend on its code cells, the modules of the package that it imports (and
-those that they import), the data next to these, the recorded runs in benchmarks/results/ if its
-code names them, and the versions of Python, PyTorch and Matplotlib. Prose, headings and alt texts
-are not part of it.
+The outputs of a chapter depend on its code cells, the functions of the package that ran while it
+was executed, the data next to their modules, the recorded runs in benchmarks/results/ if its code
+names them, and the versions of Python, PyTorch and Matplotlib. Prose, headings and alt texts are
+not part of it.
 """
 
 import ast
 import hashlib
 import platform
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -58,6 +57,11 @@ class Chapter:
     def code_cells(self) -> list[nbformat.NotebookNode]:
         """The cells that are executed, in their order."""
         return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+
+    @property
+    def code(self) -> str:
+        """All that is executed."""
+        return "".join(f"{cell.source}\0" for cell in self.code_cells)
 
     def where(self, line: int) -> str:
         """A line of the text as words: which file, and which line there."""
@@ -147,14 +151,18 @@ def read_chapters(root: Path) -> list[Chapter]:
 
 
 RESULTS = "benchmarks/results"
+Ran = dict[str, list[str]]
+"""The functions that ran, by their qualified names, of each file of the package."""
 
 
-def key_of(chapter: Chapter) -> str:
-    """Hash what the chapter's outputs depend on."""
-    digest = hashlib.sha256()
-    for cell in chapter.code_cells:
-        digest.update(cell.source.encode() + b"\0")
-    for path in modules_behind(chapter) + data_behind(chapter):
+def key_of(chapter: Chapter, ran: Ran) -> str:
+    """Hash what the chapter's outputs depend on, given what ran when it was executed."""
+    digest = hashlib.sha256(chapter.code.encode())
+    for name, functions in sorted(ran.items()):
+        path = chapter.root / name
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        digest.update(f"{name}\0{without_idle(text, frozenset(functions))}\0".encode())
+    for path in data_behind(chapter, ran):
         digest.update(path.relative_to(chapter.root).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     digest.update(platform.python_version().encode())
@@ -166,20 +174,39 @@ def key_of(chapter: Chapter) -> str:
     return digest.hexdigest()[:24]
 
 
-def modules_behind(chapter: Chapter) -> list[Path]:
-    """The package's files that a chapter imports, directly or through one another."""
-    found: set[Path] = set()
-    for cell in chapter.code_cells:
-        _follow(_imported(_parse(cell.source), None), chapter.root, found)
-    return sorted(found)
+@lru_cache(maxsize=4096)
+def without_idle(text: str, ran: frozenset[str]) -> str:
+    """Return a module's text less the bodies of the functions that did not run.
+
+    Args:
+        text: the module.
+        ran: qualified names of functions; "Name.*" stands for the whole of a class or function.
+    """
+    lines: list[str | None] = [*text.splitlines()]
+    shown = tuple(name.removesuffix("*") for name in ran if name.endswith("*"))
+
+    def visit(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                visit(child, f"{prefix}{child.name}.")
+            elif not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                visit(child, prefix)
+            elif (name := prefix + child.name) in ran or f"{name}.".startswith(shown):
+                visit(child, f"{name}.<locals>.")
+            else:
+                start = max(child.body[0].lineno - 1, child.lineno)
+                lines[start : child.end_lineno] = [None] * (child.end_lineno - start)
+
+    visit(ast.parse(text), "")
+    return "\n".join(line for line in lines if line is not None)
 
 
 def modules_named(chapter: Chapter) -> list[str]:
     """The modules of the package that a chapter itself imports, in the order of their files."""
     found: set[Path] = set()
     for cell in chapter.code_cells:
-        for name in _imported(_parse(cell.source), None):
-            found.update(_files_of(name, chapter.root))
+        for name in _imported(_parse(cell.source)):
+            found.update(files_of(name, chapter.root))
     return [module_name(path, chapter.root) for path in sorted(found)]
 
 
@@ -187,23 +214,23 @@ def objects_named(chapter: Chapter) -> list[str]:
     """The classes and functions of the package that a chapter imports, where they are defined."""
     found = []
     for cell in chapter.code_cells:
-        for name in sorted(_imported(_parse(cell.source), None)):
-            for path in _files_of(name, chapter.root):
+        for name in sorted(_imported(_parse(cell.source))):
+            for path in files_of(name, chapter.root):
                 module = module_name(path, chapter.root)
                 if name != module:
                     found.append(f"{module}.{name.rpartition('.')[2]}")
     return list(dict.fromkeys(found))
 
 
-def data_behind(chapter: Chapter) -> list[Path]:
+def data_behind(chapter: Chapter, ran: Ran) -> list[Path]:
     """Return the files that a chapter's code may read: data next to its modules, results.
 
     A chapter whose code has the word "results" anywhere depends on all of benchmarks/results/, so
     that no author has to say which file is read.
     """
-    folders = {path.parent for path in modules_behind(chapter)}
-    found = {path for folder in folders for path in folder.iterdir() if path.suffix != ".py"}
-    if any(re.search(r"\bresults\b", cell.source) for cell in chapter.code_cells):
+    folders = {(chapter.root / name).parent for name in ran}
+    found = {path for folder in folders for path in folder.glob("*") if path.suffix != ".py"}
+    if re.search(r"\bresults\b", chapter.code):
         found.update((chapter.root / RESULTS).rglob("*"))
     return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
 
@@ -222,35 +249,15 @@ def _parse(source: str) -> ast.Module:
         return ast.Module([], [])  # running it will say so, with the line
 
 
-def _imported(tree: ast.AST, package: str | None) -> set[str]:
+def _imported(tree: ast.AST) -> set[str]:
     """The dotted names of the package that a piece of code imports."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level and package:
-                above = package.split(".")
-                base = ".".join([*above[: len(above) - node.level + 1], *filter(None, [base])])
-            names.update(f"{base}.{alias.name}" for alias in node.names)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
     return {name for name in names if name.split(".")[0] == PACKAGE}
-
-
-def _follow(names: Iterable[str], root: Path, found: set[Path]) -> None:
-    for name in names:
-        for path in _files_of(name, root):
-            if path not in found:
-                found.add(path)
-                inside = path.stem == "__init__"
-                dotted = module_name(path, root)
-                package = dotted if inside else dotted.rpartition(".")[0]
-                _follow(_imported_by(path.read_text(encoding="utf-8"), package), root, found)
-
-
-@lru_cache(maxsize=256)
-def _imported_by(text: str, package: str) -> set[str]:
-    return _imported(ast.parse(text), package)
 
 
 @lru_cache(maxsize=16)
@@ -258,7 +265,7 @@ def _from_imports(text: str) -> list[ast.ImportFrom]:
     return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
 
 
-def _files_of(name: str, root: Path) -> list[Path]:
+def files_of(name: str, root: Path) -> list[Path]:
     """The file that a dotted name stands for; for a name that a package hands on, its source."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
@@ -270,12 +277,10 @@ def _files_of(name: str, root: Path) -> list[Path]:
             continue
         if length == len(parts) or parts[length] == "*":
             return [init]
-        package, wanted = ".".join(parts[:length]), parts[length]
         for node in _from_imports(init.read_text(encoding="utf-8")):
             for alias in node.names:
-                if (alias.asname or alias.name) == wanted:
-                    origin = next(iter(_imported(ast.Module([node], []), package)), package)
-                    origin = f"{origin.rpartition('.')[0]}.{alias.name}"
-                    return _files_of(origin, root) if origin != name else [init]
+                if (alias.asname or alias.name) == parts[length]:
+                    origin = f"{node.module}.{alias.name}"
+                    return files_of(origin, root) if origin != name else [init]
         return [init]
     return []

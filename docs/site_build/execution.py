@@ -1,7 +1,8 @@
 """Runs chapters: only when their code or the package behind it changed, and says what failed where.
 
 A chapter is a percent script. Jupytext reads it, nbclient executes its cells, and the outputs are
-kept in a cache. The key to the cache is what the outputs depend on, by `chapter_source.key_of`.
+kept in a cache, together with the names of the package's functions that ran. The key to the cache
+is what the outputs depend on, by `chapter_source.key_of`.
 (jupyter-cache finds a notebook again by its own cells. That a module behind them has changed is
 among what its authors still wish for.)
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
 import nbformat
-from chapter_source import Chapter
+from chapter_source import PACKAGE, Chapter, Ran, files_of, key_of, module_name
 from filelock import FileLock
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -47,25 +48,30 @@ class Cache:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self._read: dict[Path, tuple[int, dict]] = {}
 
-    def load(self, chapter: Chapter, key: str) -> list | None:
+    def load(self, chapter: Chapter) -> list | None:
         """The outputs of each code cell, or None if the chapter has to run."""
+        path = self._path(chapter)
         try:
-            text = self._path(chapter).read_text(encoding="utf-8")
-            kept = json.loads(text)
-        except (OSError, ValueError):
+            written = path.stat().st_mtime_ns
+            if path not in self._read or self._read[path][0] != written:
+                self._read[path] = (written, json.loads(path.read_text(encoding="utf-8")))
+            kept = self._read[path][1]
+            return kept["outputs"] if kept["key"] == key_of(chapter, kept["ran"]) else None
+        except (OSError, ValueError, KeyError, SyntaxError):  # as of a module while it is edited
             return None
-        return kept["outputs"] if kept.get("key") == key else None
 
-    def store(self, chapter: Chapter, key: str, outputs: list) -> None:
-        """Keeps the outputs in place of what was kept before."""
+    def store(self, chapter: Chapter, outputs: list, ran: Ran) -> None:
+        """Keeps the outputs, and what ran, in place of what was kept before."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(chapter)
         fresh = path.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_text(json.dumps({"key": key, "outputs": outputs}), encoding="utf-8")
+        kept = {"key": key_of(chapter, ran), "ran": ran, "outputs": outputs}
+        fresh.write_text(json.dumps(kept), encoding="utf-8")
         fresh.replace(path)
 
-    def run(self, chapter: Chapter, key: str) -> list:
+    def run(self, chapter: Chapter) -> list:
         """The outputs that are kept, or those of a run that then are.
 
         Whoever else wants the chapter at the same time, another build or a test, waits for it.
@@ -75,10 +81,13 @@ class Cache:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self._path(chapter).with_suffix(".lock")):
-            outputs = self.load(chapter, key)
+            outputs = self.load(chapter)
             if outputs is None:
-                outputs = run_chapter(chapter)
-                self.store(chapter, key, outputs)
+                begun = time.time()
+                outputs, ran = run_chapter(chapter)
+                files = [chapter.root / name for name in ran]
+                if all(path.stat().st_mtime <= begun for path in files):  # none was edited meanwhile
+                    self.store(chapter, outputs, ran)
         return outputs
 
     def _path(self, chapter: Chapter) -> Path:
@@ -88,26 +97,30 @@ class Cache:
 # ---------------------------------------------------------------------------- running
 
 
-def run_chapter(chapter: Chapter) -> list:
+def run_chapter(chapter: Chapter) -> tuple[list, Ran]:
     """Executes a chapter in a fresh kernel, which begins in an empty folder of its own.
 
     So a chapter that reads a file next to it, or that leaves one behind, is noticed.
 
     Returns:
-        the outputs of each code cell.
+        the outputs of each code cell, and the functions of the package that ran or are shown.
 
     Raises:
         ChapterError: when a cell raises, the kernel dies, or a file is left behind.
     """
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        outputs = execute(chapter, Path(place))
+        outputs, ran = execute(chapter, Path(place))
         left = sorted(path.name for path in Path(place).iterdir())
     if left:
         raise ChapterError(f"{chapter.where(1)}: leaves {', '.join(left)} behind", outputs)
-    return outputs
+    return outputs, ran
 
 
-def execute(chapter: Chapter, place: Path) -> list:
+RECORDING = f'__import__("runpy").run_path({str(Path(__file__).with_name("recording.py"))!r})'
+SHOWN = re.compile(r'<autoref identifier=\\?"([^"\\]+)\\?"')
+
+
+def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     """Executes a chapter in a folder; what `run_chapter` says holds here too."""
     notebook = nbformat.from_dict(chapter.notebook)
     client = NotebookClient(
@@ -124,6 +137,9 @@ def execute(chapter: Chapter, place: Path) -> list:
     path = os.pathsep.join(filter(None, [str(chapter.root), os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONPATH": path}
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    start = f'{RECORDING}["start"]({str(chapter.root / PACKAGE)!r})'
+    first, last = map(nbformat.v4.new_code_cell, (start, f'{RECORDING}["report"]()'))
+    notebook.cells = [first, *notebook.cells, last]
     # What a cell prints comes back as output. A kernel's own stderr has the errors of its shutdown,
     # which are nobody's; only of a kernel that died the last line is shown.
     with TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
@@ -135,7 +151,19 @@ def execute(chapter: Chapter, place: Path) -> list:
             stderr.seek(0)
             reason = (stderr.read().strip().splitlines() or [str(error)])[-1]
             raise ChapterError(_failure(chapter, cells, reason), _outputs(cells)) from None
-    return _outputs(cells)
+    outputs = _outputs(cells)
+    return outputs, _ran(chapter, json.loads(last.outputs[0].text), outputs)
+
+
+def _ran(chapter: Chapter, report: dict[str, list[str]], outputs: list) -> Ran:
+    """Return what ran, and what the outputs show the source of, which may not have run."""
+    root = chapter.root
+    ran = {Path(file).relative_to(root).as_posix(): names for file, names in report.items()}
+    for name in sorted(set(SHOWN.findall(json.dumps(outputs)))):
+        for path in files_of(name, root):
+            inner = name.removeprefix(module_name(path, root)).removeprefix(".")
+            ran.setdefault(path.relative_to(root).as_posix(), []).append(f"{inner}.*")
+    return ran
 
 
 def _outputs(cells: list) -> list:
@@ -158,7 +186,7 @@ def _failure(chapter: Chapter, cells: list, reason: str = "no reason given") -> 
 
 
 def run_all(
-    jobs: list[tuple[Chapter, str]], cache: Cache, say: Callable[[str], None]
+    chapters: list[Chapter], cache: Cache, say: Callable[[str], None]
 ) -> list[ChapterError]:
     """Runs chapters, two at a time, until all are done, and keeps their outputs.
 
@@ -167,14 +195,14 @@ def run_all(
     """
     failures = {}
 
-    def work(chapter: Chapter, key: str) -> float:
+    def work(chapter: Chapter) -> float:
         start = time.perf_counter()
         say(f"Running {chapter.name}")
-        cache.run(chapter, key)
+        cache.run(chapter)
         return time.perf_counter() - start
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        running = {pool.submit(work, *job): job[0] for job in jobs}
+        running = {pool.submit(work, chapter): chapter for chapter in chapters}
         for done, future in enumerate(as_completed(running), start=1):
             chapter = running[future]
             try:
@@ -183,7 +211,7 @@ def run_all(
                 failures[chapter.name] = error
                 say(f"Failed {chapter.name}")
             else:
-                say(f"Ran {chapter.name} in {seconds:.0f} s ({done} of {len(jobs)})")
+                say(f"Ran {chapter.name} in {seconds:.0f} s ({done} of {len(chapters)})")
     return [failures[name] for name in sorted(failures)]
 
 
@@ -194,7 +222,9 @@ class Background:
         failures: what went wrong, by key; a chapter is not tried again until its key changes.
     """
 
-    def __init__(self, cache: Cache, say: Callable[[str], None], done: Callable[[Chapter], None]):
+    def __init__(
+        self, cache: Cache, say: Callable[[str], None], done: Callable[[Chapter, str], None]
+    ):
         self.cache, self.say, self.done = cache, say, done
         self.failures: dict[str, ChapterError] = {}
         self._wanted: dict[str, str] = {}
@@ -218,7 +248,7 @@ class Background:
                 continue  # edited again before its turn came
             self.say(f"Running {chapter.name} in the background")
             try:
-                self.cache.run(chapter, key)
+                self.cache.run(chapter)
                 self.say(f"Ran {chapter.name}")
             except ChapterError as error:
                 self.failures[key] = error
@@ -226,7 +256,7 @@ class Background:
                 self.failures[key] = ChapterError(f"{chapter.name}: {error!r}")
             if self._wanted.get(chapter.name) == key:
                 del self._wanted[chapter.name]
-                self.done(chapter)
+                self.done(chapter, key)
 
 
 # ---------------------------------------------------------------------------- alt texts

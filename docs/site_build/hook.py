@@ -5,12 +5,14 @@
 """
 
 import hashlib
+import html
 import logging
 import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import cards
 import chapter_source
 import execution
 import figures
@@ -145,7 +147,8 @@ def run_chapters() -> None:
         fresh = len(site.chapters) - len(jobs)
         if jobs:
             log.info(f"{len(jobs)} chapters to run, two at a time; {fresh} unchanged")
-        problems = [str(error) for error in execution.run_all(jobs, site.cache, log.info)]
+        chapters = [chapter for chapter, _ in jobs]
+        problems = [str(error) for error in execution.run_all(chapters, site.cache, log.info)]
         site.load()
         for chapter in site.chapters:
             outputs = site.outputs[chapter.path.stem]
@@ -182,12 +185,12 @@ def _write_notebooks(config) -> None:
         path.write_text(nbformat.writes(taken) + "\n", encoding="utf-8")
 
 
-def _done(chapter: Chapter) -> None:
-    failure = site.background.failures.get(chapter_source.key_of(chapter))
+def _done(chapter: Chapter, key: str) -> None:
+    failure = site.background.failures.get(key)
     if failure:
         log.error(str(failure))
     site.finished.mkdir(parents=True, exist_ok=True)
-    (site.finished / chapter.path.stem).write_text(chapter_source.key_of(chapter), encoding="utf-8")
+    (site.finished / chapter.path.stem).write_text(key, encoding="utf-8")
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -240,7 +243,8 @@ def on_page_content(content, page, config, files):
     below_title = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
     below_title += pages.notes(chapter)
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
-    body = body if found else below_title + body
+    body = (body if found else below_title + body) + pages.modules_used(chapter, page)
+    body = model_pages.with_player(body, relative("assets/alphatab/", page))
     body = _reported(postprocess.drawn, pages.resolved(body, page), chapter.name)
     body = previews.linked(body, pages.link_from(page), site.book)
     return f'<div class="slp-chapter">{body}</div>'
@@ -296,10 +300,16 @@ def _hide_from_search(context, page, config, nav):
         page.content = pages.with_links_back(page.content, page)
     page.all_content = page.content
     page.meta.setdefault("description", pages.description(page))
+    if config.site_url:
+        page.meta["card"] = f"assets/cards/{page.url.strip('/').replace('/', '-') or 'home'}.png"
+        title = re.sub(r"<[^>]+>", "", str(page.title if page.url else config.site_name))
+        about, card = html.unescape(page.meta["description"]), page.meta["card"]
+        cards.draw(site.root, html.unescape(title), about, Path(config.site_dir) / card)
     kind = _kind(page)
     page.meta["search"] = {"boost": postprocess.BOOST[kind]} | page.meta.get("search", {})
-    if page.file.src_uri == "proofs.md":
-        page.meta["search"]["exclude"] = True  # each equation leads there
+    internal = uri.startswith(("api/_", "api/cli"))
+    if uri == "proofs.md" or internal:  # each equation leads there, each command has its section
+        page.meta["search"]["exclude"] = True
     page.content = postprocess.known(page.content, kind)
     return context
 

@@ -1,10 +1,12 @@
 """The pages that compute or play: "One sentence", "Write with it", "Finger a piece", and others."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from html import escape, unescape
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -24,6 +26,7 @@ from slp_transformer.guitar import (
     format_tab,
     read_tab_file,
 )
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.fingering.fingering_pieces import (
     OPEN_STRING_COST,
     FingeringOptions,
@@ -459,6 +462,31 @@ def stage(heard: list[Heard], assets: str) -> str:
     return template("hear.html").render(
         heard=heard, data=data, files=FILES, assets=assets, format_tab=format_tab
     )
+
+
+SHOWN_TAB = re.compile(r'<pre class="slp-text"[^>]*>([^<]*tuning: [^<]*)</pre>')
+
+
+def with_player(body: str, assets: str) -> str:
+    """Return a chapter with a button below each tab that a cell prints, and what plays it.
+
+    Args:
+        body: the page.
+        assets: the address of alphaTab's folder.
+    """
+
+    def offered(match: re.Match[str]) -> str:
+        buttons = ""
+        for tab in parse_ascii_tabs(unescape(match[1]))[0]:
+            steps = tab.bars[0].steps  # a bar has four quarters, or three
+            quarter = next((n for n in (4, 2, 1) if steps in (3 * n, 4 * n)), 4)
+            timed, _ = fit_bars_to_time_signature(columns_to_steps(tab, quarter))
+            tex = escape(format_alphatex(replace(timed, title="")))
+            buttons += f'<button type="button" data-tex="{tex}">Hear it</button> '
+        return f'{match[0]}<p class="slp-hear-this" data-search-exclude hidden>{buttons}</p>'
+
+    body, count = SHOWN_TAB.subn(offered, body)
+    return f"{body}<div data-search-exclude>{player(assets)}</div>" if count else body
 
 
 def player(assets: str) -> str:

@@ -67,12 +67,7 @@ def finished(html: str) -> tuple[str, list[Heading]]:
     html = re.sub(r"<style.*?</style>", "", html, flags=re.DOTALL)
     html = re.sub(r'<div class="clipboard-copy-txt".*?</div>', "", html, flags=re.DOTALL)
     html = re.sub(r'<div class="highlight-ipynb[^"]*"', '<div class="highlight"', html)
-    html = re.sub(
-        r'(<div class="highlight"><pre>)(?:<span></span>)?(.*?)(</pre>)',
-        lambda match: match[1] + _code(match[2]) + match[3],
-        html,
-        flags=re.DOTALL,
-    )
+    html = CODE.sub(_block, html)
     # A wide table scrolls in a box of its own, which the keyboard can reach.
     html = re.sub(
         r"<table.*?</table>",
@@ -89,10 +84,34 @@ def finished(html: str) -> tuple[str, list[Heading]]:
     return _with_anchors(html)
 
 
-def _code(html: str) -> str:
-    """Code with its height in lines, which a browser leaves room for until it is drawn."""
-    html = re.sub(r'<span class="[nw]">(.*?)</span>', r"\1", html)  # have no color of their own
-    return f'<code style="--lines: {html.rstrip().count(chr(10)) + 1}">{html}</code>'
+CODE = re.compile(
+    r'(<div class="slp-shown">)?<div class="highlight"><pre>(?:<span></span>)?(.*?)</pre>\s*</div>',
+    re.DOTALL,
+)
+OPEN_LINES = {"source": 12, "plotting": 4}  # longer code is folded
+
+
+def _block(match: re.Match) -> str:
+    """A block of code with its height in lines, which a browser leaves room for until it is drawn.
+
+    The package's source and calls that only draw a figure are folded if they are long.
+    """
+    shown, code = match[1] or "", match[2]
+    code = re.sub(r'<span class="[nw]">(.*?)</span>', r"\1", code)  # have no color of their own
+    lines = code.strip().split("\n")
+    block = (
+        f'<div class="highlight"><pre><code style="--lines: {len(lines)}">{code}</code></pre></div>'
+    )
+    calls = [line for line in lines if line and "import" not in line]
+    is_plotting = calls and re.sub(r"<[^>]+>", "", calls[0]).startswith("plotting.")
+    kind = "source" if shown else "plotting" if is_plotting else ""
+    if kind and len(lines) > OPEN_LINES[kind]:
+        first = calls[0] if is_plotting else lines[0]
+        first += "…)" if re.sub(r"<[^>]+>", "", first).endswith("(") else ""
+        block = (
+            f'<details class="slp-fold"><summary><code>{first}</code></summary>{block}</details>'
+        )
+    return shown + block
 
 
 def _with_anchors(html: str) -> tuple[str, list[Heading]]:

@@ -26,7 +26,7 @@ from state import log, relative, short_name, site
 
 
 def links_below_title(chapter: Chapter, page) -> str:
-    """The line below a chapter's title: its notebook, its script, the modules that it uses."""
+    """The line below a chapter's title: its notebook, its script, its exercises."""
     stem = chapter.path.stem
     here = [
         f'<a href="{stem}.ipynb" download>Notebook</a>',
@@ -40,13 +40,18 @@ def links_below_title(chapter: Chapter, page) -> str:
         here.append(f'<a href="{site.repository}/blob/main/{chapter.name}">Source</a>')
         there = f"github/{place}/blob/gh-pages/chapters/{stem}/{stem}.ipynb"
         here.append(f'<a href="https://colab.research.google.com/{there}">Colab</a>')
+    return f'<p class="slp-links" data-search-exclude>{" ".join(here)}</p>'
+
+
+def modules_used(chapter: Chapter, page) -> str:
+    """The line below a chapter: the modules that it uses."""
     modules = [
         f'<a href="{relative(url_of(name), page)}"><code>{short_name(name)}</code></a>'
         for name in chapter_source.modules_named(chapter)
-        if name in site.modules and ".plotting" not in name
+        if name in site.modules and not re.search(r"\.(plotting|_)", name)
     ]
-    uses = f"<span>Uses {' '.join(modules)}</span>" if modules else ""
-    return f'<p class="slp-links" data-search-exclude>{" ".join(here)} {uses}</p>'
+    used = f"Modules of this chapter: {' '.join(modules)}"
+    return f'<p class="slp-links" data-search-exclude>{used}</p>' if modules else ""
 
 
 def exercises_name(chapter: Chapter) -> str:
@@ -58,13 +63,7 @@ def with_proofs(body: str, page) -> str:
     """A chapter with a way from each of its equations to its code and to its proof."""
 
     def ways(match: re.Match) -> str:
-        equation, proofs = site.equations.get(match[2]), site.proofs_of(match[2])
-        found = []
-        for name in equation.objects[:1] if equation else []:
-            found.append(f'<autoref identifier="{name}" optional>code</autoref>')
-        if proofs:
-            url = f"{relative('proofs/', page)}#{proofs[0].name}"
-            found.append(f'<a href="{url}">proof</a>')
+        found = code_and_proof(match[2], page)
         if place := model_pages.places().get(match[2]):
             found.append(f'<a href="{relative("model/", page)}#{place}">numbers</a>')
         if not found:
@@ -313,24 +312,20 @@ def link_from(page) -> Link:
     return found
 
 
-def ways_from(page) -> dict[str, str]:
-    """The links to the code and to the proof of each equation."""
-    found = {}
-    for slug, equation in site.equations.items():
-        ways = [f'<autoref identifier="{n}" optional>code</autoref>' for n in equation.objects[:1]]
-        if proofs := site.proofs_of(slug):
-            ways.append(f'<a href="{relative("proofs/", page)}#{proofs[0].name}">proof</a>')
-        found[slug] = " ".join(ways)
-    return found
+def code_and_proof(slug: str, page) -> list[str]:
+    """The links to the code and to the proof of an equation."""
+    found = [way for way in ways_to(slug) if way[0] in ("Code", "Proof")]
+    return [f'<a href="{relative(url, page)}">{words.lower()}</a>' for words, url in found]
 
 
 def ways_to(slug: str) -> list[list[str]]:
     """The words and addresses, from the top of the site, of an equation, its code and its proof."""
-    equation, found = site.equations[slug], []
-    for stem in equation.chapters[:1]:
-        found.append([f"Chapter {site.summaries[stem].number}", f"chapters/{stem}/#eq-{slug}"])
-    for name in equation.objects[:1]:
-        found.append(["Code", url_of_object(name)])
+    found = []
+    if equation := site.equations.get(slug):
+        for stem in equation.chapters[:1]:
+            found.append([f"Chapter {site.summaries[stem].number}", f"chapters/{stem}/#eq-{slug}"])
+        for name in equation.objects[:1]:
+            found.append(["Code", url_of_object(name)])
     for proof in site.proofs_of(slug)[:1]:
         found.append(["Proof", f"proofs/#{proof.name}"])
     return found
@@ -340,7 +335,8 @@ def diagram(page) -> str:
     """The diagram, and its parts in words."""
     link = link_from(page)
     drawings = "".join(diagrams.drawing(link, frozenset(), upright) for upright in (False, True))
-    parts = diagrams.parts_list(link, ways_from(page))
+    ways = {slug: " ".join(code_and_proof(slug, page)) for slug in site.equations}
+    parts = diagrams.parts_list(link, ways)
     return f'<figure class="slp-map">{drawings}</figure>\n{parts}'
 
 

@@ -8,6 +8,8 @@ SLP_CHROMIUM names the browser, if it is not Playwright's own.
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +26,15 @@ class Quiet(SimpleHTTPRequestHandler):
 
     def log_message(self, format, *args) -> None:
         """Print nothing."""
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine for as long as a block runs; the address is given."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
 
 
 def print_chapters(page: Page, address: str, names: list[str], folder: Path) -> None:
@@ -45,14 +56,10 @@ def main(folder: Path) -> None:
     names = sorted(path.parent.name for path in SITE.glob("chapters/[0-9]*/index.html"))
     if not names:
         sys.exit("There is no site yet: run python -m mkdocs build first.")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with sync_playwright() as playwright:
+    with serving(SITE) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=os.environ.get("SLP_CHROMIUM"))
-        address = f"http://127.0.0.1:{server.server_port}/"
         print_chapters(browser.new_page(), address, names, folder)
         browser.close()
-    server.shutdown()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ TAGS = "pre|code|script|style|svg|textarea"
 VERBATIM = re.compile(rf"(<(?:{TAGS})\b.*?</(?:{TAGS})>)", re.DOTALL)
 FORMULA = re.compile(
     r"\$\$(?P<d1>.+?)\$\$|\\\[(?P<d2>.+?)\\\]|"
-    r"(?<![\\\w])\$(?P<i1>[^$\s](?:[^$<]*?[^$\s])?)\$(?!\d)|\\\((?P<i2>.+?)\\\)",
+    r"(?<![\\\w])\$(?P<i1>[^$\s](?:[^$<]*?[^$\s])?)\$(?!\d)|\\\((?P<i2>.+?)\\\)|"
+    r"<[^>]*>|\b(?P<size>d_(?:k|v|ff))\b",  # sizes in prose are formulas too
     re.DOTALL,
 )
 DRAWN = re.compile(r"<!-- tex -->(.*?)<!-- /tex -->", re.DOTALL)
@@ -59,7 +60,10 @@ def as_text(html: str) -> str:
 
 def _draw(match: re.Match) -> str:
     displayed = match["d1"] or match["d2"]
-    tex = unescape(displayed or match["i1"] or match["i2"]).strip()
+    tex = displayed or match["i1"] or match["i2"] or match["size"]
+    if not tex:
+        return match[0]  # a tag, whose attributes have no formulas
+    tex = unescape(tex).strip().replace("_ff", "_{ff}")
     html = _katex(tex, bool(displayed))
     # A browser leaves room for one that it has not drawn yet: a line of text, or its tallest part.
     height = max(1.2, *map(float, re.findall(r'katex-strut" style="height:([\d.]+)em', html)), 0)
@@ -98,6 +102,7 @@ def known(content: str, kind: str) -> str:
     content = as_text(content)
     if kind == "chapter":
         content = EXERCISES.sub("", content)  # who looks for a thing wants it explained
+        content = re.sub(r"<details\b.*?</details>", "", content, flags=re.DOTALL)
     return _names(content) if kind == "reference" else content
 
 

@@ -2,7 +2,6 @@
 
 import logging
 from pathlib import Path
-from typing import NamedTuple
 
 import chapter_source
 import execution
@@ -13,14 +12,6 @@ from chapter_source import PACKAGE, Chapter
 from mkdocs.utils import get_relative_url
 
 log = logging.getLogger("mkdocs.hooks.chapters")
-
-
-class Code(NamedTuple):
-    """A chapter's code cells, what their outputs depend on, and the package's objects in them."""
-
-    cells: tuple[str, ...]
-    key: str
-    objects: list[str]
 
 
 class Site:
@@ -36,7 +27,6 @@ class Site:
         self.warned: set[str] = set()
         self.written: dict[str, tuple] = {}
         self.behind: dict[str, tuple[int, int]] = {}
-        self._code: dict[str, Code] = {}
         self._loaded: dict[str, tuple[str, list]] = {}
 
     def read(self, root: Path) -> None:
@@ -48,10 +38,11 @@ class Site:
         folders = (PACKAGE, chapter_source.RESULTS, "tests", self.settings.name)
         behind = _stamps(*(root / name for name in folders))
         if behind != self.behind:
-            self.behind, self._code = behind, {}
+            self.behind = behind
             self._read_package()
-        code = {c.path.stem: self._read_code(c) for c in self.chapters}
-        self.keys = {stem: read.key for stem, read in code.items()}
+        # While its key is the same, a chapter that has failed is not tried again.
+        everything = str(sorted(behind.items()))
+        self.keys = {c.path.stem: f"{hash((c.code, everything)):x}" for c in self.chapters}
         self.summaries = {c.path.stem: links.summarize(c) for c in self.chapters}
         self.load()
 
@@ -76,21 +67,10 @@ class Site:
         self.reference = reference.Reference(root / ".cache" / "reference.json")
         self.proofs = links.proofs(root)
 
-    def _read_code(self, chapter: Chapter) -> "Code":
-        """Return what follows from a chapter's code, again only when that has changed."""
-        cells = tuple(cell.source for cell in chapter.code_cells)
-        read = self._code.get(chapter.path.stem)
-        if read is None or read.cells != cells:
-            read = Code(
-                cells, chapter_source.key_of(chapter), chapter_source.objects_named(chapter)
-            )
-            self._code[chapter.path.stem] = read
-        return read
-
     def _load_outputs(self, chapter: Chapter) -> list | None:
         stem = chapter.path.stem
         if self._loaded.get(stem, ("", None))[0] != self.keys[stem]:
-            outputs = self.cache.load(chapter, self.keys[stem])
+            outputs = self.cache.load(chapter)
             if outputs is None:
                 return None
             self._loaded[stem] = (self.keys[stem], outputs)
@@ -107,7 +87,7 @@ class Site:
                 name = self.definitions.get(name, name)
                 if stem not in self.explained_in.setdefault(name, []):
                     self.explained_in[name].append(stem)
-            for name in self._code[stem].objects:
+            for name in chapter_source.objects_named(chapter):
                 self.used_in.setdefault(name, []).append(stem)
         self.equations = {e.slug: e for e in links.equations(self.chapters, self.root)}
         self.figures: dict[str, list[figures.Figure]] = {}

@@ -58,7 +58,7 @@ LONG = {"6", "7", "8", "9", "11", "12", "13"}  # they train models
 def test_chapter_runs_and_says_nothing_on_stderr(chapter):
     """The site shows the outputs of this very run."""
     ran = read(chapter)
-    outputs = execution.Cache(ROOT / ".cache" / "chapters").run(ran, chapter_source.key_of(ran))
+    outputs = execution.Cache(ROOT / ".cache" / "chapters").run(ran)
     said = [out for cell in outputs for out in cell if out.get("name") == "stderr"]
     assert any(outputs) and not said
 

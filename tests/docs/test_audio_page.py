@@ -2,11 +2,9 @@
 
 import functools
 import html
-import http.server
 import json
 import re
 import shutil
-import threading
 from pathlib import Path
 
 import model_pages
@@ -68,13 +66,6 @@ def test_what_is_fetched_has_its_license_and_is_no_larger_than_the_page_says():
     assert "http" not in (ASSETS / "hear.js").read_text(encoding="utf-8")
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder and says nothing."""
-
-    def log_message(self, *words):
-        """Say nothing."""
-
-
 @pytest.fixture
 def served(tmp_path):
     """The stage as a page of its own, at an address on this machine."""
@@ -84,11 +75,8 @@ def served(tmp_path):
     page = f"<!doctype html><meta charset=utf-8><title>x</title>{script}{stage}"
     (tmp_path / "index.html").write_text(page, encoding="utf-8")
     shutil.copytree(ASSETS, tmp_path / "alphatab")
-    handler = functools.partial(Quiet, directory=str(tmp_path))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
+    with pytest.importorskip("pdf").serving(tmp_path) as address:  # which needs Playwright
+        yield address
 
 
 @pytest.mark.slow

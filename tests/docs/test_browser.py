@@ -7,10 +7,7 @@ import gzip
 import json
 import os
 import re
-import threading
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -26,19 +23,10 @@ PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 TOUCHED = {"01_attention": 2, "03_one_matrix": 1, "06_decoding": 1, "14_todays_block": 1}
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves a folder and says nothing about it."""
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="session")
 def address(site):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
+    with pdf.serving(site) as found:
+        yield found
 
 
 @contextmanager
@@ -231,6 +219,8 @@ def test_figures_to_touch_answer_the_keyboard_in_words(stem, browser, address):
             for control in controls.all():
                 label = control.evaluate("c => c.labels?.[0]?.textContent || c.textContent")
                 assert label.strip()
+            for value in figure.locator("output").all():
+                assert value.inner_text() == value.locator("+ input").input_value()
             control = controls.last
             control.focus()
             kind = control.evaluate("c => c.type")
@@ -307,6 +297,39 @@ def test_a_chapter_is_printed_on_white_with_its_answers_at_the_back(browser, add
         assert page.locator("article > .slp-chapter").count() == 2
     sizes = {path.stem: len(path.read_bytes()) for path in sorted(tmp_path.glob("*.pdf"))}
     assert list(sizes) == [*names, "all"] and sizes["all"] > max(map(sizes.get, names)) > 100_000
+
+
+def test_long_code_of_the_package_is_folded_with_its_first_line_and_printed_whole(browser, address):
+    with opened(browser, f"{address}chapters/01_attention/") as page:
+        first_heading = page.locator("article h2").first.bounding_box()["y"]
+        modules = page.locator(".slp-links a[href*='/api/']")
+        assert modules.first.bounding_box()["y"] > first_heading  # below what is read
+        fold = page.locator(".slp-fold").first
+        code = fold.locator("pre code")
+        assert fold.locator("summary").inner_text() == "def attention(…)"
+        assert not code.is_visible()
+        fold.locator("summary").press("Enter")
+        assert code.inner_text().startswith("def attention(") and code.is_visible()
+        fold.locator("summary").press("Enter")
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert code.is_visible() and not fold.locator("summary").is_visible()
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert fold.get_attribute("open") is None
+
+
+def test_a_tab_of_a_chapter_is_drawn_below_it_when_asked_for(browser, address):
+    with browser.new_context(viewport=PHONE) as context:
+        page, asked = context.new_page(), []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{address}chapters/13_pitch_to_tab/", wait_until="load")
+        assert not page.locator("#slp-hear").is_visible()
+        assert not [url for url in asked if "alphaTab" in url]
+        page.get_by_role("button", name="Hear it").first.click()
+        page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=90_000)
+        assert page.locator(".slp-text + .slp-hear-this + #slp-hear svg").first.is_visible()
+        assert page.evaluate(FITS)
+        assert list(axe_after(page)) == []
 
 
 ONE_NUMBER = "article p a[href*='#eq-']:not(.eq a)"

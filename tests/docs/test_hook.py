@@ -44,7 +44,7 @@ plotting.box()
 """
 
 PACKAGE = {
-    "__init__": "from slp_transformer.low import g\nfrom .aside import h\n",
+    "__init__": "from slp_transformer.low import g\nfrom slp_transformer.aside import h\n",
     "low": 'def g(x):\n    """Adds.\n\n    Source: `one` to `three`.\n    """\n    return x + 1\n',
     "middle": "from .low import g\n\n\ndef f(x):\n    return g(x)\n",
     "aside": "def h(x):\n    return x\n",
@@ -82,7 +82,7 @@ def chapter(project, text=CHAPTER, name="07_small"):
 
 
 def key(project, text=CHAPTER):
-    return chapter_source.key_of(chapter(project, text))
+    return chapter_source.key_of(chapter(project, text), {"slp_transformer/low.py": ["f"]})
 
 
 # --- What makes a chapter run again --------------------------------------------------------------
@@ -101,15 +101,59 @@ def test_code_runs_again(project):
     assert key(project, CHAPTER.replace("f(1)", "f(2)")) != key(project)
 
 
-@pytest.mark.parametrize(
-    ("module", "again"),
-    [("middle", True), ("low", True), ("plotting", True), ("aside", False), ("__init__", False)],
-)
-def test_a_module_runs_its_importers_again_and_no_others(project, module, again):
-    before = key(project)
-    with open(project / "slp_transformer" / f"{module}.py", "a", encoding="utf-8") as file:
-        file.write("\n# edited\n")
-    assert (key(project) != before) == again
+RECORDED = """\
+from slp_transformer import aside
+
+
+def called():
+    return aside.h(0)
+
+
+def idle():
+    return 1
+
+
+class Box:
+    size = 2
+
+    @property
+    def full(self):
+        def inner():
+            return 3
+
+        return inner()
+
+    def other(self):
+        return 4
+"""
+
+
+def test_what_ran_or_is_shown_runs_a_chapter_again_and_nothing_else(project):
+    path = project / "slp_transformer" / "recorded.py"
+    path.write_text(RECORDED, encoding="utf-8")
+    cell = "from slp_transformer.recorded import Box, called\n\n(called(), Box().full)\n"
+    shown = "print('<autoref identifier=\"slp_transformer.low.g\">')\n"
+    small, cache = (
+        chapter(project, f"# %%\n{cell}\n# %%\n{shown}"),
+        execution.Cache(project / "kept"),
+    )
+    outputs = cache.run(small)
+    assert outputs[0][0]["data"]["text/plain"] == "(0, 3)" and len(outputs) == 2
+    edits = [
+        *(("recorded", "aside.h(0)", "1", True), ("recorded", "return 1", "return 0", False)),
+        *(("recorded", "size = 2", "size = 3", True), ("recorded", "return 3", "return 0", True)),
+        *(("recorded", "return 4", "return 0", False), ("recorded", "idle()", "idle(a)", True)),
+        *(("aside", "return x", "return 7", True), ("low", "x + 1", "x + 2", True)),
+        *(("middle", "f(x)", "f(y)", False), ("plotting", "", "pass\n", False)),
+    ]
+    for module, old, new, again in edits:
+        path = project / "slp_transformer" / f"{module}.py"
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        assert (cache.load(small) is None) == again, (module, old)
+        path.write_text(text, encoding="utf-8")
+        assert cache.load(small) == outputs
 
 
 def test_data_next_to_an_imported_module_runs_its_importers_again(project):
@@ -151,34 +195,10 @@ def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, cod
     assert keys[-1] == keys[0]
 
 
-@pytest.mark.parametrize(
-    ("line", "files"),
-    [
-        ("import slp_transformer.low", {"low"}),
-        ("from slp_transformer import g", {"low"}),
-        ("from slp_transformer import h", {"aside"}),
-        ("from slp_transformer import middle", {"middle", "low"}),
-        ("import slp_transformer", {"__init__", "low", "aside"}),
-        ("import torch", set()),
-    ],
-)
-def test_imports_are_followed_to_the_files_that_define(project, line, files):
-    small = chapter(project, f"# %%\n{line}\n")
-    assert {path.stem for path in chapter_source.modules_behind(small)} == files
-
-
 def test_another_version_of_the_libraries_runs_again(project, monkeypatch):
     before = key(project)
     monkeypatch.setattr(chapter_source, "version", lambda library: "0")
     assert key(project) != before
-
-
-def test_the_cache_keeps_outputs_for_one_key(project):
-    cache, small = execution.Cache(project / ".cache"), chapter(project)
-    assert cache.load(small, "a") is None
-    cache.store(small, "a", [[], []])
-    assert cache.load(small, "a") == [[], []]
-    assert cache.load(small, "b") is None
 
 
 # --- The message when one fails ------------------------------------------------------------------
@@ -212,11 +232,11 @@ def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, message):
 def test_all_chapters_are_tried_and_the_good_ones_kept(project):
     good, bad = chapter(project), chapter(project, BROKEN + "1 / 0\n", "08_bad")
     cache, message = execution.Cache(project / ".cache"), []
-    failures = execution.run_all([(bad, "b"), (good, "g")], cache, message.append)
+    failures = execution.run_all([bad, good], cache, message.append)
     assert [str(failure)[:32] for failure in failures] == ["chapters/08_bad.py, line 8 (cell"]
-    outputs = cache.load(good, "g")
+    outputs = cache.load(good)
     assert outputs[0][0]["data"]["text/plain"] == "2"
-    assert cache.load(bad, "b") is None
+    assert cache.load(bad) is None
     assert "Running chapters/07_small.py" in message and "Failed chapters/08_bad.py" in message
 
 
@@ -227,19 +247,19 @@ def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkey
         tried.append(small.name)
         if "bad" in small.name:
             raise execution.ChapterError(f"{small.name}, line 1")
-        return [[], []]
+        return [[], []], {}
 
     monkeypatch.setattr(execution, "run_chapter", run)
     good, bad = chapter(project), chapter(project, CHAPTER, "08_bad")
     cache = execution.Cache(project / ".cache")
-    background = execution.Background(cache, lambda _: None, lambda _: done.release())
+    background = execution.Background(cache, lambda _: None, lambda *_: done.release())
     for _ in range(2):
         background.want(good, "g")
         background.want(bad, "b")
         if len(tried) < 2:
             assert done.acquire(timeout=10) and done.acquire(timeout=10)
     assert str(background.failures["b"]) == "chapters/08_bad.py, line 1"
-    assert cache.load(good, "g") == [[], []]
+    assert cache.load(good) == [[], []]
     assert sorted(tried).count("chapters/08_bad.py") == 1
 
 

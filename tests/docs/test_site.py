@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
-from test_chapters import BOOK, chapter_source, every_chapter, execution, read
+from test_chapters import BOOK, every_chapter, execution, read
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process builds it
 ROOT = Path(__file__).parents[2]
@@ -25,6 +25,7 @@ PAGE_LIMIT = 60_000  # bytes of one page as it travels, figures and formulas inc
 VISIT_LIMIT = 250_000  # of a first visit: the page, styles, scripts and fonts; the search waits
 API_LIMIT = 600_000  # of a page of the reference, as it is read
 SITE_LIMIT = 40_000_000
+SEARCH_LIMIT = 120_000  # of the search's index, as it travels
 
 
 @dataclass
@@ -223,6 +224,7 @@ def test_pages_are_light(site, pages):
     heavy = {name: sent(site / name) for name in pages if not name.startswith("api/")}
     assert {name: size for name, size in heavy.items() if size > PAGE_LIMIT} == {}
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < SITE_LIMIT
+    assert sent(site / "search" / "search_index.json") <= SEARCH_LIMIT
 
 
 def test_a_first_visit_is_light(site, pages):
@@ -249,6 +251,7 @@ def test_formulas_are_drawn_and_numbered_without_javascript(site):
 
 def test_no_raw_markdown_is_left_in_chapters(pages):
     left = r"\$|\\\\[(\[]|^\s*!!! \w+|\]\[slp_|\]\(\w+\.py|^#{1,6} |\*\*\w|<autoref"
+    left += r"|\bd_(?:k|v|ff)\b"  # in prose each size is drawn
     for stem in CHAPTERS:
         text = "".join(pages[f"chapters/{stem}/index.html"].shown)
         assert re.findall(left, text, flags=re.MULTILINE) == [], stem
@@ -452,7 +455,7 @@ def shown_numbers(outputs):
 @every_chapter
 def test_numbers_in_the_words_for_a_figure_are_those_that_it_shows(chapter, site):
     ran = read(chapter)
-    outputs = execution.Cache(ROOT / ".cache" / "chapters").load(ran, chapter_source.key_of(ran))
+    outputs = execution.Cache(ROOT / ".cache" / "chapters").load(ran)
     wrong = []
     for cell, shown in zip(ran.code_cells, outputs, strict=True):
         alt = str(cell.metadata.get("alt", "")).replace("minus ", "-").replace("−", "-")

@@ -1,5 +1,5 @@
-/* The stage on which alphaTab draws and plays: the piece that is chosen on the page "Hear it", or one that
-   `show(tex)` is given, as on "Write with it". alphaTab, its font and its sounds are fetched for the first piece. */
+/* The stage on which alphaTab draws and plays: the piece that is chosen on the page "Hear it", a tab of a chapter, or
+   what `show(tex)` is given, as on "Write with it". alphaTab, its font and its sounds are fetched for the first piece. */
 
 (() => {
   const page = document.getElementById("slp-hear");
@@ -80,6 +80,16 @@
     choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     page.hidden = false;
   };
+
+  /* In a chapter the stage comes to the tab that is to be heard. */
+  for (const button of document.querySelectorAll(".slp-hear-this button")) {
+    button.parentElement.hidden = false;
+    button.addEventListener("click", () => {
+      button.parentElement.after(page);
+      page.hidden = false;
+      page.show(button.dataset.tex);
+    });
+  }
 
   if (pieces.length) choose(0);
 })();

@@ -1,6 +1,7 @@
 /* The page "Finger a piece": a file's notes on strings and frets, the moments where another way is almost as good, and
    the reader's choice between them. alphaTab reads, draws, plays and writes the score; the hand is in hand.js. */
 
+import { make } from "./elements.js";
 import { Refusal } from "./engine.js";
 import { Lattice, findPlayableGrips, fitMoment, formatPitch } from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
@@ -10,14 +11,7 @@ const stage = document.getElementById("slp-fingering"), player = document.getEle
 const find = (name) => document.getElementById(`f-${name}`);
 const settings = JSON.parse(find("settings").textContent), { example } = settings;
 const MAX_WAYS = 5, MOMENTS_PER_QUESTION = 16, LEAST_QUESTIONS = 3, MOST_QUESTIONS = 40, MAX_REMARKS = 3;
-const button = (text, action, given = {}) => {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.append(text);
-  for (const [name, value] of Object.entries(given)) made.setAttribute(name, value);
-  made.addEventListener("click", action);
-  return made;
-};
+const button = (text, action, given = {}) => make("button", { type: "button", ...given, onclick: action }, text);
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
 let api = null; // alphaTab's
@@ -209,13 +203,9 @@ function showMoment() {
   find("ways").replaceChildren(...ways.map(({ grips, extra, changed }, k) => {
     const cost = Math.abs(extra) < 0.05 ? "costs as little" : `costs ${Math.abs(extra).toFixed(1)} ${extra < 0 ? "less" : "more"}`;
     const said = k ? `${cost}, ${plural(changed, "moment")} change${changed === 1 ? "s" : ""}` : "as it is";
-    const own = button("", () => choose(grips[at]), { "aria-pressed": k === 0 });
-    const [drawn, spoken] = [document.createElement("span"), document.createElement("span")];
-    drawn.className = at ? "f-way" : "f-way f-first";
-    drawn.textContent = drawWay(grips, at);
-    drawn.setAttribute("aria-hidden", "true"); // the next says it in words
-    spoken.className = "slp-only-read";
-    spoken.textContent = `${inWords(grips[at])}: `;
+    const own = button("", () => choose(grips[at]), { "aria-pressed": String(k === 0) });
+    const drawn = make("span", { class: at ? "f-way" : "f-way f-first", "aria-hidden": "true" }, drawWay(grips, at));
+    const spoken = make("span", { class: "slp-only-read" }, `${inWords(grips[at])}: `);
     own.append(drawn, spoken, said);
     return own;
   }));
@@ -254,7 +244,7 @@ function drawMarks() {
     const rank = found.doubts.findIndex((doubt) => doubt.t === t);
     const mark = button(pins.has(t) ? "✓" : "?", () => show(t), {
       "aria-label": `${placeName(piece.moments[t])}: ${pins.has(t) ? "chosen" : `uncertain, number ${rank + 1}`}`,
-      "aria-current": t === at, "data-t": t, class: pins.has(t) ? "f-chosen" : "f-asked",
+      "aria-current": String(t === at), "data-t": t, class: pins.has(t) ? "f-chosen" : "f-asked",
     });
     Object.assign(mark.style, place);
     return mark;

@@ -1,19 +1,11 @@
 /* One sentence, every number: chapter 5's model, each of its matrices, and how each number is made. */
 
 import { Refusal, Tensor, greedy, headsOff, readJSON, readModel, readRun, softmax } from "./engine.js";
+import { make } from "./elements.js";
 import { bestCheckpoint, offered } from "./run_folder.js";
 
 const stage = document.getElementById("slp-sentence");
 const find = (name) => document.getElementById(`sl-${name}`);
-const make = (tag, given = {}, ...inside) => {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(given)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null) made.setAttribute(name, value);
-  }
-  made.append(...inside);
-  return made;
-};
 const shown = (x, digits = 2) => {
   if (x === -Infinity) return "−∞";
   const text = x.toFixed(digits).replace("-", "−");

@@ -1,19 +1,11 @@
 /* The page "Write with it": a beginning, sliders, and what the model makes of them. The model itself is in a worker. */
 
 import { Refusal, Tensor, softmax, temperature, topK, topP } from "./engine.js";
+import { make } from "./elements.js";
 import { bestCheckpoint, offered } from "./run_folder.js";
 
 const stage = document.getElementById("slp-write"), assets = new URL(stage.dataset.assets, document.baseURI);
 const find = (name) => document.getElementById(`w-${name}`);
-const make = (tag, given = {}, ...inside) => {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(given)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== false) made.setAttribute(name, value);
-  }
-  made.append(...inside);
-  return made;
-};
 
 const worker = new Worker(new URL("writer.js", assets), { type: "module" }), waiting = new Map();
 worker.onmessage = ({ data: { number, answer, refused } }) => {
