@@ -86,7 +86,7 @@ class Cache:
                 begun = time.time()
                 outputs, ran = run_chapter(chapter)
                 files = [chapter.root / name for name in ran]
-                if all(path.stat().st_mtime <= begun for path in files):  # none was edited meanwhile
+                if all(path.stat().st_mtime <= begun for path in files):  # none edited meanwhile
                     self.store(chapter, outputs, ran)
         return outputs
 
