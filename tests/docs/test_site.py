@@ -93,7 +93,7 @@ def pages(site):
         html = re.sub(
             r'<span class="katex-html" aria-hidden="true">.*?<!-- /tex -->', "", html, flags=re.S
         )
-        reader.feed(re.sub(r"<annotation\b.*?</annotation>", "", html))
+        reader.feed(re.sub(r"<annotation\b.*?</annotation>", "", html, flags=re.S))
         found[path.relative_to(site).as_posix()] = reader.page
     assert "index.html" in found
     return {name: page for name, page in found.items() if name != "404.html"}
