@@ -46,7 +46,7 @@ Train small language models on your own text or guitar tabs, and generate with t
   {PROGRAM} train text my-texts --out-dir runs/mine    a file or a folder of .txt files
   {PROGRAM} train tabs --out-dir runs/tabs             guitar tabs
   {PROGRAM} train pairs --out-dir runs/pairs           pairs of sentences
-  {PROGRAM} generate runs/mine --prompt "It was"       continue a prompt
+  {PROGRAM} generate runs/mine --prompt "the "         continue a prompt
   {PROGRAM} translate runs/pairs "A sentence."         translate with a model trained on pairs
   {PROGRAM} evaluate runs/mine                         on data that it was not trained on
   {PROGRAM} info runs/mine                             its model, tokenizer and progress
@@ -69,9 +69,23 @@ def check_libraries(command: str, output: Path | None = None) -> None:
     names = dict.fromkeys(name for extra in extras for name in LIBRARIES[extra])
     if missing := [name for name in names if find_spec(name) is None]:
         raise ImportError(
-            f"{command} needs {' and '.join(missing)}, which can be installed by: "
+            f"{command} needs {', '.join(missing)}, which can be installed by: "
             f'python -m pip install "slp-transformer[{",".join(extras)}]".'
         )
+
+
+def check_utf8(args: Sequence[str]) -> None:
+    """Refuse words that cannot be written as UTF-8; names of guitar files may be anything.
+
+    Raises:
+        ValueError: showing the first of them.
+    """
+    for word in args if args[0] not in GUITAR_COMMANDS else ():
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise ValueError(
+                f"{ascii(word)} is not UTF-8: write it as UTF-8, and in a terminal of another "
+                "encoding set PYTHONUTF8=1."
+            )
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -95,6 +109,7 @@ def run(args: Sequence[str]) -> int:
         if not args or args[0] in ("-h", "--help", "--version"):
             print_result(slp_transformer.__version__ if args[:1] == ["--version"] else USAGE)
             return EXIT_OK if args else BAD_INPUT
+        check_utf8(args)
         if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
             check_libraries(args[0])
         from slp_transformer.cli.options import parse

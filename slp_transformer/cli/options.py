@@ -127,9 +127,9 @@ class Generate(RunOptions):
     """Continue prompts with a trained model.
 
     Examples:
-      slp-transformer generate runs/mine --prompt "It was"
+      slp-transformer generate runs/mine --prompt "the "
       slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000
-      echo "It was" | slp-transformer generate runs/mine --prompt-file -
+      echo "the " | slp-transformer generate runs/mine --prompt-file -
       slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
       slp-transformer generate runs/tabs --prompt-file my_riff.txt --key Am
       slp-transformer generate runs/tabs --output piece.gp5     (or .mid, .musicxml, .atex)

@@ -360,8 +360,9 @@ class Trainer:
         """
         if not finite:
             raise ValueError(
-                f"{name} is NaN or infinite, at step {self.state.step} at the latest: train with a "
-                "lower learning_rate or more warmup_steps. Earlier checkpoints were kept."
+                f"{name} is NaN or infinite, at step {self.state.step} at the latest: resume, or "
+                "train anew, with a lower learning_rate or more warmup_steps. Earlier checkpoints "
+                "were kept."
             )
 
     # Checkpoints.

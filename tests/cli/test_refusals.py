@@ -87,6 +87,7 @@ CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
     (["train", "tabs", "--tokenizer", "bpe", "--out-dir", "new"], "--tokenizer"),
     (["train", "tabs", "--config", "shakespeare", "--out-dir", "new"], "another task than tabs"),
     (["train", *FOX, "--out-dir", "text"], "holds a run already"),
+    (["train", "text", "fox\udcff.txt", "--out-dir", "new"], r"'fox\udcff.txt' is not UTF-8"),
 )
 def test_train(words, sentence, check):
     check(sentence, *words)

@@ -271,7 +271,7 @@ CONTEXT_MOMENTS = 48  # more of them on either side
 WINDOWS_PER_BATCH = 16  # windows that are read at a time
 MIN_LOG_PROB = -12.0  # logarithm of the probability of a grip that the model does not weigh
 WHOLE_CHORD_BONUS = 0.5  # weight of a whole grip relative to its notes
-DEFAULT_COST_WEIGHT = 0.25  # of `HandCosts` relative to the trained model; best on valid
+DEFAULT_COST_WEIGHT = 0.25  # of `HandCosts` relative to the trained model; by cross-validation
 
 
 def compute_move_costs() -> Float[Tensor, "places places"]:
