@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 
 import nbformat
 from chapter_source import PACKAGE, Chapter, Ran, files_of, key_of, module_name
@@ -140,11 +140,17 @@ def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     start = f'{RECORDING}["start"]({str(chapter.root / PACKAGE)!r})'
     first, last = map(nbformat.v4.new_code_cell, (start, f'{RECORDING}["report"]()'))
     notebook.cells = [first, *notebook.cells, last]
-    try:
-        client.execute(env=env)
-    except (CellExecutionError, DeadKernelError) as error:
-        outputs = _outputs(cells)
-        raise ChapterError(_failure(chapter, cells, error), outputs) from None
+    # What a cell prints comes back as output. A kernel's own stderr has the errors of its shutdown,
+    # which are nobody's; only of a kernel that died the last line is shown.
+    with TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+        try:
+            client.execute(env=env, stderr=stderr)
+        except CellExecutionError:
+            raise ChapterError(_failure(chapter, cells), _outputs(cells)) from None
+        except DeadKernelError as error:
+            stderr.seek(0)
+            reason = (stderr.read().strip().splitlines() or [str(error)])[-1]
+            raise ChapterError(_failure(chapter, cells, reason), _outputs(cells)) from None
     outputs = _outputs(cells)
     return outputs, _ran(chapter, json.loads(last.outputs[0].text), outputs)
 
@@ -164,7 +170,7 @@ def _outputs(cells: list) -> list:
     return [json.loads(json.dumps(cell.outputs)) for cell in cells]
 
 
-def _failure(chapter: Chapter, cells: list, error: Exception) -> str:
+def _failure(chapter: Chapter, cells: list, reason: str = "no reason given") -> str:
     for index, cell in enumerate(cells):
         for output in cell.outputs:
             if output.output_type == "error":
@@ -176,7 +182,7 @@ def _failure(chapter: Chapter, cells: list, error: Exception) -> str:
                 return f"{chapter.where(line)} (cell {number}): {what}"
     started = [i for i, cell in enumerate(cells) if cell.get("execution_count")]
     number, line = chapter.place(min(started[-1] + 1, len(cells) - 1) if started else 0)
-    return f"{chapter.where(line)} (cell {number}) or below: the kernel died ({error})"
+    return f"{chapter.where(line)} (cell {number}) or below: the kernel died ({reason})"
 
 
 def run_all(
