@@ -23,7 +23,8 @@ from planted import ALL, ODD, verdict
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
-from slp_transformer.check.diagnosing import BrokenCheck, Check
+from slp_transformer.check.diagnosing import BrokenCheck, Check, Mistakes
+from slp_transformer.check.diagnosing import check as make_check
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
 from slp_transformer.loss import next_token_loss, perplexity
@@ -405,6 +406,37 @@ def test_changing_an_input_in_place_is_right_but_noted():
 
     found = check.softmax(in_place)
     assert found and "changes scores in place" in found.text
+
+
+CASES = [{"X": torch.tensor([[2.0, 3.0], [5.0, 7.0]]), "a": 2, "b": 5}]
+
+
+@make_check("a line", lambda: CASES, {})
+def line(X: torch.Tensor, a: int, b: int, mistakes: Mistakes) -> torch.Tensor:
+    """Check `line(X, a, b)`."""
+    return a * X + b
+
+
+@pytest.mark.parametrize(
+    ("attempt", "sentence"),
+    [
+        (lambda X, a, b: b * X + a, "a and b are swapped."),
+        (lambda X, a, b: a * X + a, "a is used where b should be."),
+        (lambda X, a, b: a * X + b + 1, "b is one too large."),
+        (lambda X, a, b: (a - 1) * X + b, "a is one too small."),
+        (lambda X, a, b: a * X, "b is not used: this is the result if it is 0."),
+        (lambda X, a, b: b - a * X, "X is negated."),
+        (lambda X, a, b: a * X.T + b, "Rows and columns are exchanged."),
+        (lambda X, a, b: -a * X - b, "The sign is wrong."),
+        (lambda X, a, b: (a * X + b).softmax(-1), "There is a softmax too many at the end."),
+        (lambda X, a, b: (a * X + b) / b, "A factor b is missing."),
+        (lambda X, a, b: (a * X + b)[-1:], "Only the last row is left."),
+    ],
+)
+def test_every_check_knows_the_mistakes_that_any_function_can_make(attempt, sentence):
+    assert line(lambda X, a, b: a * X + b)
+    found = line(attempt)
+    assert not found and found.text == sentence
 
 
 # --- How a verdict looks ------------------------------------------------------------------------
