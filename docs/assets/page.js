@@ -25,7 +25,7 @@
 
 /* A box that scrolls can be reached by the keyboard, and shows that there is more; others are no stop. */
 (() => {
-  const boxes = ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .slp-touched, .katex-display, .md-typeset pre > code";
+  const boxes = ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, .slp-touched, .katex-display, .md-typeset pre > code";
   let frame = 0;
   const look = () => { // all are read before any is changed, or each change would be laid out
     frame = 0;
