@@ -30,6 +30,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
         {"x": by_hand, **learned},
         {"x": 0.001 * draw(d), **plain},
         {"x": flat, **learned},
+        {"x": 10000 + torch.arange(float(d)), **plain},
         {"x": draw(3, d) + 2, **plain},
         {"x": 5 * draw(3, d), **learned},
         *([] if not hand else [{"x": one, "gamma": torch.ones(40), "beta": torch.zeros(40)}]),
@@ -71,6 +72,8 @@ def _norm_cases(d: int = 0) -> list[Case]:
                 + beta
             ),
         ),
+        "gain first": "γ multiplies the row before it is normalized; multiply the result.",
+        "gain + 1": "The gain is 1 + γ; here it is γ itself.",
         "gain summed": "This is the dot product of γ and the row; γ multiplies elementwise.",
     },
     accepted=tuple(EPSILONS),
@@ -83,6 +86,9 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
     """
     axes: tuple[int, ...] = (0,) if "over tokens" in mistakes else (-1,)
     axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
+    gamma = gamma + 1 if "gain + 1" in mistakes else gamma
+    if "gain first" in mistakes:
+        x, gamma = gamma * x, torch.ones_like(gamma)
     mu = x.mean(axes, keepdim=True)
     eps = choose_option(mistakes, EPSILONS, 0.0)
     variance = x.var(axes, correction=int("unbiased" in mistakes), keepdim=True)
@@ -119,7 +125,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         return {"x": draw(*tokens, d), **weights}
 
     hand = [{"x": vector(4, 2), **by_hand}, {"x": vector(2, 4), **by_hand}]
-    hand.append({"x": vector(40, 2), **by_hand})
+    hand += [{"x": vector(40, 2), **by_hand}, {"x": vector(0, 0), **by_hand, "b_1": vector(1000)}]
     return ([] if own else hand) + [made(), made(5)]
 
 

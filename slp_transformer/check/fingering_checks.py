@@ -218,6 +218,12 @@ def _back_cases() -> list[Case]:
                 came[:1].expand_as(came), last, frozenset()
             ),
         ),
+        "from the beginning (in order)": (
+            "The rows are read from the first to the last; go backwards.",
+            lambda came, last: CHECKS["path_back"].solve(
+                came, last, frozenset({"from the beginning"})
+            )[::-1],
+        ),
         "from the beginning": "The rows are read from the first to the last; go backwards.",
     },
 )

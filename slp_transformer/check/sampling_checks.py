@@ -85,6 +85,7 @@ def _top_k_cases() -> list[Case]:
     u = 2 * seeded_randn(42)(11)
     given = [(BOOK_LOGITS, 2), (BOOK_LOGITS, 1), (vector(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
     given += [(vector(1000, 999, 0), 2), (vector(-1000, -1001, -1002), 2)]
+    given.append((vector(0.02, 0.01, 0), 1))
     given.append((vector(2, 1, 1), 2))  # either of the equal ones may stay, but not both
     return [{"u": u, "k": k} for u, k in given]
 
@@ -101,6 +102,10 @@ def _top_k_cases() -> list[Case]:
         "logits": "These are logits; return the probabilities that are left.",
         "ordered all": "Nothing is cut.",
         "more than k": "Words as probable as the k-th stay as well, so that more than k are left.",
+        "softmax twice": (
+            "The softmax is taken twice: of the logits, and then of probabilities.",
+            lambda u, k: CHECKS["top_k"].solve(u.softmax(-1), k, frozenset()),
+        ),
         "equal shares": (
             "The words that are left get equal shares; take the softmax of their logits.",
             lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
@@ -191,6 +196,14 @@ def _top_p_cases() -> list[Case]:
         "percent": "p is treated as percent; it is a share between 0 and 1.",
         "logits": "These are logits; return the probabilities that are left.",
         "nothing cut": "Nothing is cut.",
+        "softmax twice": (
+            "The softmax is taken twice: divide what is left by its sum.",
+            lambda u, p: (
+                (kept := CHECKS["top_p"].solve(u, p, frozenset({"not renormalized"})))
+                .where(kept > 0, -math.inf)
+                .softmax(-1)
+            ),
+        ),
         "beyond p": "Where the sum is exactly p, one word too many is kept.",
     },
     accepted=("last of equals",),
@@ -220,7 +233,7 @@ def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
 def _draw_cases() -> list[Case]:
     y = vector(0.1, 0.15, 0.6, 0.15)
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
-    given += [(vector(0, 0.5, 0.5), 0.0)]
+    given += [(vector(0, 0.5, 0.5), 0.0), (vector(0.25, 0.25, 0.5), 0.25)]
     return [{"y": y, "dart": dart} for y, dart in given]
 
 
@@ -240,6 +253,11 @@ def _draw_cases() -> list[Case]:
         "word before": (
             "This is the word before the right one.",
             lambda y, dart: max(CHECKS["draw"].solve(y, dart, frozenset()) - 1, 0),
+        ),
+        "0 for none": (
+            "A dart at 0 always gives word 0, which may have probability 0: `if not dart` takes 0 "
+            "for none.",
+            lambda y, dart: CHECKS["draw"].solve(y, dart, frozenset()) if dart else 0,
         ),
         "0 drawn": "A dart at 0 draws a word with probability 0: a stretch ends before its end, so "
         "compare with <, not ≤.",

@@ -81,6 +81,10 @@ def _loss_cases() -> list[Case]:
             "The logarithm is missing: these are probabilities; use log softmax.",
             lambda u, word, share: -(1 - share) * u.softmax(-1)[word] - share / len(u),
         ),
+        "always 0.1": (
+            "ε is always 0.1; it is `share`.",
+            lambda u, word, share: CHECKS["smoothed_loss"].solve(u, word, 0.1, frozenset()),
+        ),
         "softmax twice": (
             "The softmax is applied twice: cross-entropy and log softmax take logits.",
             lambda u, word, share: CHECKS["smoothed_loss"].solve(

@@ -6,6 +6,7 @@ a check. Where a check's table has one by its name, the table's sentence is said
 
 import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
@@ -147,11 +148,11 @@ def _of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
         yield Variant(
             f"results {i + 1} and {j + 1} swapped",
             f"Results {i + 1} and {j + 1} are swapped.",
-            on_answer=lambda answer, case, i=i, j=j: _swap(answer, i, j),
+            on_answer=partial(_swap, i=i, j=j),
         )
 
 
-def _swap(answer: tuple[Any, ...], i: int, j: int) -> tuple[Any, ...]:
+def _swap(answer: tuple[Any, ...], case: Case, i: int, j: int) -> tuple[Any, ...]:
     order = list(range(len(answer)))
     order[i], order[j] = order[j], order[i]
     return tuple(answer[k] for k in order)

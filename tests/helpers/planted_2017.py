@@ -16,6 +16,7 @@ add_table(
     globals(),
     r"""
 teacher_forced
+  odd: torch.stack([F.pad(target, (1, 0), value=begin), F.pad(target, (0, 1), value=end)]).float()
   end for begin: ids = target.tolist(); torch.tensor([[end, *ids], [*ids, end]])
   end in front: ids = target.tolist(); torch.tensor([[begin, *ids], [end, *ids]])
   no end: torch.stack([torch.cat([torch.tensor([begin]), target[:-1]]), target])
@@ -25,6 +26,7 @@ teacher_forced
   read what it writes: torch.tensor([*target.tolist(), end]).expand(2, -1)
   odd: torch.tensor([begin, *target.tolist(), end]).expand(2, -1)
 smoothed_loss
+  always 0.1: F.cross_entropy(u[None], torch.tensor([word]), label_smoothing=0.1)
   nothing spread: -(1 - share) * torch.log_softmax(u, -1)[word]
   right: F.cross_entropy(u[None], torch.tensor([word]), label_smoothing=share)
   right: y = torch.full_like(u, share / len(u)); y[word] += 1 - share; -(y *

@@ -1,5 +1,7 @@
 """Attempts at the exercises on interpretability, as readers write them."""
 
+from fractions import Fraction
+
 import torch
 from planted import add_table, right, wrong
 
@@ -67,10 +69,20 @@ def _(E, W_V, W_O):
     return count / len(E)
 
 
+@right("copied", "a fraction")
+def _(E, W_V, W_O):
+    rows = E @ W_V @ W_O @ E.T
+    return Fraction(int((rows.argmax(1) == torch.arange(len(E))).sum()), len(E))
+
+
 add_table(
     globals(),
     r"""
 induced
+  most frequent: t = ids.tolist(); after = [b for a, b in zip(t, t[1:]) if a == t[-1]];
+      max(after, key=after.count) if after else -1
+  first token missed: t = ids.tolist(); j = max((j for j in range(len(t) - 1) if t[j] == t[-1]),
+      default=None); t[j + 1] if j else -1
   place: found = [j for j in range(len(ids) - 1) if ids[j] == ids[-1]]; found[-1] + 1 if found
       else -1
   odd: after = [int(b) for a, b in zip(ids, ids[1:], strict=False) if a == ids[-1]]; max(after,
@@ -99,6 +111,8 @@ qk_circuit
   W_Q and W_K swapped: W_K @ W_Q.mT
   inside: W_Q.T @ W_K
 copied
+  cosine: ((E @ W_V @ W_O @ F.normalize(E, dim=1).T).argmax(1) ==
+      torch.arange(len(E))).float().mean()
   columns: words = E @ (W_V @ W_O) @ E.T; (words.argmax(dim=0) ==
       torch.arange(len(E))).double().mean()
   raised at all: ((E @ W_V @ W_O * E).sum(-1) > 0).float().mean()
