@@ -145,6 +145,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         "sigmoid": "This uses a sigmoid; the equation has ReLU.",
         "tanh": "This uses tanh; the equation has ReLU.",
         "absolute value": "This uses |x|; ReLU gives 0 below 0.",
+        "ReLU6": "This uses ReLU6, which ends at 6; the equation has ReLU.",
         "leaky": "This uses LeakyReLU; the equation has ReLU.",
         "then + x": "The input is added at the end: that is the block's work, not the layer's.",
     },
@@ -157,7 +158,7 @@ def ffn(
 ) -> Tensor:
     """Check `ffn(x, W_1, b_1, W_2, b_2)`, for a row [d] and for rows [N×d]."""
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
-    bends |= {"leaky": F.leaky_relu, "absolute value": torch.abs}
+    bends |= {"ReLU6": F.relu6, "leaky": F.leaky_relu, "absolute value": torch.abs}
     bend = choose_option(mistakes, bends, torch.relu)
     bend = identity if mistakes & {"no ReLU", "ReLU at the end"} else bend
     hidden = bend(x @ W_1) + b_1 if "ReLU before b_1" in mistakes else bend(x @ W_1 + b_1)

@@ -124,6 +124,8 @@ def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
         actual: the answers that came.
     """
     pairs = list(zip(expected, actual, strict=True))
+    if all(isinstance(one, tuple) for pair in pairs for one in pair):
+        return HAS_NAN if any(has_new_nan(*pair) for pair in pairs) else None
     if not all(isinstance(one, Tensor) for pair in pairs for one in pair):
         return None
     if any(right.shape != actual.shape or right.dtype == torch.bool for right, actual in pairs):

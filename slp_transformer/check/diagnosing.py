@@ -272,7 +272,7 @@ def _differing(found: list[Any], right: list[Any]) -> list[int]:
 def _is_large(case: Case) -> bool:
     """Tell if exp of the numbers of a case, or of their products, may overflow."""
     given = [v for v in case.values() if isinstance(v, Tensor) and v.is_floating_point()]
-    return any(one.abs().max() >= 30 for one in given if one.numel())
+    return any(one.abs().max() >= 20 for one in given if one.numel())
 
 
 FLOATS_FOR_INTEGERS = (

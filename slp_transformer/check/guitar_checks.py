@@ -7,7 +7,7 @@ from itertools import pairwise, takewhile
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
@@ -132,6 +132,10 @@ def _span_cases() -> list[Case]:
         "None counted": (
             "Open strings, and strings that are not played, count as fret 0; leave them out.",
             lambda frets: max(f or 0 for f in frets) - min(f or 0 for f in frets),
+        ),
+        "fret 1 left out": (
+            "Fret 1 is treated like an open string; only fret 0 is.",
+            lambda frets: CHECKS["span"].solve([f for f in frets if f != 1], frozenset()),
         ),
         "strings": (
             "This counts strings; the span is a difference of frets.",

@@ -52,6 +52,10 @@ def _ids_cases() -> list[Case]:
                 frozenset(),
             ),
         ),
+        "token 0 for none": (
+            "Token 0 is a token, too: `or −1` takes it for none.",
+            lambda ids: CHECKS["induced"].solve(ids, frozenset()) or -1,
+        ),
         "0 if new": "A token that has not occurred before should give −1, not 0, which is a token.",
     },
 )
@@ -150,6 +154,9 @@ def _lens_cases() -> list[Case]:
         "unbiased": "The standard deviation divides by d − 1; layer norm divides by d: "
         "correction=0.",
         "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
+        "root mean square": "The mean is not subtracted: that is RMSNorm.",
+        "not divided": "The rows are not divided by their standard deviation.",
+        "all rows together": "Mean and σ are those of the matrix; each row has its own.",
         "variance": (
             "The rows are divided by the variance; divide by its root.",
             lambda H, gamma, beta, E: (
@@ -281,6 +288,10 @@ def _copying_cases() -> list[Case]:
         "no circuit": "This is E Eᵀ: the head's matrices are missing.",
         "probability": "This is the mean probability of the token itself; count where it is the "
         "largest.",
+        "rounded down": (
+            "`//` rounds the share down: write `/`.",
+            lambda E, W_V, W_O: CHECKS["copied"].solve(E, W_V, W_O, frozenset()).floor(),
+        ),
         "number": "This is a count; return the share.",
         "−W_V": "This is the share of tokens that raise themselves least.",
         "one argmax": (

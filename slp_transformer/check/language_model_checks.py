@@ -321,6 +321,18 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor
             lambda L, d: 24 * L * d * d,
         ),
         "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
+        "narrow feedforward": (
+            "The feedforward layer is counted with d_ff = d; it has 4d.",
+            lambda L, d: 6 * L * d * d,
+        ),
+        "three matrices": (
+            "The feedforward layer is counted with three matrices, as in SwiGLU; it has two.",
+            lambda L, d: 16 * L * d * d,
+        ),
+        "norms": (
+            "The norms are counted as well; count only the matrices.",
+            lambda L, d: L * (12 * d * d + 4 * d),
+        ),
         "biases": "The biases are counted as well; count only the matrices.",
         "norms and biases": "Biases and norms are counted as well; count only the matrices.",
         "wide feedforward": "A matrix of the feedforward layer is d × 4d, not 4d × 4d.",

@@ -214,8 +214,11 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "scaled by all heads": "The scores are divided by the root of A·d_k, the size of all heads "
         "together; it should be that of one head, √d_k.",
         "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
-        "scaled by √(d/A)": "The scores are divided by √(d/A): a key has d_k numbers, of which W_Q "
-        "has A·d_k columns, whatever d is.",
+        **dict.fromkeys(
+            ("scaled by √(d/A)", "scaled by √(d/A) (not rounded)"),
+            "The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has A·d_k "
+            "columns, whatever d is.",
+        ),
         "scaled by √d_v": (
             "The scores are divided by √d_v, the size of values, not by √d_k.",
             lambda X, W_Q, W_K, W_V, W_O, A: CHECKS["multi_head_attention"].solve(
@@ -266,6 +269,7 @@ def multi_head_attention(
     root = all_keys**0.5 if "scaled by all heads" in mistakes else scale(K.shape[-1], mistakes)
     root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
     root = (X.shape[1] // A) ** 0.5 if "scaled by √(d/A)" in mistakes else root
+    root = (X.shape[1] / A) ** 0.5 if "scaled by √(d/A) (not rounded)" in mistakes else root
     scores = Q @ K.mT / root
     future = torch.full((N, N), -INF).triu(0 if mistakes & ITSELF_HIDDEN.keys() else 1)
     future = future.T if "mask turned" in mistakes else future

@@ -68,6 +68,14 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     lambda: [{}],
     {
         "results 1 and 2 swapped": "The limits are swapped: a small τ sharpens.",
+        "smallest at 0": (
+            "As τ goes to 0, the word with the largest logit gets 1, not the smallest.",
+            lambda: (vector(0, 0, 0, 1), torch.full((4,), 0.25)),
+        ),
+        "0 at ∞": (
+            "Probabilities sum to 1: as τ grows, each of the four words gets 1/4.",
+            lambda: (vector(1, 0, 0, 0), torch.zeros(4)),
+        ),
         "unchanged at ∞": "As τ grows, u/τ goes to 0 for every word: equal shares.",
         "unchanged at 0": "As τ goes to 0, the differences of u/τ grow beyond all bounds.",
         "two words at 0": "However close the second word is, u/τ leaves it behind as τ goes to 0.",
@@ -110,12 +118,15 @@ def _top_k_cases() -> list[Case]:
             "The words that are left get equal shares; take the softmax of their logits.",
             lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
         ),
-        "finite": (
-            "A finite number is not enough: a logit that is kept may be lower; use −∞.",
-            lambda u, k: torch.softmax(
-                torch.full_like(u, -10).scatter(0, (top := u.topk(k)).indices, top.values), -1
-            ),
-        ),
+        **{
+            name: (
+                "A finite number is not enough: a logit that is kept may be lower; use −∞.",
+                lambda u, k, low=low: torch.softmax(
+                    torch.full_like(u, low).scatter(0, (top := u.topk(k)).indices, top.values), -1
+                ),
+            )
+            for name, low in (("finite", -10.0), ("finite (−100)", -100.0))
+        },
         "places lost": (
             "Only k probabilities come back: keep each in its word's place, with 0 elsewhere.",
             lambda u, k: torch.softmax(u.topk(k).values, -1),

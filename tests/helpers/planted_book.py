@@ -297,6 +297,7 @@ simple_attention
       (S.softmax(-1) @ X)[i]
   the future: F.softmax(X @ X[i], 0) @ X
 causal_mask
+  next token alone: torch.diag(torch.full((N - 1,), -math.inf), 1)
   right: [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
   right: lambda n: torch.zeros(n, n, dtype=torch.float64).masked_fill(tril(n) == 0, float("-inf"))
   then transposed: torch.full((N, N), -math.inf).tril(-1)
@@ -339,6 +340,9 @@ join_heads
   view without transpose: heads.reshape(heads.shape[1], -1)
   interleaved: torch.stack(list(heads), dim=-1).flatten(-2)
 multi_head_attention
+  scaled by √(d/A) (not rounded): q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W
+      in (W_Q, W_K, W_V)); s = q @ k.mT / math.sqrt(X.shape[1] / A) + torch.full((len(X), len(X)),
+      -math.inf).triu(1); (s.softmax(-1) @ v).transpose(0, 1).flatten(1) @ W_O
   softmax over heads (zeros): q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W in
       (W_Q, W_K, W_V)); s = q @ k.mT / k.shape[-1] ** 0.5 + torch.full((len(X), len(X)),
       -math.inf).triu(1); (s.softmax(0).nan_to_num() @ v).transpose(0, 1).flatten(1) @ W_O
@@ -351,6 +355,8 @@ multi_head_attention
   view without transpose: _mha(X, W_Q, W_K, W_V, W_O, A, lambda Z: Z.view(A, len(X), -1), _join)
   joined without transpose: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: H.reshape(len(X), -1))
 cached_step
+  odd: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]); e = (K @ (x @ W_Q) /
+      K.shape[1] ** 0.5).exp(); (e @ V / e.sum(), K, V)
   rounded root: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]); (F.softmax(K @ (x
       @ W_Q) / int(K.shape[1] ** 0.5), 0) @ V, K, V)
   scaled by √d: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
@@ -377,6 +383,7 @@ layer_norm
   right: lambda x, g, b: F.layer_norm(x, x.shape[-1:], g, b)
   unbiased: gamma * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) + beta
 ffn
+  ReLU6: F.relu6(x @ W_1 + b_1) @ W_2 + b_2
   no ReLU: (x @ W_1 + b_1) @ W_2 + b_2
   ReLU at the end: torch.relu((x @ W_1 + b_1) @ W_2 + b_2)
 unchanged
@@ -419,6 +426,9 @@ lm_head
   then softmax: F.softmax(H @ E.T, -1)
   then last row: H[-1] @ E.T
 parameters
+  narrow feedforward: L * (4 * d * d + 2 * d * d)
+  three matrices: L * (4 * d * d + 3 * d * 4 * d)
+  norms: L * (12 * d * d + 2 * 2 * d)
   right: L * sum(rows * columns for rows, columns in [(d, d)] * 4 + [(d, 4 * d), (4 * d, d)])
   no W_O: L * (3 * d * d + 2 * d * 4 * d)
   one matrix of the feedforward layer: L * (4 * d**2 + 4 * d**2)
@@ -428,9 +438,12 @@ temperature
   1/tau: F.softmax(u * tau, -1)
   after softmax: F.softmax(u, -1) / tau
 limits_of_temperature
+  smallest at 0: ([0, 0, 0, 1], [0.25] * 4)
+  0 at ∞: ([1, 0, 0, 0], [0, 0, 0, 0])
   right: ([1, 0, 0, 0], [0.25] * 4)
   results 1 and 2 swapped: ([0.25] * 4, [1, 0, 0, 0])
 top_k
+  finite (−100): i = u.topk(k).indices; F.softmax(torch.full_like(u, -50).scatter(0, i, u[i]), -1)
   softmax twice: y = F.softmax(u, -1); i = y.topk(k).indices; F.softmax(torch.full_like(y,
       -math.inf).scatter(0, i, y[i]), -1)
   odd: i = u.topk(k).indices; F.softmax(torch.full_like(u, float(u.min()) - 10).scatter(0, i,
@@ -592,6 +605,8 @@ count_places
   frets − 1: len([1 for s in tuning if midi - s in range(frets)])
   open strings left out: len([1 for s in tuning if 1 <= midi - s <= frets])
 span
+  fret 1 left out: pressed = [f for f in frets if f and f > 1]; max(pressed) - min(pressed) if
+      pressed else 0
   then minus: p = [f for f in frets if f]; min(p) - max(p) if p else 0
   None counted: frets = [f or 0 for f in frets]; max(frets) - min(frets)
   right: pressed = [f for f in frets if f]; max(pressed, default=0) - min(pressed, default=0)

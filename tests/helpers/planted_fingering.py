@@ -77,6 +77,7 @@ is_playable_grip
   open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
       and max(frets) - min(frets) <= span
 cheapest_step
+  rounded: (e + (v[:, None] + m).min(0).values).long()
   one minimum: e + (v[:, None] + m).min()
   wrong axis: e + (v[:, None] + m).min(1).values
   two minima: e + v.min() + m.min(0).values
