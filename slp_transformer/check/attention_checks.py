@@ -18,6 +18,7 @@ SCALES = {
     "scaled by d_k": "The scores are divided by d_k instead of its square root.",
     "scaled by d_k²": "The scores are divided by the square of d_k instead of its root.",
     "d_k**1/2": "Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.",
+    "rounded root": "√d_k is rounded to a whole number: divide by d_k**0.5, without int or //.",
     "multiplied by the root": "The scores are multiplied by √d_k instead of divided.",
 }
 
@@ -29,6 +30,7 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
         "scaled by d_k": d_k,
         "d_k**1/2": 2 * d_k,
         "scaled by d_k²": d_k**2,
+        "rounded root": int(d_k**0.5),
     }
     divisors["multiplied by the root"] = d_k**-0.5
     return float(choose_option(mistakes, divisors, d_k**0.5))
@@ -320,7 +322,7 @@ def _hide(scores: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
     if "causal in any case" in mistakes:
         return scores + torch.full_like(scores, -INF).triu(1)
     hidden = ~hidden if "mask turned" in mistakes else hidden
-    filled = {"hidden scores 0": 0.0, "-1e9": -1e9, "mask turned": -INF}
+    filled = {"hidden scores 0": 0.0, "-1e9": -1e9, "finite mask": -100.0, "mask turned": -INF}
     if mistakes & filled.keys():
         return scores.masked_fill(hidden, choose_option(mistakes, filled, None))
     return scores + mask

@@ -30,6 +30,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
         {"x": by_hand, **learned},
         {"x": 0.001 * draw(d), **plain},
         {"x": flat, **learned},
+        {"x": 10000 + torch.arange(float(d)), **plain},
         {"x": draw(3, d) + 2, **plain},
         {"x": 5 * draw(3, d), **learned},
         *([] if not hand else [{"x": one, "gamma": torch.ones(40), "beta": torch.zeros(40)}]),
@@ -71,6 +72,8 @@ def _norm_cases(d: int = 0) -> list[Case]:
                 + beta
             ),
         ),
+        "gain first": "γ multiplies the row before it is normalized; multiply the result.",
+        "gain + 1": "The gain is 1 + γ; here it is γ itself.",
         "gain summed": "This is the dot product of γ and the row; γ multiplies elementwise.",
     },
     accepted=tuple(EPSILONS),
@@ -83,6 +86,9 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
     """
     axes: tuple[int, ...] = (0,) if "over tokens" in mistakes else (-1,)
     axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
+    gamma = gamma + 1 if "gain + 1" in mistakes else gamma
+    if "gain first" in mistakes:
+        x, gamma = gamma * x, torch.ones_like(gamma)
     mu = x.mean(axes, keepdim=True)
     eps = choose_option(mistakes, EPSILONS, 0.0)
     variance = x.var(axes, correction=int("unbiased" in mistakes), keepdim=True)
@@ -119,7 +125,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         return {"x": draw(*tokens, d), **weights}
 
     hand = [{"x": vector(4, 2), **by_hand}, {"x": vector(2, 4), **by_hand}]
-    hand.append({"x": vector(40, 2), **by_hand})
+    hand += [{"x": vector(40, 2), **by_hand}, {"x": vector(0, 0), **by_hand, "b_1": vector(1000)}]
     return ([] if own else hand) + [made(), made(5)]
 
 
@@ -139,6 +145,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         "sigmoid": "This uses a sigmoid; the equation has ReLU.",
         "tanh": "This uses tanh; the equation has ReLU.",
         "absolute value": "This uses |x|; ReLU gives 0 below 0.",
+        "ReLU6": "This uses ReLU6, which ends at 6; the equation has ReLU.",
         "leaky": "This uses LeakyReLU; the equation has ReLU.",
         "then + x": "The input is added at the end: that is the block's work, not the layer's.",
     },
@@ -151,7 +158,7 @@ def ffn(
 ) -> Tensor:
     """Check `ffn(x, W_1, b_1, W_2, b_2)`, for a row [d] and for rows [N×d]."""
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
-    bends |= {"leaky": F.leaky_relu, "absolute value": torch.abs}
+    bends |= {"ReLU6": F.relu6, "leaky": F.leaky_relu, "absolute value": torch.abs}
     bend = choose_option(mistakes, bends, torch.relu)
     bend = identity if mistakes & {"no ReLU", "ReLU at the end"} else bend
     hidden = bend(x @ W_1) + b_1 if "ReLU before b_1" in mistakes else bend(x @ W_1 + b_1)

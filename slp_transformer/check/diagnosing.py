@@ -30,6 +30,7 @@ from slp_transformer.check.comparing import (
     find_relation,
     format_difference,
     format_value,
+    has_floats_for_integers,
     has_new_nan,
     to_comparable,
 )
@@ -166,13 +167,16 @@ class Check:
         cases = self._cases(submission, one_row)
         found, changed = run_with_timeout(call, cases, submission, seconds)
         right = [self.expected(case) for case in cases]
-        found = [to_comparable(a, r) for a, r in zip(found, right, strict=False)]
+        answers, found = found, [to_comparable(a, r) for a, r in zip(found, right, strict=False)]
         if isinstance(found[-1], TimedOut):
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
         # Of what may differ without being wrong, go by what explains most.
         rights = [right, *([self.expected(c, way) for c in cases] for way in self.accepted)]
         right = min(rights, key=lambda one: len(_differing(found, one)))
         wrong = _differing(found, right)
+        if not wrong and self._has_floats_for_integers(answers, cases):
+            kinds = "expected  integers", "yours     floats"
+            return Verdict(False, FLOATS_FOR_INTEGERS, (self._format_inputs(cases[0]), *kinds))
         if not wrong:
             note = f" (It changes {' and '.join(sorted(changed))} in place.)" if changed else ""
             return Verdict(True, f"It agrees with {self.source}.{note}")
@@ -201,7 +205,9 @@ class Check:
             i = next(j for j in wrong if has_new_nan(right[j], found[j]))
         lines = self._example_lines(cases[i], right[i], found[i])
         text = self._describe_unknown_mistake(right[i], found[i])
-        if relation:
+        if relation == HAS_NAN and all(_is_large(cases[j]) for j in wrong):
+            text = OVERFLOW
+        elif relation:
             text = f"{text.rstrip('.')}: {relation}."
         return Verdict(False, text, lines)
 
@@ -217,6 +223,12 @@ class Check:
         return any(
             all(answers_agree(a, self.expected(c, *way)) for a, c in zip(found, cases, strict=True))
             for way in ways
+        )
+
+    def _has_floats_for_integers(self, answers: Sequence[Any], cases: Sequence[Case]) -> bool:
+        return any(
+            has_floats_for_integers(answer, self.solve(**case, mistakes=frozenset()))
+            for answer, case in zip(answers, cases, strict=True)
         )
 
     def _example_lines(self, case: Case, right: Any, found: Any) -> tuple[str, ...]:
@@ -257,6 +269,20 @@ def _differing(found: list[Any], right: list[Any]) -> list[int]:
     return [i for i, (answer, one) in enumerate(pairs) if not answers_agree(answer, one)]
 
 
+def _is_large(case: Case) -> bool:
+    """Tell if exp of the numbers of a case, or of their products, may overflow."""
+    given = [v for v in case.values() if isinstance(v, Tensor) and v.is_floating_point()]
+    return any(one.abs().max() >= 20 for one in given if one.numel())
+
+
+FLOATS_FOR_INTEGERS = (
+    "The numbers are right, but they are floats, which cannot be an index: torch.zeros and "
+    "torch.empty need dtype=torch.long."
+)
+OVERFLOW = (
+    "With large numbers it has NaN: exp of them is ∞, or 0 everywhere, and neither ∞/∞ nor 0/0 is "
+    "a number. Subtract the largest first, or use torch.softmax, torch.sigmoid or F.silu."
+)
 HINTS = {
     "must match the size of tensor": "Is a keepdim=True missing, or a .T? Or is a slice too long?",
     "shapes cannot be multiplied": "The inner sizes differ: is a .T missing, or a slice too long?",

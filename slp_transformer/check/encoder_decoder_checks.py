@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -24,7 +24,7 @@ def _cross_cases() -> list[Case]:
     hand = {"X": matrix((1, 0)), "H_enc": matrix((2, 0), (0, 1)), "W_Q": 2 * eye, "W_K": eye}
     hand |= {"W_V": 4 * eye}
     large = hand | {"X": matrix((200, 0))}
-    return [hand, made(2, 5, 3, 2, 7), made(5, 3, 3, 3, 2), made(3, 3, 2, 2, 2), large]
+    return [hand, made(2, 5, 3, 2, 7), made(5, 3, 3, 7, 2), made(3, 3, 2, 2, 2), large]
 
 
 @check(
@@ -43,6 +43,12 @@ def _cross_cases() -> list[Case]:
         "scaled by √d": "The scores are divided by √d; divide by √d_k.",
         "scaled by √d_v": "The scores are divided by √d_v; divide by √d_k.",
         "weights": "These are the attention weights; multiply them by the values.",
+        "residual": (
+            "The values of X are added; the block adds the stream, the head does not.",
+            lambda X, H_enc, W_Q, W_K, W_V: (
+                X @ W_V + CHECKS["cross_attention"].solve(X, H_enc, W_Q, W_K, W_V, frozenset())
+            ),
+        ),
         "no softmax": (
             "The softmax is missing.",
             lambda X, H_enc, W_Q, W_K, W_V: (
@@ -208,6 +214,14 @@ def _beam_cases() -> list[Case]:
         "length minus one": (
             "The sum is divided by one less than the number of words.",
             lambda log_probabilities: log_probabilities.sum() / (len(log_probabilities) - 1),
+        ),
+        "length minus one (guarded)": (
+            "The sum is divided by one less than the number of words.",
+            lambda log_probabilities: log_probabilities.sum() / max(len(log_probabilities) - 1, 1),
+        ),
+        "times the length": (
+            "The sum is multiplied by the length; divide it.",
+            lambda log_probabilities: log_probabilities.sum() * len(log_probabilities),
         ),
         "mean probability": "This is the log of the mean probability; average the logs.",
         "mean of probabilities": (

@@ -165,6 +165,10 @@ def _step_cases() -> list[Case]:
             "The hand always moves: it may also stay, from p to p.",
             lambda v, e, m: (v[:, None] + m).fill_diagonal_(torch.inf).amin(0) + e,
         ),
+        "rounded": (
+            "The costs are cut to whole numbers; they may be fractions, so keep floats.",
+            lambda v, e, m: CHECKS["cheapest_step"].solve(v, e, m, frozenset()).trunc(),
+        ),
         "stays free": (
             "The hand never moves: the minimum is over all positions q, not p alone.",
             lambda v, e, m: v + e,
@@ -217,6 +221,12 @@ def _back_cases() -> list[Case]:
             lambda came, last: CHECKS["path_back"].solve(
                 came[:1].expand_as(came), last, frozenset()
             ),
+        ),
+        "from the beginning (in order)": (
+            "The rows are read from the first to the last; go backwards.",
+            lambda came, last: CHECKS["path_back"].solve(
+                came, last, frozenset({"from the beginning"})
+            )[::-1],
         ),
         "from the beginning": "The rows are read from the first to the last; go backwards.",
     },

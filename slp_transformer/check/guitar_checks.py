@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, takewhile
 
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
@@ -18,7 +17,7 @@ def _pitch_cases() -> list[Case]:
     standard, drop_d = STANDARD_TUNING, (38, *STANDARD_TUNING[1:])
     bass, ukulele = STANDARD_TUNING[:4], (67, 60, 64, 69)
     given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d), (4, 5, bass)]
-    given += [(4, 2, ukulele), (1, 15, standard)]
+    given += [(4, 2, ukulele), (1, 15, standard), (1, 2, (35, *standard))]
     return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
 
 
@@ -59,11 +58,12 @@ def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> 
 
 def _places_cases() -> list[Case]:
     unison, seven = (38, 45, 50, 50, 57, 62), (35, *STANDARD_TUNING)
+    given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11), (52, 9, unison), (66, 5, seven)]
     ukulele = (67, 60, 64, 69)  # not in order
-    given: list[tuple[Any, ...]] = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11)]
-    given += [(52, 9, unison), (66, 5, seven), (67, 12, ukulele)]
     keys = ("midi", "frets", "tuning")
-    return [dict(zip(keys, (*one, STANDARD_TUNING)[:3], strict=True)) for one in given]
+    cases = [dict(zip(keys, (*one, STANDARD_TUNING)[:3], strict=True)) for one in given]
+    others = [(67, 12), (64, 12), (72, 7)]
+    return cases + [{"midi": midi, "frets": n, "tuning": ukulele} for midi, n in others]
 
 
 @check(
@@ -83,6 +83,12 @@ def _places_cases() -> list[Case]:
         "frets not used": (
             "`frets` is not used: necks have different lengths.",
             lambda midi, tuning, frets: sum(0 <= midi - o <= 20 for o in tuning),
+        ),
+        "strings in order": (
+            "The loop ends at the first string that is too high; a later one may be lower.",
+            lambda midi, tuning, frets: sum(
+                midi - o <= frets for o in takewhile(lambda o: o <= midi, tuning)
+            ),
         ),
         "frets": (
             "These are the frets; return how many places there are.",
@@ -126,6 +132,10 @@ def _span_cases() -> list[Case]:
         "None counted": (
             "Open strings, and strings that are not played, count as fret 0; leave them out.",
             lambda frets: max(f or 0 for f in frets) - min(f or 0 for f in frets),
+        ),
+        "fret 1 left out": (
+            "Fret 1 is treated like an open string; only fret 0 is.",
+            lambda frets: CHECKS["span"].solve([f for f in frets if f != 1], frozenset()),
         ),
         "strings": (
             "This counts strings; the span is a difference of frets.",
@@ -179,7 +189,8 @@ def _allowed_cases() -> list[Case]:
         "most probable": "The most probable token gets probability 1; the others keep a share.",
         "logarithms": "These are log probabilities; return probabilities.",
         "shorter": "Forbidden tokens are removed; they keep their place, with probability 0.",
-        "−100": "−100 is not enough: with large logits a forbidden token still wins; use −∞.",
+        "−100": "A finite difference is not enough: a forbidden token with a large logit still "
+        "wins; use −∞.",
         **dict.fromkeys(
             ("finite", "finite (−1000)", "finite (−10⁴)"),
             "A finite number is not enough: an allowed logit may be lower still; use −∞.",

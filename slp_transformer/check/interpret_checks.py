@@ -11,7 +11,12 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 def _ids_cases() -> list[Case]:
     given = [(3, 1, 4, 3), (1, 2), (2, 2), (5, 1, 5, 2, 7, 5), (0, 4, 6, 4, 4), (6, 0, 3, 6, 3)]
-    given += [(4, 0, 7, 4), (0, 5, 0), (19, 8, *range(6), *range(9, 16), 19)]
+    given += [
+        (5, 1, 5, 2, 5, 2, 5, 3, 5),
+        (4, 0, 7, 4),
+        (0, 5, 0),
+        (19, 8, *range(6), *range(9, 16), 19),
+    ]
     return [{"ids": torch.tensor(ids)} for ids in given]
 
 
@@ -20,6 +25,7 @@ def _ids_cases() -> list[Case]:
     _ids_cases,
     {
         "first time": "This followed the token's first occurrence; use its last one before now.",
+        "most frequent": "This is what followed most often; return what followed last.",
         "itself": "This is the token itself; return the token that came after it.",
         "before": "This is what came before the token; return what came after it.",
         "two after": "This is what came two places after the token; return the one right after it.",
@@ -31,7 +37,8 @@ def _ids_cases() -> list[Case]:
             ),
         ),
         "first token missed": (
-            "The search stops before the first token: range(…, −1, −1) goes down to 0.",
+            "The first token is missed: range(…, −1, −1) goes down to 0, and `if not j` takes "
+            "place 0 for none.",
             lambda ids: CHECKS["induced"].solve(ids, frozenset()) if ids[-1] in ids[1:-1] else -1,
         ),
         **dict.fromkeys(
@@ -45,6 +52,10 @@ def _ids_cases() -> list[Case]:
                 frozenset(),
             ),
         ),
+        "token 0 for none": (
+            "Token 0 is a token, too: `or −1` takes it for none.",
+            lambda ids: CHECKS["induced"].solve(ids, frozenset()) or -1,
+        ),
         "0 if new": "A token that has not occurred before should give −1, not 0, which is a token.",
     },
 )
@@ -56,6 +67,9 @@ def induced(ids: Tensor, mistakes: Mistakes) -> int:
     if not places:
         return 0 if "0 if new" in mistakes else -1
     j = places[0 if "first time" in mistakes else -1]
+    if "most frequent" in mistakes:
+        followers = [tokens[j + 1] for j in places]
+        return max(followers, key=followers.count)
     if "place" in mistakes or "place (of the token)" in mistakes:
         return j + ("place" in mistakes)
     steps = {"itself": 0, "before": -1, "two after": 2}
@@ -140,6 +154,9 @@ def _lens_cases() -> list[Case]:
         "unbiased": "The standard deviation divides by d − 1; layer norm divides by d: "
         "correction=0.",
         "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
+        "root mean square": "The mean is not subtracted: that is RMSNorm.",
+        "not divided": "The rows are not divided by their standard deviation.",
+        "all rows together": "Mean and σ are those of the matrix; each row has its own.",
         "variance": (
             "The rows are divided by the variance; divide by its root.",
             lambda H, gamma, beta, E: (
@@ -248,7 +265,15 @@ def _copying_cases() -> list[Case]:
 
     hand = {"E": torch.eye(2), "W_V": matrix((1,), (2,)), "W_O": matrix((3, 1))}
     negative = hand | {"W_V": matrix((1,), (1,)), "W_O": matrix((-1, -3))}
-    return [hand, made(7, 3, 5), made(13, 5, 2), made(23, 7, 3), made(29, 2, 2), negative]
+    return [
+        hand,
+        made(7, 3, 5),
+        made(13, 5, 2),
+        made(23, 7, 3),
+        made(29, 2, 2),
+        made(31, 3, 3),
+        negative,
+    ]
 
 
 @check(
@@ -256,12 +281,17 @@ def _copying_cases() -> list[Case]:
     _copying_cases,
     {
         "columns": "The largest number of each column is taken; take that of each row.",
+        "cosine": "The rows of E are divided by their norms; take the products with E itself.",
         "raised at all": "This counts tokens that raise themselves at all; they should raise "
         "themselves most.",
         "lowered": "The largest absolute value is taken; take the largest number.",
         "no circuit": "This is E Eᵀ: the head's matrices are missing.",
         "probability": "This is the mean probability of the token itself; count where it is the "
         "largest.",
+        "rounded down": (
+            "`//` rounds the share down: write `/`.",
+            lambda E, W_V, W_O: CHECKS["copied"].solve(E, W_V, W_O, frozenset()).floor(),
+        ),
         "number": "This is a count; return the share.",
         "−W_V": "This is the share of tokens that raise themselves least.",
         "one argmax": (
@@ -277,6 +307,7 @@ def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
     words = E @ E.T if "no circuit" in mistakes else E @ W_V @ W_O @ E.T
     if "probability" in mistakes:
         return words.softmax(-1).diagonal().mean()
+    words = words / E.norm(dim=-1) if "cosine" in mistakes else words
     words = words.T if "columns" in mistakes else words
     words = words.abs() if "lowered" in mistakes else words
     right = words.argmax(dim=-1) == torch.arange(len(E))

@@ -101,13 +101,14 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
 
 @check(
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
-    lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}, {"N": 70, "d": 2}],
+    lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}, {"N": 300, "d": 2}],
     {
         "halves": "Sines and cosines fill one half of the columns each; they should alternate.",
         "cosine first": "Sine and cosine are swapped: column 0 is a sine.",
         "column as i": "The exponent counts columns; i counts pairs of columns.",
         "column as i, twice": "The exponent is 2/d times the column; i counts pairs of columns.",
         "exponent without 2": "The exponent is i/d; it should be 2i/d.",
+        "exponent with 4": "The exponent is 4i/d; it should be 2i/d: range(0, d, 2) is 2i already.",
         "counted from 1": "Positions are counted from 1; the first is 0, where every sine is 0.",
         "base 1000": "The base is not 10000.",
         "degrees": "The angle is treated as degrees: math.sin and torch.sin expect radians.",
@@ -126,6 +127,7 @@ def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
     pairs = columns % (d // 2) if "halves" in mistakes else columns // 2
     power = columns if "column as i" in mistakes else 2 * pairs
     power = pairs if "exponent without 2" in mistakes else power
+    power = 4 * pairs if "exponent with 4" in mistakes else power
     power = 2 * columns if "column as i, twice" in mistakes else power
     base = 1000.0 if "base 1000" in mistakes else 10000.0
     power = power * d if "exponent without d" in mistakes else power
@@ -319,6 +321,18 @@ def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor
             lambda L, d: 24 * L * d * d,
         ),
         "no feedforward": "The feedforward layer is not counted: 8d² of the 12d².",
+        "narrow feedforward": (
+            "The feedforward layer is counted with d_ff = d; it has 4d.",
+            lambda L, d: 6 * L * d * d,
+        ),
+        "three matrices": (
+            "The feedforward layer is counted with three matrices, as in SwiGLU; it has two.",
+            lambda L, d: 16 * L * d * d,
+        ),
+        "norms": (
+            "The norms are counted as well; count only the matrices.",
+            lambda L, d: L * (12 * d * d + 4 * d),
+        ),
         "biases": "The biases are counted as well; count only the matrices.",
         "norms and biases": "Biases and norms are counted as well; count only the matrices.",
         "wide feedforward": "A matrix of the feedforward layer is d × 4d, not 4d × 4d.",

@@ -104,6 +104,12 @@ def _loss_cases() -> list[Case]:
                 .mean()
             ),
         ),
+        "last word again": (
+            "The last position counts, with the last word as its target; leave it out.",
+            lambda U, ids: (
+                -torch.log_softmax(U, -1).gather(-1, torch.cat([ids[1:], ids[-1:]])[:, None]).mean()
+            ),
+        ),
         "last position counted": "The sum is divided by N; only N − 1 positions have a next word.",
     },
 )
@@ -161,6 +167,12 @@ def _padded_cases() -> list[Case]:
                 )
                 .log()[ids[:, 1:] != pad_id]
                 .mean()
+            ),
+        ),
+        "across texts": (
+            "A text's last position predicts the first word of the next; shift each by itself.",
+            lambda U, ids, pad_id: CHECKS["padded_loss"].solve(
+                U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id, frozenset()
             ),
         ),
         "mean of means": "Each text's mean is taken first; average over all tokens alike.",

@@ -47,6 +47,10 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
         "-1e4": "−10⁴ is not −∞: a row that may see nothing then spreads its weights over all.",
         "-1000": "−1000 is not −∞: a row that may see nothing then spreads its weights over all.",
         "nothing hidden": "Nothing is hidden: entries with j > i should be −∞.",
+        "next token alone": (
+            "Only the next token is hidden; all later ones should be.",
+            lambda N: future_mask(N).tril(1),
+        ),
         "smallest": "The smallest number is not −∞: use -torch.inf, after which nothing is left.",
         "then minus": "The future has +∞, so it gets all the weight: the sign is missing.",
         "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
@@ -76,7 +80,7 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
 
 @check(
     "`mask`, with a cache `kv-attn`",
-    lambda: [{"N": N, "held": held} for N, held in ((2, 1), (1, 3), (3, 2), (3, 0), (11, 4))],
+    lambda: [{"N": N, "held": held} for N, held in ((2, 1), (1, 3), (3, 2), (3, 0), (11, 7))],
     {
         "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "
         "them, new token i sees the columns up to held + i.",

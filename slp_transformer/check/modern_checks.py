@@ -93,7 +93,10 @@ def _rotation_cases() -> list[Case]:
         "minus twice": "There is one minus too many: b′ = a sin + b cos.",
         "half turned": "The second column of each pair is not changed.",
         "turned twice": "b′ is computed from the new a′; use the old a.",
-        "added": "Sines and cosines are added, like the book's P; rotate the pairs by them.",
+        **dict.fromkeys(
+            ("added", "added (sines first)"),
+            "Sines and cosines are added, like the book's P; rotate the pairs by them.",
+        ),
         "sine and cosine swapped": "Sine and cosine are swapped.",
         "base not used": "The base is always 10000; use `base`.",
         "halves swapped": "The two halves of the result are swapped.",
@@ -133,6 +136,8 @@ def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
         cos, sin = sin, cos
     if "added" in mistakes:
         return X + torch.cat([cos, sin], dim=-1)
+    if "added (sines first)" in mistakes:
+        return X + torch.cat([sin, cos], dim=-1)
     apart = "neighbors" in mistakes
     a, b = (X[:, ::2], X[:, 1::2]) if apart else X.chunk(2, dim=-1)
     a_new = a * cos + b * sin if "no minus" in mistakes else a * cos - b * sin

@@ -18,6 +18,10 @@ LATE_MASKS = {
     "mask after softmax": "The mask is applied after the softmax, so a row no longer sums to 1.",
     "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as "
     "when scores are multiplied by ones and zeros.",
+    **dict.fromkeys(
+        ("finite mask", "finite mask (added)"),
+        "A finite number stands for −∞: if all visible scores are lower, hidden tokens are read.",
+    ),
 }
 
 
@@ -36,7 +40,13 @@ def _head_cases() -> list[Case]:
     eye = torch.eye(2)
     by_hand = {"X": matrix((1, 0), (0, 2)), "W_Q": 2 * eye.flip(0), "W_K": eye, "W_V": eye}
     large = {"X": matrix((1, 0), (200, 0), (-200, 0)), **dict.fromkeys(("W_Q", "W_K", "W_V"), eye)}
-    small = [{**by_hand, "W_O": 2 * eye}, made(2, 3, 2, 2), made(3, 5, 2, 7), made(4, 3, 3, 3)]
+    small = [
+        {**by_hand, "W_O": 2 * eye},
+        made(2, 3, 2, 2),
+        made(3, 5, 2, 7),
+        made(4, 3, 3, 3),
+        made(3, 3, 7, 5),
+    ]
     large["W_O"] = eye
     low = {**large, "X": matrix((20, 0), (20, 1)), "W_K": -eye}
     return [*small, made(11, 3, 2, 2), large, low]
@@ -85,6 +95,7 @@ def head(
     mask = mask.T if "mask turned" in mistakes else mask
     mask = torch.ones_like(mask).tril() if "zeros and ones added" in mistakes else mask
     mask = torch.zeros_like(mask) if "no mask" in mistakes else mask
+    mask = mask.clamp(min=-100) if "finite mask (added)" in mistakes else mask
     same = {"other axis", "no softmax", *SCALES, *LATE_MASKS}
     nothing = {"nothing seen is NaN"} - mistakes
     nothing = set() if "itself hidden (zeros)" in mistakes else nothing
@@ -184,7 +195,8 @@ def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case
     sizes = ((2, 2, 2, 1, 1), (3, 6, 3, 2, 2), (5, 7, 2, 4, 5), (4, 4, 2, 2, 2), (11, 4, 2, 2, 2))
     eye, X = torch.eye(2), matrix((1, 2), (200, 0), (-200, -2))
     large = {"X": X, "W_Q": eye, "W_K": eye, "W_V": eye, "W_O": eye, "A": 2}
-    return [*(made(*one) for one in sizes), large]
+    low = large | {"X": matrix((20, 20), (20, 19)), "W_K": -eye}
+    return [*(made(*one) for one in sizes), large, low]
 
 
 def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
@@ -202,8 +214,11 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "scaled by all heads": "The scores are divided by the root of A·d_k, the size of all heads "
         "together; it should be that of one head, √d_k.",
         "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
-        "scaled by √(d/A)": "The scores are divided by √(d/A): a key has d_k numbers, of which W_Q "
-        "has A·d_k columns, whatever d is.",
+        **dict.fromkeys(
+            ("scaled by √(d/A)", "scaled by √(d/A) (not rounded)"),
+            "The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has A·d_k "
+            "columns, whatever d is.",
+        ),
         "scaled by √d_v": (
             "The scores are divided by √d_v, the size of values, not by √d_k.",
             lambda X, W_Q, W_K, W_V, W_O, A: CHECKS["multi_head_attention"].solve(
@@ -227,7 +242,10 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         "added": "The heads are added; concatenate them before W_O.",
         "mean": "The heads are averaged; concatenate them before W_O.",
         "then + X": "The input is added at the end: that is the block's work, not attention's.",
-        "softmax over heads": "The softmax runs over the heads; it should run over the keys.",
+        **dict.fromkeys(
+            ("softmax over heads", "softmax over heads (zeros)"),
+            "The softmax runs over the heads; it should run over the keys.",
+        ),
         "softmax over queries": "The softmax runs over the queries; it should run over the keys.",
         "columns dealt out": "The columns are dealt out to the heads in turn: head c should get "
         "d_k columns side by side, from c·d_k on.",
@@ -251,18 +269,21 @@ def multi_head_attention(
     root = all_keys**0.5 if "scaled by all heads" in mistakes else scale(K.shape[-1], mistakes)
     root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
     root = (X.shape[1] // A) ** 0.5 if "scaled by √(d/A)" in mistakes else root
+    root = (X.shape[1] / A) ** 0.5 if "scaled by √(d/A) (not rounded)" in mistakes else root
     scores = Q @ K.mT / root
     future = torch.full((N, N), -INF).triu(0 if mistakes & ITSELF_HIDDEN.keys() else 1)
     future = future.T if "mask turned" in mistakes else future
+    future = future.clamp(min=-100) if "finite mask (added)" in mistakes else future
     if "hidden scores 0" in mistakes:
         scores = scores.tril()
+    elif "finite mask" in mistakes:
+        scores = scores.masked_fill(future < 0, -100.0)
     elif not mistakes & {"no mask", "mask after softmax"}:
         scores = scores + future
-    axis = (
-        0 if "softmax over heads" in mistakes else -2 if "softmax over queries" in mistakes else -1
-    )
-    alpha = torch.softmax(scores, axis)
-    alpha = alpha.nan_to_num() if "itself hidden (zeros)" in mistakes else alpha
+    axes = {"softmax over heads": 0, "softmax over heads (zeros)": 0, "softmax over queries": -2}
+    alpha = torch.softmax(scores, choose_option(mistakes, axes, -1))
+    zeros = mistakes & {"itself hidden (zeros)", "softmax over heads (zeros)"}
+    alpha = alpha.nan_to_num() if zeros else alpha
     heads = (alpha.tril() if "mask after softmax" in mistakes else alpha) @ V
     if mistakes & {"added", "mean"}:
         heads = heads.mean(0, keepdim=True).expand_as(heads) * (A if "added" in mistakes else 1)
@@ -287,7 +308,7 @@ def _cache_cases() -> list[Case]:
 
     eye = torch.eye(2)
     large = {"x": matrix((200, 0))[0], "W_Q": eye, "W_K": eye, "W_V": eye, "K": eye, "V": eye}
-    small = [made(1, 2, 2, 2), made(2, 3, 2, 2), made(4, 5, 3, 2), made(3, 2, 2, 5)]
+    small = [made(1, 2, 2, 2), made(2, 3, 2, 2), made(4, 5, 7, 2), made(3, 2, 2, 5)]
     return [*small, made(11, 2, 3, 2), large]
 
 

@@ -68,6 +68,14 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     lambda: [{}],
     {
         "results 1 and 2 swapped": "The limits are swapped: a small τ sharpens.",
+        "smallest at 0": (
+            "As τ goes to 0, the word with the largest logit gets 1, not the smallest.",
+            lambda: (vector(0, 0, 0, 1), torch.full((4,), 0.25)),
+        ),
+        "0 at ∞": (
+            "Probabilities sum to 1: as τ grows, each of the four words gets 1/4.",
+            lambda: (vector(1, 0, 0, 0), torch.zeros(4)),
+        ),
         "unchanged at ∞": "As τ grows, u/τ goes to 0 for every word: equal shares.",
         "unchanged at 0": "As τ goes to 0, the differences of u/τ grow beyond all bounds.",
         "two words at 0": "However close the second word is, u/τ leaves it behind as τ goes to 0.",
@@ -85,6 +93,7 @@ def _top_k_cases() -> list[Case]:
     u = 2 * seeded_randn(42)(11)
     given = [(BOOK_LOGITS, 2), (BOOK_LOGITS, 1), (vector(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
     given += [(vector(1000, 999, 0), 2), (vector(-1000, -1001, -1002), 2)]
+    given.append((vector(0.02, 0.01, 0), 1))
     given.append((vector(2, 1, 1), 2))  # either of the equal ones may stay, but not both
     return [{"u": u, "k": k} for u, k in given]
 
@@ -101,16 +110,23 @@ def _top_k_cases() -> list[Case]:
         "logits": "These are logits; return the probabilities that are left.",
         "ordered all": "Nothing is cut.",
         "more than k": "Words as probable as the k-th stay as well, so that more than k are left.",
+        "softmax twice": (
+            "The softmax is taken twice: of the logits, and then of probabilities.",
+            lambda u, k: CHECKS["top_k"].solve(u.softmax(-1), k, frozenset()),
+        ),
         "equal shares": (
             "The words that are left get equal shares; take the softmax of their logits.",
             lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
         ),
-        "finite": (
-            "A finite number is not enough: a logit that is kept may be lower; use −∞.",
-            lambda u, k: torch.softmax(
-                torch.full_like(u, -10).scatter(0, (top := u.topk(k)).indices, top.values), -1
-            ),
-        ),
+        **{
+            name: (
+                "A finite number is not enough: a logit that is kept may be lower; use −∞.",
+                lambda u, k, low=low: torch.softmax(
+                    torch.full_like(u, low).scatter(0, (top := u.topk(k)).indices, top.values), -1
+                ),
+            )
+            for name, low in (("finite", -10.0), ("finite (−100)", -100.0))
+        },
         "places lost": (
             "Only k probabilities come back: keep each in its word's place, with 0 elsewhere.",
             lambda u, k: torch.softmax(u.topk(k).values, -1),
@@ -191,6 +207,14 @@ def _top_p_cases() -> list[Case]:
         "percent": "p is treated as percent; it is a share between 0 and 1.",
         "logits": "These are logits; return the probabilities that are left.",
         "nothing cut": "Nothing is cut.",
+        "softmax twice": (
+            "The softmax is taken twice: divide what is left by its sum.",
+            lambda u, p: (
+                (kept := CHECKS["top_p"].solve(u, p, frozenset({"not renormalized"})))
+                .where(kept > 0, -math.inf)
+                .softmax(-1)
+            ),
+        ),
         "beyond p": "Where the sum is exactly p, one word too many is kept.",
     },
     accepted=("last of equals",),
@@ -220,7 +244,7 @@ def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
 def _draw_cases() -> list[Case]:
     y = vector(0.1, 0.15, 0.6, 0.15)
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
-    given += [(vector(0, 0.5, 0.5), 0.0)]
+    given += [(vector(0, 0.5, 0.5), 0.0), (vector(0.25, 0.25, 0.5), 0.25)]
     return [{"y": y, "dart": dart} for y, dart in given]
 
 
@@ -240,6 +264,11 @@ def _draw_cases() -> list[Case]:
         "word before": (
             "This is the word before the right one.",
             lambda y, dart: max(CHECKS["draw"].solve(y, dart, frozenset()) - 1, 0),
+        ),
+        "0 for none": (
+            "A dart at 0 always gives word 0, which may have probability 0: `if not dart` takes 0 "
+            "for none.",
+            lambda y, dart: CHECKS["draw"].solve(y, dart, frozenset()) if dart else 0,
         ),
         "0 drawn": "A dart at 0 draws a word with probability 0: a stretch ends before its end, so "
         "compare with <, not ≤.",

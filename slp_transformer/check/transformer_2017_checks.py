@@ -81,6 +81,16 @@ def _loss_cases() -> list[Case]:
             "The logarithm is missing: these are probabilities; use log softmax.",
             lambda u, word, share: -(1 - share) * u.softmax(-1)[word] - share / len(u),
         ),
+        "plain logarithm": (
+            "The softmax rounds a small probability to 0, whose logarithm is −∞: use log_softmax.",
+            lambda u, word, share: (
+                -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
+            ),
+        ),
+        "always 0.1": (
+            "ε is always 0.1; it is `share`.",
+            lambda u, word, share: CHECKS["smoothed_loss"].solve(u, word, 0.1, frozenset()),
+        ),
         "softmax twice": (
             "The softmax is applied twice: cross-entropy and log softmax take logits.",
             lambda u, word, share: CHECKS["smoothed_loss"].solve(
@@ -179,6 +189,11 @@ def _input_cases() -> list[Case]:
         "positions alone": "The positions are scaled instead of the embeddings.",
         "positions by token": "The rows of P are chosen by token; choose them by place.",
         "root of |V|": "The embeddings are multiplied by √|V|; d is the number of E's columns.",
+        "rounded root": "√d is rounded to a whole number: use d**0.5 as it is.",
+        "last positions": (
+            "The last rows of P are used; the first token gets row 0.",
+            lambda ids, E, P: E.shape[1] ** 0.5 * E[ids] + P[-len(ids) :],
+        ),
         "root of N": (
             "The embeddings are multiplied by √N, the root of how many tokens there are; it should "
             "be √d.",
@@ -198,6 +213,7 @@ def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tenso
     """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""
     root = math.sqrt(E.shape[1])
     factor = {"not scaled": 1.0, "scaled by d": root**2, "divided": 1 / root}
+    factor |= {"rounded root": float(int(root))}
     factor |= {"positions alone": 1.0, "root of |V|": len(E) ** 0.5}
     tokens = choose_option(mistakes, factor, root) * E[ids]
     places = P[ids] if "positions by token" in mistakes else P[: len(ids)]

@@ -23,7 +23,14 @@ from planted import ALL, ODD, verdict
 import slp_transformer as slp
 from slp_transformer import check, interpret, modern, sampling
 from slp_transformer.attention import attention
-from slp_transformer.check.diagnosing import BrokenCheck, Check, Mistakes
+from slp_transformer.check.diagnosing import (
+    CHECKS,
+    FLOATS_FOR_INTEGERS,
+    OVERFLOW,
+    BrokenCheck,
+    Check,
+    Mistakes,
+)
 from slp_transformer.check.diagnosing import check as make_check
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
@@ -103,6 +110,26 @@ def test_check_is_offered_and_explained(name):
     assert f"`{one.signature_text}" in one.__doc__.replace("\n    ", " ")
     assert all(sentence.endswith(".") for sentence in one.mistakes.values())
     assert one.signature_text in repr(one)
+
+
+def test_overflow_is_told_by_where_it_shows():
+    def exp_first(u, k):
+        kept = u.topk(k)
+        powers = torch.zeros_like(u).scatter(0, kept.indices, kept.values.exp())
+        return powers / powers.sum()
+
+    found = check.top_k(exp_first)
+    assert not found and found.text == OVERFLOW and "1000" in found.example[0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_ids_must_be_integers_that_can_be_an_index(dtype):
+    def begin_and_end(target, begin, end):
+        ids = target.tolist()
+        return torch.tensor([[begin, *ids], [*ids, end]], dtype=dtype)
+
+    found = check.teacher_forced(begin_and_end)
+    assert not found and found.text == FLOATS_FOR_INTEGERS
 
 
 def test_two_mistakes_at_once_are_both_named():
@@ -415,6 +442,9 @@ CASES = [{"X": torch.tensor([[2.0, 3.0], [5.0, 7.0]]), "a": 2, "b": 5}]
 def line(X: torch.Tensor, a: int, b: int, mistakes: Mistakes) -> torch.Tensor:
     """Check `line(X, a, b)`."""
     return a * X + b
+
+
+del CHECKS["line"]  # it is nobody's exercise
 
 
 @pytest.mark.parametrize(

@@ -268,13 +268,13 @@ def test_a_missing_extra_is_named(at, capsys, monkeypatch):
     for library in ("safetensors", "tomli_w", "mido"):
         monkeypatch.setitem(sys.modules, library, None)
     said = refused(capsys, "train", "text", "fox.txt", "--out-dir", "a", *SMALL)
-    assert "train needs safetensors and tomli_w, which" in said and not Path("a").exists()
+    assert "train needs safetensors, tomli_w, which" in said and not Path("a").exists()
     assert 'python -m pip install "slp-transformer[text]"' in said
     assert "steps must be" in refused(capsys, *TRAIN, "--steps", "0")  # what is wrong comes first
     said = refused(capsys, "tab", "song.mid")
     assert "tab needs mido" in said and '"slp-transformer[guitar]"' in said
     monkeypatch.setitem(sys.modules, "tyro", None)
-    assert "train needs tyro and safetensors and tomli_w" in refused(capsys, *TRAIN, *SMALL)
+    assert "train needs tyro, safetensors, tomli_w" in refused(capsys, *TRAIN, *SMALL)
 
 
 def test_info_needs_no_library_for_downloads(at, capsys, monkeypatch):

@@ -286,20 +286,24 @@ weighted_sum
   alpha_i = 1: rows[: len(alpha_i)].sum(0)
   mean: n = len(alpha_i); (alpha_i.unsqueeze(1) * rows[:n]).mean(0)
 scaled_score
+  rounded root: q_i @ k_j / int(len(q_i) ** 0.5)
   right: torch.einsum("d,d->", q_i, k_j) * q_i.numel() ** -0.5
   no scaling: torch.dot(q_i, k_j)
   scaled by d_k: q_i.dot(k_j) / len(q_i)
 simple_attention
+  odd: e = torch.exp(X[: i + 1] @ X[i]); e @ X[: i + 1] / e.sum()
   itself left out: X[0] if i == 0 else F.softmax(X[i] @ X[:i].T, 0) @ X[:i]
   right: S = (X @ X.T).masked_fill(torch.triu(torch.ones(len(X), len(X)), 1) > 0, -torch.inf);
       (S.softmax(-1) @ X)[i]
   the future: F.softmax(X @ X[i], 0) @ X
 causal_mask
+  next token alone: torch.diag(torch.full((N - 1,), -math.inf), 1)
   right: [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
   right: lambda n: torch.zeros(n, n, dtype=torch.float64).masked_fill(tril(n) == 0, float("-inf"))
   then transposed: torch.full((N, N), -math.inf).tril(-1)
   diagonal: torch.full((N, N), -math.inf).triu()
 mask_after
+  odd: torch.full((N, held + N), -math.inf).triu(min(held, 4) + 1)
   right: queries = torch.arange(held, held + N)[:, None]; torch.where(torch.arange(held + N) <=
       queries, 0.0, -torch.inf)
   not shifted: torch.where(tril(N, held + N) > 0, 0.0, -torch.inf)
@@ -317,6 +321,14 @@ attention
   no scaling: torch.softmax(Q @ K.T + mask, -1) @ V
   scaled by d_k: torch.softmax(Q @ K.T / Q.size(-1) + mask, -1) @ V
 head
+  rounded root: s = X @ W_Q @ (X @ W_K).T / int(W_K.shape[1] ** 0.5); F.softmax(s +
+      torch.full((len(X), len(X)), -math.inf).triu(1), -1) @ X @ W_V @ W_O
+  finite mask: N = len(X); s = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; s =
+      s.masked_fill(torch.ones(N, N).triu(1) > 0, -50); F.softmax(s, -1) @ X @ W_V @ W_O
+  finite mask (added): N = len(X); s = X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5; F.softmax(s
+      + torch.full((N, N), -99.0).triu(1), -1) @ X @ W_V @ W_O
+  odd: e = (X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5).exp().tril(); e / e.sum(1,
+      keepdim=True) @ X @ W_V @ W_O
   no mask: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O, mask=False)
   scaled by √d: _plain_head(X, X @ W_Q, X @ W_K, X @ W_V, W_O, root=X.shape[1] ** 0.5)
 split_heads
@@ -328,9 +340,25 @@ join_heads
   view without transpose: heads.reshape(heads.shape[1], -1)
   interleaved: torch.stack(list(heads), dim=-1).flatten(-2)
 multi_head_attention
+  scaled by √(d/A) (not rounded): q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W
+      in (W_Q, W_K, W_V)); s = q @ k.mT / math.sqrt(X.shape[1] / A) + torch.full((len(X), len(X)),
+      -math.inf).triu(1); (s.softmax(-1) @ v).transpose(0, 1).flatten(1) @ W_O
+  softmax over heads (zeros): q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W in
+      (W_Q, W_K, W_V)); s = q @ k.mT / k.shape[-1] ** 0.5 + torch.full((len(X), len(X)),
+      -math.inf).triu(1); (s.softmax(0).nan_to_num() @ v).transpose(0, 1).flatten(1) @ W_O
+  finite mask: q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W in (W_Q, W_K,
+      W_V)); s = q @ k.mT / k.shape[-1] ** 0.5; s = s.masked_fill(torch.ones(len(X), len(X)).triu(1)
+      > 0, -50); (s.softmax(-1) @ v).transpose(0, 1).flatten(1) @ W_O
+  finite mask (added): q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W in (W_Q,
+      W_K, W_V)); s = q @ k.mT / k.shape[-1] ** 0.5 + torch.full((len(X), len(X)), -99.0).triu(1);
+      (s.softmax(-1) @ v).transpose(0, 1).flatten(1) @ W_O
   view without transpose: _mha(X, W_Q, W_K, W_V, W_O, A, lambda Z: Z.view(A, len(X), -1), _join)
   joined without transpose: _mha(X, W_Q, W_K, W_V, W_O, A, _cut(A), lambda H: H.reshape(len(X), -1))
 cached_step
+  odd: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]); e = (K @ (x @ W_Q) /
+      K.shape[1] ** 0.5).exp(); (e @ V / e.sum(), K, V)
+  rounded root: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]); (F.softmax(K @ (x
+      @ W_Q) / int(K.shape[1] ** 0.5), 0) @ V, K, V)
   scaled by √d: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
       F.softmax(K @ (x @ W_Q) / len(x) ** 0.5, 0) @ V, K, V
   no softmax: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]);
@@ -346,15 +374,24 @@ cached_step
       torch.vstack([V, x @ W_V])
   not kept: (_step(x @ W_Q, torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V])), K, V)
 layer_norm
+  gain first: x = gamma * x; (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0,
+      keepdim=True) + beta
+  gain + 1: (1 + gamma) * (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True)
+      + beta
+  odd: m = x.mean(-1, keepdim=True); gamma * (x - m) / ((x * x).mean(-1, keepdim=True) - m *
+      m).sqrt() + beta
   right: lambda x, g, b: F.layer_norm(x, x.shape[-1:], g, b)
   unbiased: gamma * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True) + beta
 ffn
+  ReLU6: F.relu6(x @ W_1 + b_1) @ W_2 + b_2
   no ReLU: (x @ W_1 + b_1) @ W_2 + b_2
   ReLU at the end: torch.relu((x @ W_1 + b_1) @ W_2 + b_2)
 unchanged
+  odd: X + 1e-6 * (torch.relu(X @ W_1 + b_1) @ W_2 + b_2)
   right: X.clone()
   b_2 left: X + torch.relu(X @ W_1 + b_1) @ (0 * W_2) + b_2
 swiglu
+  odd: h = x @ W_1 + b_1; (h * h.exp() / (1 + h.exp()) * (x @ W_2 + b_2)) @ W_3 + b_3
   right: a = x @ W_1 + b_1; (a / (1 + torch.exp(-a)) * (x @ W_2 + b_2)) @ W_3 + b_3
   gate on the other side: ((x @ W_1 + b_1) * F.silu(x @ W_2 + b_2)) @ W_3 + b_3
   sigmoid: (torch.sigmoid(x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3
@@ -371,6 +408,10 @@ input_encoding
   start = 0: E[ids] + P[: len(ids)]
   start + 1: E[ids] + P[start + 1 : start + 1 + len(ids)]
 sinusoid
+  exponent with 4: a = torch.arange(N)[:, None] / 1e4 ** (2 * torch.arange(0, d, 2) / d);
+      torch.stack([a.sin(), a.cos()], 2).flatten(1)
+  odd: a = torch.arange(N).bfloat16()[:, None] / 1e4 ** (torch.arange(0, d, 2) / d);
+      torch.stack([a.sin(), a.cos()], 2).flatten(1)
   right: angle = torch.arange(N)[:, None] * torch.exp(-math.log(10000) * torch.arange(0, d, 2) / d);
       torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
   halves: angle = torch.arange(N)[:, None] / 10000 ** (torch.arange(0, d, 2) / d);
@@ -385,6 +426,9 @@ lm_head
   then softmax: F.softmax(H @ E.T, -1)
   then last row: H[-1] @ E.T
 parameters
+  narrow feedforward: L * (4 * d * d + 2 * d * d)
+  three matrices: L * (4 * d * d + 3 * d * 4 * d)
+  norms: L * (12 * d * d + 2 * 2 * d)
   right: L * sum(rows * columns for rows, columns in [(d, d)] * 4 + [(d, 4 * d), (4 * d, d)])
   no W_O: L * (3 * d * d + 2 * d * 4 * d)
   one matrix of the feedforward layer: L * (4 * d**2 + 4 * d**2)
@@ -394,15 +438,23 @@ temperature
   1/tau: F.softmax(u * tau, -1)
   after softmax: F.softmax(u, -1) / tau
 limits_of_temperature
+  smallest at 0: ([0, 0, 0, 1], [0.25] * 4)
+  0 at ∞: ([1, 0, 0, 0], [0, 0, 0, 0])
   right: ([1, 0, 0, 0], [0.25] * 4)
   results 1 and 2 swapped: ([0.25] * 4, [1, 0, 0, 0])
 top_k
+  finite (−100): i = u.topk(k).indices; F.softmax(torch.full_like(u, -50).scatter(0, i, u[i]), -1)
+  softmax twice: y = F.softmax(u, -1); i = y.topk(k).indices; F.softmax(torch.full_like(y,
+      -math.inf).scatter(0, i, y[i]), -1)
+  odd: i = u.topk(k).indices; F.softmax(torch.full_like(u, float(u.min()) - 10).scatter(0, i,
+      u[i]), -1)
   right: z = torch.full_like(u, -torch.inf); i = u.flip(0).argsort(stable=True)[-k:]; i = len(u) - 1
       - i; z[i] = u[i]; F.softmax(z, -1)
   right: y = F.softmax(u, -1); top = y.topk(k); y = 0 * y; y[top.indices] = top.values; y / y.sum()
   more than k: y = F.softmax(u, -1); y = torch.where(y >= y.topk(k).values[-1], y, 0); y / y.sum()
   not renormalized: y = F.softmax(u, -1); i = y.topk(k).indices; z = 0 * y; z[i] = y[i]; z
 draw
+  0 for none: int((y.cumsum(0) <= dart).sum()) if dart else 0
   right: torch.searchsorted(y.cumsum(0), dart, right=True)
   right: sum(1 for w in range(len(y)) if sum(y[: w + 1]) <= dart)
   0 drawn: torch.searchsorted(y.cumsum(0), dart)
@@ -415,6 +467,8 @@ draw
   sorted: p, i = y.sort(descending=True); i[int((p.cumsum(0) <= dart).sum())]
   odd: torch.multinomial(y, 1)
 beam_step
+  odd: v, i = (scores[:, None] + log_y).flatten().topk(width); (i.float() // log_y.shape[1],
+      i.float() % log_y.shape[1], v)
   right: both = (scores.unsqueeze(1) + log_y).flatten(); i = both.argsort(descending=True)[:width];
       i.div(log_y.shape[1], rounding_mode="floor"), i.remainder(log_y.shape[1]), both[i]
   right: V = log_y.shape[1]; all = sorted(((scores[b] + log_y[b, w]).item(), b, w) for b in
@@ -440,6 +494,9 @@ beam_step
   odd: best, i = (scores + log_y.T).flatten().topk(width); i // log_y.shape[1], i % log_y.shape[1],
       best
 top_p
+  softmax twice: s, i = F.softmax(u, -1).sort(descending=True, stable=True); s =
+      s.masked_fill(s.cumsum(0) - s >= p, -math.inf); torch.zeros_like(s).scatter(0, i, F.softmax(s,
+      -1))
   beyond p: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(0) - y <= p; z = 0 * y;
       z[i] = y * keep; z / z.sum()
   right: y, i = F.softmax(u.flip(0), -1).sort(descending=True); y[y.cumsum(0) - y > p - 1e-6] = 0;
@@ -450,6 +507,7 @@ leak
   then 1 − it: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); F.softmax(s,
       0)[:seen].sum()
 next_token_loss
+  last word again: F.cross_entropy(U, torch.cat([ids[1:], ids[-1:]]))
   first word next: F.cross_entropy(U, torch.cat([ids[1:], ids[:1]]))
   first left out: F.cross_entropy(U[1:], ids[1:])
   overflow: y = torch.exp(U) / torch.exp(U).sum(1, keepdim=True);
@@ -462,6 +520,7 @@ next_token_loss
   not shifted: F.cross_entropy(U, ids)
   shifted backwards: F.cross_entropy(U[1:], ids[:-1])
 padded_loss
+  across texts: F.cross_entropy(U.flatten(0, 1)[:-1], ids.flatten()[1:], ignore_index=pad_id)
   right: F.cross_entropy(U[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), ignore_index=pad_id)
   padding counted: F.cross_entropy(U[:, :-1].transpose(1, 2), ids[:, 1:])
   padding in the mean: each = F.cross_entropy(U[:, :-1].transpose(1, 2), ids[:, 1:],
@@ -494,6 +553,8 @@ lora
   A and B swapped: x @ W + alpha / A.shape[1] * (x @ B @ A)
   no scale: x @ W + x @ A @ B
 cross_attention
+  rounded root: F.softmax(X @ W_Q @ (H_enc @ W_K).T / int(W_K.shape[1] ** 0.5), -1) @ H_enc @ W_V
+  residual: X @ W_V + F.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1) @ H_enc @ W_V
   weights: torch.softmax(X @ W_Q @ (H_enc @ W_K).mT / W_Q.shape[1] ** 0.5, 1)
   K from the decoder: F.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
   X for H_enc: F.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
@@ -519,10 +580,13 @@ masked_word_loss
   summed: F.cross_entropy(U[M], x[M], reduction="sum")
   other axis: -torch.stack([U.log_softmax(0)[i, x[i]] for i in M]).mean()
 length_normalized
+  length minus one (guarded): lambda l: l.sum() / max(len(l) - 1, 1)
+  times the length: lambda l: l.sum() * len(l)
   then exp: torch.exp(log_probabilities.mean())
   right: log_probabilities.mean()
   not normalized: sum(log_probabilities)
 pitch
+  odd: tuning[(len(tuning) - string) % 6] + fret
   sorted: sorted(tuning, reverse=True)[string - 1] + fret
   index: tuning[string] + fret
   fret − 1: tuning[len(tuning) - string] + (fret - 1)
@@ -530,6 +594,10 @@ pitch
   right: tuning[-string] + fret
   strings from the lowest: tuning[string - 1] + fret
 count_places
+  strings in order: n = next((j for j, o in enumerate(tuning) if o > midi), len(tuning));
+      sum(midi - o <= frets for o in tuning[:n])
+  odd: low = [o for o in reversed(tuning) if o <= midi]; next((j for j, o in enumerate(low) if
+      midi - o > frets), len(low))
   frets + 1: len([o for o in tuning if o <= midi <= o + frets + 1])
   frets not used: len([o for o in tuning if o <= midi <= o + 20])
   fret turned: sum(0 <= one - midi <= frets for one in tuning)
@@ -537,11 +605,14 @@ count_places
   frets − 1: len([1 for s in tuning if midi - s in range(frets)])
   open strings left out: len([1 for s in tuning if 1 <= midi - s <= frets])
 span
+  fret 1 left out: pressed = [f for f in frets if f and f > 1]; max(pressed) - min(pressed) if
+      pressed else 0
   then minus: p = [f for f in frets if f]; min(p) - max(p) if p else 0
   None counted: frets = [f or 0 for f in frets]; max(frets) - min(frets)
   right: pressed = [f for f in frets if f]; max(pressed, default=0) - min(pressed, default=0)
   open strings counted: played = [f for f in frets if f is not None]; max(played) - min(played)
 only_allowed
+  −100: F.softmax(u + 20 * allowed, -1)
   exp first: y = torch.exp(u) * allowed; y / torch.sum(y)
   0 times −∞: (u + allowed.logical_not() * float("-inf")).softmax(0)
   added: F.softmax(u + allowed.float(), 0)

@@ -1,7 +1,7 @@
 """Attempts at the exercises on fingering, as readers write them."""
 
 import torch
-from planted import add_table, right, wrong
+from planted import add_table, odd, right, wrong
 
 
 @right("is_playable_grip", "counted string by string")
@@ -44,6 +44,23 @@ def _(came, last):
     return places
 
 
+@wrong("path_back", "from the beginning (in order)", "appends, and follows the rows forward")
+def _(came, last):
+    path = [last]
+    for before in came:
+        path.append(int(before[path[-1]]))
+    return path
+
+
+@odd("path_back", "torch.zeros without a dtype")
+def _(came, last):
+    path = torch.zeros(len(came) + 1)
+    path[-1] = last
+    for t in reversed(range(len(came))):
+        path[t] = came[t, int(path[t + 1])]
+    return path
+
+
 add_table(
     globals(),
     r"""
@@ -60,6 +77,7 @@ is_playable_grip
   open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
       and max(frets) - min(frets) <= span
 cheapest_step
+  rounded: (e + (v[:, None] + m).min(0).values).long()
   one minimum: e + (v[:, None] + m).min()
   wrong axis: e + (v[:, None] + m).min(1).values
   two minima: e + v.min() + m.min(0).values
@@ -70,6 +88,7 @@ path_back
   smallest: [*(int(row.argmin()) for row in came), last]
   not followed: [*came[:, last].tolist(), last]
 takes_turns
+  odd: torch.stack([notes, places], 1).float().flatten()[:-1]
   last note missed: torch.stack([notes, places], 1)[:-1].flatten()
   shifted: torch.stack([notes, torch.cat([places[-1:], places[:-1]])], 1).flatten()[:-1]
   two columns: torch.stack([notes, places], dim=1)

@@ -1,5 +1,7 @@
 """Attempts at the exercises on interpretability, as readers write them."""
 
+from fractions import Fraction
+
 import torch
 from planted import add_table, right, wrong
 
@@ -67,10 +69,21 @@ def _(E, W_V, W_O):
     return count / len(E)
 
 
+@right("copied", "a fraction")
+def _(E, W_V, W_O):
+    rows = E @ W_V @ W_O @ E.T
+    return Fraction(int((rows.argmax(1) == torch.arange(len(E))).sum()), len(E))
+
+
 add_table(
     globals(),
     r"""
 induced
+  token 0 for none: t = ids.tolist(); dict(zip(t, t[1:])).get(t[-1], -1) or -1
+  most frequent: t = ids.tolist(); after = [b for a, b in zip(t, t[1:]) if a == t[-1]];
+      max(after, key=after.count) if after else -1
+  first token missed: t = ids.tolist(); j = max((j for j in range(len(t) - 1) if t[j] == t[-1]),
+      default=None); t[j + 1] if j else -1
   place: found = [j for j in range(len(ids) - 1) if ids[j] == ids[-1]]; found[-1] + 1 if found
       else -1
   odd: after = [int(b) for a, b in zip(ids, ids[1:], strict=False) if a == ids[-1]]; max(after,
@@ -81,6 +94,9 @@ induction_score
   one too far: torch.stack([alpha[i, i - period - 1] for i in range(period, len(alpha))]).mean()
   odd: torch.stack([alpha[i, i - period + 2] for i in range(period, len(alpha))]).mean()
 logit_lens
+  root mean square: (gamma * H / H.pow(2).mean(1, keepdim=True).sqrt() + beta) @ E.T
+  not divided: (gamma * (H - H.mean(1, keepdim=True)) + beta) @ E.T
+  all rows together: (gamma * (H - H.mean()) / H.std(correction=0) + beta) @ E.T
   variance: centered = H - H.mean(1, keepdim=True); (gamma * centered / H.var(1, correction=0,
       keepdim=True) + beta) @ E.T
   right: F.linear(F.layer_norm(H, gamma.shape, gamma, beta), E)
@@ -99,6 +115,9 @@ qk_circuit
   W_Q and W_K swapped: W_K @ W_Q.mT
   inside: W_Q.T @ W_K
 copied
+  rounded down: ((E @ W_V @ W_O @ E.T).argmax(1) == torch.arange(len(E))).sum() // len(E)
+  cosine: ((E @ W_V @ W_O @ F.normalize(E, dim=1).T).argmax(1) ==
+      torch.arange(len(E))).float().mean()
   columns: words = E @ (W_V @ W_O) @ E.T; (words.argmax(dim=0) ==
       torch.arange(len(E))).double().mean()
   raised at all: ((E @ W_V @ W_O * E).sum(-1) > 0).float().mean()

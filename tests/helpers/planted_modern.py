@@ -63,6 +63,8 @@ rms_norm
   odd: F.rms_norm(gamma * x, gamma.shape, None, eps)
   odd: gamma * x / (x.mean(-1, keepdim=True).abs() + eps).sqrt()
 rotary
+  added (sines first): h = X.shape[1] // 2; a = (start + torch.arange(len(X)))[:, None] * base
+      ** (-torch.arange(h) / h); X + torch.cat([a.sin(), a.cos()], 1)
   right: emb = torch.cat([angles(X, start, base)] * 2, dim=-1); x1, x2 = X.chunk(2, dim=-1); X *
       emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()
   right: a, b = X.double().chunk(2, dim=-1); turned = torch.complex(a, b) * torch.exp(1j * angles(X,
@@ -87,6 +89,7 @@ shared_keys
   along tokens: K.repeat_interleave(A // len(K), 1)
   odd: K.repeat_interleave(A // len(K)).reshape(A, *K.shape[1:])
 published_ffn
+  odd: h = x @ gate_proj.T; (h * h.exp() / (1 + h.exp()) * (x @ up_proj.T)) @ down_proj.T
   up alone: x @ up_proj.T @ down_proj.T
   right: F.linear(F.silu(F.linear(x, gate_proj)) * F.linear(x, up_proj), down_proj)
   gate_proj and up_proj swapped: F.linear(F.silu(x @ up_proj.T) * (x @ gate_proj.T), down_proj)

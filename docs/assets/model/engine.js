@@ -199,7 +199,6 @@ export function rotaryAngles(dk, base, scaling, length) {
     if (!scaling) return theta;
     const { rope_type, factor, original_context_length: old, low_freq_factor: low, high_freq_factor: high } = scaling;
     if (rope_type === "linear") return theta / factor;
-    if (rope_type === "dynamic") return theta * ((factor * Math.max(length, old)) / old - factor + 1) ** (-i / Math.max(pairs - 1, 1));
     const keep = Math.min(1, Math.max(0, ((old * theta) / (2 * Math.PI) - low) / (high - low)));
     return keep * theta + ((1 - keep) * theta) / factor;
   });
@@ -459,7 +458,7 @@ const anything = () => true;
 /** What stretches rotary angles: of a known type, with numbers above 0. */
 function isRopeScaling(x) {
   const numbers = ["factor", "original_context_length", "low_freq_factor", "high_freq_factor"];
-  const known = isObject(x) && ["linear", "dynamic", "llama3"].includes(x.rope_type) && Object.keys(x).every((name) => name === "rope_type" || numbers.includes(name));
+  const known = isObject(x) && ["linear", "llama3"].includes(x.rope_type) && Object.keys(x).every((name) => name === "rope_type" || numbers.includes(name));
   return known && numbers.every((name) => x[name] > 0) && x.low_freq_factor < x.high_freq_factor;
 }
 
