@@ -192,7 +192,7 @@ export function rotate(X, start, thetas) {
 }
 
 /** The angle that each pair turns from one position to the next, base^(−2i/d_k), stretched if asked for. */
-export function rotaryAngles(dk, base, scaling, length) {
+export function rotaryAngles(dk, base, scaling) {
   const pairs = dk / 2;
   return Float32Array.from({ length: pairs }, (_, i) => {
     const theta = base ** -(i / pairs);
@@ -357,7 +357,7 @@ export class LanguageModel {
     pass.point = hook ? (name, X) => sameShape(name, X, hook(name, X, pass.block)) : (_, X) => X;
     const { positions, rope_base, rope_scaling } = this.config;
     pass.angles = positions === "rotary" ? rotaryAngles(this.sizes.dk, rope_base, rope_scaling, start + N) : null;
-    pass.mask = causal && N > 1 ? causalMask(N, start + N) : null;
+    pass.mask = causal && N > 1 ? causalMask(N) : null;
     const X = this.embed(ids, start, pass.point);
     let H = stack(X, this.weights.stack, pass);
     if (cache) cache.length += N;
