@@ -356,8 +356,8 @@ export class LanguageModel {
     const pass = { cache, scaled, finalNorm, start, block: null, sizes: this.sizes };
     pass.point = hook ? (name, X) => sameShape(name, X, hook(name, X, pass.block)) : (_, X) => X;
     const { positions, rope_base, rope_scaling } = this.config;
-    pass.angles = positions === "rotary" ? rotaryAngles(this.sizes.dk, rope_base, rope_scaling, start + N) : null;
-    pass.mask = causal && N > 1 ? causalMask(N) : null;
+    pass.angles = positions === "rotary" ? rotaryAngles(this.sizes.dk, rope_base, rope_scaling) : null;
+    pass.mask = causal && N > 1 ? causalMask(N, start + N) : null;
     const X = this.embed(ids, start, pass.point);
     let H = stack(X, this.weights.stack, pass);
     if (cache) cache.length += N;
