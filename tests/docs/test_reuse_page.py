@@ -32,6 +32,11 @@ def test_programs_run_as_they_stand(tmp_path):
     """In one folder and in the page's order, since a later one loads what an earlier one saved."""
     program = tmp_path / "many.py"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    (tmp_path / "my-texts").mkdir()
+    text = "the cat sat on the mat, and the dog on the log. " * 99
+    (tmp_path / "my-texts" / "one.txt").write_text(text, encoding="utf-8")
+    train = "-m slp_transformer train text my-texts --out-dir runs/mine --steps 20".split()
+    subprocess.run([sys.executable, *train], cwd=tmp_path, env=environment, check=True)
     for name, text in PROGRAMS.items():
         program.write_text(text, encoding="utf-8")
         command = [sys.executable, str(program)]

@@ -21,13 +21,13 @@ TECHNIQUES = {"hammer-ons and pull-offs", "slides", "bends", "harmonics", "vibra
 TECHNIQUES |= {"notes that ring on"}
 NOT_HELD = {
     ".txt": {
-        "lengths of notes", "notes of a second voice", "harmonics", "notes that ring on",
+        "lengths of notes", "marks of a second voice", "harmonics", "notes that ring on",
         "bends",  # of three eighths of a step, and so on
     },
-    ".mid": {"the repeats, which are played out", "notes of a second voice", "dead notes"}
+    ".mid": {"the repeats, which are played out", "marks of a second voice", "dead notes"}
     | TECHNIQUES,
-    ".gp3": {"notes of a second voice", "harmonics", "vibratos"},
-    ".gp4": {"notes of a second voice"},
+    ".gp3": {"marks of a second voice", "harmonics", "vibratos"},
+    ".gp4": {"marks of a second voice"},
     ".gp5": set(),
     ".musicxml": set(),
     ".atex": set(),
@@ -85,7 +85,7 @@ def test_losses_are_named_with_their_number():
     after = timed(Bar(4, (event(0, (1, 3), durations=(1,)),), (4, 4)), unit=1)
     assert describe_losses([before], [after]) == [
         "the capo", "1 tempos", "1 marks of repeats",
-        "1 lengths of notes", "1 notes of a second voice", "1 bends",
+        "1 lengths of notes", "1 marks of a second voice", "1 bends",
     ]  # fmt: skip
     assert describe_losses([after], [before]) == ["1 lengths of notes"]
     moved = timed(Bar(4, (event(0, (2, 8), durations=(2,)),), (4, 4)), unit=1)

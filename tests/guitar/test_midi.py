@@ -189,6 +189,7 @@ def seconds_file():
     [
         (b"", "is empty"),
         (b"e|--0--|\n", "cannot be read as a MIDI file: MThd not found"),
+        (b"MThd", "cannot be read as a MIDI file: it ends too early"),
         (b"MThd\0\0\0\6\0\1\0\1\1\xe0MTrk\0\0\0\x40\0\x90", "cannot be read as a MIDI file"),
         (seconds_file(), "its time is in seconds"),
         (

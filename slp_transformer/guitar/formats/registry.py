@@ -175,6 +175,6 @@ def _iter_details(tab: Tab) -> Iterator[tuple[str, Any, Any]]:
                     yield "notes", place, fret
                 yield "lengths of notes", place, Fraction(length, unit)
                 if voice == 2:
-                    yield "notes of a second voice", place, None
+                    yield "marks of a second voice", place, None
                 for kind in kinds.keys() - {"dead"}:
                     yield TECHNIQUE_NAMES[kind], place, kinds[kind]

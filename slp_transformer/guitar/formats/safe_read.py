@@ -106,5 +106,6 @@ def translate_read_errors(path: str | Path, file_type: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # what a damaged file makes of a library is anybody's guess
-        reason = " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
+        plain = "it ends too early" if isinstance(error, EOFError) else type(error).__name__
+        reason = " ".join(str(error).split())[:120].rstrip(".") or plain
         raise ValueError(f"{path} cannot be read as {file_type}: {reason}.") from None
