@@ -293,6 +293,7 @@ def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
 
 def step_guitar(asked: argparse.Namespace, result: Result) -> None:
     """The preset `guitar-gpu` to its end."""
+    from slp_transformer.data.dataset import Dataset
     from slp_transformer.guitar import TabTokenizer, prepare_tab_dataset
     from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 
@@ -308,12 +309,12 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
         ),
     )
     result.note("held out", "the folder valid" if parted else "a tenth of the pieces")
-    run_preset("guitar-gpu", tabs, asked, result)
+    data = Dataset(tabs.tokenizer, tabs.train_data, tabs.val_data)
+    run_preset("guitar-gpu", data, asked, result)
 
 
 def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
     """Train as a preset says, and write each measurement down as it comes."""
-    from slp_transformer.data.dataset import Dataset
     from slp_transformer.tasks.base import load_task
     from slp_transformer.tasks.run_config import load_config
 
@@ -339,7 +340,7 @@ def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) 
     model, began = TransformerLM(config), time.monotonic()
     size = sum(parameter.numel() for parameter in model.parameters())
     result.note("parameters", f"{size:,}")
-    result.note("tokens", f"{len(data.train_data):,} training, {len(data.val_data):,} validation")
+    result.note("tokens", f"{len(data.train):,} training, {len(data.val):,} validation")
     result["records"] = []
 
     def report(record: Any) -> None:
@@ -351,8 +352,7 @@ def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) 
             raise TimeoutError
 
     sizes = replace(preset.model, context_length=config.context_length)
-    made = Dataset(data.tokenizer, data.train_data, data.val_data)
-    train_data, val_data = task.sources(replace(preset, model=sizes, train=settings), made)
+    train_data, val_data = task.sources(replace(preset, model=sizes, train=settings), data)
     with contextlib.suppress(TimeoutError):
         train(
             model,
