@@ -309,7 +309,8 @@ def test_long_code_of_the_package_is_folded_with_its_first_line_and_printed_whol
         assert fold.locator("summary").inner_text() == "def attention(…)"
         assert not code.is_visible()
         fold.locator("summary").press("Enter")
-        assert code.inner_text().startswith("def attention(") and code.is_visible()
+        code.wait_for(state="visible")
+        assert code.text_content().startswith("def attention(")
         fold.locator("summary").press("Enter")
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
