@@ -163,6 +163,7 @@ def on_post_build(config):
     """Now that there is something to read, lets the chapters run: the first page comes first."""
     site.reference.save()
     postprocess.add_synonyms(Path(config.site_dir))
+    postprocess.drop_switching(Path(config.site_dir))
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))

@@ -178,3 +178,22 @@ def _cut(path: Path, characters: set[str]) -> None:
         instantiateVariableFont(font, {"wght": WEIGHTS}, inplace=True)
     font.flavor = "woff2"
     font.save(path)
+
+
+SWITCHING = re.compile(r"\[data-md-color-switching\][^{}]*\{[^{}]*\}")
+
+
+def drop_switching(site_dir: Path) -> None:
+    """Take a rule for all elements out of Material's palette, which needs it only for a fade.
+
+    Its script sets and unsets the attribute as each page opens, and every style is computed again.
+
+    Raises:
+        FileNotFoundError: if Material has no such rule any more.
+    """
+    for path in site_dir.glob("assets/stylesheets/palette.*.css"):
+        css, count = SWITCHING.subn("", path.read_text("utf-8"))
+        if count:
+            path.write_text(css, encoding="utf-8", newline="")
+            return
+    raise FileNotFoundError("Material's palette has no rule for data-md-color-switching any more.")
