@@ -171,18 +171,3 @@ def test_dropout_only_in_training_and_on_every_sublayer(norm, cross):
         assert (trace[step] == 0).double().mean().item() == pytest.approx(0.4, abs=0.12), step
     first, second = (layer(X, **options) for _ in range(2))
     assert not torch.allclose(first, second)
-
-
-@NORMS
-@CROSS
-def test_dropout_of_everything_added_leaves_the_stream(norm, cross):
-    """The untraced path drops them too: with nothing kept, only X is left, or its norms."""
-    layer = block(norm=norm, cross_attention=cross, dropout=0.4).train()
-    layer.drop.p = 1.0
-    X = normal(B, N, D)
-    options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
-    expected = X
-    if norm == "post":
-        for layer_norm in (layer.norm_1, layer.norm_cross, layer.norm_2):
-            expected = expected if layer_norm is None else layer_norm(expected)
-    assert_same(layer(X, **options), expected)

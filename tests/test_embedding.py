@@ -12,12 +12,6 @@ from slp_transformer import InputEncoding, SinusoidalPositions, TokenEmbedding, 
 from slp_transformer.embedding import one_hot_lookup
 
 
-def test_onehot_by_hand():
-    E = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    expected = [[5.0, 6.0], [1.0, 2.0], [5.0, 6.0]]
-    assert one_hot_lookup(torch.tensor([2, 0, 2]), E).tolist() == expected
-
-
 @pytest.mark.proves("onehot")
 @pytest.mark.parametrize("shape", [(), (N,), (B, N)])
 def test_onehot_equals_token_embedding_equals_pytorch(shape):
@@ -69,16 +63,6 @@ def test_sinusoid_keeps_its_precision_far_out():
     assert far == pytest.approx(math.sin(50_000), abs=1e-6)
 
 
-def test_sinusoid_of_the_default_type():
-    assert sinusoidal_positions(2, 3).dtype == torch.float32
-    torch.set_default_dtype(torch.float64)
-    try:
-        P = sinusoidal_positions(2, 3)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert P.dtype == torch.float64 and P[1, 0].item() == pytest.approx(math.sin(1), abs=1e-15)
-
-
 def test_sinusoid_is_neither_learned_nor_saved_but_moves_with_the_model():
     positions = SinusoidalPositions(M, D)
     assert list(positions.parameters()) == [] and positions.state_dict() == {}
@@ -102,11 +86,3 @@ def test_dropout_only_in_training():
     assert (whole != 0).all()
     kept = X != 0
     torch.testing.assert_close(X[kept], whole[kept] / 0.75)
-
-
-def test_sinusoids_are_there_once_a_model_without_memory_has_some():
-    with torch.device("meta"):
-        positions = SinusoidalPositions(13, 7)
-    positions = positions.to_empty(device="cpu")
-    torch.testing.assert_close(positions.P, sinusoidal_positions(13, 7).cpu())
-    assert positions.double().P.dtype == torch.float64  # and are left alone afterwards

@@ -62,26 +62,6 @@ def test_a_midi_file_becomes_tab_that_can_be_played(song, tmp_path, capsys):
     assert "Loading" not in said.err
 
 
-def test_notes_that_cannot_ring_on_are_counted(tmp_path, capsys):
-    """E2 has one place only, string 6, and so has F2, which comes while E2 should sound."""
-    track, now = mido.MidiTrack(), 0
-    for kind, pitch, at in (
-        *(("note_on", 40, 0), ("note_on", 41, 480), ("note_off", 41, 960)),
-        *(("note_on", 64, 960), ("note_off", 40, 1920), ("note_off", 64, 1920)),
-    ):
-        track.append(mido.Message(kind, note=pitch, velocity=80, time=at - now))
-        now = at
-    mido.MidiFile(ticks_per_beat=480, tracks=[track]).save(tmp_path / "bass.mid")
-    for command in ("tab", "convert"):
-        fine(command, str(tmp_path / "bass.mid"), "-o", str(tmp_path / "x.gp5"))
-        assert "1 note cut short: the string is struck again." in capsys.readouterr().err
-
-
-def test_without_an_output_all_of_it_is_shown(song, capsys):
-    fine("tab", str(song))
-    assert capsys.readouterr().out.count("|") >= 6 * 3
-
-
 @pytest.mark.parametrize("suffix", [".mid", ".gp5", ".atex"])
 def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix):
     pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
@@ -109,12 +89,6 @@ def test_wishes_are_heeded(song, tmp_path):
     assert fewer.count(0) < usual.count(0) <= more.count(0)
     assert max(usual) < 5 <= max(frets("--position", "5", "--open-strings", "less"))
     assert max(frets("--max-fret", "3")) <= 3
-
-
-def test_a_pinned_place_is_kept(song, tmp_path):
-    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--pin", "1:3=3/10", "--pin", "2:1=2/8")
-    events = list(written(tmp_path / "x.txt").iter_events())
-    assert events[2].notes == (Note(3, 10),) and events[4].notes == (Note(2, 8),)
 
 
 def test_a_review_draws_what_is_uncertain_and_its_pins_do_what_they_say(song, tmp_path, capsys):
@@ -148,18 +122,6 @@ def test_notes_out_of_reach_are_reported_and_moved_or_dropped_only_if_asked(song
     fine(*high, "--unplayable", "drop")
     assert "bar 4, moment 3: G2 is left out" in capsys.readouterr().err
     assert sounding(written(out))[-1] == (55, 62) and sounding(written(out))[:-1] == expected()[:-1]
-
-
-def test_a_chord_with_too_many_notes_loses_inner_ones_if_asked(tmp_path, capsys):
-    path, out = tmp_path / "piano.mid", tmp_path / "x.txt"
-    guitar = Tuning((64, 60, 57, 53, 50, 48, 45, 41))
-    chord = tuple(Note(string, 0) for string in range(8, 0, -1))
-    write_tab(Tab("", guitar, (Bar(4, (Event(0, chord),)),), "", 1), path)
-    asked = ("tab", str(path), "--tuning", "standard")
-    assert "8 notes at once need more than 6 strings" in refused(capsys, *asked)
-    fine(*asked, "--unplayable", "drop", "-o", str(out))
-    (kept,) = sounding(written(out))
-    assert kept[0] == 41 and kept[-1] == 64 and 4 <= len(kept) <= 6
 
 
 def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
@@ -259,12 +221,6 @@ def test_the_file_that_is_read_is_never_written_to(song, capsys):
     for command in ("tab", "convert"):
         assert "is the file to read" in refused(capsys, command, str(song), "-o", str(song))
     assert song.read_bytes() == before
-
-
-def test_a_model_of_tokens_is_no_hand(song, tmp_path, capsys):
-    (tmp_path / "config.toml").touch()
-    said = refused(capsys, "tab", str(song), "--model", str(tmp_path))
-    assert "holds a model of tokens, not of a hand" in said
 
 
 @pytest.mark.parametrize("words", [["tab"], ["convert", "-o", "out.musicxml"]])

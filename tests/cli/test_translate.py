@@ -9,13 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from commands import PAIR_SIZES, PAIRS, TRAIN_PAIRS, fine, output, result, weights, write_pairs
+from commands import PAIRS, TRAIN_PAIRS, fine, output, result, weights, write_pairs
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
 from torch._inductor.exc import CppCompileError, InductorError
 
-from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
 from slp_transformer.generation.translation import compute_translation_metrics
 from slp_transformer.tasks.pairs import PairTask
@@ -26,7 +25,6 @@ from slp_transformer.training.run_folder import (
     list_checkpoints,
     load_trainer_state,
 )
-from slp_transformer.training.trainer import train
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +60,6 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(at):
     assert weights("run") == expected
 
 
-def test_the_last_checkpoints_are_kept_and_averaged(at):
-    assert [folder.name for folder in list_checkpoints(Path("run"))][-2:] == [
-        "step-00000004",
-        "step-00000006",
-    ]
-    both = [load_model(Path("run") / f"step-0000000{n}").state_dict() for n in (4, 6)]
-    mean = load_model("run", "average").state_dict()
-    for name, W in mean.items():
-        torch.testing.assert_close(W, (both[0][name] + both[1][name]) / 2)
-    assert any(not torch.equal(both[0][name], both[1][name]) for name in mean)
-
-
 def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsys):
     write_pairs()
     capsys.readouterr()
@@ -84,11 +70,6 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
     held_out = json.loads(Path("loud/tokens/held-out.json").read_text(encoding="utf-8"))
     assert f"  reference  {held_out[0][1]}\n" in told
     assert told.count("BLEU") == 3 and "nrefs:1|case:mixed|eff:no|tok:13a" in told
-
-
-def test_the_first_run_needs_no_files(at, capsys):
-    fine("train", "pairs", "--out-dir", "numbers", *PAIR_SIZES, "--steps", "1", "--quiet")
-    assert "English" in output(capsys, "info", "numbers")
 
 
 def test_two_vocabularies_make_a_model_of_two(at, capsys):
@@ -211,9 +192,6 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     assert 1 < steps < 4 and drawn == len(source) and kept == {*range(steps, 8, steps), 7}
     assert '"epoch"' in Path("run/config.toml").read_text(encoding="utf-8")
     fine("train", "--out-dir", "run", "--resume", "--steps", "9", "--quiet")
-    model = TransformerLM(TransformerConfig(7, 8, model_dim=4, num_heads=2, num_blocks=1))
-    with pytest.raises(ValueError, match="randomly drawn batches have none"):
-        train(model, torch.arange(50) % 7, torch.arange(50) % 7, eval_interval="epoch", steps=3)
 
 
 def test_a_compiler_that_fails_is_a_sentence(tmp_path, monkeypatch, capsys):

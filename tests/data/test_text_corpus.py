@@ -111,13 +111,6 @@ def test_a_single_document_has_no_end_token(file):
     assert prepare_corpus(file).tokenizer.vocab_size == len(set(TEXT))
 
 
-def test_nothing_is_held_out_if_nothing_should_be(file, tmp_path):
-    for folder in (None, tmp_path / "run"):
-        corpus = prepare_corpus(file, val_split=0, output_dir=folder)
-        assert len(corpus.train) == len(TEXT) and corpus.val is None
-    assert load_corpus(tmp_path / "run").val is None
-
-
 def test_a_tokenizer_of_ones_own_is_used(file, library):
     own = TextTokenizer.from_json(train_tokenizer([TEXT], "bpe", 300, end_token=True).to_json())
     corpus = prepare_corpus(file, tokenizer=own)
@@ -248,11 +241,3 @@ def test_an_unknown_character_is_named_with_its_file_and_line(tmp_path, monkeypa
     (tmp_path / "new.txt").write_text("abc\n" * 20 + "ab\nab$\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"new.txt: Line 22, column 3 has '\$' \(U\+0024\)"):
         prepare_corpus(tmp_path / "new.txt", tokenizer=train_tokenizer(["abc\n"]))
-
-
-def test_empty_standard_input_is_an_error(monkeypatch, tmp_path):
-    for folder in (None, tmp_path / "run"):
-        standard_input(monkeypatch, "")
-        with pytest.raises(ValueError, match="Standard input is empty: pipe text"):
-            prepare_corpus("-", output_dir=folder)
-    assert list(tmp_path.iterdir()) == []

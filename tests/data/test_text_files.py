@@ -2,19 +2,16 @@
 
 import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from commands import SMALL, fine, weights
 
 from slp_transformer.data import (
     find_text_files,
     list_corpora,
     load_moby_dick,
-    prepare_corpus,
     read_documents,
 )
 from slp_transformer.data import text_files as reading_module
@@ -52,38 +49,9 @@ def test_a_folder_is_read_in_the_same_order_everywhere(folder):
     assert list(read_documents(str(folder))) == ["zed", "dash", "bee"]
 
 
-def test_a_file_of_any_name_is_read(folder):
-    assert list(read_documents(folder / "a" / "notes.md")) == ["# no"]
-
-
 def test_standard_input_is_one_document(monkeypatch):
     standard_input(monkeypatch, "Ça\r\nva".encode())
     assert list(read_documents("-")) == ["Ça\nva"]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
-def test_a_pipe_is_read_as_standard_input_is(at):
-    os.mkfifo("pipe")
-    writing = "open('pipe', 'w').write(open('fox.txt').read())"
-    with subprocess.Popen([sys.executable, "-c", writing]):
-        fine("train", "text", "pipe", "--out-dir", "piped", *SMALL)
-    Path("pipe").unlink()
-    fine("train", "text", "fox.txt", "--out-dir", "file", *SMALL)
-    assert weights("piped") == weights("file")
-    fine("train", "--out-dir", "piped", "--resume", "--quiet")  # nothing is read again
-
-
-class Terminal(io.BytesIO):
-    """Bytes that come from a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_standard_input_from_a_terminal_says_that_it_waits(monkeypatch, caplog):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Terminal(b"some text\n")))
-    assert len(prepare_corpus("-", val_split=0.0).train) == 10
-    assert "Waiting for text on standard input" in caplog.text
 
 
 def test_readers_leave_hidden_files_and_folders_out_and_name_closed_ones(tmp_path, monkeypatch):
@@ -127,12 +95,6 @@ def test_pieces_make_up_the_text(block, tmp_path, monkeypatch):
     monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
     (tmp_path / "a").write_bytes("\ufeffone\r\ntwo\rthree\n\n\n é🎸日\n\tend\r".encode())
     assert "".join(read_pieces(tmp_path / "a")) == "one\ntwo\nthree\n\n\n é🎸日\n\tend\n"
-
-
-def test_a_piece_ends_where_a_word_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading_module, "BLOCK_BYTES", 10)
-    (tmp_path / "a").write_text("one\n\ntwo \n \nthree four", encoding="utf-8", newline="\n")
-    assert list(read_pieces(tmp_path / "a")) == ["one\n\ntwo", " \n \nthree", " four"]
 
 
 # --- Bad input ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "docs" / "example_task"
 sys.path.append(str(EXAMPLE))
 pytest.importorskip("mido")
 
-from abc_notation import Bars, NotReadable, notes, read_tune, unroll, write_abc  # noqa: E402
+from abc_notation import Bars, NotReadable, notes, read_tune, unroll  # noqa: E402
 from abc_task import BOS, EOS, TuneSession, TuneTokenizer  # noqa: E402
 
 JIG = """X:7
@@ -33,15 +33,6 @@ WORDS = (
 
 def test_a_tune_is_read_by_hand():
     assert read_tune(JIG) == WORDS
-
-
-def test_what_was_written_is_read_back():
-    assert read_tune(write_abc(WORDS)) == WORDS
-
-
-def test_a_unit_of_sixteenths_and_a_mode():
-    tune = "X:1\nM:2/4\nL:1/16\nK:A dorian\nA2B2c2d2 | e8 |]\n"
-    assert read_tune(tune) == "M:2/4 K:Ador A B c d | e4 ||".split()
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,10 @@ def as_lists(value):
     return json.loads(json.dumps(value))
 
 
-def compare_pieces(seeds):
-    """Compare as many random pieces, each as it is and with pins."""
+def test_the_lattice_is_python_s_to_the_last_bit():
+    """Of random pieces, each as it is and with pins."""
     run, num_compared = racer("hand.js"), 0
-    for seed in seeds:
+    for seed in range(80):
         rng = random.Random(seed)
         options = random_options(rng, rng.choice(["drop", "drop", "octave"]))
         moments = random_moments(rng, options)
@@ -157,16 +157,7 @@ def compare_pieces(seeds):
             options = FingeringOptions(**(vars(options) | {"pinned_notes": pins}))
             if not pins:
                 break
-    return num_compared
-
-
-def test_the_lattice_is_python_s_to_the_last_bit():
-    assert compare_pieces(range(80)) > 120
-
-
-@pytest.mark.slow
-def test_the_lattice_is_python_s_on_a_thousand_pieces():
-    assert compare_pieces(range(80, 1080)) > 1500
+    assert num_compared > 120
 
 
 # --- MIDI files -----------------------------------------------------------------------------------
@@ -266,38 +257,6 @@ def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
         assert bars == both[0][0]
         ours = {(start, pitch) for _, notes in both for start, _, pitch in notes}
         assert {(Fraction(n["start"], own), n["pitch"]) for n in theirs["notes"]} == ours
-
-
-@pytest.mark.parametrize(
-    ("length", "unit", "jitter"),
-    [(480, 2, 15), (240, 2, 15), (120, 4, 15), (160, 12, 15), (240, 2, 0), (480, 1, 0)],
-)
-def test_a_performance_is_put_on_the_grid_that_it_is_near(browser, length, unit, jitter):
-    rng = random.Random(length)
-    notes = [
-        (
-            max(0, k * length + rng.randint(-jitter, jitter)),
-            (k + 1) * length - rng.randint(20, 50),
-            60,
-        )
-        for k in range(50)
-    ]
-    content = midi_bytes(("A", 24, 1, notes), tempo=500_000 * 60 // 50)
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.route("**/*", answer())
-        page.goto("http://page.test/assets/model/fingering.css")
-        found = page.evaluate(
-            """async (bytes) => {
-              const { readMidi, intoBars } = await import("/assets/model/midi.js");
-              const midi = readMidi(Uint8Array.from(bytes), 999);
-              return intoBars(midi, midi.notes);
-            }""",
-            list(content),
-        )
-    step = length * unit // 480
-    edges = [(n["start"], n["end"]) for n in found["notes"][:-1]]
-    assert found["unit"] == unit and edges == [(k * step, (k + 1) * step) for k in range(49)]
 
 
 # --- The page -------------------------------------------------------------------------------------
@@ -402,26 +361,7 @@ def test_a_midi_file_is_dropped_chosen_in_and_taken_away(page, tmp_path):
     assert places(download(page, "gp", tmp_path)) == places(tab)
 
 
-def test_it_is_fingered_in_another_tuning_with_a_capo_and_moved_by_octaves(page, tmp_path):
-    (tmp_path / "tune.mid").write_bytes(midi_bytes(("Guitar", 25, 2, melody())))
-    drop(page, "tune.mid", (tmp_path / "tune.mid").read_bytes())
-    page.click("summary >> nth=0")
-    page.select_option("#f-tuning", "DADGAD")
-    page.select_option("#f-open", "1")
-    page.check("#f-octaves")
-    page.select_option("#f-capo", "2")
-    page.wait_for_function(
-        "document.getElementById('f-changes').textContent.includes('A#0 is moved to A#2')"
-    )
-    found = download(page, "gp", tmp_path)
-    assert found.tuning == Tuning(TUNINGS["DADGAD"].open_pitches, 2)
-    (unfingered,), _ = read_midi(tmp_path / "tune.mid")
-    pitches = [[p for p in m.pitches] for m in piece_from_tab(unfingered).moments]
-    assert len(places(found)) == len(pitches)
-    assert {found.tuning.pitch_of(n) for n in places(found)[-2]} == {46}
-
-
-@pytest.mark.parametrize("suffix", [".gp5", ".gp4", ".musicxml"])
+@pytest.mark.parametrize("suffix", [".gp5", ".musicxml"])
 def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
     pytest.importorskip("guitarpro", reason="PyGuitarPro writes Guitar Pro files")
     tuning = Tuning(TUNINGS["drop-D"].open_pitches, 3)
@@ -440,49 +380,14 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
     page.click("summary >> nth=0")
     page.check("#f-keep")
     assert places(download(page, "gp", tmp_path)) == places(read) != places(tab)
-    page.click("#f-on")
-    page.locator("#f-ways button >> nth=1").click()
-    found, kept = places(download(page, "gp", tmp_path)), places(read)
-    assert [a == b for a, b in zip(found, kept, strict=True)].count(False) == 1
-
-
-def test_the_two_staves_of_a_piano_become_one_guitar(page, tmp_path):
-    def note(step, octave, quarters, staff):
-        pitch = f"<pitch><step>{step}</step><octave>{octave}</octave></pitch>"
-        rest = f"<duration>{quarters}</duration><voice>{staff}</voice><staff>{staff}</staff>"
-        return f"<note>{pitch}{rest}</note>"
-
-    bars = ""
-    for number, (high, low) in enumerate(("GE", "AC", "BD"), start=1):
-        head = "<attributes><divisions>1</divisions><time><beats>2</beats><beat-type>4</beat-type>"
-        head += "</time><staves>2</staves><clef number='1'><sign>G</sign><line>2</line></clef>"
-        head += "<clef number='2'><sign>F</sign><line>4</line></clef></attributes>"
-        notes = note(high, 4, 1, 1) * 2 + "<backup><duration>2</duration></backup>"
-        bars += f"<measure number='{number}'>{head if number == 1 else ''}{notes}"
-        bars += f"{note(low, 3, 2, 2)}</measure>"
-    xml = "<?xml version='1.0'?><score-partwise version='4.0'><part-list><score-part id='P1'>"
-    xml += "<part-name>Piano</part-name></score-part></part-list><part id='P1'>"
-    drop(page, "piano.xml", f"{xml}{bars}</part></score-partwise>".encode())
-    found = download(page, "gp", tmp_path)
-    _, notes = in_quarters(found)
-    assert [pitch for *_, pitch in notes] == [67, 52, 67, 69, 48, 69, 71, 50, 71]
-    assert [float(end - start) for start, end, _ in notes] == [1.0, 2.0, 1.0] * 3
 
 
 BAD = {
     "empty.mid": (b"", "empty.mid is empty."),
-    "text.mid": (b"To be read by people", "It is no MIDI file, whatever its name says"),
     "large.mid": (b"MThd" + bytes(2 << 20), "large.mid has 2.0 MB; a file of this kind may have 1"),
     "cut.mid": (midi_bytes(("A", 0, 1, melody()))[:150], "it ends in the middle of track 1"),
-    "noise.mid": (
-        midi_bytes(("A", 0, 1, melody()))[:22] + bytes(range(128, 206)),
-        "noise.mid cannot be read",
-    ),
     "drums.mid": (midi_bytes(("A", 0, 10, melody())), "no notes that a guitar could play"),
-    "low.mid": (midi_bytes(("A", 0, 1, [(0, 90, 7)])), "no note of this part is on this guitar"),
-    "long.mid": (midi_bytes(("A", 0, 1, [(0, 90, 60), (1 << 26, 1 << 27, 60)])), "3,000 bars"),
     "text.gp5": (b"To be read by people", "no Guitar Pro file, whatever its name says"),
-    "text.musicxml": (b"<a>" * 99, "no MusicXML file, whatever its name says"),
     "text.pdf": (b"%PDF", "none of the files that this page reads"),
 }
 
@@ -500,53 +405,7 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_and_the_piece_stays(page):
     page.wait_for_selector("#f-marks .f-chosen")
 
 
-def test_bytes_at_random_end_in_a_sentence(page):
-    good, rng = midi_bytes(("A", 25, 1, melody())), random.Random(5)
-    files = []
-    for _ in range(300):
-        damaged = bytearray(good[: rng.choice([len(good), rng.randint(1, len(good))])])
-        for _ in range(rng.randint(1, 5)):
-            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
-        files.append(base64.b64encode(bytes(damaged)).decode())
-    wrong = page.evaluate(
-        """async (files) => {
-          const from = (name) => import(`/assets/model/${name}.js`);
-          const { readMidi, partsOf, intoBars, pitchesAsTex } = await from("midi");
-          const { Refusal } = await from("engine"), wrong = [];
-          for (const content of files) {
-            try {
-              const midi = readMidi(Uint8Array.from(atob(content), (c) => c.charCodeAt(0)), 999);
-              for (const { notes } of partsOf(midi)) pitchesAsTex(intoBars(midi, notes), "x");
-            } catch (error) { if (!(error instanceof Refusal)) wrong.push(error.stack); }
-          }
-          return wrong;
-        }""",
-        files,
-    )
-    assert wrong == []
-
-
-def test_any_note_of_the_score_can_be_clicked(page):
-    place = page.evaluate(
-        """() => {
-          const frets = [...document.querySelectorAll("#slp-hear-stage text")];
-          const note = frets.find((one) => one.textContent === "8"); // bar 1 is 7 7 8 10
-          note.scrollIntoView({ block: "center" });
-          const box = note.getBoundingClientRect();
-          return [box.x + box.width / 2, box.y + box.height / 2];
-        }"""
-    )
-    page.mouse.click(*place)
-    page.wait_for_function(
-        "document.getElementById('f-where').textContent.includes('bar 1, beat 3')"
-    )
-    page.locator("#f-ways button >> nth=1").click()
-    page.wait_for_selector("#f-marks [aria-label='bar 1, beat 3: chosen']")
-
-
-@pytest.mark.parametrize("scheme", ["default", "slate"])
-def test_axe_finds_nothing(page, scheme):
-    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
+def test_axe_finds_nothing(page):
     page.click("summary >> nth=0")
     page.locator("#f-ways button >> nth=1").click()
     page.wait_for_selector("#f-marks .f-chosen")

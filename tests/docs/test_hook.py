@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import chapter_source
@@ -195,20 +194,7 @@ def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, cod
     assert keys[-1] == keys[0]
 
 
-def test_another_version_of_the_libraries_runs_again(project, monkeypatch):
-    before = key(project)
-    monkeypatch.setattr(chapter_source, "version", lambda library: "0")
-    assert key(project) != before
-
-
 # --- The message when one fails ------------------------------------------------------------------
-
-
-def test_a_cell_s_place_is_its_number_and_line(project):
-    text = CHAPTER + "\n# %%\nf(1)\n"
-    small = chapter(project, text)
-    assert [small.place(index) for index in range(3)] == [(2, 12), (3, 17), (4, 22)]
-    assert text.splitlines()[21] == "f(1)"
 
 
 BROKEN = "# %% [markdown]\n# # Bad\n\n# %%\nstart = 1\n\n# %%\n"  # the last cell begins at line 8
@@ -238,29 +224,6 @@ def test_all_chapters_are_tried_and_the_good_ones_kept(project):
     assert outputs[0][0]["data"]["text/plain"] == "2"
     assert cache.load(bad) is None
     assert "Running chapters/07_small.py" in message and "Failed chapters/08_bad.py" in message
-
-
-def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkeypatch):
-    tried, done = [], threading.Semaphore(0)
-
-    def run(small):
-        tried.append(small.name)
-        if "bad" in small.name:
-            raise execution.ChapterError(f"{small.name}, line 1")
-        return [[], []], {}
-
-    monkeypatch.setattr(execution, "run_chapter", run)
-    good, bad = chapter(project), chapter(project, CHAPTER, "08_bad")
-    cache = execution.Cache(project / ".cache")
-    background = execution.Background(cache, lambda _: None, lambda *_: done.release())
-    for _ in range(2):
-        background.want(good, "g")
-        background.want(bad, "b")
-        if len(tried) < 2:
-            assert done.acquire(timeout=10) and done.acquire(timeout=10)
-    assert str(background.failures["b"]) == "chapters/08_bad.py, line 1"
-    assert cache.load(good) == [[], []]
-    assert sorted(tried).count("chapters/08_bad.py") == 1
 
 
 # --- Alt texts -----------------------------------------------------------------------------------

@@ -14,13 +14,6 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FOLDED = re.compile(r"<details><summary>([^<]+)</summary>\n\n(.+?)\n\n *</details>", re.DOTALL)
 ENDING = ["Try it", "To remember", "Test yourself"]
-PUZZLING = (
-    "third witness",
-    "foretell",
-    "fit on no desk",
-    "had better not",
-    "read along",
-)
 
 
 def parts(chapter: Path) -> dict[str, str]:
@@ -63,22 +56,6 @@ def test_what_to_remember_are_five_points(chapter):
 def test_chapter_says_how_long_it_takes(chapter):
     opening = cells(chapter, "markdown")[0]
     assert re.search(r"\d+ minutes|two hours|\(about \d+ minutes\)", opening), opening
-
-
-@every_chapter
-def test_words_are_plain_and_cells_are_not_clever(chapter):
-    prose, code = ("\n".join(cells(chapter, kind)) for kind in ("markdown", "code"))
-    for word in PUZZLING:
-        assert word not in prose.lower(), word
-    for node in ast.walk(ast.parse(code)):
-        where = ast.unparse(node) if isinstance(node, ast.expr | ast.stmt) else ""
-        assert not isinstance(node, ast.NamedExpr), f"an assignment inside an expression: {where}"
-        if isinstance(node, ast.Subscript):
-            inside = ast.walk(node.slice)
-            assert not any(isinstance(part, ast.Starred) for part in inside), where
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
-            sliced = [t for t in node.targets if isinstance(t, ast.Subscript)]
-            assert not any(isinstance(t.slice, ast.Slice) for t in sliced), where
 
 
 def test_ten_minutes_of_pytorch_run():

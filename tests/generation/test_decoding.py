@@ -78,18 +78,6 @@ def test_a_beams_score_is_the_mean_log_probability_of_its_words():
         assert result.score == pytest.approx(total / 7**alpha, abs=1e-4)
 
 
-def test_a_tensor_is_a_batch_too():
-    model = make()
-    prompts = torch.tensor([[3, 1, 4], [1, 5, 9]])
-    assert words(generate(model, prompts, 5, temperature=0)) == words(
-        generate(model, prompts.tolist(), 5, temperature=0)
-    )
-    translator, sources = make(EncoderDecoder), torch.tensor(SOURCES[1:2] * 2)
-    of_tensor = generate(translator, prompts, 5, sources=sources, temperature=0)
-    assert of_tensor == generate(translator, prompts, 5, sources=sources.tolist(), temperature=0)
-    assert generate(model, [], 5) == []
-
-
 # --- Where it ends -------------------------------------------------------------------------------
 
 
@@ -193,19 +181,6 @@ def test_the_model_is_read_without_dropout_and_left_as_it_was():
         generate(model, PROMPTS, 5, temperature=0, on_token=lambda row, word: 1 / 0)
     assert [module.training for module in model.modules()] == modes
     assert all(weights.grad is None for weights in model.parameters())
-
-
-def test_each_word_is_read_once(monkeypatch):
-    read, model = [], make()
-    forward = model.forward
-    monkeypatch.setattr(
-        model, "forward", lambda ids, **how: read.append(ids.shape[1]) or forward(ids, **how)
-    )
-    generate(model, [[3, 1, 4]], 5, temperature=0)
-    assert read == [3, 1, 1, 1, 1]
-    read.clear()
-    generate(model, [[3, 1, 4], [3] * 9], 1, temperature=0)
-    assert read == [3, 6]  # the short one is done, so the long one is read in one go
 
 
 # --- What is refused -----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from writers import WINDOW, make
 
-from slp_transformer import EncoderDecoder, KVCache, MultiHeadAttention, TransformerLM, generate
+from slp_transformer import EncoderDecoder, KVCache, TransformerLM, generate
 from slp_transformer._internal.reference_mode import reference_mode
 from slp_transformer.generation import sharded_weights as module
 from slp_transformer.generation.sharded_weights import (
@@ -88,20 +88,3 @@ def test_a_fixed_rule_decides(monkeypatch):
     handle.remove()
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     assert with_sharded_weights(model, 1, 64) is model
-
-
-def test_parts_of_the_readers_own_are_left_alone():
-    class Own(MultiHeadAttention):
-        pass
-
-    model = make(TransformerLM)
-    model.stack.blocks[0].attention = Own(*(model.config.model_dim, model.config.num_heads))
-    assert with_sharded_weights(model, 1, 64) is model
-
-
-def test_a_part_in_two_places_stays_one():
-    model = make(EncoderDecoder)
-    twin = shard_matrices(model)
-    assert (model.source_embedding.tokens is model.target_embedding.tokens) == (
-        twin.source_embedding.tokens is twin.target_embedding.tokens
-    )

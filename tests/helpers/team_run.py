@@ -180,7 +180,6 @@ def die() -> None:
 TROUBLES = {
     "killed": (die, 9_999),
     "interrupted": (lambda: os.kill(os.getppid(), signal.SIGINT), 9_999),
-    "restarted": (die, 8),  # the second time, fewer than five steps are left
 }
 
 

@@ -141,17 +141,6 @@ def test_what_older_files_keep_beside_the_weights(name, more, again, tmp_path):
     torch.testing.assert_close(say(from_pretrained(tmp_path)), logits(theirs, IDS), **CLOSE)
 
 
-def test_older_settings_of_rotations(tmp_path):
-    """Before version 5 of transformers they stood in two places."""
-    theirs = foreign("llama 3, tied", tmp_path)
-    path = tmp_path / "config.json"
-    content = json.loads(path.read_text("utf-8"))
-    rope = content.pop("rope_parameters")
-    content |= {"rope_theta": rope.pop("rope_theta"), "rope_scaling": rope}
-    path.write_text(json.dumps(content), encoding="utf-8")
-    torch.testing.assert_close(say(from_pretrained(tmp_path)), logits(theirs, IDS), **CLOSE)
-
-
 def test_ids_that_end_a_text_are_those_for_generating_if_told(tmp_path):
     foreign("llama", tmp_path)
     (tmp_path / "generation_config.json").unlink()
@@ -263,16 +252,3 @@ def test_published_settings_make_the_published_model(name, tmp_path):
     content, total = OF_OTHERS[name]
     (tmp_path / "config.json").write_text(json.dumps(content), encoding="utf-8")
     assert published_info(tmp_path)["parameters"]["total"] == total
-
-
-@pytest.mark.parametrize("name", ["gpt2", "bert"])
-def test_dropout_is_read_and_written_and_is_off_until_training(name, tmp_path):
-    foreign(name, tmp_path / "a")
-    model = from_pretrained(tmp_path / "a")
-    assert model.config.dropout == 0.1 and not model.training
-    save_pretrained(model, tmp_path / "b")
-    theirs = json.loads((tmp_path / "b" / "config.json").read_text("utf-8"))
-    shares = {key: value for key, value in theirs.items() if "drop" in key}
-    assert set(shares.values()) == {0.1} and len(shares) == {"gpt2": 3, "bert": 2}[name]
-    ids = torch.arange(12)[None]
-    assert not torch.equal(model.train()(ids)[0], model(ids)[0])

@@ -46,13 +46,6 @@ def test_source_links_to_the_reference_and_tells_methods_apart():
     assert text.startswith("```python\ndef causal_mask(")
 
 
-def test_source_of_a_reader_s_own_function_has_no_link():
-    def mine():
-        return 1
-
-    assert "autoref" not in plotting.show_source(mine)._repr_markdown_()
-
-
 def test_source_says_what_it_cannot_show():
     with pytest.raises(ValueError, match="at least one"):
         plotting.show_source()
@@ -108,17 +101,6 @@ def test_flow_draws_a_line_for_each_weight():
 
     assert drawn(plotting.flow(causal_mask(5) == 0)) == 15
     assert drawn(plotting.flow([[0.5, 0.5], [1.0, 0.0]])) == 3
-
-
-def test_lines_keep_names_of_near_curves_apart():
-    picture = plotting.lines({"one": [1.0, 2.0], "two": [1.0, 2.001], "three": [1.0, 5.0]})
-    notes = picture.figure.axes[0].texts
-    heights = sorted(note.xy[1] for note in notes if note.get_text() in ("one", "two", "three"))
-    assert heights[1] - heights[0] > 0.1
-
-
-def test_dollars_are_dollars():
-    assert "$5" in texts(plotting.bars([1.0], ["$5"]))
 
 
 def test_a_figure_changes_no_more_when_its_tensor_does():

@@ -24,6 +24,8 @@ from slp_transformer.training.train_config import TrainConfig, cosine_schedule
         {"max_grad_norm": -1.0},
         {"weight_decay": -0.1},
         {"label_smoothing": 1.0},
+        {"schedule": "sine"},
+        {"adam_beta2": 1.0},
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(wrong):
