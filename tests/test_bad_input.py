@@ -23,6 +23,7 @@ from slp_transformer import (
     fused_attention,
     lm_head,
     padding_mask,
+    sinusoidal_positions,
 )
 from slp_transformer.attention import attention
 

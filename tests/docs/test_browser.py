@@ -159,29 +159,6 @@ def test_figures_fit_and_their_letters_can_be_read(browser, address):
     assert not wrong
 
 
-@pytest.mark.parametrize(
-    ("column", "there"),
-    [
-        ("Chapter", "**/chapters/03_one_matrix/#eq-head-par"),
-        ("Code", "**/api/attention/#slp_transformer.attention.attention"),
-        ("Proof", "**/proofs/#test_head_par*"),
-    ],
-)
-def test_who_has_8_33_reaches_it_its_code_and_its_proof_in_two_clicks(
-    column, there, browser, address
-):
-    with opened(browser, address) as page:
-        page.locator(".md-tabs").get_by_role("link", name="Equations").click()
-        page.locator(".slp-equations th").first.wait_for()
-        place = page.locator(".slp-equations th").all_inner_texts().index(column) + 1
-        row = page.locator(".slp-equations tr:has(#head-par)")
-        assert "8.33" in row.inner_text()
-        row.locator(f"td:nth-child({place}) a").first.click()
-        page.wait_for_url(there)
-        anchor = page.url.partition("#")[2]
-        assert 0 <= page.locator(f"[id='{anchor}']").bounding_box()["y"] < DESK["height"]
-
-
 @pytest.mark.parametrize("stem", TOUCHED)
 def test_figures_to_touch_answer_the_keyboard_in_words(stem, browser, address):
     with opened(browser, f"{address}chapters/{stem}/") as page:
@@ -222,18 +199,6 @@ def test_without_javascript_a_page_is_whole(stem, browser, address):
         assert page.locator(".slp-touch .slp-controls").count() == 0
 
 
-def test_the_search_fetches_its_index_when_it_is_wanted(browser, address):
-    with browser.new_context(viewport=DESK) as context:
-        page, asked = context.new_page(), []
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address, wait_until="networkidle")
-        assert not [url for url in asked if "search_index" in url]
-        page.keyboard.press("/")
-        page.keyboard.type("perplexity")
-        page.wait_for_selector(".md-search-result__link[href*='07_training']")
-        assert len([url for url in asked if "search_index" in url]) == 1
-
-
 def test_paper_has_figures_and_no_frame(browser, address):
     with opened(browser, f"{address}chapters/01_attention/", color_scheme="dark") as page:
         page.emulate_media(media="print")
@@ -243,26 +208,6 @@ def test_paper_has_figures_and_no_frame(browser, address):
         assert sum(map(int, re.findall(r"\d+", ink)[:3])) < 200
         assert page.locator(".slp-map .slp-lying").is_visible()
         assert not page.locator(".md-header").is_visible()
-
-
-def test_long_code_of_the_package_is_folded_with_its_first_line_and_printed_whole(browser, address):
-    with opened(browser, f"{address}chapters/01_attention/") as page:
-        first_heading = page.locator("article h2").first.bounding_box()["y"]
-        modules = page.locator(".slp-links a[href*='/api/']")
-        assert modules.first.bounding_box()["y"] > first_heading  # below what is read
-        fold = page.locator(".slp-fold").first
-        code = fold.locator("pre code")
-        assert fold.locator("summary").inner_text() == "def attention(…)"
-        assert not code.is_visible()
-        fold.locator("summary").press("Enter")
-        code.wait_for(state="visible")
-        assert code.text_content().startswith("def attention(")
-        fold.locator("summary").press("Enter")
-        page.emulate_media(media="print")
-        page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert code.is_visible() and not fold.locator("summary").is_visible()
-        page.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert fold.get_attribute("open") is None
 
 
 ONE_NUMBER = "article p a[href*='#eq-']:not(.eq a)"

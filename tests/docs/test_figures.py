@@ -15,9 +15,6 @@ from test_chapters import CHAPTERS, every_chapter, read
 from slp_transformer import next_word_probabilities, plotting
 from slp_transformer.masks import causal_mask
 from slp_transformer.multi_head import split_heads
-from slp_transformer.plotting.canvas import (
-    text_width_px,
-)
 from slp_transformer.sampling import filter_logits
 
 ROOT = Path(__file__).parents[2]
@@ -104,19 +101,6 @@ def test_each_part_of_the_whole_leads_to_its_equation(upright):
     assert svg.count('class="w-here"') == 1 and 'role="group"' in svg and "aria-label=" in svg
 
 
-def test_a_chapter_is_where_its_equations_are():
-    places = {}
-    for path in CHAPTERS:
-        declared = {slug for slug, _ in labels_of(path)}
-        places[number_of(path.stem)] = diagrams.here(number_of(path.stem), declared)
-    assert places["1"] == {"mha"} and {"ffn", "add1", "lnf"} <= places["2"]
-    assert places["4"] == {"E", "sum", "P"} and {"head", "softmax"} <= places["5"]
-    assert places["6"] == {"choose"} and places["6b"] == {"cache"}
-    assert places["7"] == {"loss"} and places["8"] == {"lora"}
-    assert all(places.values()) and "encoder" in places["10"]
-    assert "positions" in diagrams.named(places["4"])
-
-
 # --- Figures to touch ----------------------------------------------------------------------------
 
 
@@ -187,14 +171,3 @@ def test_what_cannot_be_touched_is_refused():
         plotting.interactive_heads(torch.ones(5, 6), 4)
     with pytest.raises(ValueError, match="no curve 'c', only a"):
         plotting.interactive_lines({"a": [[0, 1]]}, ["c"], x="", y="")
-
-
-@pytest.mark.parametrize("columns", [1, 2, 5])
-def test_what_is_wider_than_its_cells_is_not_cut(columns):
-    figure = plotting.heatmap(torch.ones(2, columns), title="A title wider than its cells").figure
-    axes, wide = figure.axes[0], text_width_px
-    left, right = axes.get_xlim()
-    for text in axes.texts:
-        bold = text.get_fontweight() == "bold"
-        half = wide(text.get_text(), text.get_fontsize(), bold) / 2
-        assert left <= text.get_position()[0] - half <= text.get_position()[0] + half <= right

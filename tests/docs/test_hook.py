@@ -155,45 +155,6 @@ def test_what_ran_or_is_shown_runs_a_chapter_again_and_nothing_else(project):
         assert cache.load(small) == outputs
 
 
-def test_data_next_to_an_imported_module_runs_its_importers_again(project):
-    data, inner = project / "slp_transformer" / "words.txt", project / "slp_transformer" / "inner"
-    data.write_text("one", encoding="utf-8")
-    before = key(project)
-    inner.mkdir()
-    (inner / "words.txt").write_text("not imported", encoding="utf-8")
-    (data.parent / ".words.txt.swp").write_text("an editor's", encoding="utf-8")
-    assert key(project) == before
-    data.write_text("two", encoding="utf-8")
-    assert key(project) != before
-
-
-@pytest.mark.parametrize(
-    ("code", "again"),
-    [
-        ('open(root / "benchmarks" / "results" / "ladder" / "losses.csv")', True),
-        ('folder = "results"', True),
-        ('open(f"{root}/results/{name}/losses.csv")', True),
-        ("f(1)  # and what results", True),  # a run too many does no harm
-        ("f(1)", False),
-        ("my_results = f(1)", False),
-    ],
-)
-def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, code, again):
-    text = CHAPTER.replace("f(1)", code).replace("More of it.", "From `benchmarks/results/ladder`.")
-    keys = [key(project, text)]
-    recorded = project / "benchmarks" / "results" / "ladder" / "losses.csv"
-    recorded.parent.mkdir(parents=True)
-    for change in ("1.5", "1.4"):
-        recorded.write_text(change, encoding="utf-8")
-        keys.append(key(project, text))
-    recorded.rename(recorded.with_name("renamed.csv"))
-    keys.append(key(project, text))
-    recorded.with_name("renamed.csv").unlink()
-    keys.append(key(project, text))
-    assert len(set(keys)) == (4 if again else 1)
-    assert keys[-1] == keys[0]
-
-
 # --- The message when one fails ------------------------------------------------------------------
 
 
@@ -267,15 +228,6 @@ def test_source_on_the_landing_page_is_the_package_s(project):
     assert links.source_of("slp_transformer.low.g", project) == "def g(x):\n    return x + 1"
     with pytest.raises(KeyError):
         links.source_of("slp_transformer.low.missing", project)
-
-
-def test_what_is_imported_is_named_where_it_is_defined(project):
-    small = chapter(project, "# %%\nfrom slp_transformer import g, plotting\n")
-    assert chapter_source.objects_named(small) == ["slp_transformer.low.g"]
-    assert chapter_source.modules_named(small) == [
-        "slp_transformer.low",
-        "slp_transformer.plotting",
-    ]
 
 
 # --- Formulas -------------------------------------------------------------------------------------
@@ -369,13 +321,3 @@ def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change
             file.write("# edited\n")
         assert again.page("api/low.md", reference.key_of([module], settings)) is None
     assert again.page("api/other.md", first) is None
-
-
-def test_a_plain_notebook_is_marked_for_the_template(project):
-    cells = chapter(project).notebook
-    assert notebook_html.filled(cells, None, plain=True).metadata["plain"] is True
-    assert "plain" not in notebook_html.filled(cells, None).metadata
-    code = '<span></span><span class="n">f</span>(<span class="mi">1</span>)\n&lt;2\n'
-    html, _ = notebook_html.finished(f'<div class="highlight"><pre>{code}</pre></div>')
-    code = '<code style="--lines: 2">f(<span class="mi">1</span>)\n&lt;2\n</code>'
-    assert html == f'<div class="highlight"><pre>{code}</pre></div>'

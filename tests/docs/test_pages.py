@@ -2,13 +2,10 @@
 
 import ast
 import re
-from functools import reduce
 from pathlib import Path
 
 import pytest
 from test_chapters import CHAPTERS, cells, every_chapter
-
-import slp_transformer
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -91,20 +88,6 @@ def test_letters_are_introduced_in_the_chapter_that_is_named():
             greek = {"\\alpha": "α", "\\tau": "τ", "\\theta": "θ", "\\varepsilon": "ε"}
             greek |= {"\\lambda": "λ", "\\eta": "η"}
             assert symbol in text or plain in text or greek.get(symbol, "?") in text, (symbol, stem)
-
-
-def test_names_in_the_notation_are_those_of_the_package():
-    config = slp_transformer.TransformerConfig(5, 7, 6, num_heads=3, num_blocks=2)
-    model = slp_transformer.TransformerLM(config)
-    named = " ".join(row[-2] for row in notation())
-    for setting in ("context_length", "model_dim", "num_heads", "num_blocks", "vocab_size"):
-        assert f"`{setting}`" in named and hasattr(config, setting)
-    for setting in ("key_dim", "value_dim", "hidden_dim", "eps"):
-        assert f"`{setting}`" in named and hasattr(config, setting)
-    for path in re.findall(r"`(embedding\.[\w.]+)`", named):
-        assert reduce(getattr, path.split("."), model) is not None
-    for letter in ("W_Q", "W_K", "W_V", "W_O"):
-        assert f"`{letter}`" in named and hasattr(model.stack.blocks[0].attention, letter)
 
 
 def test_pages_for_teachers_and_contributors_name_what_there_is():

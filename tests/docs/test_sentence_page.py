@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from js_engines import Racer
 from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
@@ -52,31 +51,6 @@ def test_the_weights_are_those_of_the_recorded_run():
     U = model()(ids[:, :-1])
     loss = torch.nn.functional.cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten()).item()
     assert loss == pytest.approx(run["loss"], abs=2e-3)  # that of the step before the last
-
-
-def test_the_engine_computes_chapter_5_s_numbers():
-    engine = Racer()
-    files = {path.name: list(path.read_bytes()) for path in FOLDER.iterdir()}
-    ids = ids_of(model_pages.FIRST)
-    found = engine.run(
-        """(M, {files, ids}) => {
-          const config = M.readJSON(Uint8Array.from(files["config.json"]), "config.json");
-          const model = M.readModel(config, Uint8Array.from(files["model.safetensors"]));
-          const seen = {};
-          const hook = (name, X, l) => { seen[`${l} ${name}`] = [...X.data] };
-          seen.U = [...model.forward(ids, {hook}).data];
-          return seen;
-        }""",
-        {"files": files, "ids": ids},
-    )
-    engine.close()
-    with record_activations(model()) as trace:
-        U = model()(torch.tensor(ids))
-    torch.testing.assert_close(torch.tensor(found["U"]).view(U.shape), U, atol=1e-4, rtol=0)
-    for l, steps in enumerate(trace):
-        for name, X in steps.items():
-            theirs = torch.tensor(found[f"{l} {name}"]).view(X.shape)
-            torch.testing.assert_close(theirs, X, atol=1e-4, rtol=0)
 
 
 def test_each_matrix_has_its_line_of_code_and_its_equations():
@@ -191,37 +165,12 @@ def test_a_sentence_that_the_model_cannot_read_is_refused_in_a_sentence(page):
         ("the bassist", "never read “bassist”. It knows . because"),
         ("", "one word at least"),
         ("the " * 11, "10 positions here, and these are 11 tokens"),
-        ("<b>", "never read “<b>”"),
     ):
         page.fill("#sl-text", text)
         assert said in note.inner_text()
         assert page.locator(".sl-tokens li").count() == 8  # what was there stays
     page.fill("#sl-text", "The drummer tuned")
     assert note.inner_text() == "" and page.locator(".sl-tokens li").count() == 3
-    page.locator(".sl-next button", has_text="the").first.click()
-    assert page.input_value("#sl-text") == "the drummer tuned the"
-    page.locator("#sl-back").click()
-    assert page.input_value("#sl-text") == "the drummer tuned"
-
-
-def test_a_matrix_is_walked_by_the_keyboard(page):
-    first = page.locator("#m-alpha td[tabindex='0']")
-    assert first.count() == 1
-    first.focus()
-    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
-        page.keyboard.press(key)
-    focused = "[document.activeElement.dataset.i, document.activeElement.dataset.j]"
-    assert page.evaluate(focused) == ["2", "1"]
-    page.keyboard.press("Enter")
-    assert "[tightened, guitarist]" in page.locator(".sl-title").inner_text()
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.closest('.sl-dock') !== null")
-    page.locator("#m-alpha td[tabindex='0']").focus()
-    page.keyboard.press("End")
-    assert page.evaluate(focused) == ["2", "7"]
-    page.keyboard.press("Escape")
-    assert page.evaluate(focused) == ["2", "1"]
-    assert page.locator("#m-alpha td[tabindex='0']").count() == 1
 
 
 def test_axe_finds_nothing_where_matrices_are_open(page):
