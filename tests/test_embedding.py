@@ -40,13 +40,6 @@ def test_X_equals_loop():
     assert_same_with_gradients(encoding(ids), expected, list(encoding.parameters()))
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
-def test_X_from_a_later_start(positions):
-    """What a key-value cache asks for: the second half of a sentence, where it stands."""
-    encoding, ids = InputEncoding(V, M, D, positions), some_ids(B, N)
-    assert torch.equal(encoding(ids[:, 3:], start=3), encoding(ids)[:, 3:])
-
-
 @pytest.mark.proves("sinusoid")
 def test_sinusoid_equals_the_papers_formula():
     """The sinusoids equal the paper's formula, number by number."""

@@ -189,18 +189,6 @@ def test_causal_with_left_padding_blinds_rows_without_nan():
 # --- Axes, masks' axes and types ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("leading", [(B,), (B, 7)])
-def test_leading_axes_are_taken_one_by_one(leading):
-    layer, X, H_enc = mha(), normal(*leading, N, D), normal(*leading, M, D, seed=1)
-    for output in outputs(layer, X, causal=True):
-        each = [layer(x, causal=True) for x in X.reshape(-1, N, D)]
-        assert_same(output.reshape(-1, N, D), torch.stack(each))
-    output, alpha = layer(X, H_enc=H_enc, return_weights=True)
-    assert alpha.shape == (*leading, A, N, M)
-    pairs = zip(X.reshape(-1, N, D), H_enc.reshape(-1, M, D), strict=True)
-    assert_same(output.reshape(-1, N, D), torch.stack([layer(x, H_enc=h) for x, h in pairs]))
-
-
 def test_a_mask_with_some_of_the_leading_axes_is_one_for_each_sentence_never_for_each_head():
     """X has leading axes [B × A], so a mask [A × N × N] could be mistaken for one a head."""
     layer, X = mha(), normal(B, A, N, D)

@@ -78,14 +78,6 @@ def test_past_the_window_it_goes_on_with_the_end_and_says_so(text_run, capsys):
     assert short.err == "" and said.out.startswith(short.out[:-1])
 
 
-def test_words_and_bpe_without_a_prompt(at, capsys):
-    pytest.importorskip("tokenizers")
-    for kind in ("words", "bpe"):
-        fine("train", "text", "fox.txt", "--out-dir", kind, "--tokenizer", kind, *SMALL)
-        fine("generate", kind, "--max-new-tokens", "5")
-        assert result(capsys, "info", kind)["data"]["tokenizer"] == kind
-
-
 # --- Guitar --------------------------------------------------------------------------------------
 
 
