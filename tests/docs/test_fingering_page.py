@@ -3,7 +3,6 @@
 import base64
 import json
 import random
-import re
 import sys
 from fractions import Fraction
 from functools import cache
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from guitar_pieces import random_piece
-from model_stage import answering, assert_accessible, on_a_phone
+from js_engines import Racer
+from model_stage import answering, assert_accessible, on_a_phone, without_javascript
 
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
@@ -35,22 +35,7 @@ sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 pytest.importorskip("mido", reason="mido writes MIDI files")
 import model_pages  # noqa: E402
 
-MODEL = ROOT / "docs" / "assets" / "model"
 SETTINGS = model_pages.fingering_settings()
-
-
-def racer(name):
-    """Return V8 with the functions that a script without imports exports, as M."""
-    from py_mini_racer import MiniRacer
-
-    code = (MODEL / name).read_text("utf-8")
-    names = ",".join(re.findall(r"^export (?:class|const|function) (\w+)", code, re.MULTILINE))
-    engine = MiniRacer()
-    code = re.sub(r"^export ", "", code, flags=re.MULTILINE)
-    engine.eval(f"const M = (() => {{ {code}\nreturn {{{names}}}; }})();")
-    return lambda function, given: json.loads(
-        engine.eval(f"JSON.stringify(({function})({json.dumps(given)}))")
-    )
 
 
 # --- The lattice ----------------------------------------------------------------------------------
@@ -87,7 +72,7 @@ def random_moments(rng, options):
     return moments
 
 
-SOLVE = """({ settings, guitar, costs, moments, pins, octave }) => {
+SOLVE = """(M, { settings, guitar, costs, moments, pins, octave }) => {
   const fitted = moments.map((pitches) => M.fitMoment(pitches, guitar, octave));
   const choices = fitted.map(({ notes }, t) => {
     return M.findPlayableGrips(notes.map(([pitch]) => pitch), guitar, pins[t] ?? []);
@@ -126,7 +111,7 @@ def as_lists(value):
 
 def test_the_lattice_is_python_s_to_the_last_bit():
     """Of random pieces, each as it is and with pins."""
-    run, num_compared = racer("hand.js"), 0
+    run, num_compared = Racer("hand.js").run, 0
     for seed in range(80):
         rng = random.Random(seed)
         options = random_options(rng, rng.choice(["drop", "drop", "octave"]))
@@ -347,9 +332,6 @@ def test_axe_finds_nothing(page):
 
 
 def test_without_javascript_the_example_stands_there(browser):
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.route("**/*", answer())
-        page.goto("http://page.test/")
+    with without_javascript(browser, answer()) as page:
         assert "tuning:" in page.locator("#f-plain").text_content()
         assert not page.locator("#f-ask").is_visible()

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from model_stage import answering, assert_accessible, on_a_phone
+from model_stage import answering, assert_accessible, on_a_phone, without_javascript
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
 
@@ -184,10 +184,7 @@ def test_axe_finds_nothing_where_matrices_are_open(page):
 
 
 def test_without_javascript_there_is_a_picture_of_the_sentence(browser):
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.route("**/*", answer())
-        page.goto("http://page.test/")
+    with without_javascript(browser, answer()) as page:
         assert page.locator(".sl-still .slp-alpha").count() == 7
         assert page.locator(".sl-still").is_visible() and not page.locator("#sl-text").is_visible()
         assert not page.locator(".sl-dock").is_visible()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_stage import answering, assert_accessible, on_a_phone
+from model_stage import answering, assert_accessible, on_a_phone, without_javascript
 
 from slp_transformer import record_activations
 from slp_transformer.cli import main
@@ -337,10 +337,7 @@ def test_axe_finds_nothing(page):
 
 
 def test_without_javascript_there_is_a_picture(browser):
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.route("**/*", answer())
-        page.goto("http://page.test/")
+    with without_javascript(browser, answer()) as page:
         assert "tuning:" in page.inner_text(".w-still pre")
         assert page.locator(".w-still .slp-alpha").is_visible()
         assert not page.locator("#w-text").is_visible()
