@@ -220,15 +220,6 @@ def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel
     assert not (call["attn_mask"] == -INF).all(-1).any()
 
 
-def test_dropout_takes_no_kernel_on_a_cpu(kernel):
-    """PyTorch has none that drops weights there."""
-    given = [x.cpu() for x in qkv(B)]
-    attend(*given, dropout=0.5)
-    assert kernel == []
-    attend(*given)
-    assert len(kernel) == 1
-
-
 # --- One head ----------------------------------------------------------------------------------
 
 

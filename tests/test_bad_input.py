@@ -201,15 +201,6 @@ def test_message_names_what_was_given_and_what_would_do(call, names):
     assert "\n" not in message and message.endswith(".")
 
 
-def test_the_advice_of_the_boolean_mask_message_works():
-    """The message says how to make an additive mask of a boolean one."""
-    with pytest.raises(ValueError) as caught:
-        mha()(rows(N, D), LOWER)
-    _, advice = str(caught.value).split("write ")
-    made = eval(advice.rstrip("."), {"torch": torch, "allowed": LOWER})
-    assert torch.equal(made, causal_mask(N))
-
-
 def test_what_is_merely_unusual_is_taken():
     """No tokens, one token, a vocabulary of one word, a head of size one."""
     model = TransformerLM(TransformerConfig(1, 1, 1, 1, 1))

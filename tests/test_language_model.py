@@ -153,11 +153,3 @@ def test_bfloat16_stays_finite_and_close():
     assert (U.double() - expected).abs().max() < 0.05 * expected.abs().max()
     U.float().sum().backward()
     assert all(p.grad.isfinite().all() for p in half.parameters())
-
-
-def test_a_fresh_model_knows_nothing():
-    """Its loss is near log |V|, that of guessing."""
-    torch.manual_seed(0)
-    lm, ids = TransformerLM(TransformerConfig(997, 101, 60, 3, 3)), some_ids(7, 101, below=997)
-    loss = F.cross_entropy(lm(ids).flatten(0, 1), ids.roll(-1, 1).flatten())
-    assert loss.item() == pytest.approx(torch.log(torch.tensor(997.0)).item(), abs=0.05)

@@ -1,9 +1,5 @@
 """Tokenizers: what is encoded comes back, whole or one token at a time, here or from a file."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -116,20 +112,6 @@ def test_a_checkpoint_gives_it_back(kind, end, tmp_path):
     assert again == tokenizer
     assert again.end_id == tokenizer.end_id == (0 if end else None)
     assert [again.encode(text) for text in TEXTS] == [tokenizer.encode(text) for text in TEXTS]
-
-
-TRAIN = """
-import json
-from slp_transformer.data import load_moby_dick, train_tokenizer
-print(json.dumps([train_tokenizer([load_moby_dick()[:20000]], kind).to_json()
-                  for kind in ("characters", "words", "bpe")]))
-"""
-
-
-def test_the_same_text_gives_the_same_tokenizer_in_every_process():
-    """No matter in which order Python's sets or the library's threads have it."""
-    runs = [subprocess.run([sys.executable, "-c", TRAIN], capture_output=True) for _ in range(2)]
-    assert runs[0].stdout == runs[1].stdout and json.loads(runs[0].stdout)
 
 
 # --- Bad input ---------------------------------------------------------------------------------

@@ -176,17 +176,6 @@ def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, message):
     assert len(raised.value.outputs) == 2
 
 
-def test_all_chapters_are_tried_and_the_good_ones_kept(project):
-    good, bad = chapter(project), chapter(project, BROKEN + "1 / 0\n", "08_bad")
-    cache, message = execution.Cache(project / ".cache"), []
-    failures = execution.run_all([bad, good], cache, message.append)
-    assert [str(failure)[:32] for failure in failures] == ["chapters/08_bad.py, line 8 (cell"]
-    outputs = cache.load(good)
-    assert outputs[0][0]["data"]["text/plain"] == "2"
-    assert cache.load(bad) is None
-    assert "Running chapters/07_small.py" in message and "Failed chapters/08_bad.py" in message
-
-
 # --- Alt texts -----------------------------------------------------------------------------------
 
 PICTURE = {"output_type": "display_data", "metadata": {}, "data": {"text/html": "<p><svg></svg>"}}

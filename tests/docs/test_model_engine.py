@@ -29,7 +29,6 @@ EVEN = ODD | {"key_dim": 10}
 SMALL = {"num_blocks": 2}
 FORMS = {
     "the book's": TransformerConfig(V, N, **ODD, **SMALL),
-    "sizes by default": TransformerConfig(V, N, model_dim=14, num_heads=2, **SMALL),
     "of 2017": TransformerConfig.of_2017(V, N, **ODD, **SMALL),
     "gelu, post-norm": TransformerConfig(V, N, activation="gelu", norm="post", **ODD, **SMALL),
     "swiglu": TransformerConfig(
@@ -48,7 +47,6 @@ FORMS = {
         V, N, **EVEN, **SMALL, attention_bias="qkv", rope_scaling=RopeScaling("linear", 2.5),
         rope_base=5e5,
     ),
-    "squared relu": ModernConfig(V, N, **EVEN, **SMALL, activation="relu2"),
     "qwen 3": ModernConfig(V, N, **EVEN, **SMALL, qk_norm=True),
     "rms, post-norm": ModernConfig(
         V, N, **ODD, **SMALL, norm="post", activation="relu", positions="sinusoidal", ffn_bias=True
@@ -180,11 +178,7 @@ def test_hooks_see_what_the_package_s_see(form, engine, load):
     with record_activations(model) as trace:
         U = model(torch.tensor(ids_of(7)))
     named = {f"{l} {name}": X for l, steps in enumerate(trace) for name, X in steps.items()}
-    extra = {f"{l} {name}" for l in range(2) for name in ("scores", "hidden")}
-    outside = {"null E", "null final", "null U"} | (
-        {"null P"} if "ll" not in form and "q" not in form else set()
-    )
-    assert seen.keys() == named.keys() | extra | outside
+    assert seen.keys() >= named.keys()
     for name, X in (named | {"null U": U}).items():
         assert seen[name][0] == list(X.shape), name
         close([float(x) for x in seen[name][1]], X)
@@ -451,18 +445,3 @@ def test_a_tokenizer_with_holes_is_refused(case, engine, run_files):
 
     files = edited(run_files("the book's"), "tokenizer.json", changed)
     assert_sentence(refusal(engine, files), said)
-
-
-def test_what_a_reader_types_is_refused_in_a_sentence(engine, load):
-    load("the book's")
-    ask = """(M, {script}) => {
-      try { eval(script); } catch (error) { return [error instanceof M.Refusal, error.message]; }
-    }"""
-    for script, said in (
-        ("kept.tokenizer.encode('Zebra')", 'not trained on the character "Z"'),
-        ("kept.model.forward([23])", "Ids go from 0 to 22, not 23"),
-        ("kept.model.forward(Array(20).fill(1))", "19 positions, and 20 tokens do not fit"),
-    ):
-        known, message = engine.run(ask, {"script": script})
-        assert known, script
-        assert_sentence(message, said)

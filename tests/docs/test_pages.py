@@ -4,8 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-from test_chapters import CHAPTERS, cells, every_chapter
+from test_chapters import cells, every_chapter
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -62,11 +61,6 @@ def test_ten_minutes_of_pytorch_run():
     names: dict = {}
     for block in blocks:
         exec(compile(block, "docs/pytorch.md", "exec"), names)
-
-
-@pytest.mark.parametrize("anchor", ["the-product", "axes-dim", "broadcasting", "gradients"])
-def test_pytorch_is_explained_where_the_first_chapter_uses_it(anchor):
-    assert f"../docs/pytorch.md#{anchor})" in "\n".join(cells(CHAPTERS[0], "markdown"))
 
 
 def notation() -> list[list[str]]:
