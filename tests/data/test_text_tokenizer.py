@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from slp_transformer.data import TextTokenizer, load_moby_dick, train_tokenizer
+from slp_transformer.data import load_moby_dick, train_tokenizer
 from slp_transformer.data.text_tokenizer import END_TOKEN, UNKNOWN_TOKEN
-from slp_transformer.training.checkpoints import save_checkpoint
-from slp_transformer.training.run_folder import load_tokenizer
 
 KINDS = ("characters", "words", "bpe")
 TEXTS = [
@@ -98,20 +96,6 @@ def test_half_a_character_is_held_back():
     assert [stream.decode_next(i) for i in ids] == ["", "é", "", "", "", "🎸"]
     assert stream.flush() == ""
     assert stream.decode_next(ids[0]) == "" and stream.flush() == "\ufffd"  # it never ends
-
-
-# --- Keeping it --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("end", [False, True])
-def test_a_checkpoint_gives_it_back(kind, end, tmp_path):
-    tokenizer = train_tokenizer(TEXTS, kind, end_token=end)
-    save_checkpoint(tmp_path, 1, torch.nn.Linear(2, 3), tokenizer=tokenizer.to_json())
-    again = TextTokenizer.from_json(load_tokenizer(tmp_path))
-    assert again == tokenizer
-    assert again.end_id == tokenizer.end_id == (0 if end else None)
-    assert [again.encode(text) for text in TEXTS] == [tokenizer.encode(text) for text in TEXTS]
 
 
 # --- Bad input ---------------------------------------------------------------------------------

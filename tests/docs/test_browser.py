@@ -246,22 +246,6 @@ def axe_after(page):
     return axe_finds(page, RULES)
 
 
-def test_the_index_is_filtered_by_number_symbol_words_and_chapter(browser, address):
-    with opened(browser, f"{address}equations/") as page:
-        rows = page.locator(".slp-equations tbody tr:visible code[id]")
-
-        def left(words="", chapter=""):
-            page.fill("#slp-filter-words", words)
-            page.select_option("#slp-filter-chapter", chapter)
-            return rows.evaluate_all("codes => codes.map(code => code.id)")
-
-        whole = len(left())
-        assert left("8.33") == left("7.34") == ["head-par"]
-        assert "ce" in left("cross-entropy") and {"ln", "ln-hat"} <= set(left("σ"))
-        assert left("loss", "08_scale") == ["L(N)", "L(D)", "L(C)"]
-        assert page.inner_text("#slp-filter-count") == f"3 of {whole}"
-
-
 def test_the_numbers_of_one_draft_are_kept_on_all_pages(browser, address):
     with opened(browser, f"{address}equations/") as page:
         page.select_option("#slp-draft", "2026-08")

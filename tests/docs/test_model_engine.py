@@ -209,6 +209,22 @@ def test_hooks_replace_what_passes(point, engine, load):
                 part.hook = None
 
 
+def test_a_head_that_is_off_writes_nothing(engine, load):
+    model = load("the book's")
+    found = engine.run(
+        """(M, {ids}) => {
+          const hook = M.headsOff([{block: 0, head: 2}]);
+          return [...kept.model.forward(ids, {hook}).data];
+        }""",
+        {"ids": ids_of(5)},
+    )
+    changed = TransformerLM(model.config)
+    changed.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        changed.stack.blocks[0].attention.heads[2].W_O = torch.zeros(7, 13)
+        close(found, changed(torch.tensor(ids_of(5))))
+
+
 def test_the_mask_the_root_and_the_final_norm_can_be_left_out(engine, load):
     model = load("the book's")
     ids = torch.tensor(ids_of(7))

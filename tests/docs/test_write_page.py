@@ -13,7 +13,7 @@ from model_stage import answering, assert_accessible, on_a_phone, without_javasc
 from slp_transformer import record_activations
 from slp_transformer.cli import main
 from slp_transformer.guitar import TabTokenizer, make_practice_corpus
-from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex
+from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
@@ -125,21 +125,6 @@ def test_what_may_follow_is_what_the_package_s_grammar_says(modules):
         assert set(allowed) == expected
 
 
-def test_a_riff_becomes_tokens_and_what_is_none_is_named(modules):
-    riff = "0.6.4 (2.4 2.5).8 r 3.1.2 | 12.2.1"
-    tokens = modules.evaluate("riffTokens", riff)
-    assert " ".join(tokens) == (
-        "BAR<16> TAB<6,0> POS<4> TAB<5,2> WITH<4,2> POS<8> TAB<1,3> BAR<16> TAB<2,12>"
-    )
-    (music,), _ = parse_alphatex("0.6.4 (2.4 2.5).8 r.8 3.1.2 | 12.2.1")
-    header = "<bos> TUNING<standard> CAPO<0> STEPS<4> METRE<none> KEY<none>".split()
-    ours = TOKENIZER.decode(TOKENIZER.to_ids([*header, *tokens])).tab
-    assert [e.notes for e in ours.iter_events()] == [e.notes for e in music.iter_events()]
-    refused = "(text) => { try { riffTokens(text); } catch (error) { return error.message; } }"
-    for wrong in ("7", "3.7", "(2.4 3.4)", "3.6.3", "0.6.4 0.6.1", "<b>"):
-        assert "“" in modules.evaluate(refused, wrong), wrong
-
-
 # The numbers of a reading, of a text that is read at once, in parts, and after a change.
 READ = """async ([settings, parts, off]) => {
   const names = ["config.json", "tokenizer.json", "model.safetensors"], files = {};
@@ -239,24 +224,6 @@ def test_the_bars_follow_the_sliders_and_write(page):
     bars.first.click()
     written = "t => document.getElementById('w-text').value === t"
     page.wait_for_function(written, arg=f"the whal{best}")
-
-
-def test_a_head_that_is_off_changes_the_loss_and_a_repetition_is_found(page):
-    def loss():
-        return page.inner_text("#w-loss")
-
-    page.fill("#w-text", "It was the whale, the whale!")
-    page.wait_for_function("document.getElementById('w-loss').textContent.includes('nats')")
-    assert "with all heads" not in loss()
-    page.uncheck("[data-head='0 2']")
-    page.wait_for_function("document.getElementById('w-loss').textContent.includes('all heads')")
-    one, other = (part.split(" nats")[0].split()[-1] for part in loss().split(";"))
-    assert one != other
-    page.check("[data-head='0 2']")
-    page.wait_for_function("!document.getElementById('w-loss').textContent.includes('all heads')")
-    page.click("#w-repeat")
-    page.wait_for_function("document.getElementById('w-copies').textContent.includes('last 28')")
-    assert page.locator("td.w-induction").count() == 16
 
 
 def test_what_cannot_be_read_is_refused_in_a_sentence(page):
