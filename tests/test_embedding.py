@@ -68,3 +68,11 @@ def test_initialization_is_gpt_2s():
     for matrix in (encoding.tokens.E, encoding.positions.P):
         assert matrix.std().item() == pytest.approx(0.02, rel=0.05)
         assert abs(matrix.mean().item()) < 0.002
+
+
+def test_sinusoids_are_there_once_a_model_without_memory_has_some():
+    with torch.device("meta"):
+        positions = SinusoidalPositions(13, 7)
+    positions = positions.to_empty(device="cpu")
+    torch.testing.assert_close(positions.P, sinusoidal_positions(13, 7).cpu())
+    assert positions.double().P.dtype == torch.float64  # and are left alone afterwards

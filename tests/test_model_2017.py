@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from comparing import randomized, some_ids
+from comparing import assert_same, randomized, some_ids
 from torch import Tensor, nn
 from twins import Pair, Twin, stack_pairs, twin_layer
 
@@ -128,6 +128,13 @@ def test_berts_start_is_equally_small_everywhere():
     assert model.target_embedding.tokens.E.std().item() == pytest.approx(0.02, rel=0.05)
     languages = TransformerLM(TransformerConfig(211, 17, 60, 3, 1, initialization="bert"))
     assert languages.stack.blocks[0].ffn.output_matrix.std().item() == pytest.approx(0.02, rel=0.05)
+
+
+def test_a_language_model_takes_the_same_choices():
+    config = TransformerConfig(V, 17, D, A, 1, scaled_embeddings=True, initialization="xavier")
+    model, ids = randomized(TransformerLM(config)), some_ids(N)
+    P = model.embedding.positions(N)
+    assert_same(model.embedding(ids), math.sqrt(D) * model.embedding.tokens.E[ids] + P)
 
 
 def test_choices_that_nothing_goes_by_are_refused(unchecked):

@@ -125,6 +125,20 @@ def test_cross_attn_equals_pytorch(source):
         twin.assert_agrees(output, expected, [X, H_enc])
 
 
+def test_fused_mask_per_sentence_and_per_head_equals_pytorch():
+    """PyTorch takes a mask for each head as [B·A × N × M], sentence by sentence."""
+    layer = shared()
+    twin, X = twin_attention(layer), normal(B, N, D_SHARED)
+    hidden = torch.rand(B, A, N, N, generator=torch.Generator().manual_seed(6)) < 0.3
+    hidden[..., 0] = False
+    expected, _ = twin.theirs(X, X, X, attn_mask=hidden.flatten(0, 1))
+    for output in outputs(layer, X, additive(hidden)):
+        twin.assert_agrees(output, expected, [X])
+    expected, _ = twin.theirs(X, X, X, attn_mask=hidden[:, :1].expand(B, A, N, N).flatten(0, 1))
+    for output in outputs(layer, X, additive(hidden[:, 0])):
+        twin.assert_agrees(output, expected, [X])
+
+
 # --- Heads and their matrices ------------------------------------------------------------------
 
 
