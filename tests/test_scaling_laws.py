@@ -111,6 +111,11 @@ def test_param_count_of_published_models_to_the_last_parameter(name, left_out):
     assert model.matrices + model.embeddings + left_out == model.total
 
 
+def test_published_caches_hold_a_key_and_a_value_for_each_shared_head():
+    assert PUBLISHED_MODELS["GPT-2 XL"].kv_cache_bytes(1) == 2 * 48 * 25 * 64 * 2
+    assert PUBLISHED_MODELS["Llama 3.1 8B"].kv_cache_bytes(7, 4) == 7 * 2 * 32 * 8 * 128 * 4
+
+
 # --- Scaling laws ------------------------------------------------------------------------------
 
 

@@ -1,6 +1,8 @@
 """The command line, from text to text and from tabs to tabs; what it says, and where."""
 
+import errno
 import io
+import os
 import shutil
 import sys
 import tomllib
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 from commands import SENTENCE, SMALL, fine, output, refused, result, weights
 
+from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
 from slp_transformer.guitar import (
     format_tab,
@@ -20,6 +23,7 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.tasks.run_config import load_tokenizer_of
+from slp_transformer.training import callbacks
 
 TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
 
@@ -39,6 +43,18 @@ def test_from_a_file_to_text_in_three_commands(at, capsys):
     assert output(capsys, "generate", "runs/a", *given) == ""
     assert Path("out.txt").read_text(encoding="utf-8") == text
     assert "bits per character" in output(capsys, "evaluate", "runs/a")
+
+
+def test_a_terminal_sees_bars_of_the_data_unless_quiet(at, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(progress_bar, "BAR_DELAY_S", 0)
+    monkeypatch.setattr(callbacks, "BAR_INTERVAL", 0)
+    for run, quiet in (("a", ["--quiet"]), ("b", [])):
+        monkeypatch.setattr(sys, "stderr", terminal := io.StringIO())
+        monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+        fine("train", "text", "fox.txt", "--out-dir", run, *SMALL[:-1], *quiet)
+        for shown in ("Vocabulary:   0%", "Tokens:   0%", "Training on CPU", "4/4", "loss "):
+            assert (shown in terminal.getvalue()) is not bool(quiet)
 
 
 def test_a_folder_and_standard_input(at, monkeypatch):
@@ -177,6 +193,25 @@ def test_a_missing_extra_is_named(at, capsys, monkeypatch):
     assert "tab needs mido" in said and '"slp-transformer[guitar]"' in said
     monkeypatch.setitem(sys.modules, "tyro", None)
     assert "train needs tyro, safetensors, tomli_w" in refused(capsys, *TRAIN, *SMALL)
+
+
+@pytest.mark.parametrize(
+    ("system", "error", "code"),
+    [
+        ("posix", BrokenPipeError(errno.EPIPE, "Broken pipe"), 141),
+        ("nt", OSError(errno.EINVAL, "Invalid argument"), 141),  # Windows' word for it
+        ("posix", OSError(errno.EINVAL, "Invalid argument"), 2),
+        ("posix", ConnectionError("Another process died."), 1),
+    ],
+)
+def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, code):
+    def closed():
+        monkeypatch.setattr(os, "name", system)
+        raise error
+
+    monkeypatch.setattr("slp_transformer.cli.info.machine_info", closed)
+    monkeypatch.setattr("slp_transformer.cli.silence_broken_pipe", lambda: None)
+    assert main(["info"]) == code
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,15 @@ def test_evaluate_measures_what_they_say(published, at, capsys):
     assert f"{loss:.3f}"[:4] in output(capsys, "evaluate", "model", "text.txt")
 
 
+def test_info_tells_what_it_is_made_of(published, capsys):
+    told = result(capsys, "info", "model")
+    total = sum(W.numel() for W in published.parameters())
+    assert told["parameters"]["total"] == total
+    assert told["model"]["kind"] == "ModernLM" and told["model"]["vocab_size"] == V
+    assert told["tokenizer"] == {"kind": "BPE", "tokens": V - 3}
+    assert f"{total:,}" in output(capsys, "info", "model")
+
+
 def test_what_is_refused_is_refused_in_a_sentence(published, at, capsys):
     assert "SOURCE" in refused(capsys, "evaluate", "model")
     assert "nowhere" in refused(capsys, "evaluate", "model", "nowhere.txt")
@@ -97,6 +106,12 @@ def test_what_is_refused_is_refused_in_a_sentence(published, at, capsys):
     path.write_text(json.dumps(content | {"quantization_config": {"bits": 4}}), encoding="utf-8")
     for words in (["generate"], ["info"], ["evaluate"]):
         assert "quantization_config" in refused(capsys, *words, "model")
+
+
+def test_a_tokenizer_of_another_model_is_refused(published, at):
+    config = ModernConfig(V - 4)
+    with pytest.raises(ValueError, match=f"has token {V - 4}"):
+        load_tokenizer(at / "model", config)
 
 
 def test_bert_is_no_language_model(at, capsys, monkeypatch):

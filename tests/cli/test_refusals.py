@@ -53,6 +53,7 @@ def table(*rows):
 BASE, SHORT = ["--init-from", "text"], SMALL[-9:]
 FOX = ["text", "fox.txt", "--out-dir", "new", *SMALL]
 NO_BASE = ["text", "fox.txt", "--out-dir", "new", *SHORT]
+ROTARY = "--qk-norm --positions rotary --no-scaled-embeddings --initialization gpt2".split()
 CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
 
 
@@ -107,6 +108,7 @@ def test_resume(words, sentence, check):
     ([*NO_BASE, *BASE, "--num-blocks", "3"], "has num_blocks 1, not 3: leave out --num-blocks"),
     ([*NO_BASE, *BASE, "--tokenizer", "bpe"], "has tokenizer characters, not bpe"),
     ([*CSV, "--qk-norm"], "or leave out the parts of today's block."),
+    ([*CSV, *ROTARY], "qk_norm and positions are for language models, not for translation."),
     ([*CSV, *BASE], "text was trained for the task text, not pairs"),
     (["tabs", "--out-dir", "new", "--init-from", "pairs"], "for the task pairs, not tabs"),
     ([*CSV, "--init-from", "pairs", "--lora-rank", "2"], "lora_rank is for language models"),

@@ -95,6 +95,9 @@ TAB = TabTokenizer()
     [
         (TEXT, {"vocabulary": None}, "vocabulary should be a valid"),
         (TEXT, {"vocabulary": [1, 2]}, "vocabulary.0 should be a valid string, not 1"),
+        (TEXT, {"vocabulary": []}, "empty"),
+        (TEXT, {"extra": 1}, "extra is nothing that this version knows"),
+        (TEXT, {"vocabulary": ["a", "a"], "token_type": "characters"}, "a token twice"),
         (TEXT, {"token_type": "cuneiform"}, "token_type should be 'characters', 'words' or 'bpe'"),
         (TEXT, {"token_type": "words"}, "lacks <unk>"),
         (TEXT, {"token_type": "characters"}, "no single character"),

@@ -62,6 +62,26 @@ def test_a_midi_file_becomes_tab_that_can_be_played(song, tmp_path, capsys):
     assert "Loading" not in said.err
 
 
+def test_notes_that_cannot_ring_on_are_counted(tmp_path, capsys):
+    """E2 has one place only, string 6, and so has F2, which comes while E2 should sound."""
+    track, now = mido.MidiTrack(), 0
+    for kind, pitch, at in (
+        *(("note_on", 40, 0), ("note_on", 41, 480), ("note_off", 41, 960)),
+        *(("note_on", 64, 960), ("note_off", 40, 1920), ("note_off", 64, 1920)),
+    ):
+        track.append(mido.Message(kind, note=pitch, velocity=80, time=at - now))
+        now = at
+    mido.MidiFile(ticks_per_beat=480, tracks=[track]).save(tmp_path / "bass.mid")
+    for command in ("tab", "convert"):
+        fine(command, str(tmp_path / "bass.mid"), "-o", str(tmp_path / "x.gp5"))
+        assert "1 note cut short: the string is struck again." in capsys.readouterr().err
+
+
+def test_without_an_output_all_of_it_is_shown(song, capsys):
+    fine("tab", str(song))
+    assert capsys.readouterr().out.count("|") >= 6 * 3
+
+
 @pytest.mark.parametrize("suffix", [".mid", ".gp5", ".atex"])
 def test_the_same_tab_goes_into_other_programs_files(song, tmp_path, suffix):
     pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
@@ -221,6 +241,12 @@ def test_the_file_that_is_read_is_never_written_to(song, capsys):
     for command in ("tab", "convert"):
         assert "is the file to read" in refused(capsys, command, str(song), "-o", str(song))
     assert song.read_bytes() == before
+
+
+def test_a_model_of_tokens_is_no_hand(song, tmp_path, capsys):
+    (tmp_path / "config.toml").touch()
+    said = refused(capsys, "tab", str(song), "--model", str(tmp_path))
+    assert "holds a model of tokens, not of a hand" in said
 
 
 @pytest.mark.parametrize("words", [["tab"], ["convert", "-o", "out.musicxml"]])

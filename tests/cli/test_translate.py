@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from commands import PAIRS, TRAIN_PAIRS, fine, output, result, write_pairs
+from commands import PAIR_SIZES, PAIRS, TRAIN_PAIRS, fine, output, result, write_pairs
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
@@ -61,6 +61,11 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
     assert told.count("BLEU") == 3 and "nrefs:1|case:mixed|eff:no|tok:13a" in told
 
 
+def test_the_first_run_needs_no_files(at, capsys):
+    fine("train", "pairs", "--out-dir", "numbers", *PAIR_SIZES, "--steps", "1", "--quiet")
+    assert "English" in output(capsys, "info", "numbers")
+
+
 # --- Judging -----------------------------------------------------------------------------------
 
 
@@ -81,6 +86,12 @@ def test_evaluate_takes_other_pairs(at, capsys):
     Path("a.es").write_text("doce\ncinco\n", encoding="utf-8")
     told = output(capsys, "evaluate", "run", "a.en", "--target", "a.es", "--num-beams", "1")
     assert "2, translated with 1 beams" in told and "BLEU" in told
+
+
+def test_without_sacrebleu_the_loss_is_given_all_the_same(at, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    told = output(capsys, "evaluate", "run")
+    assert "nats per token" in told and "BLEU and chrF  none: " in told and "[translation]" in told
 
 
 def test_judging_counts_as_sacrebleu_does():

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import http.server
+import tempfile
 import threading
 from pathlib import Path
 
@@ -119,6 +120,18 @@ def test_offline_nothing_is_asked_for(server, tmp_path, monkeypatch):
     path.unlink()
     monkeypatch.setenv("SLP_TRANSFORMER_OFFLINE", "0")
     assert fetch_file(file) == path and asked == ["/file"]
+
+
+def test_a_data_directory_that_may_not_be_written_is_named(server, tmp_path, monkeypatch):
+    """The server is fine, and trying again would not help."""
+    (tmp_path / "data").mkdir()
+
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
+    with pytest.raises(ValueError, match="numbers.txt cannot be read or written: Permission den"):
+        fetch_file(server[2])
 
 
 def test_the_data_directory_is_the_systems_unless_named(monkeypatch, tmp_path):

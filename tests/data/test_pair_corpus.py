@@ -15,7 +15,7 @@ from slp_transformer.data import (
     read_pairs,
     train_pair_tokenizer,
 )
-from slp_transformer.data.pair_corpus import load_pair_corpus
+from slp_transformer.data.pair_corpus import EncodedPairs, load_pair_corpus
 from slp_transformer.data.text_tokenizer import train_tokenizer
 
 ENGLISH = ["A man, a dog.", "Two dogs run", "the Dog\x0bruns", "A cat sleeps."]
@@ -197,3 +197,10 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
     (tmp_path / "tokens" / "held-out.json").write_text('[["a", "b"]]', encoding="utf-8")
     with pytest.raises(ValueError, match=r"held-out.json is damaged: it should have 2 pairs"):
         load_pair_corpus(tmp_path / "tokens")
+
+
+def test_a_stream_that_ends_within_a_pair_is_refused():
+    assert len(EncodedPairs(torch.tensor([5, 3, 6, 3]), 3)) == 1
+    for ids in ([5, 3, 6], [5, 3], [5, 3, 6, 3, 7]):
+        with pytest.raises(ValueError, match="in the middle of one"):
+            EncodedPairs(torch.tensor(ids), 3)

@@ -241,3 +241,11 @@ def test_an_unknown_character_is_named_with_its_file_and_line(tmp_path, monkeypa
     (tmp_path / "new.txt").write_text("abc\n" * 20 + "ab\nab$\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"new.txt: Line 22, column 3 has '\$' \(U\+0024\)"):
         prepare_corpus(tmp_path / "new.txt", tokenizer=train_tokenizer(["abc\n"]))
+
+
+def test_empty_standard_input_is_an_error(monkeypatch, tmp_path):
+    for folder in (None, tmp_path / "run"):
+        standard_input(monkeypatch, "")
+        with pytest.raises(ValueError, match="Standard input is empty: pipe text"):
+            prepare_corpus("-", output_dir=folder)
+    assert list(tmp_path.iterdir()) == []

@@ -219,6 +219,14 @@ def test_source_on_the_landing_page_is_the_package_s(project):
         links.source_of("slp_transformer.low.missing", project)
 
 
+def test_what_is_imported_is_named_where_it_is_defined(project):
+    code = "from slp_transformer import g\nimport slp_transformer.aside\n"
+    small = chapter(project, f"# %%\n{code}")
+    assert chapter_source.objects_named(small) == ["slp_transformer.low.g"]
+    modules = {"slp_transformer.aside", "slp_transformer.low"}
+    assert modules <= set(chapter_source.modules_named(small))
+
+
 # --- Formulas -------------------------------------------------------------------------------------
 
 

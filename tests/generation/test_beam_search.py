@@ -86,3 +86,8 @@ def test_length_normalization_can_turn_the_choice():
     assert [h.ids for h in plain] == [[0, 1, 3], [0, 3], [0, 1, 1, 3]]
     assert [h.ids for h in mean] == [[0, 1, 3], [0, 1, 1, 3], [0, 3]]
     assert length_normalized_score(math.log(0.25), 2) == pytest.approx(math.log(0.5))
+
+
+def test_logits_that_are_not_numbers_are_an_error():
+    with pytest.raises(ValueError, match=r"not numbers, so no word can follow: \[0\]"):
+        search(torch.full((V, V), math.nan), width=2)

@@ -88,6 +88,7 @@ def test_it_ends_with_the_length_the_window_or_a_stop_token():
     assert (full.finish_reason, len(full.ids)) == ("window", WINDOW)
     (to_the_end,) = generate(model, [[3, 1]], temperature=0)
     assert (to_the_end.finish_reason, len(to_the_end.ids)) == ("window", WINDOW)
+    assert generate(model, [], 5) == []
     assert to_the_end.ids[:6] == short.ids and to_the_end.prompt_length == 2
     model(torch.tensor(to_the_end.ids))  # fits the window
 

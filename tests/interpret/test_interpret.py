@@ -171,6 +171,12 @@ def test_what_does_not_fit_a_point_is_refused(model, change):
     assert model(IDS).shape == (2, 11, 23)
 
 
+def test_a_head_that_there_is_not_is_refused(model):
+    with pytest.raises(ValueError, match="no head 3: there are 3, from 0 on"):
+        with patch_activations(model, patches={"0.head": zero_ablate(3)}):
+            model(IDS)
+
+
 # --- The lens ----------------------------------------------------------------------------------
 
 

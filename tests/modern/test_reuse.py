@@ -138,6 +138,11 @@ def test_a_model_without_memory_takes_the_tensors_that_it_is_given(kind):
     torch.testing.assert_close(empty.eval()(ids), model(ids), atol=0, rtol=0)
 
 
+def test_sizes_are_shown():
+    assert "W_QKV [12×36], W_O [12×12]" in repr(make("the book's"))
+    assert "b_QKV" not in repr(make("rotary")) and "W_QKV [12×24]" in repr(make("rotary"))
+
+
 def test_a_model_with_lora_is_to_be_merged_before_it_is_published(tmp_path):
     model = make("rotary")
     add_lora(model, 2)

@@ -109,3 +109,10 @@ def test_what_cannot_be_drawn_is_named(tmp_path, unchecked):
     with pytest.raises(ValueError, match=r"\.html or \.svg, and a\.pdf is neither"):
         picture.save(tmp_path / "a.pdf")
     assert not list(tmp_path.iterdir())
+    model = translator()
+    with pytest.raises(ValueError, match="a start token and one word more"):
+        translation_attention_figure(model, [3], [1], ["a"], ["[SOS]"])
+    with pytest.raises(ValueError, match="2 ids of the target and 3 words"):
+        translation_attention_figure(model, [3], [1, 2], ["a"], ["[SOS]", "b", "c"])
+    with pytest.raises(ValueError, match="need a token each"):
+        attention_weights(model, torch.tensor([], dtype=torch.long), torch.tensor([1]))

@@ -46,6 +46,13 @@ def test_source_links_to_the_reference_and_tells_methods_apart():
     assert text.startswith("```python\ndef causal_mask(")
 
 
+def test_source_of_a_reader_s_own_function_has_no_link():
+    def mine():
+        return 1
+
+    assert "autoref" not in plotting.show_source(mine)._repr_markdown_()
+
+
 def test_source_says_what_it_cannot_show():
     with pytest.raises(ValueError, match="at least one"):
         plotting.show_source()

@@ -14,6 +14,7 @@ from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.modern import ModernConfig, ModernLM
+from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.checkpoints import (
     STATE_FILE,
     load_model,
@@ -214,6 +215,13 @@ def test_a_run_is_not_overwritten_unasked(tmp_path):
     with pytest.raises(ValueError, match="holds a run already.*resume=True"):
         run(tmp_path)
     assert files(tmp_path) == before
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path):
+    (tmp_path / ".writing").mkdir()
+    (tmp_path / ".writing" / "model.safetensors").write_bytes(b"half")
+    run(tmp_path)
+    assert {p.name for p in tmp_path.glob("*")} <= {"step-00000002", "step-00000004", METRICS_FILE}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.distributed as dist
 from tiny_training import STREAM, encoder_decoder, language_model, stop_at
 
 from slp_transformer.lora import add_lora
@@ -13,6 +14,7 @@ from slp_transformer.scaling_laws import training_flops_per_token
 from slp_transformer.training import devices, train
 from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.devices import DeviceMonitor, float32_matmul_precision, uses_bf16
+from slp_transformer.training.strategy import DDPStrategy
 from slp_transformer.training.train_config import TrainConfig
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -97,3 +99,29 @@ def test_metrics_that_cannot_be_read_begin_anew(tmp_path, ruined):
     (tmp_path / METRICS_FILE).write_text(ruined, encoding="utf-8")
     train(language_model(), STREAM, STREAM, steps=2, out_dir=tmp_path, progress=False)
     assert [row["step"] for row in rows_of(tmp_path)] == [2]
+
+
+def test_what_lies_on_the_cpu_has_a_way_of_its_own_where_nccl_alone_was_met(monkeypatch):
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        used = []
+        for name in ("all_reduce", "broadcast_object_list", "all_gather_object"):
+            real = getattr(dist, name)
+
+            def spy(*args, group=None, real=real, **how):
+                used.append(group)
+                return real(*args, group=group, **how)
+
+            monkeypatch.setattr(dist, name, spy)
+        for config, beside in (("cuda:nccl", True), ("cpu:gloo,cuda:nccl", False)):
+            monkeypatch.setattr(dist, "get_backend_config", lambda said=config: said)
+            used.clear()
+            with DDPStrategy(CPU, 0, 1, None) as team:
+                assert team.all_reduce(torch.tensor(3.0)).item() == 3.0
+                assert team.broadcast_object("word") == "word"
+                team.check_same(a=1)
+                team.should_stop(False)
+            assert len(used) == 4
+            assert all((group is not None) == beside for group in used)
+    finally:
+        dist.destroy_process_group()

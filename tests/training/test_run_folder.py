@@ -119,6 +119,11 @@ def test_a_damaged_training_state_is_refused_and_the_run_stands(
     assert weights("a") == before
 
 
+def test_a_recipe_that_is_nested_too_deeply_is_refused(run, capsys):
+    Path("a/config.toml").write_text("a = " + "[" * 100_000, encoding="utf-8")
+    assert "config.toml is" in refused(capsys, "info", "a")
+
+
 @pytest.mark.slow
 def test_many_damaged_files_are_worked_with_or_refused():
     ended = own_process.python(CAMPAIGN, "--count", "300", "--seed", "2")
@@ -140,6 +145,17 @@ def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
     fine("train", "--out-dir", "a", "--resume", "--quiet")  # and is finished again
     said = refused(capsys, "train", "--out-dir", "a", "--resume", "--steps", "5", "--quiet")
     assert "is at step 7 already" in said
+
+
+def test_a_run_that_lost_patience_is_given_more(at, capsys):
+    impatient = ["--steps", "400", "--early-stopping-patience", "1", "--learning-rate", "1e-9"]
+    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL, *impatient)
+    step = load_trainer_state(checkpoint_folder("a")).step
+    assert step < 400
+    again = ["train", "--out-dir", "a", "--resume", "--quiet"]
+    assert "--resume --early-stopping-patience" in output(capsys, *again)
+    fine(*again, "--early-stopping-patience", "None", "--steps", str(step + 3))
+    assert load_trainer_state(checkpoint_folder("a")).step == step + 3
 
 
 # --- Beginning with another run ------------------------------------------------------------------

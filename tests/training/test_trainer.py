@@ -49,6 +49,11 @@ def test_data_of_another_kind_are_refused_by_name(unchecked):
             train(language_model(), data, data, steps=1)
 
 
+def test_a_stream_without_a_length_of_window_is_refused():
+    with pytest.raises(ValueError, match="give N, or sequence_length"):
+        train(torch.nn.Embedding(7, 7), STREAM, STREAM, steps=1)
+
+
 # --- One step ----------------------------------------------------------------------------------
 
 
@@ -258,6 +263,13 @@ def test_tensorboard_has_the_curves(tmp_path):
             curves[folder.name, tag] = [(e.step, e.value) for e in events.Scalars(tag)]
     valid = curves["loss_val", "loss"]
     assert valid == [(r.step, pytest.approx(r.val_loss, rel=1e-5)) for r in records]
+
+
+def test_epochs_of_a_stream_and_tensorboard_without_a_folder_are_refused():
+    with pytest.raises(ValueError, match="randomly drawn batches have none"):
+        train(language_model(), STREAM, STREAM, steps=1, eval_interval="epoch")
+    with pytest.raises(ValueError, match="give out_dir"):
+        train(language_model(), STREAM, STREAM, steps=1, tensorboard=True)
 
 
 PLAIN = """
