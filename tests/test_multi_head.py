@@ -21,7 +21,7 @@ from comparing import (
 )
 from twins import twin_attention
 
-from slp_transformer import MultiHeadAttention, causal_mask, fused_attention, padding_mask
+from slp_transformer import MultiHeadAttention, causal_mask, padding_mask
 from slp_transformer.multi_head import join_heads, split_heads
 
 
@@ -227,12 +227,3 @@ def test_dropout_drops_its_share_of_the_weights_and_scales_the_rest():
     dropped = alpha == 0
     assert dropped.double().mean().item() == pytest.approx(0.25, abs=0.005)
     assert_same(alpha[~dropped], whole[~dropped] / 0.75)
-
-
-def test_fused_dropout_drops_its_share_of_the_weights():
-    """With V = I for d_v = M the values are the weights themselves."""
-    torch.manual_seed(0)
-    zeros = torch.zeros(7, 101, 3)
-    values = fused_attention(zeros, zeros, torch.eye(101).expand(7, 101, 101), dropout=0.25)
-    assert (values == 0).double().mean().item() == pytest.approx(0.25, abs=0.005)
-    torch.testing.assert_close(values.max().item(), 1 / 101 / 0.75)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import SMALL, fine, output, refused, result, weights
+from commands import SMALL, fine, output, refused, result
 
 from slp_transformer.lora import lora_state_dict, merge_lora
 from slp_transformer.training.checkpoints import load_model
@@ -41,10 +41,6 @@ def at(runs, tmp_path, monkeypatch):
     return tmp_path
 
 
-def adapters(run: str) -> bytes:
-    return (checkpoint_folder(run) / "lora.safetensors").read_bytes()
-
-
 def moved(run: str, to: Path) -> None:
     """Have a run name its base somewhere else."""
     path = checkpoint_folder(run) / "base.json"
@@ -54,18 +50,6 @@ def moved(run: str, to: Path) -> None:
     told = json.loads(manifest.read_text())
     told["files"][path.name] = len(text)
     manifest.write_text(json.dumps(told))
-
-
-def test_a_and_b_alone_learn_and_are_kept(at):
-    before = weights("a")
-    fine(*FROM, "--lora-rank", "2", "--out-dir", "c")
-    assert weights("a") == before and adapters("c") == adapters("b"), "the same run, twice"
-    B = [W for name, W in lora_state_dict(load_model("c")).items() if name.endswith(".B")]
-    assert len(B) == 4 and all((W != 0).any() for W in B)
-    assert not (checkpoint_folder("b") / "model.safetensors").exists()
-    numbers = 2 * 4 * (8 + 8)  # r (k + d) for each of four matrices [8×8]
-    assert sum(W.numel() for W in lora_state_dict(load_model("b")).values()) == numbers
-    assert len(adapters("b")) < len(before) / 3
 
 
 def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):

@@ -3,7 +3,6 @@
 import base64
 import json
 import random
-import sys
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
@@ -31,7 +30,6 @@ from slp_transformer.guitar.tab import Bar, Tab, TabNote
 for library in ("mkdocs", "py_mini_racer"):
     pytest.importorskip(library)
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 pytest.importorskip("mido", reason="mido writes MIDI files")
 import model_pages  # noqa: E402
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,6 @@ from slp_transformer import TransformerConfig, TransformerLM, record_activations
 for library in ("mkdocs", "py_mini_racer", "safetensors"):
     pytest.importorskip(library)
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 import links  # noqa: E402
 import model_pages  # noqa: E402
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from slp_transformer.training.checkpoints import load_model
 for library in ("mkdocs", "safetensors"):
     pytest.importorskip(library)
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 import model_pages  # noqa: E402
 
 MODELS = ROOT / "docs" / "assets" / "model"

@@ -113,15 +113,6 @@ def test_a_pattern_stands_for_all_points_of_such_names(model):
             pass
 
 
-@torch.no_grad()
-def test_a_stream_put_in_its_place_is_gone_on_with(model):
-    """What one run had after block 0, put into another's, gives the first one's words."""
-    with patch_activations(model, ["0.H"]) as seen:
-        U = model(IDS)
-    with patch_activations(model, patches={"0.H": seen["0.H"]}):
-        close(model(IDS.flip(0)), U)
-
-
 # --- Nothing is left ---------------------------------------------------------------------------
 
 
