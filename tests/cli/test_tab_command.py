@@ -144,6 +144,18 @@ def test_notes_out_of_reach_are_reported_and_moved_or_dropped_only_if_asked(song
     assert sounding(written(out))[-1] == (55, 62) and sounding(written(out))[:-1] == expected()[:-1]
 
 
+def test_a_chord_with_too_many_notes_loses_inner_ones_if_asked(tmp_path, capsys):
+    path, out = tmp_path / "piano.mid", tmp_path / "x.txt"
+    guitar = Tuning((64, 60, 57, 53, 50, 48, 45, 41))
+    chord = tuple(Note(string, 0) for string in range(8, 0, -1))
+    write_tab(Tab("", guitar, (Bar(4, (Event(0, chord),)),), "", 1), path)
+    asked = ("tab", str(path), "--tuning", "standard")
+    assert "8 notes at once need more than 6 strings" in refused(capsys, *asked)
+    fine(*asked, "--unplayable", "drop", "-o", str(out))
+    (kept,) = sounding(written(out))
+    assert kept[0] == 41 and kept[-1] == 64 and 4 <= len(kept) <= 6
+
+
 def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
     rows = {"E": "----0---", "B": "--3---1-", "G": "-" * 8, "D": "-" * 8, "A": "-" * 8}
     text = "\n".join(f"{name}|{row}|" for name, row in (*rows.items(), ("E", "3-------")))

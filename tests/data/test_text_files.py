@@ -2,16 +2,19 @@
 
 import io
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from commands import SMALL, fine, weights
 
 from slp_transformer.data import (
     find_text_files,
     list_corpora,
     load_moby_dick,
+    prepare_corpus,
     read_documents,
 )
 from slp_transformer.data import text_files as reading_module
@@ -52,6 +55,25 @@ def test_a_folder_is_read_in_the_same_order_everywhere(folder):
 def test_standard_input_is_one_document(monkeypatch):
     standard_input(monkeypatch, "Ça\r\nva".encode())
     assert list(read_documents("-")) == ["Ça\nva"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
+def test_a_pipe_is_read_as_standard_input_is(at):
+    os.mkfifo("pipe")
+    writing = "open('pipe', 'w').write(open('fox.txt').read())"
+    with subprocess.Popen([sys.executable, "-c", writing]):
+        fine("train", "text", "pipe", "--out-dir", "piped", *SMALL)
+    Path("pipe").unlink()
+    fine("train", "text", "fox.txt", "--out-dir", "file", *SMALL)
+    assert weights("piped") == weights("file")
+    fine("train", "--out-dir", "piped", "--resume", "--quiet")  # nothing is read again
+
+
+def test_standard_input_from_a_terminal_says_that_it_waits(monkeypatch, caplog):
+    standard_input(monkeypatch, b"some text\n")
+    monkeypatch.setattr(sys.stdin.buffer, "isatty", lambda: True, raising=False)
+    assert len(prepare_corpus("-", val_split=0.0).train) == 10
+    assert "Waiting for text on standard input" in caplog.text
 
 
 def test_readers_leave_hidden_files_and_folders_out_and_name_closed_ones(tmp_path, monkeypatch):
