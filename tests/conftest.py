@@ -81,8 +81,7 @@ def on_device(request, monkeypatch):
 
 def pytest_collection_modifyitems(items):
     """What takes long begins first, so that no core waits for another at the end."""
-    long = ("test_chapters", "test_run_folder", "test_site", "test_browser")
-    long += ("test_processes", "test_training_chapter")
+    long = ("test_chapters", "test_run_folder", "test_site", "test_browser", "test_processes")
     places = {name: place for place, name in enumerate(long)}
     items.sort(key=lambda item: places.get(item.path.stem, len(long)))
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.tasks.run_config import load_config
-
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKED = ("beartype", "mido", "pooch", "tokenizers", "tomli_w", "transformers")
 AS_IF_NOT_INSTALLED = f"""
@@ -71,9 +69,3 @@ def test_a_folder_that_is_not_there_is_named_before_anything_runs(command):
     told, results = command("--tabs", "nowhere")
     assert (told.returncode, results) == (2, {})
     assert "there is no nowhere" in told.stderr
-
-
-@pytest.mark.parametrize("name", ["shakespeare-gpu", "guitar-gpu"])
-def test_recipes_for_a_gpu_leave_bfloat16_to_the_device_and_compile(name):
-    config = load_config(name).train
-    assert config.bf16 is None and config.compile and config.tf32

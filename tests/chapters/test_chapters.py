@@ -1,11 +1,9 @@
 """Every chapter runs as a script from anywhere, and keeps to the form that a reader relies on."""
 
 import ast
-import inspect
 import re
 import subprocess
 import sys
-import textwrap
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -91,23 +89,6 @@ def test_chapter_begins_with_its_title_and_no_header(chapter):
     ast.parse(text)  # a script: no magic, no shell
 
 
-@every_chapter
-def test_cells_are_short_and_do_something(chapter):
-    for source in cells(chapter, "code"):
-        lines = source.splitlines()
-        assert lines, "an empty cell"
-        assert len(lines) <= 15, f"a cell of {len(lines)} lines:\n{source}"
-        wide = [line for line in lines if len(line) >= 80]
-        assert not wide, f"a line of 80 characters or more: {wide[0]}"
-        statements = ast.parse(source).body
-        assert not all(isinstance(s, ast.Import | ast.ImportFrom) for s in statements), (
-            f"a cell that only imports:\n{source}"
-        )
-        assert not all(
-            re.fullmatch(r"(print\()?[\w.]+\.shape\)?", ast.unparse(s)) for s in statements
-        ), f"a cell that only shows a shape:\n{source}"
-
-
 BOOK = equations()
 NUMBERED = [slug for slug in BOOK.slugs if BOOK.numbers(slug)]
 
@@ -165,33 +146,3 @@ def test_every_numbered_equation_is_proved_by_a_test_that_is_collected():
     assert proved <= set(BOOK.slugs), sorted(proved - set(BOOK.slugs))
     for proof in PROOFS:
         assert proof.name.startswith("test_") and "assert" in proof.source, proof.id
-
-
-def displayed(chapter: Path) -> list:
-    """What a chapter displays through `plotting.show_source`: functions, classes, methods."""
-    found, known = [], {}
-    for node in ast.parse(read(chapter).script).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("slp_transformer"):
-            exec(ast.unparse(node), known)
-        if ast.unparse(node).startswith("plotting.show_source("):
-            found += [eval(ast.unparse(thing), known) for thing in node.value.args]
-    return found
-
-
-@every_chapter
-def test_what_a_chapter_displays_fits_a_screen(chapter):
-    """At most 30 lines of body for each function, and for each method of a class."""
-    long = {}
-    assert displayed(chapter) or chapter.stem == "12_guitar_tab"
-    for thing in displayed(chapter):
-        thing = thing.fget if isinstance(thing, property) else inspect.unwrap(thing)
-        source = textwrap.dedent(inspect.getsource(thing))
-        lines = source.splitlines()
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.FunctionDef):
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                first = min((statement.lineno for statement in body), default=node.end_lineno + 1)
-                count = sum(bool(line.strip()) for line in lines[first - 1 : node.end_lineno])
-                if count > 30:
-                    long[f"{thing.__qualname__}: {node.name}"] = count
-    assert not long

@@ -68,15 +68,10 @@ def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     assert bits["model"] > bits["1-gram"] > bits["3-gram"] > 0  # four steps are next to nothing
     assert list(figures) == ["people", "model", "unconstrained"]
     people, model, free = figures.values()
-    assert people["pieces"] == 1 and people["ended"] == people["playable_events"] == 1
-    assert 0 < people["longest_copy"] < people["events"] and "well_formed" not in people
-    assert model["pieces"] == free["pieces"] == 2
+    assert people["pieces"] == 1 and model["pieces"] == free["pieces"] == 2
     assert model["well_formed"] == 1 > free["well_formed"]
-    assert model["playable_chords"] < model["playable_events"] < 1
     said = output(capsys, "evaluate", "g", *which)
     assert re.search(r"^ +people +model +unconstrained$", said, re.MULTILINE)
-    shares = [re.escape(f"{each['chords']:.1%}") for each in figures.values()]
-    assert re.search(f"^chords among moments +{' +'.join(shares)}$", said, re.MULTILINE)
     assert re.search(r"^bits per note, 5-gram +\d+\.\d{3}$", said, re.MULTILINE)
 
 

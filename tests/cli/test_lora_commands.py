@@ -2,15 +2,12 @@
 
 import json
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 import torch
-from commands import SMALL, fine, output, refused, result, weights
+from commands import SMALL, fine, output, refused, result
 
-from slp_transformer.cli import main
-from slp_transformer.data.batches import TokenWindows
 from slp_transformer.lora import lora_state_dict, merge_lora
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import (
@@ -44,10 +41,6 @@ def at(runs, tmp_path, monkeypatch):
     return tmp_path
 
 
-def adapters(run: str) -> bytes:
-    return (checkpoint_folder(run) / "lora.safetensors").read_bytes()
-
-
 def moved(run: str, to: Path) -> None:
     """Have a run name its base somewhere else."""
     path = checkpoint_folder(run) / "base.json"
@@ -57,18 +50,6 @@ def moved(run: str, to: Path) -> None:
     told = json.loads(manifest.read_text())
     told["files"][path.name] = len(text)
     manifest.write_text(json.dumps(told))
-
-
-def test_a_and_b_alone_learn_and_are_kept(at):
-    before = weights("a")
-    fine(*FROM, "--lora-rank", "2", "--out-dir", "c")
-    assert weights("a") == before and adapters("c") == adapters("b"), "the same run, twice"
-    B = [W for name, W in lora_state_dict(load_model("c")).items() if name.endswith(".B")]
-    assert len(B) == 4 and all((W != 0).any() for W in B)
-    assert not (checkpoint_folder("b") / "model.safetensors").exists()
-    numbers = 2 * 4 * (8 + 8)  # r (k + d) for each of four matrices [8×8]
-    assert sum(W.numel() for W in lora_state_dict(load_model("b")).values()) == numbers
-    assert len(adapters("b")) < len(before) / 3
 
 
 def test_a_lora_run_writes_is_measured_and_told_of(at, capsys):
@@ -101,35 +82,6 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     further = ["train", "--out-dir", "m", "--resume", "--steps", "9"]
     assert "m is not a LoRA run: start a new one with --init-from" in refused(capsys, *further)
     fine("train", "text", "wolf.txt", "--init-from", "m", "--out-dir", "n", *SMALL[-9:])
-
-
-def test_resumed_it_ends_as_one_that_was_never_stopped(at, monkeypatch):
-    """Stopped after step 5, between two measurements."""
-    more, draw, drawn = ["--steps", "7", "--dropout", "0.2"], TokenWindows.draw, []
-
-    def stop_at_the_fifth(*args):
-        drawn.append(1)
-        if len(drawn) == 5:
-            signal.raise_signal(signal.SIGINT)
-        return draw(*args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TokenWindows, "draw", stop_at_the_fifth)
-        assert main([*FROM, "--lora-rank", "2", "--out-dir", "c", *more]) == 130
-    assert load_trainer_state(checkpoint_folder("c")).step == 5
-    fine("train", "--out-dir", "c", "--resume", "--quiet")
-    fine(*FROM, "--lora-rank", "2", "--out-dir", "d", *more)
-    once, again = (load_trainer_state(checkpoint_folder(run)) for run in "dc")
-    assert once == again and once.step == 7
-    assert adapters("c") == adapters("d") != adapters("b")
-
-
-def test_a_base_goes_on_and_its_lora_runs_still_stand_on_it(at, capsys):
-    kept = output(capsys, "evaluate", "b")
-    fine(*FROM, "--lora-rank", "2", "--out-dir", "c")  # it marks the base, which was copied here
-    fine("train", "--out-dir", "a", "--resume", "--steps", "8", "--quiet")
-    assert load_trainer_state(checkpoint_folder("a", "best")).step == 8
-    assert output(capsys, "evaluate", "c") == kept
 
 
 def test_a_base_that_is_gone_or_another_is_refused(at, capsys):

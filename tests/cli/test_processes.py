@@ -74,23 +74,6 @@ def test_ctrl_c_while_torch_is_loaded_is_a_sentence_of_rank_zero(start, rank, sl
     assert ended == (130, "" if rank == "1" else said)
 
 
-@pytest.mark.parametrize("start", [["-m", "slp_transformer"], ["script.py"]])
-def test_ctrl_c_while_the_first_modules_are_read_is_a_sentence(start, at):
-    """The first module that the command line needs is one that Ctrl-C comes into."""
-    Path("first").mkdir()
-    Path("first/shlex.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
-    Path("script.py").write_text(SCRIPT, encoding="utf-8")
-    path = os.pathsep.join([str(Path("first").resolve()), ENVIRONMENT["PYTHONPATH"]])
-    ended = subprocess.run(
-        [sys.executable, *start, "info"],
-        env=ENVIRONMENT | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert (ended.returncode, ended.stdout) == (130, "")
-    assert ended.stderr == "slp-transformer: Stopped before it began.\n"
-
-
 @POSIX
 @pytest.mark.parametrize(
     "start", [["-c", "from slp_transformer import TransformerLM"], ["-m", "another"], ["other.py"]]

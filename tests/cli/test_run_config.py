@@ -57,15 +57,3 @@ def test_the_saved_configuration_repeats_the_run(at, monkeypatch):
     monkeypatch.chdir("elsewhere")
     fine("train", "--config", "../a/config.toml", "--out-dir", "b", "--quiet")
     assert weights("../a") == weights("b")
-
-
-# --- Resuming ------------------------------------------------------------------------------------
-
-
-def test_a_finished_run_is_left_alone_by_the_same_words(at):
-    fine("train", "text", "fox.txt", "--out-dir", "a", *SMALL)
-    kept = weights("a")
-    Path("a/.lock").touch()  # by a process that was killed while it deleted a checkpoint
-    Path("a/.writing").mkdir()
-    fine("train", "text", "fox.txt", "--out-dir", "a", "--resume", *SMALL)
-    assert weights("a") == kept and not list(Path("a").glob(".*"))

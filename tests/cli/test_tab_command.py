@@ -111,12 +111,6 @@ def test_wishes_are_heeded(song, tmp_path):
     assert max(frets("--max-fret", "3")) <= 3
 
 
-def test_a_pinned_place_is_kept(song, tmp_path):
-    fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--pin", "1:3=3/10", "--pin", "2:1=2/8")
-    events = list(written(tmp_path / "x.txt").iter_events())
-    assert events[2].notes == (Note(3, 10),) and events[4].notes == (Note(2, 8),)
-
-
 def test_a_review_draws_what_is_uncertain_and_its_pins_do_what_they_say(song, tmp_path, capsys):
     fine("tab", str(song), "-o", str(tmp_path / "x.txt"), "--review", "3")
     said = capsys.readouterr().out

@@ -9,24 +9,21 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from commands import PAIR_SIZES, PAIRS, TRAIN_PAIRS, fine, output, result, weights, write_pairs
+from commands import PAIR_SIZES, PAIRS, TRAIN_PAIRS, fine, output, result, write_pairs
 
 pytest.importorskip("sacrebleu", reason="judging translations needs the translation extra")
 
 from torch._inductor.exc import CppCompileError, InductorError
 
-from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.cli import main
 from slp_transformer.generation.translation import compute_translation_metrics
 from slp_transformer.tasks.pairs import PairTask
 from slp_transformer.tasks.run_config import load_config
-from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import (
     checkpoint_folder,
     list_checkpoints,
     load_trainer_state,
 )
-from slp_transformer.training.trainer import train
 
 
 @pytest.fixture(scope="module")
@@ -52,28 +49,6 @@ def at(trained, tmp_path, monkeypatch) -> Path:
 # --- Training ----------------------------------------------------------------------------------
 
 
-def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(at):
-    """Its batches follow from the step, so the epochs go on where they were."""
-    expected = weights("run")
-    for folder in list_checkpoints(Path("run")):
-        if folder.name > "step-00000004":
-            shutil.rmtree(folder)
-    fine("train", "--out-dir", "run", "--resume", "--quiet")
-    assert weights("run") == expected
-
-
-def test_the_last_checkpoints_are_kept_and_averaged(at):
-    assert [folder.name for folder in list_checkpoints(Path("run"))][-2:] == [
-        "step-00000004",
-        "step-00000006",
-    ]
-    both = [load_model(Path("run") / f"step-0000000{n}").state_dict() for n in (4, 6)]
-    mean = load_model("run", "average").state_dict()
-    for name, W in mean.items():
-        torch.testing.assert_close(W, (both[0][name] + both[1][name]) / 2)
-    assert any(not torch.equal(both[0][name], both[1][name]) for name in mean)
-
-
 def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsys):
     write_pairs()
     capsys.readouterr()
@@ -89,15 +64,6 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
 def test_the_first_run_needs_no_files(at, capsys):
     fine("train", "pairs", "--out-dir", "numbers", *PAIR_SIZES, "--steps", "1", "--quiet")
     assert "English" in output(capsys, "info", "numbers")
-
-
-def test_two_vocabularies_make_a_model_of_two(at, capsys):
-    write_pairs()
-    fine(*TRAIN_PAIRS, "--out-dir", "two", "--no-shared-vocabulary", "--steps", "2")
-    assert "source tokens" in output(capsys, "info", "two")
-    config = load_model("two").config
-    assert config.source_vocab_size is not None
-    assert output(capsys, "translate", "two", "twelve").count("\n") == 1
 
 
 # --- Judging -----------------------------------------------------------------------------------
@@ -211,9 +177,6 @@ def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):
     assert 1 < steps < 4 and drawn == len(source) and kept == {*range(steps, 8, steps), 7}
     assert '"epoch"' in Path("run/config.toml").read_text(encoding="utf-8")
     fine("train", "--out-dir", "run", "--resume", "--steps", "9", "--quiet")
-    model = TransformerLM(TransformerConfig(7, 8, model_dim=4, num_heads=2, num_blocks=1))
-    with pytest.raises(ValueError, match="randomly drawn batches have none"):
-        train(model, torch.arange(50) % 7, torch.arange(50) % 7, eval_interval="epoch", steps=3)
 
 
 def test_a_compiler_that_fails_is_a_sentence(tmp_path, monkeypatch, capsys):

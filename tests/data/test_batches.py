@@ -133,17 +133,6 @@ def test_an_epoch_has_each_pair_once_in_batches_filled_to_the_tokens():
     assert all(len(seen(batch)) <= 3 for batch in source.iter_eval(3))
 
 
-def test_pairs_may_be_lists():
-    special = {"pad_id": 0, "begin_id": 2, "end_id": 3}
-    tensors = [*rows(9), (torch.tensor([5]), torch.tensor([], dtype=torch.long))]
-    lists = [(source.tolist(), target.tolist()) for source, target in tensors]
-    ours, theirs = PaddedPairs(lists, **special), PaddedPairs(tensors, **special)
-    assert ours.fingerprint() == theirs.fingerprint()
-    for one, other in zip(ours.iter_eval(4), theirs.iter_eval(4), strict=True):
-        assert torch.equal(one.targets, other.targets)
-        assert all(torch.equal(*both) for both in zip(one.inputs, other.inputs, strict=True))
-
-
 def test_a_source_goes_to_any_step():
     generator = torch.Generator().manual_seed(7)
     source, again = by_length(), by_length()

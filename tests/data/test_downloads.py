@@ -96,13 +96,6 @@ def test_a_wrong_file_in_its_place_is_left_alone(server, tmp_path):
 # --- No network --------------------------------------------------------------------------------
 
 
-def test_what_a_server_refuses_is_one_sentence(server, tmp_path):
-    sent, _, file = server
-    sent.unlink()
-    with pytest.raises(ValueError, match=r"/file could not be downloaded \(404 .*\): try again"):
-        fetch_file(file)
-
-
 def test_without_a_network_it_says_where_from_and_where_to(server, tmp_path):
     file = published("http://127.0.0.1:9/file")  # nobody listens there
     with pytest.raises(ValueError) as error:

@@ -45,12 +45,6 @@ def test_the_probabilities_sum_to_one_after_anything(order):
         assert sum(chances) == pytest.approx(1) and min(chances) > 0
 
 
-def test_what_was_seen_costs_less_with_a_longer_memory():
-    rows = [[0, *[1, 2, 1, 3] * 5]] * 3
-    costs = [NGramModel(rows, order, 4).total_bits(rows[0]) for order in (1, 2, 3)]
-    assert costs[0] > costs[1] > costs[2]
-
-
 def test_no_gram_reaches_into_the_next_row():
     model = NGramModel([[0, 1], [0, 2]], order=2, vocab_size=3)
     assert (1, 0) not in model.levels[0] and len(model.levels[0]) == 2

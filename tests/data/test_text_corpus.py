@@ -111,13 +111,6 @@ def test_a_single_document_has_no_end_token(file):
     assert prepare_corpus(file).tokenizer.vocab_size == len(set(TEXT))
 
 
-def test_nothing_is_held_out_if_nothing_should_be(file, tmp_path):
-    for folder in (None, tmp_path / "run"):
-        corpus = prepare_corpus(file, val_split=0, output_dir=folder)
-        assert len(corpus.train) == len(TEXT) and corpus.val is None
-    assert load_corpus(tmp_path / "run").val is None
-
-
 def test_a_tokenizer_of_ones_own_is_used(file, library):
     own = TextTokenizer.from_json(train_tokenizer([TEXT], "bpe", 300, end_token=True).to_json())
     corpus = prepare_corpus(file, tokenizer=own)

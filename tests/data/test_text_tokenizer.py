@@ -1,16 +1,10 @@
 """Tokenizers: what is encoded comes back, whole or one token at a time, here or from a file."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 
-from slp_transformer.data import TextTokenizer, load_moby_dick, train_tokenizer
-from slp_transformer.data.text_tokenizer import END_TOKEN, UNKNOWN_TOKEN, byte_alphabet
-from slp_transformer.training.checkpoints import save_checkpoint
-from slp_transformer.training.run_folder import load_tokenizer
+from slp_transformer.data import load_moby_dick, train_tokenizer
+from slp_transformer.data.text_tokenizer import END_TOKEN, UNKNOWN_TOKEN
 
 KINDS = ("characters", "words", "bpe")
 TEXTS = [
@@ -36,10 +30,6 @@ def test_known_text_comes_back_to_the_last_character(tokenizer, text):
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == tokenizer.decode(torch.tensor(ids)) == text
     assert all(type(i) is int and 0 <= i < tokenizer.vocab_size for i in ids)
-
-
-def test_no_text_has_no_tokens(tokenizer):
-    assert tokenizer.encode("") == [] and tokenizer.decode([]) == ""
 
 
 @pytest.mark.parametrize("text", ["never seen: ЖŁ½ 🦑", "\x7f\x80ÿĀ\U0010ffff", "\r\r\n\t\t \t"])
@@ -75,17 +65,6 @@ def test_bpe_merges_the_most_frequent_pair_first():
     assert [tokenizer.decode([i]) for i in tokenizer.encode("ab abc")] == ["ab", " ab", "c"]
 
 
-def test_the_bytes_are_written_as_the_library_writes_them():
-    """The library offers its alphabet without saying which byte is which: encoding tells."""
-    from tokenizers.pre_tokenizers import ByteLevel
-
-    assert set(byte_alphabet()) == set(ByteLevel.alphabet())
-    library = ByteLevel(add_prefix_space=False, use_regex=False)
-    text = "".join(map(chr, range(0x800)))
-    [(signs, _)] = library.pre_tokenize_str(text)
-    assert bytes(byte_alphabet()[sign] for sign in signs) == text.encode()
-
-
 # --- The end of a document ---------------------------------------------------------------------
 
 
@@ -117,44 +96,6 @@ def test_half_a_character_is_held_back():
     assert [stream.decode_next(i) for i in ids] == ["", "é", "", "", "", "🎸"]
     assert stream.flush() == ""
     assert stream.decode_next(ids[0]) == "" and stream.flush() == "\ufffd"  # it never ends
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_stream_of_nonsense_agrees_with_decoding_it_at_once(seed):
-    """An untrained model writes bytes that are no UTF-8."""
-    tokenizer = train_tokenizer([TEXTS[2] * 3], "bpe", 280)
-    generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(tokenizer.vocab_size, (50,), generator=generator).tolist()
-    stream = tokenizer.stream_decoder()
-    assert "".join(map(stream.decode_next, ids)) + stream.flush() == tokenizer.decode(ids)
-
-
-# --- Keeping it --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("end", [False, True])
-def test_a_checkpoint_gives_it_back(kind, end, tmp_path):
-    tokenizer = train_tokenizer(TEXTS, kind, end_token=end)
-    save_checkpoint(tmp_path, 1, torch.nn.Linear(2, 3), tokenizer=tokenizer.to_json())
-    again = TextTokenizer.from_json(load_tokenizer(tmp_path))
-    assert again == tokenizer
-    assert again.end_id == tokenizer.end_id == (0 if end else None)
-    assert [again.encode(text) for text in TEXTS] == [tokenizer.encode(text) for text in TEXTS]
-
-
-TRAIN = """
-import json
-from slp_transformer.data import load_moby_dick, train_tokenizer
-print(json.dumps([train_tokenizer([load_moby_dick()[:20000]], kind).to_json()
-                  for kind in ("characters", "words", "bpe")]))
-"""
-
-
-def test_the_same_text_gives_the_same_tokenizer_in_every_process():
-    """No matter in which order Python's sets or the library's threads have it."""
-    runs = [subprocess.run([sys.executable, "-c", TRAIN], capture_output=True) for _ in range(2)]
-    assert runs[0].stdout == runs[1].stdout and json.loads(runs[0].stdout)
 
 
 # --- Bad input ---------------------------------------------------------------------------------
@@ -194,15 +135,6 @@ def test_no_text_no_tokenizer(kind, nothing):
 def test_a_wrong_kind_or_size_is_explained(how, sentence):
     with pytest.raises(ValueError, match=sentence):
         train_tokenizer(["a"], *how)
-
-
-def test_another_tokenizers_json_is_refused():
-    with pytest.raises(ValueError, match="tokenizer is damaged: other is nothing that"):
-        TextTokenizer.from_json(train_tokenizer(["a"]).to_json() | {"other": "tokenizer"})
-    with pytest.raises(ValueError, match="damaged: token_type is missing"):
-        TextTokenizer.from_json({"vocabulary": ["a"]})
-    with pytest.raises(ValueError, match="a token twice"):
-        TextTokenizer("characters", ["a", "b", "a"])
 
 
 # --- The corpus in the package -----------------------------------------------------------------

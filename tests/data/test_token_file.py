@@ -1,12 +1,10 @@
 """The token store: written in a stream, whole or not at all, and trained on as a tensor is."""
 
 import os
-import sys
 
 import numpy
 import pytest
 import torch
-from own_process import printed
 
 from slp_transformer.data.token_file import HEADER_BYTES, TokenStore, write_tokens
 
@@ -30,24 +28,6 @@ def test_ids_come_back_as_they_were(tmp_path, vocab_size, width):
         assert numpy.load(each.path, allow_pickle=False).tolist() == written
         places = torch.tensor([[998, 0], [5, 997]])
         assert each[places].tolist() == [[0, written[0]], [written[5], vocab_size - 1]]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
-def test_training_on_a_large_file_takes_little_memory(tmp_path):
-    path, tokens = tmp_path / "a.npy", 10**9
-    numpy.lib.format.open_memmap(path, "w+", "<u2", (tokens,))  # zeros that take no disk space
-    script = """
-import sys, torch
-from own_process import peak
-from slp_transformer.data.batches import TokenWindows
-from slp_transformer.data.token_file import TokenStore
-before = peak()
-windows = TokenWindows(TokenStore(sys.argv[1], 7), 5)
-windows.fingerprint(), windows.draw(8, torch.Generator()), next(windows.iter_eval(8))
-print(peak() - before)
-"""
-    assert 0 < int(printed(script, path)) < 0.1 * tokens
 
 
 @pytest.mark.parametrize("bad", [9, -1])

@@ -102,25 +102,6 @@ def test_panels_name_their_shapes():
     assert "[2 × 3]" in shown and "[1 × d]" in shown and "=" in shown
 
 
-def test_flow_draws_a_line_for_each_weight():
-    def drawn(picture):  # lines have two ends, dots have one
-        return sum(len(line.get_xdata()) == 2 for line in picture.figure.axes[0].lines)
-
-    assert drawn(plotting.flow(causal_mask(5) == 0)) == 15
-    assert drawn(plotting.flow([[0.5, 0.5], [1.0, 0.0]])) == 3
-
-
-def test_lines_keep_names_of_near_curves_apart():
-    picture = plotting.lines({"one": [1.0, 2.0], "two": [1.0, 2.001], "three": [1.0, 5.0]})
-    notes = picture.figure.axes[0].texts
-    heights = sorted(note.xy[1] for note in notes if note.get_text() in ("one", "two", "three"))
-    assert heights[1] - heights[0] > 0.1
-
-
-def test_dollars_are_dollars():
-    assert "$5" in texts(plotting.bars([1.0], ["$5"]))
-
-
 def test_a_figure_changes_no_more_when_its_tensor_does():
     tensor = torch.ones(2, 2, dtype=torch.float64)
     picture = plotting.heatmap(tensor)
