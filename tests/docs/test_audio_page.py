@@ -39,6 +39,11 @@ def test_every_piece_can_be_played_and_stands_there_as_text():
     assert stage.count("<button") == len(heard()) + 2
 
 
+def test_pieces_in_one_meter_come_first():
+    steady = [len({bar.steps for bar in piece.tab.bars[1:-1]}) == 1 for piece in heard()]
+    assert steady[0] and steady == sorted(steady, reverse=True)
+
+
 def test_the_generated_piece_is_the_kept_sample():
     sample = (ROOT / "benchmarks" / "results" / "guitar_lm" / "sample.txt").read_text(
         encoding="utf-8"

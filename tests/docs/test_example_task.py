@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ EXAMPLE = ROOT / "docs" / "example_task"
 sys.path.append(str(EXAMPLE))
 pytest.importorskip("mido")
 
-from abc_notation import Bars, read_tune, unroll  # noqa: E402
+from abc_notation import Bars, NotReadable, notes, read_tune, unroll, write_abc  # noqa: E402
 from abc_task import BOS, EOS, TuneSession, TuneTokenizer  # noqa: E402
 
 JIG = """X:7
@@ -34,9 +35,41 @@ def test_a_tune_is_read_by_hand():
     assert read_tune(JIG) == WORDS
 
 
+def test_what_was_written_is_read_back():
+    assert read_tune(write_abc(WORDS)) == WORDS
+
+
+def test_a_unit_of_sixteenths_and_a_mode():
+    tune = "X:1\nM:2/4\nL:1/16\nK:A dorian\nA2B2c2d2 | e8 |]\n"
+    assert read_tune(tune) == "M:2/4 K:Ador A B c d | e4 ||".split()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("d2f", "d3f"), "bar 2, which does not add up before c"),
+        (("c2 |]", "c |]"), "bar 4, which does not add up before ||"),
+        (("K:D", "K:H"), "the key 'H'"),
+        (("M:6/8", "M:7/8"), "the meter '7/8'"),
+        (("{g}fed", "[fa]ed"), "the sign '['"),
+        (("|: B", "K:G\n|: B"), "a change of key or meter"),
+    ],
+)
+def test_what_is_not_read_is_named(change, said):
+    with pytest.raises(NotReadable) as error:
+        read_tune(JIG.replace(*change))
+    assert said in str(error.value)
+
+
 def test_repeats_and_endings_are_played_in_order():
     words = "a | b :| |: c | [1 d :| [2 e || f ||".split()
     assert [w for w in unroll(words) if w != "|"] == list("ababcdcef")
+
+
+def test_pitches_follow_the_key_and_accidentals_last_until_the_bar_line():
+    heard = notes("M:2/4 K:D F ^G G =c | c z C, c' ||".split())
+    assert [pitch for pitch, _ in heard] == [66, 68, 68, 72, 73, None, 49, 85]
+    assert sum(length for _, length in heard) == Fraction(8)
 
 
 def test_any_walk_along_what_is_allowed_adds_up():

@@ -70,6 +70,17 @@ def test_each_set_has_several_in_order_each_with_a_check(path):
 
 
 @every_set
+def test_cells_are_short_and_marked(path):
+    for cell in cells(path):
+        if cell.cell_type != "code":
+            continue
+        assert len(exercises.unmarked(cell.source).splitlines()) <= 15, cell.source
+        assert all(len(line) < 80 for line in cell.source.splitlines()), cell.source
+        assert ("# solution" in cell.source) == ("# end" in cell.source)
+        assert ("# solution" in cell.source) == exercises.is_exercise(cell)
+
+
+@every_set
 def test_solutions_are_right_by_themselves(path):
     """Without the chapter before them, as in the notebook that a reader gets."""
     sources = code(path, training=False)
@@ -107,6 +118,12 @@ def test_what_a_reader_gets_has_no_solution_and_says_so_kindly(path):
     assert shown and not any(shown), "nothing passes before anything is written"
     for verdict in shown:
         assert "Traceback" not in str(verdict)
+
+
+def test_solution_is_shown_without_its_marks():
+    source = "def f(x):\n    # solution\n    return x\n    # end\n\n\nf(1)"
+    assert exercises.unmarked(source) == "def f(x):\n    return x\n\n\nf(1)"
+    assert exercises.cut(source) == "def f(x):\n    ...  # your lines here\n\n\nf(1)"
 
 
 def test_notebooks_are_written_by_one_command(tmp_path):

@@ -15,6 +15,12 @@ from test_chapters import CHAPTERS, every_chapter, read
 from slp_transformer import next_word_probabilities, plotting
 from slp_transformer.masks import causal_mask
 from slp_transformer.multi_head import split_heads
+from slp_transformer.plotting.canvas import (
+    MAX_WIDTH_PX,
+    MIN_SCALE,
+    max_text_width_px,
+    text_width_px,
+)
 from slp_transformer.sampling import filter_logits
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +44,24 @@ def test_a_wide_matrix_goes_on_below_and_loses_no_column():
     assert sorted(t for t in texts if len(t) == 3) == [str(n) for n in range(100, 134)]
 
 
+def test_negative_bars_point_left_of_a_zero_line():
+    figure = plotting.bars([0.75, -0.5, -0.25], ["a", "b", "c"]).figure
+    line = figure.axes[0].lines[0].get_xdata()
+    boxes = [patch for patch in figure.axes[0].patches if patch.get_alpha() > 0.5]
+    up, down, less = ((box.get_x(), box.get_x() + box.get_width()) for box in boxes)
+    assert line[0] == line[1] == pytest.approx(up[0]) == pytest.approx(down[1])
+    assert less[1] == pytest.approx(line[0]) and down[0] < less[0] < line[0] < up[1]
+    assert (up[1] - up[0]) / (down[1] - down[0]) == pytest.approx(1.5)
+    assert not list(plotting.bars([0.75, 0.5], ["a", "b"]).figure.axes[0].lines)
+
+
+def test_long_labels_of_bars_are_not_cut():
+    figure = plotting.bars([1.0], ["a label that is far too long to fit next to its bar"]).figure
+    left = min(text.get_position()[0] for text in figure.axes[0].texts)
+    right = max_text_width_px(["a label that is far too long to fit next to its bar"])
+    assert left >= 0 and left + right <= MAX_WIDTH_PX / MIN_SCALE
+
+
 # --- Numbers and captions ------------------------------------------------------------------------
 
 
@@ -58,6 +82,10 @@ def test_figures_are_numbered_in_order_and_have_captions(chapter):
     for figure in found:
         assert 8 < len(figure.caption) < 100 or first in ("10", "11", "13"), figure.caption
         assert len(figure.alt) > len(figure.caption) or figure.slug, figure.number
+
+
+def test_a_caption_is_the_first_sentence_where_none_is_given():
+    assert figures.first_sentence("Bars of u. Flat is largest.") == "Bars of u"
 
 
 def test_references_get_the_numbers_of_their_figures():
@@ -101,6 +129,19 @@ def test_each_part_of_the_whole_leads_to_its_equation(upright):
     assert svg.count('class="w-here"') == 1 and 'role="group"' in svg and "aria-label=" in svg
 
 
+def test_a_chapter_is_where_its_equations_are():
+    places = {}
+    for path in CHAPTERS:
+        declared = {slug for slug, _ in labels_of(path)}
+        places[number_of(path.stem)] = diagrams.here(number_of(path.stem), declared)
+    assert places["1"] == {"mha"} and {"ffn", "add1", "lnf"} <= places["2"]
+    assert places["4"] == {"E", "sum", "P"} and {"head", "softmax"} <= places["5"]
+    assert places["6"] == {"choose"} and places["6b"] == {"cache"}
+    assert places["7"] == {"loss"} and places["8"] == {"lora"}
+    assert all(places.values()) and "encoder" in places["10"]
+    assert "positions" in diagrams.named(places["4"])
+
+
 # --- Figures to touch ----------------------------------------------------------------------------
 
 
@@ -142,6 +183,12 @@ def test_the_page_scores_and_splits_as_the_package_does(touch):
     assert steps[0]["show"][0]["rows"] == steps[-1]["show"][0]["rows"] == Q.tolist()
 
 
+def test_an_axis_has_a_few_round_numbers(touch):
+    assert touch("ticks", 0, 18.75) == [0, 5, 10, 15]
+    assert touch("ticks", 1.95, 2.66) == [2, 2.2, 2.4, 2.6]
+    assert touch("ticks", 0, 0) == [0]
+
+
 def touchables():
     alpha = torch.softmax(torch.randn(2, 9, 9) + causal_mask(9), dim=-1)
     yield "weights", plotting.interactive_weights(alpha, WORDS, start=6)
@@ -171,3 +218,14 @@ def test_what_cannot_be_touched_is_refused():
         plotting.interactive_heads(torch.ones(5, 6), 4)
     with pytest.raises(ValueError, match="no curve 'c', only a"):
         plotting.interactive_lines({"a": [[0, 1]]}, ["c"], x="", y="")
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5])
+def test_what_is_wider_than_its_cells_is_not_cut(columns):
+    figure = plotting.heatmap(torch.ones(2, columns), title="A title wider than its cells").figure
+    axes, wide = figure.axes[0], text_width_px
+    left, right = axes.get_xlim()
+    for text in axes.texts:
+        bold = text.get_fontweight() == "bold"
+        half = wide(text.get_text(), text.get_fontsize(), bold) / 2
+        assert left <= text.get_position()[0] - half <= text.get_position()[0] + half <= right

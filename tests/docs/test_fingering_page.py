@@ -1,8 +1,11 @@
 """The page "Finger a piece": its lattice is Python's, and what is dropped comes back fingered."""
 
 import base64
+import io
 import json
 import random
+import re
+import sys
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
@@ -10,8 +13,7 @@ from pathlib import Path
 
 import pytest
 from guitar_pieces import random_piece
-from js_engines import Racer
-from model_stage import answering, assert_accessible, on_a_phone, without_javascript
+from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
@@ -30,10 +32,26 @@ from slp_transformer.guitar.tab import Bar, Tab, TabNote
 for library in ("mkdocs", "py_mini_racer"):
     pytest.importorskip(library)
 ROOT = Path(__file__).parents[2]
-pytest.importorskip("mido", reason="mido writes MIDI files")
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+mido = pytest.importorskip("mido", reason="mido writes MIDI files")
 import model_pages  # noqa: E402
 
+MODEL = ROOT / "docs" / "assets" / "model"
 SETTINGS = model_pages.fingering_settings()
+
+
+def racer(name):
+    """Return V8 with the functions that a script without imports exports, as M."""
+    from py_mini_racer import MiniRacer
+
+    code = (MODEL / name).read_text("utf-8")
+    names = ",".join(re.findall(r"^export (?:class|const|function) (\w+)", code, re.MULTILINE))
+    engine = MiniRacer()
+    code = re.sub(r"^export ", "", code, flags=re.MULTILINE)
+    engine.eval(f"const M = (() => {{ {code}\nreturn {{{names}}}; }})();")
+    return lambda function, given: json.loads(
+        engine.eval(f"JSON.stringify(({function})({json.dumps(given)}))")
+    )
 
 
 # --- The lattice ----------------------------------------------------------------------------------
@@ -70,7 +88,7 @@ def random_moments(rng, options):
     return moments
 
 
-SOLVE = """(M, { settings, guitar, costs, moments, pins, octave }) => {
+SOLVE = """({ settings, guitar, costs, moments, pins, octave }) => {
   const fitted = moments.map((pitches) => M.fitMoment(pitches, guitar, octave));
   const choices = fitted.map(({ notes }, t) => {
     return M.findPlayableGrips(notes.map(([pitch]) => pitch), guitar, pins[t] ?? []);
@@ -107,10 +125,10 @@ def as_lists(value):
     return json.loads(json.dumps(value))
 
 
-def test_the_lattice_is_python_s_to_the_last_bit():
-    """Of random pieces, each as it is and with pins."""
-    run, num_compared = Racer("hand.js").run, 0
-    for seed in range(80):
+def compare_pieces(seeds):
+    """Compare as many random pieces, each as it is and with pins."""
+    run, num_compared = racer("hand.js"), 0
+    for seed in seeds:
         rng = random.Random(seed)
         options = random_options(rng, rng.choice(["drop", "drop", "octave"]))
         moments = random_moments(rng, options)
@@ -139,14 +157,62 @@ def test_the_lattice_is_python_s_to_the_last_bit():
             options = FingeringOptions(**(vars(options) | {"pinned_notes": pins}))
             if not pins:
                 break
-    assert num_compared > 120
+    return num_compared
+
+
+def test_the_lattice_is_python_s_to_the_last_bit():
+    assert compare_pieces(range(80)) > 120
+
+
+@pytest.mark.slow
+def test_the_lattice_is_python_s_on_a_thousand_pieces():
+    assert compare_pieces(range(80, 1080)) > 1500
 
 
 # --- MIDI files -----------------------------------------------------------------------------------
 
 
-def made_midi(seed, **options):
-    return format_midi(random_piece(random.Random(seed), strings=6, plain=True, **options))
+def midi_bytes(*tracks, tempo=500_000, ticks=480, signatures=()):
+    """Return a MIDI file of tracks: name, program, channel from 1, notes of (start, end, pitch)."""
+    file, content = mido.MidiFile(ticks_per_beat=ticks), io.BytesIO()
+    for name, program, channel, notes in tracks:
+        track = mido.MidiTrack()
+        messages = [(0, 0, mido.MetaMessage("track_name", name=name))]
+        messages.append((0, 0, mido.MetaMessage("set_tempo", tempo=tempo)))
+        for tick, beats, unit in signatures:
+            sign = mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
+            messages.append((tick, 0, sign))
+        messages.append(
+            (0, 1, mido.Message("program_change", channel=channel - 1, program=program))
+        )
+        for start, end, pitch in notes:
+            given = {"channel": channel - 1, "note": pitch}
+            messages.append((start, 3, mido.Message("note_on", velocity=80, **given)))
+            messages.append((end, 2, mido.Message("note_on", velocity=0, **given)))
+        now = 0
+        for tick, _, message in sorted(messages, key=lambda each: each[:2]):
+            track.append(message.copy(time=tick - now))
+            now = tick
+        file.tracks.append(track)
+    file.save(file=content)
+    return content.getvalue()
+
+
+def random_midis(performed):
+    """MIDI files of made pieces, or as they are played by hand."""
+    for seed in range(40):
+        rng = random.Random(seed)
+        if not performed:
+            yield format_midi(random_piece(rng, strings=6, plain=True, voices=seed % 3 == 0))
+            continue
+        notes, now = [], 0
+        for _ in range(rng.randint(9, 41)):
+            for pitch in rng.sample(range(40, 80), rng.choice([1, 1, 3])):
+                start = max(0, now + rng.randint(-9, 9))
+                notes.append((start, start + rng.randint(100, 900), pitch))
+            now += rng.choice([160, 251, 477])
+        signs = [(0, 5, 8), (1200, 3, 4), (4200, 2, 2)]
+        yield midi_bytes(("A", 24, 1, notes), tempo=61 * 9973, signatures=signs)
 
 
 @cache
@@ -172,9 +238,9 @@ def in_quarters(tab):
     return bars, sorted(notes)
 
 
-@pytest.mark.parametrize("unit", [0, 12])
+@pytest.mark.parametrize("unit", [0, 4, 12])
 def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
-    contents = [made_midi(seed, voices=seed % 3 == 0) for seed in range(40)]
+    contents = list(random_midis(performed=unit > 0))
     with browser.new_context() as context:
         page = context.new_page()
         page.route("**/*", answer())
@@ -200,6 +266,38 @@ def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
         assert bars == both[0][0]
         ours = {(start, pitch) for _, notes in both for start, _, pitch in notes}
         assert {(Fraction(n["start"], own), n["pitch"]) for n in theirs["notes"]} == ours
+
+
+@pytest.mark.parametrize(
+    ("length", "unit", "jitter"),
+    [(480, 2, 15), (240, 2, 15), (120, 4, 15), (160, 12, 15), (240, 2, 0), (480, 1, 0)],
+)
+def test_a_performance_is_put_on_the_grid_that_it_is_near(browser, length, unit, jitter):
+    rng = random.Random(length)
+    notes = [
+        (
+            max(0, k * length + rng.randint(-jitter, jitter)),
+            (k + 1) * length - rng.randint(20, 50),
+            60,
+        )
+        for k in range(50)
+    ]
+    content = midi_bytes(("A", 24, 1, notes), tempo=500_000 * 60 // 50)
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.route("**/*", answer())
+        page.goto("http://page.test/assets/model/fingering.css")
+        found = page.evaluate(
+            """async (bytes) => {
+              const { readMidi, intoBars } = await import("/assets/model/midi.js");
+              const midi = readMidi(Uint8Array.from(bytes), 999);
+              return intoBars(midi, midi.notes);
+            }""",
+            list(content),
+        )
+    step = length * unit // 480
+    edges = [(n["start"], n["end"]) for n in found["notes"][:-1]]
+    assert found["unit"] == unit and edges == [(k * step, (k + 1) * step) for k in range(49)]
 
 
 # --- The page -------------------------------------------------------------------------------------
@@ -253,24 +351,49 @@ def places(tab):
     return [sorted(event.notes) for event in tab.iter_events()]
 
 
+def melody():
+    """A tune with a bass and triplets, one chord too wide for a hand and one note off the neck."""
+    rng, notes, now, pitch = random.Random(3), [], 0, 64
+    for number in range(36):
+        length = 160 if number in range(8, 14) else 240
+        pitch = min(76, max(57, pitch + rng.choice([-4, -2, 1, 2, 3])))
+        notes.append((now, now + length, pitch))
+        if number % 8 == 0:
+            notes.append((now, now + 960, rng.randint(41, 50)))
+        now += length
+    wide = [(now, now + 480, pitch) for pitch in (40, 41, 42, 64)]
+    return [*notes, *wide, (now + 480, now + 960, 22), (now + 960, now + 1920, 60)]
+
+
 def test_a_midi_file_is_dropped_chosen_in_and_taken_away(page, tmp_path):
-    content = made_midi(3)
+    content = midi_bytes(("Étude", 0, 1, [(0, 90, 99)]), ("Guitar", 25, 2, melody()))
     (tmp_path / "tune.mid").write_bytes(content)
-    (unfingered,), _ = read_midi(tmp_path / "tune.mid")
+    (unfingered,), _ = read_midi(tmp_path / "tune.mid", tracks=[2])
     piece, options = piece_from_tab(unfingered), FingeringOptions(unplayable_policy="drop")
-    ((tab, _),), _ = finger_piece(piece, options)
+    ((tab, _),), changes = finger_piece(piece, options)
     drop(page, "tune.mid", content)
+    assert page.locator("#f-part option").all_inner_texts()[0] == "Guitar (guitar): 47 notes"
+    said = page.inner_text("#f-changes")
+    assert said == (
+        "Not as written: bar 5, beat 2: F2 is left out, F#2 is left out; "
+        "bar 5, beat 3: A#0 is left out."
+    )
+    assert len(changes) == 3
     first = download(page, "gp", tmp_path)
-    assert places(first) == places(tab) and in_quarters(first) == in_quarters(tab)
+    assert places(first) == places(tab) and first.title == "tune"
+    assert in_quarters(first) == in_quarters(tab)
+    assert any(2 in event.voices for event in first.iter_events())  # the held basses
     doubts = review_fingering(piece, options, 3)
     assert page.locator("#f-marks .f-asked").count() == 3
     shown = page.locator("#slp-fingering").get_attribute("data-shown")
     page.locator("#f-marks [aria-label$='number 2']").click()
     page.locator("#f-ways button >> nth=1").click()
     drawn(page, shown)
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
     for kind in ("gp", "atex", "txt"):
         expected = [sorted(grip) for grip in doubts[1].paths[1]]
         assert places(download(page, kind, tmp_path)) == expected != places(tab)
+    assert page.locator("#f-marks .f-chosen").count() == 1
     page.locator("#f-marks .f-chosen").focus()
     page.keyboard.press("Enter")
     page.locator("#f-free").focus()
@@ -279,7 +402,26 @@ def test_a_midi_file_is_dropped_chosen_in_and_taken_away(page, tmp_path):
     assert places(download(page, "gp", tmp_path)) == places(tab)
 
 
-@pytest.mark.parametrize("suffix", [".gp5", ".musicxml"])
+def test_it_is_fingered_in_another_tuning_with_a_capo_and_moved_by_octaves(page, tmp_path):
+    (tmp_path / "tune.mid").write_bytes(midi_bytes(("Guitar", 25, 2, melody())))
+    drop(page, "tune.mid", (tmp_path / "tune.mid").read_bytes())
+    page.click("summary >> nth=0")
+    page.select_option("#f-tuning", "DADGAD")
+    page.select_option("#f-open", "1")
+    page.check("#f-octaves")
+    page.select_option("#f-capo", "2")
+    page.wait_for_function(
+        "document.getElementById('f-changes').textContent.includes('A#0 is moved to A#2')"
+    )
+    found = download(page, "gp", tmp_path)
+    assert found.tuning == Tuning(TUNINGS["DADGAD"].open_pitches, 2)
+    (unfingered,), _ = read_midi(tmp_path / "tune.mid")
+    pitches = [[p for p in m.pitches] for m in piece_from_tab(unfingered).moments]
+    assert len(places(found)) == len(pitches)
+    assert {found.tuning.pitch_of(n) for n in places(found)[-2]} == {46}
+
+
+@pytest.mark.parametrize("suffix", [".gp5", ".gp4", ".musicxml"])
 def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
     pytest.importorskip("guitarpro", reason="PyGuitarPro writes Guitar Pro files")
     tuning = Tuning(TUNINGS["drop-D"].open_pitches, 3)
@@ -298,13 +440,49 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
     page.click("summary >> nth=0")
     page.check("#f-keep")
     assert places(download(page, "gp", tmp_path)) == places(read) != places(tab)
+    page.click("#f-on")
+    page.locator("#f-ways button >> nth=1").click()
+    found, kept = places(download(page, "gp", tmp_path)), places(read)
+    assert [a == b for a, b in zip(found, kept, strict=True)].count(False) == 1
+
+
+def test_the_two_staves_of_a_piano_become_one_guitar(page, tmp_path):
+    def note(step, octave, quarters, staff):
+        pitch = f"<pitch><step>{step}</step><octave>{octave}</octave></pitch>"
+        rest = f"<duration>{quarters}</duration><voice>{staff}</voice><staff>{staff}</staff>"
+        return f"<note>{pitch}{rest}</note>"
+
+    bars = ""
+    for number, (high, low) in enumerate(("GE", "AC", "BD"), start=1):
+        head = "<attributes><divisions>1</divisions><time><beats>2</beats><beat-type>4</beat-type>"
+        head += "</time><staves>2</staves><clef number='1'><sign>G</sign><line>2</line></clef>"
+        head += "<clef number='2'><sign>F</sign><line>4</line></clef></attributes>"
+        notes = note(high, 4, 1, 1) * 2 + "<backup><duration>2</duration></backup>"
+        bars += f"<measure number='{number}'>{head if number == 1 else ''}{notes}"
+        bars += f"{note(low, 3, 2, 2)}</measure>"
+    xml = "<?xml version='1.0'?><score-partwise version='4.0'><part-list><score-part id='P1'>"
+    xml += "<part-name>Piano</part-name></score-part></part-list><part id='P1'>"
+    drop(page, "piano.xml", f"{xml}{bars}</part></score-partwise>".encode())
+    found = download(page, "gp", tmp_path)
+    _, notes = in_quarters(found)
+    assert [pitch for *_, pitch in notes] == [67, 52, 67, 69, 48, 69, 71, 50, 71]
+    assert [float(end - start) for start, end, _ in notes] == [1.0, 2.0, 1.0] * 3
 
 
 BAD = {
     "empty.mid": (b"", "empty.mid is empty."),
+    "text.mid": (b"To be read by people", "It is no MIDI file, whatever its name says"),
     "large.mid": (b"MThd" + bytes(2 << 20), "large.mid has 2.0 MB; a file of this kind may have 1"),
-    "cut.mid": (made_midi(3)[:150], "it ends in the middle of track"),
+    "cut.mid": (midi_bytes(("A", 0, 1, melody()))[:150], "it ends in the middle of track 1"),
+    "noise.mid": (
+        midi_bytes(("A", 0, 1, melody()))[:22] + bytes(range(128, 206)),
+        "noise.mid cannot be read",
+    ),
+    "drums.mid": (midi_bytes(("A", 0, 10, melody())), "no notes that a guitar could play"),
+    "low.mid": (midi_bytes(("A", 0, 1, [(0, 90, 7)])), "no note of this part is on this guitar"),
+    "long.mid": (midi_bytes(("A", 0, 1, [(0, 90, 60), (1 << 26, 1 << 27, 60)])), "3,000 bars"),
     "text.gp5": (b"To be read by people", "no Guitar Pro file, whatever its name says"),
+    "text.musicxml": (b"<a>" * 99, "no MusicXML file, whatever its name says"),
     "text.pdf": (b"%PDF", "none of the files that this page reads"),
 }
 
@@ -322,7 +500,53 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_and_the_piece_stays(page):
     page.wait_for_selector("#f-marks .f-chosen")
 
 
-def test_axe_finds_nothing(page):
+def test_bytes_at_random_end_in_a_sentence(page):
+    good, rng = midi_bytes(("A", 25, 1, melody())), random.Random(5)
+    files = []
+    for _ in range(300):
+        damaged = bytearray(good[: rng.choice([len(good), rng.randint(1, len(good))])])
+        for _ in range(rng.randint(1, 5)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        files.append(base64.b64encode(bytes(damaged)).decode())
+    wrong = page.evaluate(
+        """async (files) => {
+          const from = (name) => import(`/assets/model/${name}.js`);
+          const { readMidi, partsOf, intoBars, pitchesAsTex } = await from("midi");
+          const { Refusal } = await from("engine"), wrong = [];
+          for (const content of files) {
+            try {
+              const midi = readMidi(Uint8Array.from(atob(content), (c) => c.charCodeAt(0)), 999);
+              for (const { notes } of partsOf(midi)) pitchesAsTex(intoBars(midi, notes), "x");
+            } catch (error) { if (!(error instanceof Refusal)) wrong.push(error.stack); }
+          }
+          return wrong;
+        }""",
+        files,
+    )
+    assert wrong == []
+
+
+def test_any_note_of_the_score_can_be_clicked(page):
+    place = page.evaluate(
+        """() => {
+          const frets = [...document.querySelectorAll("#slp-hear-stage text")];
+          const note = frets.find((one) => one.textContent === "8"); // bar 1 is 7 7 8 10
+          note.scrollIntoView({ block: "center" });
+          const box = note.getBoundingClientRect();
+          return [box.x + box.width / 2, box.y + box.height / 2];
+        }"""
+    )
+    page.mouse.click(*place)
+    page.wait_for_function(
+        "document.getElementById('f-where').textContent.includes('bar 1, beat 3')"
+    )
+    page.locator("#f-ways button >> nth=1").click()
+    page.wait_for_selector("#f-marks [aria-label='bar 1, beat 3: chosen']")
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_axe_finds_nothing(page, scheme):
+    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
     page.click("summary >> nth=0")
     page.locator("#f-ways button >> nth=1").click()
     page.wait_for_selector("#f-marks .f-chosen")
@@ -330,6 +554,9 @@ def test_axe_finds_nothing(page):
 
 
 def test_without_javascript_the_example_stands_there(browser):
-    with without_javascript(browser, answer()) as page:
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.route("**/*", answer())
+        page.goto("http://page.test/")
         assert "tuning:" in page.locator("#f-plain").text_content()
         assert not page.locator("#f-ask").is_visible()

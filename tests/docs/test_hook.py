@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import chapter_source
@@ -155,7 +156,59 @@ def test_what_ran_or_is_shown_runs_a_chapter_again_and_nothing_else(project):
         assert cache.load(small) == outputs
 
 
+def test_data_next_to_an_imported_module_runs_its_importers_again(project):
+    data, inner = project / "slp_transformer" / "words.txt", project / "slp_transformer" / "inner"
+    data.write_text("one", encoding="utf-8")
+    before = key(project)
+    inner.mkdir()
+    (inner / "words.txt").write_text("not imported", encoding="utf-8")
+    (data.parent / ".words.txt.swp").write_text("an editor's", encoding="utf-8")
+    assert key(project) == before
+    data.write_text("two", encoding="utf-8")
+    assert key(project) != before
+
+
+@pytest.mark.parametrize(
+    ("code", "again"),
+    [
+        ('open(root / "benchmarks" / "results" / "ladder" / "losses.csv")', True),
+        ('folder = "results"', True),
+        ('open(f"{root}/results/{name}/losses.csv")', True),
+        ("f(1)  # and what results", True),  # a run too many does no harm
+        ("f(1)", False),
+        ("my_results = f(1)", False),
+    ],
+)
+def test_recorded_runs_run_the_chapters_again_whose_code_names_them(project, code, again):
+    text = CHAPTER.replace("f(1)", code).replace("More of it.", "From `benchmarks/results/ladder`.")
+    keys = [key(project, text)]
+    recorded = project / "benchmarks" / "results" / "ladder" / "losses.csv"
+    recorded.parent.mkdir(parents=True)
+    for change in ("1.5", "1.4"):
+        recorded.write_text(change, encoding="utf-8")
+        keys.append(key(project, text))
+    recorded.rename(recorded.with_name("renamed.csv"))
+    keys.append(key(project, text))
+    recorded.with_name("renamed.csv").unlink()
+    keys.append(key(project, text))
+    assert len(set(keys)) == (4 if again else 1)
+    assert keys[-1] == keys[0]
+
+
+def test_another_version_of_the_libraries_runs_again(project, monkeypatch):
+    before = key(project)
+    monkeypatch.setattr(chapter_source, "version", lambda library: "0")
+    assert key(project) != before
+
+
 # --- The message when one fails ------------------------------------------------------------------
+
+
+def test_a_cell_s_place_is_its_number_and_line(project):
+    text = CHAPTER + "\n# %%\nf(1)\n"
+    small = chapter(project, text)
+    assert [small.place(index) for index in range(3)] == [(2, 12), (3, 17), (4, 22)]
+    assert text.splitlines()[21] == "f(1)"
 
 
 BROKEN = "# %% [markdown]\n# # Bad\n\n# %%\nstart = 1\n\n# %%\n"  # the last cell begins at line 8
@@ -174,6 +227,40 @@ def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, message):
         execution.run_chapter(chapter(project, BROKEN + cell))
     assert str(raised.value).startswith(f"chapters/07_small.py, {message}")
     assert len(raised.value.outputs) == 2
+
+
+def test_all_chapters_are_tried_and_the_good_ones_kept(project):
+    good, bad = chapter(project), chapter(project, BROKEN + "1 / 0\n", "08_bad")
+    cache, message = execution.Cache(project / ".cache"), []
+    failures = execution.run_all([bad, good], cache, message.append)
+    assert [str(failure)[:32] for failure in failures] == ["chapters/08_bad.py, line 8 (cell"]
+    outputs = cache.load(good)
+    assert outputs[0][0]["data"]["text/plain"] == "2"
+    assert cache.load(bad) is None
+    assert "Running chapters/07_small.py" in message and "Failed chapters/08_bad.py" in message
+
+
+def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkeypatch):
+    tried, done = [], threading.Semaphore(0)
+
+    def run(small):
+        tried.append(small.name)
+        if "bad" in small.name:
+            raise execution.ChapterError(f"{small.name}, line 1")
+        return [[], []], {}
+
+    monkeypatch.setattr(execution, "run_chapter", run)
+    good, bad = chapter(project), chapter(project, CHAPTER, "08_bad")
+    cache = execution.Cache(project / ".cache")
+    background = execution.Background(cache, lambda _: None, lambda *_: done.release())
+    for _ in range(2):
+        background.want(good, "g")
+        background.want(bad, "b")
+        if len(tried) < 2:
+            assert done.acquire(timeout=10) and done.acquire(timeout=10)
+    assert str(background.failures["b"]) == "chapters/08_bad.py, line 1"
+    assert cache.load(good) == [[], []]
+    assert sorted(tried).count("chapters/08_bad.py") == 1
 
 
 # --- Alt texts -----------------------------------------------------------------------------------
@@ -220,11 +307,12 @@ def test_source_on_the_landing_page_is_the_package_s(project):
 
 
 def test_what_is_imported_is_named_where_it_is_defined(project):
-    code = "from slp_transformer import g\nimport slp_transformer.aside\n"
-    small = chapter(project, f"# %%\n{code}")
+    small = chapter(project, "# %%\nfrom slp_transformer import g, plotting\n")
     assert chapter_source.objects_named(small) == ["slp_transformer.low.g"]
-    modules = {"slp_transformer.aside", "slp_transformer.low"}
-    assert modules <= set(chapter_source.modules_named(small))
+    assert chapter_source.modules_named(small) == [
+        "slp_transformer.low",
+        "slp_transformer.plotting",
+    ]
 
 
 # --- Formulas -------------------------------------------------------------------------------------
@@ -318,3 +406,13 @@ def test_a_page_of_the_reference_is_kept_until_its_module_or_the_settings_change
             file.write("# edited\n")
         assert again.page("api/low.md", reference.key_of([module], settings)) is None
     assert again.page("api/other.md", first) is None
+
+
+def test_a_plain_notebook_is_marked_for_the_template(project):
+    cells = chapter(project).notebook
+    assert notebook_html.filled(cells, None, plain=True).metadata["plain"] is True
+    assert "plain" not in notebook_html.filled(cells, None).metadata
+    code = '<span></span><span class="n">f</span>(<span class="mi">1</span>)\n&lt;2\n'
+    html, _ = notebook_html.finished(f'<div class="highlight"><pre>{code}</pre></div>')
+    code = '<code style="--lines: 2">f(<span class="mi">1</span>)\n&lt;2\n</code>'
+    assert html == f'<div class="highlight"><pre>{code}</pre></div>'

@@ -27,6 +27,15 @@ def test_seven_see_ahead_and_their_losses_are_those_of_the_page():
     assert "0.79 to 1.79" in PAGE and f"{RUN['floor']:.3f}" in PAGE
 
 
+def test_eleven_end_near_the_right_one_and_equality_misses_two():
+    near = [n for n, x in LOSS.items() if abs(x - LOSS["right"]) < 0.005 and n != "right"]
+    assert len(near) == 11 and all(LOSS[name] > RUN["floor"] - 0.001 for name in near)
+    unseen = {m["name"] for m in RUN["mistakes"] if m["witnesses"]["equal"]} - {"right"}
+    assert unseen == {"positions from 0 with a cache", "targets not shifted"}
+    assert LOSS["no final norm"] < LOSS["right"]
+    assert round(200 * TRAINED["no mask"]["sentences_of_the_text"][1]) == 183
+
+
 def test_every_mistake_has_a_row_and_three_have_no_name_above_their_answer():
     page = model_pages.fill_mistakes(PAGE, ROOT)
     assert page.count("<details>") == len(RUN["mistakes"]) + 3

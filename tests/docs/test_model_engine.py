@@ -8,11 +8,12 @@ from functools import cache
 
 import pytest
 import torch
-from js_engines import Racer
+from js_engines import Chromium, Racer
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
 from slp_transformer.data.text_tokenizer import TextTokenizer, byte_alphabet
 from slp_transformer.generation import generate
+from slp_transformer.guitar.tab_tokenizer import TabTokenizer
 from slp_transformer.hooks import HookedModule
 from slp_transformer.modern import RopeScaling
 from slp_transformer.modern.config import ModernConfig
@@ -29,6 +30,7 @@ EVEN = ODD | {"key_dim": 10}
 SMALL = {"num_blocks": 2}
 FORMS = {
     "the book's": TransformerConfig(V, N, **ODD, **SMALL),
+    "sizes by default": TransformerConfig(V, N, model_dim=14, num_heads=2, **SMALL),
     "of 2017": TransformerConfig.of_2017(V, N, **ODD, **SMALL),
     "gelu, post-norm": TransformerConfig(V, N, activation="gelu", norm="post", **ODD, **SMALL),
     "swiglu": TransformerConfig(
@@ -47,6 +49,7 @@ FORMS = {
         V, N, **EVEN, **SMALL, attention_bias="qkv", rope_scaling=RopeScaling("linear", 2.5),
         rope_base=5e5,
     ),
+    "squared relu": ModernConfig(V, N, **EVEN, **SMALL, activation="relu2"),
     "qwen 3": ModernConfig(V, N, **EVEN, **SMALL, qk_norm=True),
     "rms, post-norm": ModernConfig(
         V, N, **ODD, **SMALL, norm="post", activation="relu", positions="sinusoidal", ffn_bias=True
@@ -91,9 +94,9 @@ def run_files(tmp_path_factory):
     return files
 
 
-@pytest.fixture(scope="module")
-def engine():
-    made = Racer()
+@pytest.fixture(scope="module", params=["v8", "chromium"])
+def engine(request):
+    made = Racer() if request.param == "v8" else Chromium(request.getfixturevalue("browser"))
     made.run("() => { globalThis.kept = {} }")
     yield made
     made.close()
@@ -143,6 +146,32 @@ def test_rounded_weights_are_read_to_the_bit(dtype, engine, load):
     close(engine.run(FORWARD, {"ids": ids_of(11)}), model(torch.tensor(ids_of(11))))
 
 
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_numbers_that_are_not_finite_are_refused(number, dtype, engine):
+    bits = bytes(torch.tensor([number], dtype=dtype).view(torch.uint8))
+    kind = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32"}[dtype]
+    entry = {"dtype": kind, "shape": [1], "data_offsets": [0, len(bits)]}
+    header = json.dumps({"W": entry}).encode()
+    said = engine.run(
+        """(M, bytes) => {
+          try { M.readSafetensors(Uint8Array.from(bytes)); } catch (error) { return error.message; }
+        }""",
+        list(struct.pack("<Q", len(header)) + header + bits),
+    )
+    assert_sentence(said, "W has NaN or infinite weights")
+
+
+def test_small_and_subnormal_half_numbers(engine):
+    numbers = torch.tensor([0.0, -0.0, 6e-8, -3e-6, 6.1e-5, 1.0, -65504.0, 0.333]).half()
+    header = json.dumps({"W": {"dtype": "F16", "shape": [8], "data_offsets": [0, 16]}}).encode()
+    file = struct.pack("<Q", len(header)) + header + bytes(numbers.view(torch.uint8))
+    found = engine.run(
+        "(M, b) => [...M.readSafetensors(Uint8Array.from(b)).W.data].map(String)", list(file)
+    )
+    assert [float(x) for x in found] == numbers.tolist()
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_with_the_cache_nothing_changes(form, engine, load):
     load(form)
@@ -178,7 +207,11 @@ def test_hooks_see_what_the_package_s_see(form, engine, load):
     with record_activations(model) as trace:
         U = model(torch.tensor(ids_of(7)))
     named = {f"{l} {name}": X for l, steps in enumerate(trace) for name, X in steps.items()}
-    assert seen.keys() >= named.keys()
+    extra = {f"{l} {name}" for l in range(2) for name in ("scores", "hidden")}
+    outside = {"null E", "null final", "null U"} | (
+        {"null P"} if "ll" not in form and "q" not in form else set()
+    )
+    assert seen.keys() == named.keys() | extra | outside
     for name, X in (named | {"null U": U}).items():
         assert seen[name][0] == list(X.shape), name
         close([float(x) for x in seen[name][1]], X)
@@ -329,6 +362,15 @@ def test_texts_become_the_package_s_ids_and_come_back(kind, engine):
         assert back == tokenizer.decode(ids)
 
 
+def test_of_equal_pairs_the_first_is_merged(engine):
+    pytest.importorskip("tokenizers")
+    vocabulary = [*byte_alphabet(), "aa", "aaa"]
+    tokenizer = TextTokenizer("bpe", vocabulary, [("a", "a"), ("aa", "a")])
+    content = {"content": tokenizer.to_json(), "texts": ["aaa", "aaaaa aaaaaaa"]}
+    for text, (ids, _) in zip(content["texts"], engine.run(TOKENIZE, content), strict=True):
+        assert ids == tokenizer.encode(text)
+
+
 def test_every_character_is_cut_as_the_package_cuts_it(engine):
     """One text with each character of the first planes between letters, as words and as bytes."""
     kinds = tokenizers()
@@ -344,6 +386,33 @@ def test_every_character_is_cut_as_the_package_cuts_it(engine):
         if kind != "words":
             found = ["".join(alphabet[byte] for byte in piece.encode()) for piece in found]
         assert found == pieces, kind
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"steps_per_quarter_options": (2, 4), "max_fret": 13, "max_position": 17},
+        {
+            "scheme": "placed",
+            "styles": ("Jazz", "Rock ’n’ Roll"),
+            "steps_per_quarter_options": (1,),
+        },
+    ],
+)
+def test_tab_tokens_have_the_package_s_ids(settings, engine):
+    tokenizer = TabTokenizer(**settings)
+    content = json.loads(json.dumps(tokenizer.to_json()))
+    assert engine.run("(M, c) => M.readTokenizer(c).vocabulary", content) == list(
+        tokenizer.vocabulary
+    )
+    names = (
+        "<bos> TUNING<drop-D> CAPO<3> BAR<5> TAB<6,0>"
+        if "scheme" in settings
+        else "<bos> BAR TAB<1,3>"
+    )
+    ((ids, back),) = engine.run(TOKENIZE, {"content": content, "texts": [names]})
+    assert ids == tokenizer.to_ids(names.split()) and back == names
 
 
 # --- What is refused ------------------------------------------------------------------------------
@@ -381,18 +450,20 @@ def tensors_edited(files, change):
     }
 
 
-def assert_sentence(message, pattern):
-    assert message is not None and re.search(pattern, message), message
-    assert message.endswith(".") and "\n" not in message and len(message) < 250, message
-
-
 CONFIGS = {
     "mish": ({"activation": "mish"}, 'activation = "mish".* relu, gelu, gelu_tanh, relu2, swiglu'),
+    "alibi": ({"positions": "alibi"}, 'positions = "alibi"'),
     "unknown": ({"sliding_window": 4096}, "sliding_window, which this page does not know"),
     "no size": ({"model_dim": None}, "model_dim = null"),
+    "negative": ({"num_blocks": -1}, "num_blocks = -1"),
+    "fraction": ({"num_heads": 2.5}, "num_heads = 2.5"),
     "larger": ({"hidden_dim": 10**15}, "W_1 is 13 × 17, not 13 × 1000000000000000"),
     "many blocks": ({"num_blocks": 10**12}, "a larger model than"),
+    "many words": ({"vocab_size": 10**12}, "a larger model than"),
+    "odd": ({"key_dim": 9}, "key_dim = 9 is odd"),
     "groups": ({"num_kv_heads": 2}, "num_kv_heads = 2 does not divide num_heads = 3"),
+    "scaling": ({"rope_scaling": {"rope_type": "yarn"}}, "rope_scaling"),
+    "norm": ({"normalization": "batch"}, "normalization"),
     "untied": ({"tied": True}, "E_out is 23 × 13, not no such tensor"),
 }
 
@@ -404,13 +475,21 @@ def test_a_configuration_that_is_not_known_is_refused_by_name(case, engine, run_
     assert_sentence(refusal(engine, files), said)
 
 
+def assert_sentence(message, pattern):
+    assert message is not None and re.search(pattern, message), message
+    assert message.endswith(".") and "\n" not in message and len(message) < 250, message
+
+
 def test_other_models_and_missing_files_are_refused(engine, run_files):
     files = run_files("the book's")
-    other = edited(files, "config.json", lambda c: c.update(model="constructor"))
-    assert_sentence(refusal(engine, other), 'names "constructor"')
+    other = edited(files, "config.json", lambda c: c.update(model="EncoderDecoder"))
+    assert_sentence(refusal(engine, other), 'names "EncoderDecoder"')
+    proto = edited(files, "config.json", lambda c: c.update(model="constructor"))
+    assert_sentence(refusal(engine, proto), 'names "constructor"')
     foreign = edited(files, "config.json", lambda c: {"model_type": "llama"})
     assert_sentence(refusal(engine, foreign), "not from a run of slp_transformer")
     assert_sentence(refusal(engine, files | {"config.json": [123, 34]}), "is no JSON")
+    assert_sentence(refusal(engine, files | {"config.json": list(b"[1]")}), "not from a run")
     assert_sentence(refusal(engine, files | {"lora.safetensors": [0]}), "LoRA")
     for name in files:
         assert_sentence(refusal(engine, {n: b for n, b in files.items() if n != name}), name)
@@ -420,33 +499,54 @@ def weights_cases(files):
     raw = files["model.safetensors"]
     name = "stack.blocks.0.ffn.W_1"
 
-    def entry(change):
-        return tensors_edited(files, change)["model.safetensors"]
+    def with_weights(new):
+        return files | {"model.safetensors": new}
 
-    yield [], "has 0 bytes"
-    yield raw[:-9], "is truncated: .* ends at byte"
-    yield [255] * 8 + raw[8:], "its header claims 18446744073709551615"
-    yield [*raw[:8], 120, *raw[9:]], "is no JSON"
-    yield raw[:-4] + list(struct.pack("<f", float("nan"))), "NaN or infinite weights"
-    yield entry(lambda h: h[name].update(dtype="I32")), f"{name} in I32; this page reads F32, F16"
-    yield entry(lambda h: h[name].update(shape=[17, 13])), f"{name} is 17 × 13, not 13 × 17"
-    yield entry(lambda h: h[name].update(shape=[13, 2**52])), "as many numbers as its shape"
-    yield entry(lambda h: h.pop(name)), f"{name} is no such tensor"
+    def entry(**changes):
+        return tensors_edited(files, lambda header: header[name].update(changes))
+
+    yield "no file", with_weights([]), "has 0 bytes"
+    yield "cut in the header", with_weights(raw[:100]), "header claims"
+    yield "truncated", with_weights(raw[:-9]), "is truncated: .* ends at byte"
+    huge = list(struct.pack("<Q", 10 * 2**30)) + raw[8:]
+    yield "10 GB", with_weights(huge), "its header claims 10737418240 bytes"
+    yield "all ones", with_weights([255] * 8 + raw[8:]), "its header claims 18446744073709551615"
+    yield "no JSON", with_weights([*raw[:8], 120, *raw[9:]]), "is no JSON"
+    nan = list(struct.pack("<f", float("nan")))
+    yield "NaN", with_weights(raw[:-4] + nan), "NaN or infinite weights"
+    yield "integers", entry(dtype="I32"), f"{name} in I32; this page reads F32, F16, BF16"
+    yield "shape", entry(shape=[17, 13]), f"{name} is 17 × 13, not 13 × 17"
+    yield "too many", entry(shape=[13, 2**52]), "as many numbers as its shape"
+    yield "negative", entry(data_offsets=[-4, 880]), "as many numbers as its shape"
+    yield "far away", entry(data_offsets=[10**12, 10**12 + 884]), "is truncated"
+    yield "no entry", tensors_edited(files, lambda h: h.update(W=3)), "W in undefined"
+    yield "missing", tensors_edited(files, lambda h: h.pop(name)), f"{name} is no such tensor"
+    yield "one more", tensors_edited(files, lambda h: h.update(W=h[name])), "W is 13 × 17, not no"
 
 
 def test_damaged_weights_end_in_one_sentence(engine, run_files):
-    files = run_files("the book's")
-    for weights, said in weights_cases(files):
-        assert_sentence(refusal(engine, files | {"model.safetensors": weights}), said)
+    for case, files, said in weights_cases(run_files("the book's")):
+        try:
+            assert_sentence(refusal(engine, files), said)
+        except AssertionError as error:
+            raise AssertionError(case) from error
 
 
 TOKENIZERS = {
     "hole": (lambda c: c["vocabulary"].__setitem__(3, None), "a hole: id 3 is no token"),
     "twice": (lambda c: c["vocabulary"].__setitem__(3, "a"), '"a" twice'),
-    "short": (lambda c: c["vocabulary"].pop(), "has 22 tokens, but the model 23"),
+    "short": (
+        lambda c: c.update(vocabulary=c["vocabulary"][:-1]),
+        "has 22 tokens, but the model 23",
+    ),
     "none": (lambda c: c.update(vocabulary={}), "no vocabulary"),
+    "long": (lambda c: c["vocabulary"].__setitem__(3, "xy"), "no single character"),
     "type": (lambda c: c.update(token_type="unigram"), 'token_type = "unigram"'),
+    "pairs": (lambda c: {"source": c, "target": c}, "of no text and of no tabs"),
+    "no object": (lambda c: [1], "no object"),
+    "no <unk>": (lambda c: c.update(token_type="words"), "lacks <unk>"),
     "merges": (lambda c: c.update(token_type="bpe", merges=[["a", "b"]]), "has no token"),
+    "no pair": (lambda c: c.update(token_type="bpe", merges=[5]), "has no token"),
     "tabs": (lambda c: {"kind": "tab tokens", "max_fret": 10**9}, "cannot be used"),
 }
 
@@ -454,10 +554,22 @@ TOKENIZERS = {
 @pytest.mark.parametrize("case", TOKENIZERS)
 def test_a_tokenizer_with_holes_is_refused(case, engine, run_files):
     change, said = TOKENIZERS[case]
-
-    def changed(content):
-        found = change(content)
-        return found if isinstance(found, dict) else None
-
-    files = edited(run_files("the book's"), "tokenizer.json", changed)
+    files = edited(run_files("the book's"), "tokenizer.json", change)
     assert_sentence(refusal(engine, files), said)
+
+
+def test_what_a_reader_types_is_refused_in_a_sentence(engine, load):
+    load("the book's")
+    ask = """(M, {script}) => {
+      try { eval(script); } catch (error) { return [error instanceof M.Refusal, error.message]; }
+    }"""
+    for script, said in (
+        ("kept.tokenizer.encode('Zebra')", 'not trained on the character "Z"'),
+        ("kept.model.forward([23])", "Ids go from 0 to 22, not 23"),
+        ("kept.model.forward(Array(20).fill(1))", "19 positions, and 20 tokens do not fit"),
+        ("[...M.generate(kept.model, [])]", "one token at least"),
+        ("kept.model.forward([1], {hook: () => new M.Tensor([1, 2])})", "hook at E returned 1 × 2"),
+    ):
+        known, message = engine.run(ask, {"script": script})
+        assert known, script
+        assert_sentence(message, said)

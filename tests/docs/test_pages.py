@@ -2,14 +2,25 @@
 
 import ast
 import re
+from functools import reduce
 from pathlib import Path
 
-from test_chapters import cells, every_chapter
+import pytest
+from test_chapters import CHAPTERS, cells, every_chapter
+
+import slp_transformer
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FOLDED = re.compile(r"<details><summary>([^<]+)</summary>\n\n(.+?)\n\n *</details>", re.DOTALL)
 ENDING = ["Try it", "To remember", "Test yourself"]
+PUZZLING = (
+    "third witness",
+    "foretell",
+    "fit on no desk",
+    "had better not",
+    "read along",
+)
 
 
 def parts(chapter: Path) -> dict[str, str]:
@@ -54,6 +65,22 @@ def test_chapter_says_how_long_it_takes(chapter):
     assert re.search(r"\d+ minutes|two hours|\(about \d+ minutes\)", opening), opening
 
 
+@every_chapter
+def test_words_are_plain_and_cells_are_not_clever(chapter):
+    prose, code = ("\n".join(cells(chapter, kind)) for kind in ("markdown", "code"))
+    for word in PUZZLING:
+        assert word not in prose.lower(), word
+    for node in ast.walk(ast.parse(code)):
+        where = ast.unparse(node) if isinstance(node, ast.expr | ast.stmt) else ""
+        assert not isinstance(node, ast.NamedExpr), f"an assignment inside an expression: {where}"
+        if isinstance(node, ast.Subscript):
+            inside = ast.walk(node.slice)
+            assert not any(isinstance(part, ast.Starred) for part in inside), where
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
+            sliced = [t for t in node.targets if isinstance(t, ast.Subscript)]
+            assert not any(isinstance(t.slice, ast.Slice) for t in sliced), where
+
+
 def test_ten_minutes_of_pytorch_run():
     text = (DOCS / "pytorch.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -61,6 +88,11 @@ def test_ten_minutes_of_pytorch_run():
     names: dict = {}
     for block in blocks:
         exec(compile(block, "docs/pytorch.md", "exec"), names)
+
+
+@pytest.mark.parametrize("anchor", ["the-product", "axes-dim", "broadcasting", "gradients"])
+def test_pytorch_is_explained_where_the_first_chapter_uses_it(anchor):
+    assert f"../docs/pytorch.md#{anchor})" in "\n".join(cells(CHAPTERS[0], "markdown"))
 
 
 def notation() -> list[list[str]]:
@@ -82,6 +114,20 @@ def test_letters_are_introduced_in_the_chapter_that_is_named():
             greek = {"\\alpha": "α", "\\tau": "τ", "\\theta": "θ", "\\varepsilon": "ε"}
             greek |= {"\\lambda": "λ", "\\eta": "η"}
             assert symbol in text or plain in text or greek.get(symbol, "?") in text, (symbol, stem)
+
+
+def test_names_in_the_notation_are_those_of_the_package():
+    config = slp_transformer.TransformerConfig(5, 7, 6, num_heads=3, num_blocks=2)
+    model = slp_transformer.TransformerLM(config)
+    named = " ".join(row[-2] for row in notation())
+    for setting in ("context_length", "model_dim", "num_heads", "num_blocks", "vocab_size"):
+        assert f"`{setting}`" in named and hasattr(config, setting)
+    for setting in ("key_dim", "value_dim", "hidden_dim", "eps"):
+        assert f"`{setting}`" in named and hasattr(config, setting)
+    for path in re.findall(r"`(embedding\.[\w.]+)`", named):
+        assert reduce(getattr, path.split("."), model) is not None
+    for letter in ("W_Q", "W_K", "W_V", "W_O"):
+        assert f"`{letter}`" in named and hasattr(model.stack.blocks[0].attention, letter)
 
 
 def test_pages_for_teachers_and_contributors_name_what_there_is():

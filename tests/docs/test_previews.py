@@ -34,6 +34,7 @@ def linked(text):
         ("<p>as 8.11 · 7.13 says", "8.11 · 7.13", "late"),
         ("<p>(in 8.6 to 8.11, i counts)", "8.6 to 8.11", "early"),
         ("<p>(<code>rest</code> · section 7.4 · 7.50-7.51)", "7.50-7.51", "rest"),
+        ("<p>it is 7.6 in the Aug 2026 draft", "7.6", "early"),
         ('<span class="eq">late · 8.11 · 7.13</span>', "8.11 · 7.13", "late"),
     ],
 )
@@ -46,7 +47,11 @@ def test_numbers_of_equations_lead_to_them(text, words, slug):
     [
         "<p>a loss of 7.6 nats",
         "<p>(Fig. 8.6 · 7.6)",
+        "<p>in Fig. 8.11 (7.13)",
+        "<p>Sections 8.6 (2025-26 drafts) and 7.6",
+        "<p>exercise 7.50",
         "<p>(8.7) is no number",
+        "<p>version (8.6.1)",
         "<pre>(8.6)</pre><h2>The sum (8.6)</h2>",
         '<a href="x">(8.6)</a>',
         "<!-- tex --><span>(8.6)</span><!-- /tex -->",

@@ -50,6 +50,13 @@ def test_programs_run_as_they_stand(tmp_path):
         assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
 
 
+def test_programs_are_short():
+    assert len(PROGRAMS) >= 12
+    for name, program in PROGRAMS.items():
+        lines = [line for line in program.splitlines() if line.strip()]
+        assert len(lines) <= 15 and max(map(len, lines)) <= 100, name
+
+
 def column(rows, place):
     cells = [names_table.as_code(row[place]) for row in rows]
     return {name for cell in cells for name in re.findall("`(.+?)`", cell)}

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -10,13 +11,18 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from model_stage import answering, assert_accessible, on_a_phone, without_javascript
+from js_engines import Racer
+from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
+from slp_transformer.cli import main
+from slp_transformer.tasks.text import TextTask
+from slp_transformer.training.checkpoints import load_model
 
 for library in ("mkdocs", "py_mini_racer", "safetensors"):
     pytest.importorskip(library)
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 import links  # noqa: E402
 import model_pages  # noqa: E402
 
@@ -51,6 +57,31 @@ def test_the_weights_are_those_of_the_recorded_run():
     assert loss == pytest.approx(run["loss"], abs=2e-3)  # that of the step before the last
 
 
+def test_the_engine_computes_chapter_5_s_numbers():
+    engine = Racer()
+    files = {path.name: list(path.read_bytes()) for path in FOLDER.iterdir()}
+    ids = ids_of(model_pages.FIRST)
+    found = engine.run(
+        """(M, {files, ids}) => {
+          const config = M.readJSON(Uint8Array.from(files["config.json"]), "config.json");
+          const model = M.readModel(config, Uint8Array.from(files["model.safetensors"]));
+          const seen = {};
+          const hook = (name, X, l) => { seen[`${l} ${name}`] = [...X.data] };
+          seen.U = [...model.forward(ids, {hook}).data];
+          return seen;
+        }""",
+        {"files": files, "ids": ids},
+    )
+    engine.close()
+    with record_activations(model()) as trace:
+        U = model()(torch.tensor(ids))
+    torch.testing.assert_close(torch.tensor(found["U"]).view(U.shape), U, atol=1e-4, rtol=0)
+    for l, steps in enumerate(trace):
+        for name, X in steps.items():
+            theirs = torch.tensor(found[f"{l} {name}"]).view(X.shape)
+            torch.testing.assert_close(theirs, X, atol=1e-4, rtol=0)
+
+
 def test_each_matrix_has_its_line_of_code_and_its_equations():
     slugs = tomllib.loads((ROOT / "slp_transformer/equations.toml").read_text("utf-8"))["equations"]
     for matrix in MATRICES:
@@ -58,6 +89,12 @@ def test_each_matrix_has_its_line_of_code_and_its_equations():
         line = model_pages.code_line(links.source_of(matrix.object, ROOT), matrix)
         assert matrix.code in line
     assert model_pages.places()["head-par"] == "m-head"
+
+
+def test_a_line_of_code_that_is_gone_is_named():
+    matrix = MATRICES[0]._replace(code="no such words")
+    with pytest.raises(ValueError, match=r"0 lines with 'no such words', .* shows for E"):
+        model_pages.code_line(links.source_of(matrix.object, ROOT), matrix)
 
 
 # --- In a browser ---------------------------------------------------------------------------------
@@ -157,21 +194,119 @@ def test_a_weight_is_followed_to_the_sum_of_its_score_in_three_touches(page):
     assert not dock.is_visible()
 
 
+def test_what_changes_is_marked_with_what_it_was(page):
+    assert page.locator(".sl-new").count() == 0
+    page.fill("#sl-text", "the guitarist loosened the string because it was")
+    rows = page.locator("#m-alpha tbody tr")
+    marked = [row.locator(".sl-new").count() for row in rows.all()]
+    assert marked[:2] == [0, 0] and marked[2] and marked[-1]  # no word before it has changed
+    cell = page.locator("#m-alpha .sl-new").first
+    once = re.fullmatch(r"was (\S+)", cell.get_attribute("title"))[1]
+    assert once in cell.text_content() and once != cell.text_content().partition(",")[0]
+    cell.click()
+    assert f"was {once}" in page.locator(".sl-dock").inner_text()
+    assert "sharp 0.99" in page.locator(".sl-said").inner_text()
+    page.get_by_role("button", name="Compare with this sentence and model").click()
+    assert page.locator(".sl-new").count() == 0
+    page.uncheck("#sl-causal")
+    assert page.locator("#m-alpha .sl-new").count() > 20
+    assert "as trained" in page.locator(".sl-compared").inner_text()
+    page.get_by_role("button", name="As trained").click()
+    assert page.locator(".sl-new").count() == 0
+
+
 def test_a_sentence_that_the_model_cannot_read_is_refused_in_a_sentence(page):
     note = page.locator("#sl-note")
     for text, said in (
         ("the bassist", "never read “bassist”. It knows . because"),
         ("", "one word at least"),
         ("the " * 11, "10 positions here, and these are 11 tokens"),
+        ("<b>", "never read “<b>”"),
     ):
         page.fill("#sl-text", text)
         assert said in note.inner_text()
         assert page.locator(".sl-tokens li").count() == 8  # what was there stays
     page.fill("#sl-text", "The drummer tuned")
     assert note.inner_text() == "" and page.locator(".sl-tokens li").count() == 3
+    page.locator(".sl-next button", has_text="the").first.click()
+    assert page.input_value("#sl-text") == "the drummer tuned the"
+    page.locator("#sl-back").click()
+    assert page.input_value("#sl-text") == "the drummer tuned"
 
 
-def test_axe_finds_nothing_where_matrices_are_open(page):
+def test_a_matrix_is_walked_by_the_keyboard(page):
+    first = page.locator("#m-alpha td[tabindex='0']")
+    assert first.count() == 1
+    first.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    focused = "[document.activeElement.dataset.i, document.activeElement.dataset.j]"
+    assert page.evaluate(focused) == ["2", "1"]
+    page.keyboard.press("Enter")
+    assert "[tightened, guitarist]" in page.locator(".sl-title").inner_text()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.closest('.sl-dock') !== null")
+    page.locator("#m-alpha td[tabindex='0']").focus()
+    page.keyboard.press("End")
+    assert page.evaluate(focused) == ["2", "7"]
+    page.keyboard.press("Escape")
+    assert page.evaluate(focused) == ["2", "1"]
+    assert page.locator("#m-alpha td[tabindex='0']").count() == 1
+
+
+OWN = "--tokenizer words --model-dim 12 --num-heads 3 --num-blocks 2 --context-length 7 --steps 2"
+
+
+def test_a_run_of_one_s_own_is_explained_too(page, tmp_path):
+    def trained(name, *more):
+        (tmp_path / "text.txt").write_text("one two <b> & three four. " * 60, encoding="utf-8")
+        command = ["train", "text", str(tmp_path / "text.txt"), "--out-dir", str(tmp_path / name)]
+        assert main([*command, *OWN.split(), "--quiet", "--device", "cpu", *more]) == 0
+        return str(tmp_path / name)
+
+    before = page.inner_text("#sl-which")
+    for refused, why in (
+        (trained("rotary", "--positions", "rotary"), "positions = learned; this model has rotary"),
+        (trained("wide", "--hidden-dim", "4001"), "has 48012 numbers"),
+    ):
+        page.set_input_files("#sl-folder", refused)
+        page.wait_for_function(
+            "s => document.getElementById('sl-note').textContent.includes(s)", arg=why
+        )
+        assert page.inner_text("#sl-which") == before
+    run = trained("mine")
+    page.set_input_files("#sl-folder", run)
+    page.wait_for_function("document.getElementById('sl-which').textContent.startsWith('Your run')")
+    assert "2 blocks of 3 heads" in page.inner_text("#sl-which")
+    assert page.locator(".sl-tokens li").count()
+    page.fill("#sl-text", "one two <b> & three four. one two")
+    assert "7 positions here" in page.inner_text("#sl-note")
+    page.fill("#sl-text", "two <b> & three")
+    page.select_option("#sl-off", "4")
+    explained, shown, wrong = page.evaluate(CHECK)
+    assert wrong == [] and explained == shown
+    page.select_option("#sl-off", "")
+    model = load_model(run, "best")
+    content = next(Path(run).glob("step-*/tokenizer.json")).read_text("utf-8")
+    ids = TextTask().load_tokenizer(json.loads(content)).encode("two <b> & three")
+    y = model(torch.tensor(ids))[-1].softmax(dim=-1)
+    numbers = page.locator(".sl-next button > span:nth-child(2)")
+    shown = [float(re.match(r"[\d.]+", text)[0]) for text in numbers.all_inner_texts()]
+    assert shown == pytest.approx(y.tolist()[: len(shown)], abs=6e-3)
+    assert (
+        page.locator("#m-alpha tbody th").all_inner_texts()
+        == page.locator(".sl-tokens b").all_inner_texts()
+    )
+
+
+def test_an_address_opens_its_matrix(page):
+    page.goto("http://page.test/#m-T5")
+    page.wait_for_selector("#m-T5[open] td[data-i]")
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
+    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
     page.evaluate(
         """for (const name of ['X', 'scores', 'masked', 'y', 'u'])
           document.getElementById(`m-${name}`).open = true"""
@@ -182,7 +317,10 @@ def test_axe_finds_nothing_where_matrices_are_open(page):
 
 
 def test_without_javascript_there_is_a_picture_of_the_sentence(browser):
-    with without_javascript(browser, answer()) as page:
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.route("**/*", answer())
+        page.goto("http://page.test/")
         assert page.locator(".sl-still .slp-alpha").count() == 7
         assert page.locator(".sl-still").is_visible() and not page.locator("#sl-text").is_visible()
         assert not page.locator(".sl-dock").is_visible()

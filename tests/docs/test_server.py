@@ -1,9 +1,11 @@
 """A server after an edit: what it shows is what a fresh build shows."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 pytest.importorskip("mkdocs")
@@ -102,3 +104,22 @@ def test_a_server_shows_an_edit_as_a_fresh_build_does(build, path, old, new):
     quick = build()
     assert new.encode() in b"".join(quick.values())
     assert build(afresh=True) == quick
+
+
+def test_a_published_page_is_shown_elsewhere_with_a_picture_of_its_own(
+    build, monkeypatch, tmp_path
+):
+    fonts = tmp_path / "project" / "docs" / "assets" / "fonts"
+    shutil.copytree(ROOT / "docs" / "assets" / "fonts", fonts)
+    monkeypatch.setenv("SITE_URL", "https://a.org/book/")
+    built = build()
+    pictures = set()
+    for name in ("index.html", "chapters/01_one/index.html", "chapters/02_one/index.html"):
+        page = built[tmp_path / "site" / name].decode()
+        (url,) = re.findall(r'property="og:image" content="https://a.org/book/([^"]+)"', page)
+        with Image.open(tmp_path / "site" / url) as card:
+            assert card.size == (1200, 630)
+            margin = card.crop((1120, 0, 1200, 630))
+            assert len(card.getcolors(10_000)) > 20 and len(margin.getcolors()) == 1
+            pictures.add(card.tobytes())
+    assert len(pictures) == 3

@@ -1,4 +1,4 @@
-"""The built site: its links lead somewhere, it asks nothing of other hosts, its search finds.
+"""The built site: its links lead somewhere, it asks nothing of other hosts, its figures have words.
 
 The site is built once, strictly; chapters that did not change come from the cache. To check a site
 that is built already, name its folder: SLP_SITE=site python -m pytest tests/docs/test_site.py
@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -21,6 +22,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # one process 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PAGE_LIMIT = 60_000  # bytes of one page as it travels, figures and formulas included
+VISIT_LIMIT = 250_000  # of a first visit: the page, styles, scripts and fonts; the search waits
+API_LIMIT = 600_000  # of a page of the reference, as it is read
 SITE_LIMIT = 40_000_000
 SEARCH_LIMIT = 120_000  # of the search's index, as it travels
 
@@ -32,6 +35,8 @@ class Page:
     ids: list = field(default_factory=list)
     links: list = field(default_factory=list)
     loads: list = field(default_factory=list)  # what the browser fetches by itself
+    headings: list = field(default_factory=list)
+    undescribed: list = field(default_factory=list)  # figures without alt text
     shown: list = field(default_factory=list)  # the text outside code
 
 
@@ -58,6 +63,16 @@ class Reader(HTMLParser):
             self.article += 1
         if tag in ("pre", "code", "script", "style", "svg"):
             self.verbatim += 1
+        if self.article and re.fullmatch("h[1-6]", tag):
+            page.headings.append(int(tag[1]))
+        if self.article and (tag == "img" and not given.get("alt")):
+            page.undescribed.append(given.get("src", "")[:60])
+        if tag == "div" and "slp-figure" in (given.get("class") or "").split():
+            if not (given.get("role") == "img" and given.get("aria-label")):
+                page.undescribed.append(self.get_starttag_text()[:60])
+        if self.article and tag == "svg" and given.get("aria-hidden") != "true":
+            if not (given.get("role") in ("img", "group") and given.get("aria-label")):
+                page.undescribed.append(self.get_starttag_text()[:60])
 
     def handle_endtag(self, tag):
         self.article -= tag == "article"
@@ -112,6 +127,26 @@ def modules_of_the_package():
         yield ".".join(names)
 
 
+def test_what_a_package_offers_is_on_its_page_under_that_name_and_leads_to_its_modules(pages):
+    for package, name in (("generation", "generate"), ("training", "train"), ("guitar", "Tab")):
+        page = pages[f"api/{package}/index.html"]
+        assert f"slp_transformer.{package}.{name}" in page.ids
+        assert len([link for link in page.links if link.startswith(f"../{package}.")]) >= 4
+
+
+def test_no_page_of_the_reference_is_long(site):
+    sizes = {path.parent.name: path.stat().st_size for path in site.glob("api/*/index.html")}
+    assert {name: size for name, size in sizes.items() if size > API_LIMIT} == {}
+
+
+def test_the_navigation_names_packages_and_no_internals(site):
+    html = (site / "index.html").read_text(encoding="utf-8")
+    named = re.findall(r'href="(?:\./)?api/([\w.]*)/"[^>]*class="md-nav__link"', html)
+    assert {"attention", "multi_head", "generation", "training"} <= set(named)
+    assert not [name for name in named if name.startswith(("cli", "_")) or "." in name]
+    assert len(named) < 40
+
+
 def test_links_and_anchors_resolve(site, pages):
     broken = []
     for name, page in pages.items():
@@ -153,6 +188,27 @@ def test_each_page_says_what_it_is_about(site, pages):
     assert [names for names in found.values() if len(names) > 1] == []
 
 
+def test_a_missing_page_leads_on(site):
+    html = (site / "404.html").read_text(encoding="utf-8")
+    assert html.count("<h1>") == 1
+    links = re.findall(r'<li><a href="/([^"]*)">', html)
+    assert links and all((site / link / "index.html").is_file() for link in links)
+
+
+def test_figures_have_alt_text(pages):
+    assert {name: page.undescribed for name, page in pages.items() if page.undescribed} == {}
+
+
+def test_headings_begin_with_one_title_and_skip_no_level(pages):
+    wrong = {}
+    for name, page in pages.items():
+        levels = page.headings
+        steps = zip(levels, levels[1:], strict=False)
+        if levels[:1] != [1] or levels.count(1) != 1 or any(b > a + 1 for a, b in steps):
+            wrong[name] = levels
+    assert not wrong
+
+
 def test_ids_are_unique(pages):
     for name, page in pages.items():
         assert [i for i, n in Counter(page.ids).items() if n > 1] == [], name
@@ -169,6 +225,16 @@ def test_pages_are_light(site, pages):
     assert {name: size for name, size in heavy.items() if size > PAGE_LIMIT} == {}
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < SITE_LIMIT
     assert sent(site / "search" / "search_index.json") <= SEARCH_LIMIT
+
+
+def test_a_first_visit_is_light(site, pages):
+    fonts = "Main-Regular Main-Bold Math-Italic Size1-Regular Size2-Regular Size3-Regular".split()
+    always = [*site.glob("assets/fonts/*.woff2"), *site.glob("assets/javascripts/workers/*.js")]
+    always += [site / "assets" / "katex" / "fonts" / f"KaTeX_{name}.woff2" for name in fonts]
+    for name, page in ((n, p) for n, p in pages.items() if not n.startswith("api/")):
+        loads = {target(site, name, load)[0] for load in page.loads if not load.startswith("data:")}
+        visit = {site / name, *always, *(site / load for load in loads)}
+        assert sum(map(sent, visit)) <= VISIT_LIMIT, name
 
 
 def test_formulas_are_drawn_and_numbered_without_javascript(site):
@@ -199,6 +265,41 @@ def test_chapters_have_run_and_can_be_downloaded(site, pages):
         notebook = json.loads((folder / f"{stem}.ipynb").read_text(encoding="utf-8"))
         assert any(cell.get("outputs") for cell in notebook["cells"]), stem
         assert {f"{stem}.py", f"{stem}.ipynb"} <= set(pages[f"chapters/{stem}/index.html"].links)
+
+
+def test_chapters_and_reference_link_both_ways(pages):
+    for stem in CHAPTERS:
+        links = pages[f"chapters/{stem}/index.html"].links
+        modules = {m[1] for link in links if (m := re.match(r"\.\./\.\./api/([^/]+)/", link))}
+        shown = {m for m in modules if f"../../api/{m}/#" in " ".join(links)}
+        back = {
+            m for m in modules if f"../../chapters/{stem}/" in pages[f"api/{m}/index.html"].links
+        }
+        assert back and shown <= back, stem
+
+
+def typed(text):
+    """The types in a text that hold a shape or a choice of words, on one line each."""
+    found = re.findall(r"\b(?:Bool|Float|Int|Literal)\[[^\]]*\]", text)
+    return {re.sub(r"(?<=\[) |,? (?=\])", "", " ".join(one.split())) for one in found}
+
+
+def test_types_in_the_reference_read_as_in_the_source(site):
+    shown_anywhere = set()
+    for path in sorted((site / "api").glob("*/index.html")):
+        own = ROOT.joinpath("slp_transformer", *path.parent.name.split("."))
+        modules = sorted(own.rglob("*.py")) if own.is_dir() else [own.with_suffix(".py")]
+        offers = re.findall(r"from slp_transformer\.([\w.]+) import", modules[0].read_text("utf-8"))
+        places = [ROOT / "slp_transformer" / f"{name.replace('.', '/')}.py" for name in offers]
+        modules += [path for path in places if path.exists()]
+        page = path.read_text(encoding="utf-8")
+        page = re.sub(r"<details.*?</details>", "", page, flags=re.DOTALL)  # the source itself
+        shown = typed(unescape(re.sub(r"<[^>]+>", "", page)))
+        written = typed("\n".join(module.read_text(encoding="utf-8") for module in modules))
+        assert shown <= written, path
+        shown_anywhere |= shown
+    for shape in ('"... #N #M"', '"*batch N d"', '"N d"', '"N"', '""'):
+        assert any(f"[Tensor, {shape}]" in one for one in shown_anywhere), shape
 
 
 def test_the_index_leads_to_each_equation_of_the_chapters(pages):
@@ -270,17 +371,46 @@ def search(site, request):
 
 QUERIES = {
     "softmax": "chapters/01_attention/",
+    "multi-head attention": "chapters/01_attention/#several-heads",
+    "cross-attention": "chapters/10_encoder_decoder/",
     "(8.33)": "chapters/03_one_matrix/#one-head-for-all-tokens",
     "7.34": "chapters/03_one_matrix/#one-head-for-all-tokens",
+    "(8.53)": "chapters/06b_cache/#",
     "head-par": "chapters/03_one_matrix/",
+    "causal mask": "chapters/03_one_matrix/#masks-in-pytorch",
+    "layer norm": "chapters/02_block/#layer-norm",
     "LayerNorm": "chapters/02_block/#layer-norm",
+    "residual stream": "chapters/02_block/#the-residual-stream",
+    "feedforward": "chapters/02_block/#the-feedforward-layer",
+    "sinusoidal": "chapters/04_input/",
+    "logits": "chapters/05_language_model/",
+    "temperature": "chapters/06_decoding/#temperature",
+    "top-p": "chapters/06_decoding/#top-p",
+    "beam search": "chapters/06_decoding/#beam-search",
     "KVCache": "chapters/06b_cache/",
     "perplexity": "chapters/07_training/#perplexity",
+    "encoder decoder": "chapters/10_encoder_decoder/",
     "guitar": "chapters/12_guitar_tab/",
+    "torchrun": "cluster/",
+    "masked_softmax": "chapters/01_attention/#all-tokens-in-the-package",
     "slp_transformer.training.train": "chapters/07_training/",
     "why divide by sqrt d_k": "chapters/01_attention/#query-key-and-value",
+    "sqrt": "chapters/01_attention/#query-key-and-value",
+    "RoPE": "chapters/14_todays_block/#positions-as-rotations",
+    "BLEU": "chapters/11_translation/#what-beam-search-buys",
+    "capo": "chapters/12_guitar_tab/#from-tab-to-tokens",
     "skip connection": "chapters/02_block/#the-residual-stream",
+    "MLP": "chapters/02_block/#the-feedforward-layer",
+    "weight tying": "chapters/05_language_model/#the-head",
+    "positional encoding": "chapters/04_input/#one-row-of-p-for-each",
+    "cross-entropy": "chapters/07_training/#one-word",
+    "learning rate": "chapters/07_training/#one-step-spelled-out",
+    "chinchilla": "chapters/08_scale/#three-laws",
+    "low-rank": "chapters/08_scale/#lora",
+    "fine-tuning": "chapters/08_scale/#lora",
+    "nucleus": "chapters/06_decoding/#top-p",
     "GQA": "chapters/14_todays_block/#keys-and-values-that-heads-share",
+    "Viterbi": "chapters/13_pitch_to_tab/#the-hand-has-a-position",
 }
 
 
@@ -295,6 +425,24 @@ def test_synonyms_belong_to_sections(site):
 def test_the_search_finds_first_what_a_reader_looks_for(words, search):
     found = search(words)
     assert found[0][0].startswith(QUERIES[words]), found[:3]
+
+
+@pytest.mark.parametrize(
+    ("words", "anchor"),
+    [
+        (
+            "slp_transformer.generation.generate",
+            "api/generation/#slp_transformer.generation.generate",
+        ),
+        (
+            "beam_search",
+            "api/generation.beam_search/#slp_transformer.generation.beam_search.beam_search",
+        ),
+        ("MultiHeadAttention", "api/multi_head/#slp_transformer.multi_head.MultiHeadAttention"),
+    ],
+)
+def test_the_search_finds_the_reference_by_a_dotted_or_joined_name(words, anchor, search):
+    assert anchor in [section for group in search(words) for section in group]
 
 
 def shown_numbers(outputs):

@@ -1,18 +1,21 @@
 """The page "Write with it": two models of text and tab, and a reader's own, read and write on."""
 
+import base64
 import hashlib
 import json
+import re
+import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
-from model_stage import answering, assert_accessible, on_a_phone, without_javascript
+from model_stage import answering, assert_accessible, on_a_phone
 
 from slp_transformer import record_activations
 from slp_transformer.cli import main
 from slp_transformer.guitar import TabTokenizer, make_practice_corpus
-from slp_transformer.guitar.formats.alphatex import format_alphatex
+from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex
 from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
@@ -24,6 +27,7 @@ from slp_transformer.training.checkpoints import load_model
 for library in ("mkdocs", "safetensors"):
     pytest.importorskip(library)
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 import model_pages  # noqa: E402
 
 MODELS = ROOT / "docs" / "assets" / "model"
@@ -123,6 +127,21 @@ def test_what_may_follow_is_what_the_package_s_grammar_says(modules):
         assert set(allowed) == expected
 
 
+def test_a_riff_becomes_tokens_and_what_is_none_is_named(modules):
+    riff = "0.6.4 (2.4 2.5).8 r 3.1.2 | 12.2.1"
+    tokens = modules.evaluate("riffTokens", riff)
+    assert " ".join(tokens) == (
+        "BAR<16> TAB<6,0> POS<4> TAB<5,2> WITH<4,2> POS<8> TAB<1,3> BAR<16> TAB<2,12>"
+    )
+    (music,), _ = parse_alphatex("0.6.4 (2.4 2.5).8 r.8 3.1.2 | 12.2.1")
+    header = "<bos> TUNING<standard> CAPO<0> STEPS<4> METRE<none> KEY<none>".split()
+    ours = TOKENIZER.decode(TOKENIZER.to_ids([*header, *tokens])).tab
+    assert [e.notes for e in ours.iter_events()] == [e.notes for e in music.iter_events()]
+    refused = "(text) => { try { riffTokens(text); } catch (error) { return error.message; } }"
+    for wrong in ("7", "3.7", "(2.4 3.4)", "3.6.3", "0.6.4 0.6.1", "<b>"):
+        assert "“" in modules.evaluate(refused, wrong), wrong
+
+
 # The numbers of a reading, of a text that is read at once, in parts, and after a change.
 READ = """async ([settings, parts, off]) => {
   const names = ["config.json", "tokenizer.json", "model.safetensors"], files = {};
@@ -178,6 +197,14 @@ def test_a_reading_is_the_package_s_in_whatever_parts_it_is_read(modules):
     assert found["loss"] == pytest.approx(loss, abs=1e-4) and found["period"] == 41
 
 
+def test_a_text_beyond_the_window_loses_its_beginning(modules):
+    ids = [k * 37 % 71 for k in range(200)]
+    found = modules.evaluate(READ, [None, [ids[:190], ids], []])
+    assert found["begin"] == 96
+    U = text_model()(torch.tensor(ids[96:]))
+    torch.testing.assert_close(torch.tensor(found["u"]), U, atol=1e-4, rtol=0)
+
+
 # --- The page -------------------------------------------------------------------------------------
 
 
@@ -210,10 +237,13 @@ def test_the_bars_follow_the_sliders_and_write(page):
     first = "c => document.querySelector('.w-next span').textContent === c"
     page.wait_for_function(first, arg=best)
     page.fill("#w-p", "1")
-    page.fill("#w-tau", "2")
-    y = (u / 2).softmax(dim=-1).topk(12).values.tolist()
-    shown = [float(text.split("\n")[-1]) for text in bars.all_inner_texts()]
-    assert shown == pytest.approx(y[: len(shown)], abs=6e-3)
+    for tau in ("1", "2", "0.5"):
+        page.fill("#w-tau", tau)
+        y = (u / float(tau)).softmax(dim=-1).topk(12).values
+        shown = [
+            float(text.split("\n")[-1]) for text in bars.all_inner_texts() if "removed" not in text
+        ]
+        assert shown == pytest.approx(y.tolist()[: len(shown)], abs=6e-3)
     page.fill("#w-k", "2")
     assert sum("removed" in text for text in bars.all_inner_texts()) == 10
     assert "2 of 74" in page.inner_text("#w-kept")
@@ -222,6 +252,37 @@ def test_the_bars_follow_the_sliders_and_write(page):
     bars.first.click()
     written = "t => document.getElementById('w-text').value === t"
     page.wait_for_function(written, arg=f"the whal{best}")
+
+
+def test_a_head_that_is_off_changes_the_loss_and_a_repetition_is_found(page):
+    def loss():
+        return page.inner_text("#w-loss")
+
+    page.fill("#w-text", "It was the whale, the whale!")
+    page.wait_for_function("document.getElementById('w-loss').textContent.includes('nats')")
+    assert "with all heads" not in loss()
+    page.uncheck("[data-head='0 2']")
+    page.wait_for_function("document.getElementById('w-loss').textContent.includes('all heads')")
+    one, other = (part.split(" nats")[0].split()[-1] for part in loss().split(";"))
+    assert one != other
+    page.check("[data-head='0 2']")
+    page.wait_for_function("!document.getElementById('w-loss').textContent.includes('all heads')")
+    page.click("#w-repeat")
+    page.wait_for_function("document.getElementById('w-copies').textContent.includes('last 28')")
+    assert page.locator("td.w-induction").count() == 16
+
+
+def test_chapter_9_s_induction_heads_are_found_by_repeating(page):
+    page.check("[value=letters]")
+    page.wait_for_function("document.getElementById('w-text').value === 'qkhbxmtfadsw'")
+    page.wait_for_function("document.querySelectorAll('.w-heads tbody tr').length === 4")
+    page.click("#w-repeat")
+    page.wait_for_selector("td.w-induction")
+    scores = [float(text) for text in page.locator("td.w-induction").all_inner_texts()]
+    assert max(scores[:2]) < 0.2 and max(scores[2:]) > 0.5  # the second block's, as in the chapter
+    said = re.search(r"is (\S+) in the first copy and (\S+) in", page.inner_text("#w-copies"))
+    first, second = map(float, said.groups())
+    assert second < first
 
 
 def test_what_cannot_be_read_is_refused_in_a_sentence(page):
@@ -263,16 +324,44 @@ def test_a_tab_obeys_its_header_and_is_drawn_when_asked_for(page, tmp_path):
     assert outside == []
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Return a run of text that the command line made."""
+DROP = """(files) => {
+  const entry = (name, content) => ({
+    isFile: typeof content === "string",
+    isDirectory: typeof content !== "string",
+    fullPath: name,
+    file: (done) => done(new File([Uint8Array.from(atob(content), (c) => c.charCodeAt(0))], name)),
+    createReader: () => {
+      const all = Object.entries(content).map(([own, inside]) => entry(`${name}/${own}`, inside));
+      return { readEntries: (done) => done(all.splice(0, 2)) };
+    },
+  });
+  const event = new Event("drop", { bubbles: true, cancelable: true });
+  event.dataTransfer = { items: [{ webkitGetAsEntry: () => entry("/run", files) }] };
+  document.getElementById("w-drop").dispatchEvent(event);
+}"""
+
+
+MODERN = (
+    "--normalization rms --positions rotary --num-kv-heads 1 --key-dim 8 --qk-norm --no-tied "
+    "--activation swiglu --no-ffn-bias"
+)
+
+
+@pytest.fixture(scope="module", params=["", MODERN], ids=["book", "modern"])
+def run(request, tmp_path_factory):
+    """Return a run of text that the command line made, whose best checkpoint is not its last."""
     folder = tmp_path_factory.mktemp("runs") / "mine"
     source = folder.with_suffix(".txt")
     source.write_text("one two three four five six seven. " * 60, encoding="utf-8")
     words = "--tokenizer words --model-dim 14 --num-heads 2 --num-blocks 3 --context-length 11"
-    steps = "--steps 3 --learning-rate 0.02 --quiet --device cpu"
-    command = ["train", "text", str(source), "--out-dir", str(folder), *words.split()]
-    assert main([*command, *steps.split()]) == 0
+    steps = "--steps 3 --eval-interval 1 --keep-last 3 --learning-rate 0.02 --quiet --device cpu"
+    command = f"{words} {steps} {request.param}".split()
+    assert main(["train", "text", str(source), "--out-dir", str(folder), *command]) == 0
+    state = folder / "step-00000003" / "training.json"
+    content = json.loads(state.read_text("utf-8"))
+    for record in content["eval_history"]:
+        record["val_loss"] = abs(record["step"] - 2)
+    state.write_text(json.dumps(content), encoding="utf-8")
     return folder
 
 
@@ -286,23 +375,54 @@ def test_a_run_of_one_s_own_is_read_from_its_best_checkpoint(page, run):
     page.wait_for_function("document.querySelectorAll('.w-heads tbody tr').length === 6")
     page.wait_for_function("document.querySelector('.w-strip').childElementCount === 3")
     model = load_model(run, "best")
-    content = json.loads(next(run.glob("step-*/tokenizer.json")).read_text("utf-8"))
+    content = json.loads((run / "step-00000002" / "tokenizer.json").read_text("utf-8"))
     tokenizer = TextTask().load_tokenizer(content)
     y = model(torch.tensor(tokenizer.encode("two three four")))[-1].softmax(dim=-1)
     shown = [text.split("\n") for text in page.locator(".w-next button").all_inner_texts()]
     best = y.topk(len(shown)).values.tolist()
     assert [float(p) for _, p in shown] == pytest.approx(best, abs=6e-3)
     assert not page.locator("#w-share").is_visible()
+    page.click("#w-many")
+    settled(page)
 
 
-def test_axe_finds_nothing(page):
+def test_a_folder_that_is_dropped_is_walked_and_what_is_no_run_is_refused(page, run):
+    def tree(folder):
+        return {
+            path.name: tree(path) if path.is_dir() else base64.b64encode(path.read_bytes()).decode()
+            for path in folder.iterdir()
+        }
+
+    note = "s => document.getElementById('w-note').textContent.includes(s)"
+    page.evaluate(DROP, {"tokens": tree(run / "tokens")})
+    page.wait_for_function(note, arg="no config.json in these 4 files")
+    damaged = tree(run / "step-00000001")
+    damaged["model.safetensors"] = damaged["model.safetensors"][:400]
+    page.evaluate(DROP, damaged)
+    page.wait_for_function(note, arg="model.safetensors is")
+    assert page.inner_text("#w-about").startswith("Moby-Dick")
+    page.evaluate(DROP, tree(run))
+    page.wait_for_function("document.getElementById('w-about').textContent.startsWith('Your run')")
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_axe_finds_nothing(page, scheme):
+    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
     page.click("#w-repeat")
     page.wait_for_selector("td.w-induction")
+    if scheme == "slate":
+        page.check("[name=w-model][value=tab]")
+        page.wait_for_selector("#w-for-tab:visible")
+        page.click("#w-one")
+        settled(page)
     assert_accessible(page)
 
 
 def test_without_javascript_there_is_a_picture(browser):
-    with without_javascript(browser, answer()) as page:
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.route("**/*", answer())
+        page.goto("http://page.test/")
         assert "tuning:" in page.inner_text(".w-still pre")
         assert page.locator(".w-still .slp-alpha").is_visible()
         assert not page.locator("#w-text").is_visible()

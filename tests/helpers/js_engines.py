@@ -1,11 +1,12 @@
-"""The scripts of the site's pages in V8, without a browser."""
+"""The page's engine in the two places that run JavaScript: V8 alone, and a browser."""
 
 import json
 import re
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / "docs" / "assets" / "model"
-# V8 alone has no decoder of UTF-8.
+SOURCE = FOLDER / "engine.js"
+# V8 alone has no decoder of UTF-8; a browser's own is used there.
 SHIM = """
 class TextDecoder {
   decode(bytes) { return decodeURIComponent(escape(String.fromCharCode(...bytes))); }
@@ -18,18 +19,23 @@ class TextEncoder {
 """
 
 
-class Racer:
-    """V8 with what a script without imports exports, as the module M."""
+def exported():
+    """Return the names that the engine exports."""
+    pattern = r"^export (?:class|const|function\*?) (\w+)"
+    return re.findall(pattern, SOURCE.read_text("utf-8"), flags=re.MULTILINE)
 
-    def __init__(self, name="engine.js"):
+
+class Racer:
+    """V8 without a browser."""
+
+    def __init__(self):
         from py_mini_racer import MiniRacer
 
-        code = (FOLDER / name).read_text("utf-8")
-        pattern = r"^export (?:class|const|function\*?) (\w+)"
-        names = ",".join(re.findall(pattern, code, flags=re.MULTILINE))
-        code = re.sub(r"^export ", "", code, flags=re.MULTILINE)
+        code = re.sub(r"^export ", "", SOURCE.read_text("utf-8"), flags=re.MULTILINE)
         self.engine = MiniRacer()
-        self.engine.eval(f"{SHIM} const M = (() => {{ {code}\nreturn {{{names}}} }})();")
+        self.engine.eval(
+            f"{SHIM} const M = (() => {{ {code}\nreturn {{{','.join(exported())}}} }})();"
+        )
 
     def run(self, function, given=None):
         """Return what a JavaScript function of the module M and JSON returns."""
@@ -38,3 +44,28 @@ class Racer:
 
     def close(self):
         self.engine.close()
+
+
+class Chromium:
+    """A page that imports the engine as a module."""
+
+    def __init__(self, browser):
+        self.context = browser.new_context()
+        self.page = self.context.new_page()
+        self.page.route("**/*", self._answer)
+        self.page.goto("http://engine.test/")
+        self.page.evaluate("async () => { window.M = await import('/engine.js') }")
+
+    def _answer(self, route):
+        if route.request.url.endswith("/engine.js"):
+            route.fulfill(body=SOURCE.read_text("utf-8"), content_type="text/javascript")
+        else:
+            route.fulfill(body="<!doctype html><title>engine</title>", content_type="text/html")
+
+    def run(self, function, given=None):
+        """Return what a JavaScript function of the module M and JSON returns."""
+        call = f"given => JSON.stringify(({function})(M, given) ?? null)"
+        return json.loads(self.page.evaluate(call, given))
+
+    def close(self):
+        self.context.close()

@@ -47,16 +47,6 @@ def on_a_phone(browser, answer, selector):
         assert wrong == []
 
 
-@contextmanager
-def without_javascript(browser, answer):
-    """Open the page where no script runs."""
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.route("**/*", answer)
-        page.goto(ADDRESS)
-        yield page
-
-
 def assert_accessible(page):
     """Assert that axe finds nothing, and that the page does not scroll sideways."""
     page.evaluate(pytest.importorskip("axe_playwright_python.base").AXE_SCRIPT)

@@ -65,6 +65,11 @@ def lone(**settings):
     return model, train(model, STREAM, STREAM[:6], **options | QUIET | settings)
 
 
+def muon(**settings):
+    """Matrices orthogonalized; with DDP alone."""
+    return windows(optimizer="muon", **settings)
+
+
 CASES = {case.__name__: case for case in (windows, pairs, lone)}
 
 
@@ -126,6 +131,7 @@ def together(folder: Path) -> None:
         cut = {"out_dir": folder / f"cut-{how}", "parallel": how}
         said(dropping, **cut, report=stop_at(2))
         again = dropping(**cut).state_dict()
+        results[f"drawn-{how}"] = torch.rand(()).item()  # by what dropout draws from too
         same = all(torch.equal(again[name], W) for name, W in whole.state_dict().items())
         results[f"exact-{how}"] = same
         press = {
@@ -136,6 +142,9 @@ def together(folder: Path) -> None:
         }
         source = Pressed(STREAM, 5)
         results[f"pressed-{how}"] = said(train, language_model(), source, STREAM, **press | QUIET)
+    model, records = muon()
+    results["muon-ddp"] = [vars(r) for r in records]
+    torch.save(model.state_dict(), folder / f"muon-ddp-{RANK}.pt")
     results["full"] = said(unwritable, folder / "full")
     results["unlike"] = said(windows, seed=RANK)
     (folder / f"{RANK}.json").write_text(json.dumps(results), encoding="utf-8")
@@ -171,6 +180,7 @@ def die() -> None:
 TROUBLES = {
     "killed": (die, 9_999),
     "interrupted": (lambda: os.kill(os.getppid(), signal.SIGINT), 9_999),
+    "restarted": (die, 8),  # the second time, fewer than five steps are left
 }
 
 

@@ -7,8 +7,9 @@ import pickle
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
+from slp_transformer import EncoderDecoder, KVCache, TransformerConfig, TransformerLM
 from slp_transformer.lora import add_lora
 from slp_transformer.modern import (
     Bert,
@@ -92,6 +93,45 @@ def test_onnx_computes_the_same_for_any_length(kind, tmp_path, unchecked):
         torch.testing.assert_close(torch.tensor(theirs), logits(model(*given)), atol=1e-4, rtol=0)
 
 
+class WithCache(torch.nn.Module):
+    """A model that is given the keys and values of earlier tokens, and returns those of all."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, past):
+        cache = KVCache()
+        layers = [cache[l].self_attention for l in range(len(past))]
+        for layer, (keys, values) in zip(layers, past.unbind(), strict=True):
+            layer.K, layer.V, layer.length = keys, values, past.shape[-2]
+        U = self.model(ids, cache=cache)
+        kept = [Z[..., : cache.length, :] for layer in layers for Z in (layer.K, layer.V)]
+        return U, torch.stack(kept).unflatten(0, (-1, 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_onnx_reads_on_with_a_cache(kind, tmp_path, unchecked):
+    pytest.importorskip("onnxscript")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model, ids, file = make(kind), torch.randint(V, (2, 11)), tmp_path / "model.onnx"
+    groups = model.stack.blocks[0].attention.num_kv_heads
+    given = torch.randint(V, (3, 4)), torch.randn(2, 2, 3, groups, 5, 2)
+    dim, half = torch.export.Dim, M // 2
+    free = {0: dim("batch"), 1: dim("N", max=half)}, {2: dim("batch"), 4: dim("past", max=half)}
+    with torch.no_grad():
+        torch.onnx.export(WithCache(model), given, dynamic_shapes=free, dynamo=True).save(file)
+        session, past = onnxruntime.InferenceSession(file), torch.zeros(2, 2, 2, groups, 0, 2)
+        names, cache, ours = [each.name for each in session.get_inputs()], KVCache(), []
+        for piece in (slice(0, 6), slice(6, 10), slice(10, 11)):
+            ours.append(model(ids[:, piece], cache=cache))
+            read = dict(zip(names, (ids[:, piece].numpy(), past.numpy()), strict=True))
+            U, past = map(torch.tensor, session.run(None, read))
+            torch.testing.assert_close(U, ours[-1], atol=1e-4, rtol=0)
+        torch.testing.assert_close(torch.cat(ours, dim=1), model(ids))
+
+
 @pytest.mark.parametrize("kind", LANGUAGE_MODELS)
 def test_after_a_transform_it_can_be_copied_and_saved(kind, unchecked):
     model, ids = make(kind), torch.randint(V, (2, 7))
@@ -126,6 +166,18 @@ def test_derivatives_are_computed_forwards_too(kind, unchecked):
         backwards = torch.func.grad(lambda weights: along(torch.func.grad(loss)(weights)))(weights)
     forwards = torch.func.jvp(torch.func.grad(loss), (weights,), (ways,))[1]
     torch.testing.assert_close(forwards, backwards)
+
+
+@pytest.mark.parametrize("kind", LANGUAGE_MODELS)
+def test_fake_tensors_have_the_shapes_and_leave_nothing_behind(kind, unchecked):
+    with FakeTensorMode() as mode:
+        model = KINDS[kind]()
+        assert model(torch.randint(V, (3, 7))).shape == (3, 7, V)
+        fakes = dict(model.named_parameters()) | dict(model.named_buffers())
+    real = make(kind)
+    with mode:
+        torch.func.functional_call(real, fakes, (torch.randint(V, (3, 7)),))
+    assert real(torch.randint(V, (2, 5))).isfinite().all()
 
 
 @pytest.mark.parametrize("kind", LANGUAGE_MODELS)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from own_process import python
 from safetensors.torch import load_file
 
+from slp_transformer.training import strategy
 from slp_transformer.training.checkpoints import STATE_FILE, load_model
 from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.strategy import make_strategy
@@ -26,10 +28,13 @@ pytestmark = [
 HOWS = ("ddp", "fsdp")
 
 
-def torchrun(*arguments) -> subprocess.CompletedProcess:
+def torchrun(*arguments, restarts: int = 0) -> subprocess.CompletedProcess:
     """team_run.py in two processes that torchrun starts, with this very package."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    return python(*launcher, team_run.__file__, *arguments)
+    launcher.append(f"--max-restarts={restarts}")
+    # Without this the restarted look for each other where the dead were.
+    variables = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"} if restarts else {}
+    return python(*launcher, team_run.__file__, *arguments, **variables)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +75,16 @@ def test_two_processes_learn_and_measure_as_one(folder, case, how):
             assert [r[name] for r in found] == pytest.approx(expected, rel=1e-6)
         weights = torch.load(folder / f"{case}-{how}-{rank}.pt", weights_only=True)
         assert_close(model.state_dict(), weights)
+
+
+def test_muon_goes_with_two_processes(folder):
+    """To what bfloat16, in which PyTorch orthogonalizes, leaves of a sum in another order."""
+    _, records = team_run.muon()
+    for name in ("train_loss", "val_loss"):
+        found = [r[name] for r in results(folder)["muon-ddp"]]
+        assert found == pytest.approx([getattr(r, name) for r in records], rel=1e-3)
+    first, second = (torch.load(folder / f"muon-ddp-{rank}.pt") for rank in (0, 1))
+    assert all(torch.equal(W, second[name]) for name, W in first.items())
 
 
 @pytest.mark.parametrize("how", HOWS)
@@ -116,6 +131,11 @@ def test_as_many_processes_resume_to_the_last_bit_even_with_dropout(folder, how)
     assert results(folder, 0)[f"exact-{how}"] and results(folder, 1)[f"exact-{how}"]
 
 
+@pytest.mark.parametrize("how", HOWS)
+def test_each_process_drops_other_units(folder, how):
+    assert results(folder, 0)[f"drawn-{how}"] != results(folder, 1)[f"drawn-{how}"]
+
+
 # --- Beginning and end -------------------------------------------------------------------------
 
 
@@ -150,6 +170,13 @@ def test_a_killed_process_ends_the_job_with_a_sentence_and_the_checkpoint_stands
     assert load_model(tmp_path, "last") is not None
 
 
+def test_torchrun_restarts_a_run_that_goes_on_by_itself(tmp_path):
+    result = torchrun("restarted", tmp_path, restarts=1)
+    assert result.returncode == 0, result.stderr
+    assert "Process 0 of 2 ends, since another one died" in result.stderr
+    assert checkpoint_folder(tmp_path).name == "step-00000008"
+
+
 def test_ctrl_c_at_torchrun_saves_once_and_says_how_to_go_on(tmp_path):
     for attempt in ("first", "second", "third"):
         folder = tmp_path / attempt
@@ -161,6 +188,23 @@ def test_ctrl_c_at_torchrun_saves_once_and_says_how_to_go_on(tmp_path):
     step = int(checkpoint_folder(folder).name.removeprefix("step-"))
     assert result.stderr.count(f"Stopped after step {step} of 9999") == 2  # by each process
     assert "resume=True" in result.stderr
+
+
+def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
+    monkeypatch.setattr(strategy, "TIMEOUT", timedelta(seconds=1))
+    with pytest.raises(ConnectionError, match="Process 1 of 2 could not connect to the others"):
+        with make_strategy(TrainConfig(steps=1, device="cpu")):
+            pass
+
+
+@pytest.mark.parametrize("missing", ["RANK", "MASTER_ADDR", "MASTER_PORT"])
+def test_an_incomplete_environment_is_named(monkeypatch, missing):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "2")
+    monkeypatch.delenv(missing)
+    with pytest.raises(ValueError, match=f"variable {missing} expected"):
+        with make_strategy(TrainConfig(steps=1, device="cpu")):
+            pass
 
 
 @pytest.fixture
@@ -183,6 +227,14 @@ def test_each_process_takes_a_cuda_device_of_its_own(monkeypatch, second_of_two)
         make_strategy(TrainConfig(steps=1))
     with pytest.raises(ValueError, match='not on "cuda:0"'):
         make_strategy(TrainConfig(steps=1, device="cuda:0"))
+
+
+def test_several_processes_on_a_mac_use_the_cpu(monkeypatch, second_of_two):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert make_strategy(TrainConfig(steps=1)).device == torch.device("cpu")
+    with pytest.raises(ValueError, match='not on "mps"'):
+        make_strategy(TrainConfig(steps=1, device="mps"))
 
 
 def test_one_process_of_torchrun_is_like_any(monkeypatch):
