@@ -132,6 +132,8 @@ class TabTask(Task):
                 )
         if options.output is not None and not options.json:
             is_music_file(options.output)
+        if options.one_channel:
+            check_writable_suffix(options.output or "standard output", one_channel=True)
 
     def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what generates tabs.
@@ -144,7 +146,10 @@ class TabTask(Task):
         known = {kind: value for kind, value in header.items() if value is not None}
         tuning = TUNINGS[getattr(options, "tuning", None) or "standard"]
         tuning = Tuning(tuning.open_pitches, getattr(options, "capo", None) or 0)
-        return TabSession(run.tokenizer, tuning, known)
+        session = TabSession(run.tokenizer, tuning, known)
+        session.tonic_ending = getattr(options, "ending", "any") != "any"
+        session.one_channel = getattr(options, "one_channel", False)
+        return session
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Measure the loss and bits per note; with samples, statistics of generated pieces.
@@ -184,7 +189,15 @@ class TabTask(Task):
 
 
 class TabSession(GenerationSession):
-    """Tabs that the grammar of their tokens allows."""
+    """Tabs that the grammar of their tokens allows.
+
+    Attributes:
+        tonic_ending: let a piece end only on the tonic of the key in its header.
+        one_channel: write MIDI files with one channel.
+    """
+
+    tonic_ending: bool = False
+    one_channel: bool = False
 
     def __init__(
         self,
@@ -229,7 +242,7 @@ class TabSession(GenerationSession):
         has_bar = any(self.kinds[i] == "BAR" for i in ids)
         if not self.constrained and has_bar:
             return None
-        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature)
+        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature, self.tonic_ending)
         for token in self.header.values():
             if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
                 return {token}
@@ -299,7 +312,7 @@ class TabSession(GenerationSession):
                 )
         if tab.steps_per_quarter is None and not self.time_signature:
             remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
-        write_tab(timed, path)
+        write_tab(timed, path, one_channel=self.one_channel)
         return remarks
 
 
