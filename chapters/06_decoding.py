@@ -315,7 +315,7 @@ plotting.lines(curves, x="step", y="nats per token")
 from slp_transformer import generate
 from slp_transformer.guitar import STANDARD, format_tab
 
-prompt = tokenizer.to_ids(["<bos>", *tokenizer.tuning_tokens(STANDARD), "BAR"])
+prompt = tokenizer.to_ids(["<bos>", *tokenizer.tuning_tokens(STANDARD)])
 end = tokenizer.eos_id
 (greedily,) = generate(model, [prompt], temperature=0, stop=end)
 print(format_tab(tokenizer.decode(greedily.ids).tab))

@@ -194,7 +194,7 @@ from slp_transformer.generation import generate
 
 
 def write(seed, count=40, **options):
-    header = ["<bos>", *tokenizer.tuning_tokens(STANDARD), "BAR"]
+    header = ["<bos>", *tokenizer.tuning_tokens(STANDARD)]
     written = generate(
         model,
         [tokenizer.to_ids(header)] * count,  # all at once
