@@ -150,8 +150,8 @@ class Generate(RunOptions):
         key: for guitar, C, C#, D ... or Am ...; the model chooses if None.
         time_signature: for guitar, 3/4, 4/4, 6/8 ...; the model chooses if None.
         style: for guitar, a style of the training data; the model chooses if None.
-        ending: for guitar, "tonic" lets a piece end only where its lowest note is the tonic of the
-            key in its header; "any" leaves the ending to the model [tonic].
+        ending: for guitar, "tonic" gives a piece that the model ends on another bass note than the
+            tonic of its key one more bar, with a tonic chord; "any" leaves it alone [tonic].
         one_channel: for guitar, write MIDI with one channel in place of one for each string.
         temperature: below 1 the model keeps to what is likely, above 1 it varies more; 0 always
             takes the most probable token.

@@ -41,7 +41,7 @@ from slp_transformer._internal.config_checks import is_integer
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Bar, Event, Tab, iter_checked_events
 from slp_transformer.guitar.tab_header import MAX_STYLE_CHARACTERS, is_valid_style
-from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, ends_on_tonic, estimate_key
+from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
 
 BarMoments = tuple[tuple[int, tuple[Note, ...]], ...]
 MIN_OPEN_PITCH, MAX_OPEN_PITCH = 28, 76
@@ -289,10 +289,7 @@ class TabTokenizer:
         return DecodedTab(tab, reader.num_invalid_tokens, len(ids), is_complete)
 
     def allowed_next_ids(
-        self,
-        ids: Sequence[int],
-        time_signature: tuple[int, int] | None = None,
-        tonic_ending: bool = False,
+        self, ids: Sequence[int], time_signature: tuple[int, int] | None = None
     ) -> set[int]:
         """Ids that may follow a sequence so that it stays well-formed; empty after ``<eos>``.
 
@@ -303,8 +300,6 @@ class TabTokenizer:
             ids: the sequence.
             time_signature: of all bars that begin from here on; any if None. Columns, which are
                 no unit of time, are as many in each bar as in most, and a multiple of the beats.
-            tonic_ending: end only where the last moment's lowest note is the tonic of the header's
-                key; anywhere if the header names none.
         """
         ids = [int(i) for i in ids]
         if self.eos_id in ids:
@@ -315,7 +310,6 @@ class TabTokenizer:
             for i, token in enumerate(self.parsed_vocabulary)
             if reader.is_allowed(*token)
             and (time_signature is None or reader.keeps_time_signature(time_signature, *token))
-            and not (tonic_ending and token[0] == "<eos>" and reader.is_off_the_tonic())
         }
 
     def _read(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":
@@ -397,7 +391,6 @@ class TokenReader:
     Attributes:
         steps_per_quarter: steps to a quarter note; None for columns, or where no token says it.
         time_signature: of the first bar; None where no token says it.
-        key: of the piece; empty where no token says it.
         style: what kind of music it is; empty where no token says it.
         bars: what has been read, without the bar that is not closed yet.
         num_invalid_tokens: number of tokens that the grammar does not allow.
@@ -409,7 +402,6 @@ class TokenReader:
         self.remaining_header_kinds: list[tuple[str, ...]] = list(header_kinds)
         self.steps_per_quarter: int | None = None
         self.time_signature: tuple[int, int] | None = None
-        self.key: str = ""
         self.style: str = ""
         self.bars: list[Bar] = []
         self.num_invalid_tokens: int = 0
@@ -474,8 +466,6 @@ class TokenReader:
         elif kind == "METRE" and "/" in argument:
             beats, unit = argument.split("/")
             self.time_signature = (int(beats), int(unit))
-        elif kind == "KEY" and argument != "none":
-            self.key = argument
         elif kind == "STYLE" and argument != "none":
             self.style = argument
         del self.remaining_header_kinds[0]
@@ -523,12 +513,6 @@ class TokenReader:
         if kind == "BAR":
             return numbers[0] == (steps - 1) % self.max_position + 1
         return kind != "LONGER"
-
-    def is_off_the_tonic(self) -> bool:
-        """Return whether a key is named whose tonic is not the last moment's lowest note."""
-        events = [Event(step, tuple(notes)) for step, notes in self.moments]
-        piece = Tab("", self.tuning, (*self.bars, Bar(self.bar_steps, tuple(events))))
-        return bool(self.key) and not ends_on_tonic(piece, self.key)
 
     def is_on_higher_string(self, string: int) -> bool:
         """Return whether a string is above that of the last note."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs, format_tab
+from slp_transformer.guitar import TUNINGS, Note, TabTokenizer, Tuning, encode_all_tabs, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import (
     UNTIMED_SUFFIXES,
@@ -15,7 +15,13 @@ from slp_transformer.guitar.formats.registry import (
     write_tab,
 )
 from slp_transformer.guitar.tab_tokenizer import fits_columns
-from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
+from slp_transformer.guitar.theory import (
+    KEY_NAMES,
+    TIME_SIGNATURES,
+    chord_pitch_classes,
+    ends_on_tonic,
+    estimate_key,
+)
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.tasks.base import (
     DataSettings,
@@ -189,7 +195,8 @@ class TabSession(GenerationSession):
     """Tabs that the grammar of their tokens allows.
 
     Attributes:
-        tonic_ending: let a piece end only on the tonic of the key in its header.
+        tonic_ending: give a piece that ends on another bass note than the tonic of the key in its
+            header one more bar, with a tonic chord.
         one_channel: write MIDI files with one channel.
     """
 
@@ -220,6 +227,7 @@ class TabSession(GenerationSession):
         self.stop: int | Collection[int] | None = tokenizer.eos_id
         self.kinds: list[str] = [kind for kind, _ in tokenizer.parsed_vocabulary]
         self.prompts: set[tuple[int, ...]] = set()
+        self.closing: dict[tuple[int, ...], tuple[str, Tuning]] = {}  # by the tokens before a chord
         header = header or {}
         for kind, value in header.items():
             flag = {"METRE": "time-signature"}.get(kind, kind.lower())
@@ -239,13 +247,44 @@ class TabSession(GenerationSession):
         has_bar = any(self.kinds[i] == "BAR" for i in ids)
         if not self.constrained and has_bar:
             return None
-        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature, self.tonic_ending)
+        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature)
         for token in self.header.values():
             if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
                 return {token}
         if tuple(ids) in self.prompts:  # the last bar of a prompt stays as it is
             return {i for i in allowed if self.kinds[i] in ("BAR", "SAME")}
+        for before, (key, tuning) in self.closing.items():
+            if tuple(ids[: len(before)]) == before:
+                return self._allowed_in_chord(allowed, ids[len(before) :], key, tuning)
         return allowed if has_bar else allowed - {self.stop}
+
+    def _allowed_in_chord(
+        self, allowed: set[int], chord: Sequence[int], key: str, tuning: Tuning
+    ) -> set[int]:
+        """Return how a last chord may go on: tonic in the bass, its chord above, then the end."""
+        classes = chord_pitch_classes(key)
+        pitches = {
+            i: tuning.pitch_of(Note(*self.tokenizer.parsed_vocabulary[i][1]))
+            for i in {*allowed, *chord}
+            if self.kinds[i] in ("TAB", "WITH")
+        }
+        if not chord:
+            return {i for i in allowed if i in pitches and pitches[i] % 12 == classes[0]}
+        above = {i for i in allowed if pitches.get(i, -1) > pitches[chord[0]]}
+        return {i for i in above if pitches[i] % 12 in classes} | {self.tokenizer.eos_id}
+
+    def reopen(self, ids: list[int]) -> list[int] | None:
+        """Return a piece with one more bar begun, for a chord, if it does not end on its tonic."""
+        keys = (self.tokenizer.vocabulary[i] for i in ids if self.kinds[i] == "KEY")
+        key = next(keys, "KEY<none>")[4:-1]
+        tab = self.tokenizer.decode(ids).tab
+        if not self.tonic_ending or key == "none" or ends_on_tonic(tab, key) or not tab.bars:
+            return None
+        lengths = [bar.steps for bar in tab.bars]
+        longer, rest = divmod(max(lengths, key=lengths.count) - 1, self.tokenizer.max_position)
+        bar = self.tokenizer.to_ids([f"BAR<{rest + 1}>", *["LONGER"] * longer])
+        self.closing[tuple(before := [*ids[:-1], *bar])] = key, tab.tuning
+        return before
 
     def begin(self, prompt: str | None) -> list[int]:
         """Return the tokens of a prompt's tab, or the header of a new piece.
