@@ -102,6 +102,13 @@ def estimate_key(tab: Tab) -> str | None:
     return KEY_NAMES[max(range(24), key=fits.__getitem__)]
 
 
+def key_pitch_classes(key: str) -> set[int]:
+    """Pitch classes of a key of `KEY_NAMES`; a minor one has the raised seventh as well."""
+    scales = ("minor", "harmonic minor") if key.endswith("m") else ("major",)
+    root = key.removesuffix("m")
+    return {pitch for scale in scales for pitch in scale_pitch_classes(root, scale)}
+
+
 def ends_on_tonic(tab: Tab, key: str | None) -> bool:
     """Return whether the last moment's lowest note is the tonic of a key of `KEY_NAMES`."""
     events = (event for bar in reversed(tab.bars) for event in reversed(bar.events))

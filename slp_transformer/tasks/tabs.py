@@ -1,6 +1,6 @@
 """The task of modeling guitar tablature."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from slp_transformer.guitar.theory import (
     chord_pitch_classes,
     ends_on_tonic,
     estimate_key,
+    key_pitch_classes,
 )
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.tasks.base import (
@@ -34,6 +35,8 @@ from slp_transformer.tasks.base import (
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
 from slp_transformer.tasks.run_config import closest_match
 from slp_transformer.tasks.text import window_of
+
+MAX_TUNING_TOKENS = 8  # <bos>, six OPEN, CAPO
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,7 @@ class TabSession(GenerationSession):
         self.stop: int | Collection[int] | None = tokenizer.eos_id
         self.kinds: list[str] = [kind for kind, _ in tokenizer.parsed_vocabulary]
         self.prompts: set[tuple[int, ...]] = set()
-        self.closing: dict[tuple[int, ...], tuple[str, Tuning]] = {}  # by the tokens before a chord
+        self.closing: dict[tuple[int, ...], str] = {}  # keys by the tokens before a last chord
         header = header or {}
         for kind, value in header.items():
             flag = {"METRE": "time-signature"}.get(kind, kind.lower())
@@ -253,25 +256,35 @@ class TabSession(GenerationSession):
                 return {token}
         if tuple(ids) in self.prompts:  # the last bar of a prompt stays as it is
             return {i for i in allowed if self.kinds[i] in ("BAR", "SAME")}
-        for before, (key, tuning) in self.closing.items():
+        for before, key in self.closing.items():
             if tuple(ids[: len(before)]) == before:
-                return self._allowed_in_chord(allowed, ids[len(before) :], key, tuning)
+                return self._allowed_in_chord(allowed, ids, len(before), key)
+        if self.key is not None:
+            scale = key_pitch_classes(self.key)
+            allowed = {i for i, pitch in self._pitches(allowed, ids) if pitch % 12 in scale} | {
+                i for i in allowed if self.kinds[i] not in ("TAB", "WITH")
+            }
         return allowed if has_bar else allowed - {self.stop}
 
+    def _pitches(self, tokens: Iterable[int], ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Yield the tokens that are notes, and the pitch of each on the guitar of a piece."""
+        tuning = self.tokenizer.decode(ids[:MAX_TUNING_TOKENS]).tab.tuning
+        for i in tokens:
+            kind, place = self.tokenizer.parsed_vocabulary[i]
+            if kind in ("TAB", "WITH"):
+                yield i, tuning.pitch_of(Note(*place))
+
     def _allowed_in_chord(
-        self, allowed: set[int], chord: Sequence[int], key: str, tuning: Tuning
+        self, allowed: set[int], ids: Sequence[int], start: int, key: str
     ) -> set[int]:
         """Return how a last chord may go on: tonic in the bass, its chord above, then the end."""
         classes = chord_pitch_classes(key)
-        pitches = {
-            i: tuning.pitch_of(Note(*self.tokenizer.parsed_vocabulary[i][1]))
-            for i in {*allowed, *chord}
-            if self.kinds[i] in ("TAB", "WITH")
-        }
-        if not chord:
-            return {i for i in allowed if i in pitches and pitches[i] % 12 == classes[0]}
-        above = {i for i in allowed if pitches.get(i, -1) > pitches[chord[0]]}
-        return {i for i in above if pitches[i] % 12 in classes} | {self.tokenizer.eos_id}
+        pitches = dict(self._pitches(allowed, ids))
+        if len(ids) == start:
+            return {i for i, pitch in pitches.items() if pitch % 12 == classes[0]}
+        ((_, bass),) = self._pitches([ids[start]], ids)
+        above = {i for i, pitch in pitches.items() if pitch > bass and pitch % 12 in classes}
+        return {i for i in above if self.kinds[i] == "WITH"} | {self.tokenizer.eos_id}
 
     def reopen(self, ids: list[int]) -> list[int] | None:
         """Return a piece with one more bar begun, for a chord, if it does not end on its tonic."""
@@ -283,7 +296,7 @@ class TabSession(GenerationSession):
         lengths = [bar.steps for bar in tab.bars]
         longer, rest = divmod(max(lengths, key=lengths.count) - 1, self.tokenizer.max_position)
         bar = self.tokenizer.to_ids([f"BAR<{rest + 1}>", *["LONGER"] * longer])
-        self.closing[tuple(before := [*ids[:-1], *bar])] = key, tab.tuning
+        self.closing[tuple(before := [*ids[:-1], *bar])] = key
         return before
 
     def begin(self, prompt: str | None) -> list[int]:
