@@ -147,11 +147,13 @@ class Generate(RunOptions):
         json: print a list of texts as JSON.
         tuning: for guitar, the name of a tuning [standard].
         capo: for guitar, the capo fret [0].
-        key: for guitar, C, C#, D ... or Am ...; the model chooses if None.
+        key: for guitar, C, C#, D ... or Am ...; new notes are of its scale, in minor with the
+            raised seventh too; the model chooses if None.
         time_signature: for guitar, 3/4, 4/4, 6/8 ...; the model chooses if None.
         style: for guitar, a style of the training data; the model chooses if None.
         ending: for guitar, "tonic" gives a piece that the model ends on another bass note than the
-            tonic of its key one more bar, with a tonic chord; "any" leaves it alone [tonic].
+            tonic of its key (--key, or an estimate) one more bar, with a tonic chord in root
+            position; "any" leaves the ending to the model [tonic].
         one_channel: for guitar, write MIDI with one channel in place of one for each string.
         temperature: below 1 the model keeps to what is likely, above 1 it varies more; 0 always
             takes the most probable token.

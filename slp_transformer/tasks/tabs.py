@@ -198,8 +198,8 @@ class TabSession(GenerationSession):
     """Tabs that the grammar of their tokens allows.
 
     Attributes:
-        tonic_ending: give a piece that ends on another bass note than the tonic of the key in its
-            header one more bar, with a tonic chord.
+        tonic_ending: give a piece that ends on another bass note than the tonic of its key, the one
+            asked for or else estimated from its notes, one more bar, with a tonic chord.
         one_channel: write MIDI files with one channel.
     """
 
@@ -288,10 +288,9 @@ class TabSession(GenerationSession):
 
     def reopen(self, ids: list[int]) -> list[int] | None:
         """Return a piece with one more bar begun, for a chord, if it does not end on its tonic."""
-        keys = (self.tokenizer.vocabulary[i] for i in ids if self.kinds[i] == "KEY")
-        key = next(keys, "KEY<none>")[4:-1]
         tab = self.tokenizer.decode(ids).tab
-        if not self.tonic_ending or key == "none" or ends_on_tonic(tab, key) or not tab.bars:
+        key = self.key or estimate_key(tab)
+        if not self.tonic_ending or key is None or ends_on_tonic(tab, key) or not tab.bars:
             return None
         lengths = [bar.steps for bar in tab.bars]
         longer, rest = divmod(max(lengths, key=lengths.count) - 1, self.tokenizer.max_position)

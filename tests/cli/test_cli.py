@@ -226,19 +226,16 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_time_signature_asked_for(at, 
         ("E", "BAR<4> TAB<4,2> BAR<4>", False),  # a bar of rests
         ("C", "BAR<4> TAB<5,3> BAR<9> TAB<6,0> SAME<2>", False),
         ("C", "BAR<4> TAB<6,0> BAR<4> TAB<5,3> BAR<9> SAME<3>", True),
-        ("none", "BAR<4> TAB<6,3>", False),
     ],
 )
 def test_a_piece_that_does_not_end_on_its_tonic_gets_a_bar_with_its_chord(key, bars, again, capo):
     tokenizer = TabTokenizer()
-    named = key
-    if capo and key != "none":  # the capo raises the tonic as well
-        place = KEY_NAMES.index(key)
-        named = KEY_NAMES[(place + capo) % 12 + place // 12 * 12]
-    tokens = ["<bos>", "TUNING<standard>", f"CAPO<{capo}>", "COLUMNS", "METRE<none>"]
-    ids = tokenizer.to_ids([*tokens, f"KEY<{named}>", *bars.split(), "<eos>"])
+    place = KEY_NAMES.index(key)
+    named = KEY_NAMES[(place + capo) % 12 + place // 12 * 12]  # the capo raises the tonic as well
+    tokens = ["<bos>", "TUNING<standard>", f"CAPO<{capo}>", "COLUMNS", "METRE<none>", "KEY<none>"]
+    ids = tokenizer.to_ids([*tokens, *bars.split(), "<eos>"])
     assert session_of(tokenizer, ending="any").reopen(ids) is None
-    session = session_of(tokenizer)
+    session = session_of(tokenizer, key=named)
     before = session.reopen(ids)
     assert (before is not None) == again
     if not again:
@@ -252,6 +249,18 @@ def test_a_piece_that_does_not_end_on_its_tonic_gets_a_bar_with_its_chord(key, b
     assert {"<eos>", "WITH<1,0>" if key == "Em" else "WITH<3,0>"} < said
     assert not said & {"WITH<4,1>", "WITH<3,2>", "POS<1>", "BAR<4>", "WITH<6,12>"}
     assert session.reopen([*chord, tokenizer.eos_id]) is None
+
+
+def test_a_piece_without_a_key_ends_in_the_one_that_its_notes_suggest():
+    tokenizer, scale = TabTokenizer(), [(5, 3), (4, 0), (4, 2), (4, 3), (3, 0), (3, 2), (2, 0)]
+    bars = [f"BAR<4> TAB<{s},{f}>" for s, f in [*scale, (5, 3), (3, 0), (4, 2), (4, 0)]]  # C to D
+    tokens = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<Eb>"]
+    ids = tokenizer.to_ids([*tokens, *" ".join(bars).split(), "<eos>"])
+    session = session_of(tokenizer)
+    allowed = tokenizer.to_tokens(session.allowed(session.reopen(ids)))
+    assert "TAB<5,3>" in allowed and "TAB<4,0>" not in allowed
+    assert session.reopen([*ids[:-3], tokenizer.eos_id]) is not None  # E, in the bass
+    assert session.reopen([*ids[:-7], tokenizer.eos_id]) is None  # C
 
 
 def test_a_key_that_is_asked_for_allows_the_notes_of_its_scale_alone():
