@@ -344,7 +344,7 @@ def string_probabilities(piece, w, count=7):
     return strings
 
 
-# %% alt="Three maps of six strings by seven notes: the written strings, and the probability of each string by hand-written and by learned costs. In the second map most of the probability is one or two strings above the written one; in the third, on the written one." caption="Which string? As written, by hand-written costs, and by learned costs"
+# %%
 def compare_strings(name, count=7):
     piece = next(p for p in held_out if p.name.startswith(name))
     written = [grip[0].string - 1 for grip in piece.grips[:count]]
@@ -354,6 +354,7 @@ def compare_strings(name, count=7):
     return maps
 
 
+# %% alt="Three maps of six strings by seven notes: the written strings, and the probability of each string by hand-written and by learned costs. In the second map most of the probability is one or two strings above the written one; in the third, on the written one." caption="Which string? As written, by hand-written costs, and by learned costs"
 for name in ("E dorian", "Eb blues"):
     maps = compare_strings(name)
     written, *found_maps = maps.values()

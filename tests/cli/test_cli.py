@@ -212,7 +212,7 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_time_signature_asked_for(at, 
     said = refused(capsys, "generate", "g", *asked)
     assert "--time-signature 5/4 does not fit the prompt, whose bars have 6 columns." in said
     texts = [GeneratedText(tokenizer.encode(tab), 0, 0) for tab in make_practice_corpus(3, 2)]
-    remark = "Not in Gm, by an estimate from the notes: 1 of 2 (Fm)."
+    remark = "Not in Gm, by an estimate from the notes: 1 of 2 (Bb)."
     assert session_of(tokenizer, key="Gm").remarks(texts) == [remark]
 
 
