@@ -4,7 +4,8 @@
 
 Practice studies, some with a capo, all with a repeat, are written as each kind of file. MuseScore 3
 (`mscore3`) reads it and writes MusicXML; alphaTab, as the site has it, reads it in Node.js and
-writes Guitar Pro 7. Both are read back here. A program that is not there is left out.
+writes Guitar Pro 7; TuxGuitar's own classes, as Debian has them, read it in Java and write Guitar
+Pro 5. All are read back here. A program that is not there is left out.
 """
 
 import argparse
@@ -33,11 +34,46 @@ const content = new Uint8Array(fs.readFileSync(process.argv[2]));
 const score = alphaTab.importer.ScoreLoader.loadScoreFromBytes(content, settings);
 fs.writeFileSync(process.argv[3], new alphaTab.exporter.Gp7Exporter().export(score, settings));
 """
+TUXGUITAR = Path("/usr/share/tuxguitar")
+CONVERT = """
+import java.io.*;
+import java.util.ServiceLoader;
+import org.herac.tuxguitar.io.base.*;
+import org.herac.tuxguitar.song.factory.TGFactory;
+import org.herac.tuxguitar.util.TGContext;
+import org.herac.tuxguitar.util.plugin.TGPlugin;
+
+class Convert {
+    public static void main(String[] paths) throws Exception {
+        TGContext context = new TGContext();
+        for (TGPlugin plugin : ServiceLoader.load(TGPlugin.class))
+            if (plugin.getClass().getName().matches(".*[.]io[.](gtp|midi)[.].*"))
+                plugin.connect(context);
+        TGFileFormatManager formats = TGFileFormatManager.getInstance(context);
+        TGSongReaderHandle in = new TGSongReaderHandle();
+        TGSongWriterHandle out = new TGSongWriterHandle();
+        for (TGSongPersistenceHandle each : new TGSongPersistenceHandle[] {in, out}) {
+            each.setFactory(new TGFactory());
+            each.setContext(new TGSongStreamContext());
+        }
+        in.setFormat(formats.findReaderFileFormatByCode(paths[0].replaceAll(".*[.]", "")));
+        in.setInputStream(new FileInputStream(paths[0]));
+        formats.read(in);
+        out.setFormat(formats.findWriterFileFormatByCode("gp5"));
+        out.setSong(in.getSong());
+        out.setOutputStream(new FileOutputStream(paths[1]));
+        formats.write(out);
+    }
+}
+"""
 COLUMNS = ("notes", "strings", "durations", "tuning", "capo", "tempo", "repeats")
 PROGRAMS = {
     "MuseScore": (".musicxml", ".musicxml without capo", ".gp5", ".gp4", ".mid"),
     "alphaTab": (".gp5", ".gp4", ".gp3", ".atex", ".musicxml"),
+    "TuxGuitar": (".gp5", ".gp4", ".gp3", ".mid"),
 }
+EXECUTABLES = {"MuseScore": "mscore3", "alphaTab": "node", "TuxGuitar": "tuxguitar"}
+OUTPUTS = {"MuseScore": "out.musicxml", "alphaTab": "out.gp", "TuxGuitar": "out.gp5"}
 
 
 def make_pieces() -> list[Tab]:
@@ -56,11 +92,16 @@ def make_pieces() -> list[Tab]:
 
 def read_out(program: str, path: Path) -> list[Tab]:
     """Have a program read a file and write it out; return its tracks, none if it does not."""
-    out = path.with_name("out.musicxml" if program == "MuseScore" else "out.gp")
+    out = path.with_name(OUTPUTS[program])
     out.unlink(missing_ok=True)
     command = ["mscore3", "-o", str(out), str(path)]
     if program == "alphaTab":
         command = ["node", "-e", EXPORT, str(ALPHATAB), str(path), str(out)]
+    if program == "TuxGuitar":
+        source = path.with_name("Convert.java")
+        source.write_text(CONVERT, encoding="utf-8")
+        jars = os.pathsep.join(map(str, TUXGUITAR.glob("[lp]*/*.jar")))
+        command = ["java", "-cp", jars, str(source), str(path), str(out)]
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
     subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
     return read_any_tab_file(out)[0] if out.exists() else []
@@ -113,7 +154,7 @@ def main() -> None:
     pieces, rows = make_pieces(), {}
     print("| program | reads | " + " | ".join(COLUMNS) + " |\n" + "|---" * (2 + len(COLUMNS)) + "|")
     for program, kinds in PROGRAMS.items():
-        if shutil.which("mscore3" if program == "MuseScore" else "node") is None:
+        if shutil.which(EXECUTABLES[program]) is None:
             print(f"{program} is not there.")
             continue
         for kind in kinds:

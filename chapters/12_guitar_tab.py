@@ -71,20 +71,20 @@ print(format_tab(corpus[0]))
 # slp-transformer generate runs/tabs
 # ```
 #
-# Their tokens differ from this chapter's: a repeated bar is a single token (see
-# <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>). Lines
-# that cannot be parsed are reported by file and number, and skipped. With `--prompt-file my_riff.txt` the
+# Lines that cannot be parsed are reported by file and number, and skipped. With `--prompt-file my_riff.txt` the
 # model continues a tab of yours. `--output piece.gp5` (or `.mid`, `.musicxml`) writes a file that other
 # programs can open and play; you can [listen to some pieces](../docs/hear.md) on this site.
 
 # %% [markdown]
 # ## From tab to tokens
 #
-# A language model reads a sequence of tokens. Each place on the neck is one token, `TAB<string,fret>`. `BAR`
-# begins a bar, and `POS<k>` says that the notes after it start k steps after the bar line; without it they
-# start on the bar line. If the next token is `BAR`, `POS<k>` says how many steps the bar has. What a step is
-# differs from piece to piece, a sixteenth in this one. A header names the tuning and the capo. No note is
-# lost: decoding the ids gives the same bars back.
+# A language model reads a sequence of tokens. `TAB<string,fret>` is a note at this place on the neck, and
+# `WITH<string,fret>` another one that sounds with it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that
+# the notes after it start k steps after the bar line; without it they start on the bar line. A bar that has
+# occurred before is a single token: `SAME<1>` is the last bar again, `SAME<2>` the one before it. A header names
+# the tuning and the capo, the steps to a quarter note (here three), the time signature and the key. No note
+# is lost: decoding the ids gives the same bars back. (The details are in the reference of
+# <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>.)
 
 # %%
 from slp_transformer.guitar import TabTokenizer
@@ -186,15 +186,15 @@ plotting.lines(
 # %% [markdown]
 # ## Sampling pieces
 #
-# We give the model the beginning of a piece, `<bos>`, a header and the first `BAR`, and sample one token
-# after another until it produces `<eos>` or its context window is full.
+# We give the model the beginning of a piece, `<bos>`, a tuning and no capo, and sample one token after another
+# until it produces `<eos>` or its context window is full.
 
 # %%
 from slp_transformer.generation import generate
 
 
 def write(seed, count=40, **options):
-    header = ["<bos>", *tokenizer.tuning_tokens(STANDARD), "BAR"]
+    header = ["<bos>", *tokenizer.tuning_tokens(STANDARD)]
     written = generate(
         model,
         [tokenizer.to_ids(header)] * count,  # all at once
@@ -415,10 +415,9 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    At 0.3 the bars repeat, fewer tokens break the grammar, and nearly every chord can be held; but a
-#    model that almost always takes the most probable token rarely reaches `<eos>`. At 1.5 it samples
-#    from the tail: several times as many tokens break the grammar, pieces end early, and about half of
-#    the chords cannot be held.
+#    At 0.3 fewer tokens break the grammar (14 instead of 159), and every chord can be held; but fewer
+#    pieces reach `<eos>`, 28 of 40. At 1.5 the model samples from the tail: four times as many tokens
+#    break the grammar as at 0.8, and only 87 % of the chords can be held.
 #
 #    </details>
 #
@@ -428,8 +427,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes: 55 % of its chords of three or more notes use the open sixth string, which now sounds a D. With the
-#    header of standard tuning, 28 % do. The tuning is a token like any other, and the corpus has pieces in
+#    Yes: with the mask, 20 % of its chords of three or more notes use the open sixth string, which now sounds
+#    a D. With the header of standard tuning, 8 % do. The tuning is a token like any other, and the corpus has pieces in
 #    drop D.
 #
 #    </details>
@@ -439,7 +438,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Within a hundred steps the training loss falls far below where it was with all the pieces, while the
+#    Within 140 steps the training loss falls far below where it was with all the pieces, while the
 #    validation loss is lowest at its first measurement, and rises to above that of the uniform model. The
 #    model has memorized its ten pieces, and is confidently wrong about all others.
 #
@@ -449,8 +448,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    The corpus: at 3 it loses nothing, since its chords are shapes within one position. The other three
-#    groups lose 8 to 13 percentage points, the bigram most. At 2, every group loses something.
+#    The corpus and the model: at 3 they lose nothing, since these chords are shapes within one position. The
+#    other two groups lose 10 and 13 percentage points, the bigram most. At 2, every group loses something.
 #
 #    </details>
 
@@ -471,7 +470,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>Answer</summary>
 #
-#    Its tokens are places, `TAB<string,fret>`, and several of them sound an E4. Nothing is lost, since
+#    Its tokens are places, such as `TAB<string,fret>`, and several of them sound an E4. Nothing is lost, since
 #    the tuning gives the pitch of each place. But a pitch does not tell you its place.
 #
 #    </details>

@@ -77,9 +77,9 @@ check.only_allowed(my_allowed)
 # %% [markdown]
 # ### Exercise 5 · Train it
 #
-# A bigram table, which counts the tokens that follow each token in the practice pieces, has a loss of 3.20 nats
-# per token on held-out pieces. Train a model to a validation loss of at most 3, in no more than 200 steps.
-# With the settings below it ends at 4.62.
+# A bigram table, which counts the tokens that follow each token in the practice pieces, has a loss of 3.34 nats
+# per token on held-out pieces. Train a model to a validation loss of at most 3.2, in no more than 200 steps.
+# With the settings below it ends at 5.21.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
@@ -105,4 +105,4 @@ how["steps"] = min(how["steps"], 200)
 torch.manual_seed(0)
 model = TransformerLM(TransformerConfig(V, 128, **sizes))
 last = train(model, learned, unseen, eval_interval=how["steps"], **how)[-1]
-check.at_most(last.val_loss, 3.0)
+check.at_most(last.val_loss, 3.2)

@@ -29,7 +29,7 @@ def execute(options: Options) -> None:
         ValueError: if the one cannot be read, or the other not be written.
     """
     output = options.output
-    check_output(output, options.song)
+    check_output(output, options)
     tabs = []
     for tab in read_tracks(options):
         if not tab.is_fingered:
@@ -47,7 +47,7 @@ def execute(options: Options) -> None:
             raised = tuple(pitch + tab.tuning.capo for pitch in tab.tuning.open_pitches)
             tab = replace(tab, tuning=Tuning(raised))
         tabs.append(add_time(tab, output, options))
-    write_tab(tabs[0], output, *tabs[1:])
+    write_tab(tabs[0], output, *tabs[1:], one_channel=options.one_channel)
     if lost := describe_losses(tabs, read_any_tab_file(output)[0]):
         print_status(f"{output.name} does not hold {', '.join(lost)}.")
     if any(tab.tuning.capo for tab in tabs) and output.suffix in (".musicxml", ".xml"):

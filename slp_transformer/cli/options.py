@@ -147,9 +147,15 @@ class Generate(RunOptions):
         json: print a list of texts as JSON.
         tuning: for guitar, the name of a tuning [standard].
         capo: for guitar, the capo fret [0].
-        key: for guitar, C, C#, D ... or Am ...; the model chooses if None.
+        key: for guitar, C, C#, D ... or Am ...; new notes are of its scale, in minor with the
+            raised seventh too, but may suggest another key, as 45 of 72 pieces of one model did;
+            the model chooses if None.
         time_signature: for guitar, 3/4, 4/4, 6/8 ...; the model chooses if None.
         style: for guitar, a style of the training data; the model chooses if None.
+        ending: for guitar, "tonic" gives a piece that the model ends on another bass note than the
+            tonic of its key (--key, or an estimate) one more bar, with a tonic chord in root
+            position; "any" leaves the ending to the model [tonic].
+        one_channel: for guitar, write MIDI with one channel in place of one for each string.
         temperature: below 1 the model keeps to what is likely, above 1 it varies more; 0 always
             takes the most probable token.
         top_k: sample from the k most probable tokens alone.
@@ -169,6 +175,8 @@ class Generate(RunOptions):
     key: str | None = None
     time_signature: str | None = None
     style: str | None = None
+    ending: Literal["tonic", "any"] | None = None
+    one_channel: bool = False
     temperature: float = 0.8
     top_k: int | None = None
     top_p: float | None = None
@@ -340,6 +348,7 @@ class Tab:
         tracks: tracks to read, from 1; all of a MIDI file if empty, and the first of another.
         channels: channels of a MIDI file; all but 10, drums, if empty.
         quantize: steps to a quarter note to which the notes of a MIDI file are moved.
+        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
         steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
             step is the number of columns in which all its notes are spaced.
     """
@@ -361,6 +370,7 @@ class Tab:
     tracks: tuple[int, ...] = ()
     channels: tuple[int, ...] = ()
     quantize: int | None = None
+    one_channel: bool = False
     steps_per_quarter: int | None = None
 
 
@@ -382,6 +392,7 @@ class Convert:
         tracks: tracks to convert, from 1; all if empty.
         channels: channels of a MIDI file; all but 10, drums, if empty.
         quantize: steps to a quarter note to which the notes of a MIDI file are moved.
+        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
         no_capo: write open strings as the capo has them, for programs that ignore capos.
         steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
             step is the number of columns in which all its notes are spaced.
@@ -392,6 +403,7 @@ class Convert:
     tracks: tuple[int, ...] = ()
     channels: tuple[int, ...] = ()
     quantize: int | None = None
+    one_channel: bool = False
     no_capo: bool = False
     steps_per_quarter: int | None = None
 

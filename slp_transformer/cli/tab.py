@@ -52,7 +52,9 @@ def execute(options: Options) -> None:
     """
     output = options.output
     if output is not None:
-        check_output(output, options.song)
+        check_output(output, options)
+    elif options.one_channel:
+        check_writable_suffix("standard output", one_channel=True)
     tab, *others = read_tracks(options)
     if others:
         names = ", ".join(f"{number} {own.track}" for number, own in enumerate(others, start=2))
@@ -61,7 +63,7 @@ def execute(options: Options) -> None:
         if output is None:
             print_result(format_tab(tab, steps_per_beat=tab.steps_per_quarter))
         else:
-            write_tab(add_time(tab, output, options), output)
+            write_tab(add_time(tab, output, options), output, one_channel=options.one_channel)
             print_status(f"Written to {output}; its fingering is kept (--refinger finds another).")
         return
     wanted = make_options(options, tab)
@@ -84,7 +86,7 @@ def execute(options: Options) -> None:
         print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
         if output is not None:
             path = output if number == 1 else output.with_stem(f"{output.stem}-{number}")
-            write_tab(add_time(tab, path, options), path)
+            write_tab(add_time(tab, path, options), path, one_channel=options.one_channel)
             print_status(f"Written to {path}.")
     if count < options.alternatives:
         print_status(f"There is no other fingering than these {count}.")
@@ -118,15 +120,15 @@ def format_doubt(doubt: Doubt, tuning: Tuning) -> str:
     return "\n".join(lines) + "\n"
 
 
-def check_output(path: Path, song: Path) -> None:
+def check_output(path: Path, options: Options | Convert) -> None:
     """Refuse a file that cannot be written, or that is the one to read.
 
     Raises:
         ValueError: saying why.
     """
-    check_writable_suffix(path)
+    check_writable_suffix(path, options.one_channel)
     check_place(path)
-    if path.exists() and song.exists() and path.samefile(song):
+    if path.exists() and options.song.exists() and path.samefile(options.song):
         raise ValueError(f"{path} is the file to read: name another one to write to.")
 
 
@@ -139,6 +141,8 @@ def read_tracks(options: Options | Convert) -> list[Tab]:
     path, suffix = options.song, options.song.suffix.lower()
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file.")
+    if suffix == ".gpx":
+        raise ValueError(f"{path} is of Guitar Pro 6, which is not read: save it as .gp or .gp5.")
     if suffix not in READER_OF_SUFFIX:
         raise ValueError(
             f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."

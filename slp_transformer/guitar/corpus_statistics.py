@@ -19,8 +19,8 @@ from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, is_playab
 from slp_transformer.guitar.tab import Event, Tab
 from slp_transformer.guitar.theory import (
     count_notes_in_best_scale,
+    ends_on_tonic,
     estimate_key,
-    parse_pitch_class,
 )
 
 NUM_STRINGS = 6
@@ -140,7 +140,9 @@ def compute_corpus_statistics(
         "same_rhythm": share_where(find_repeated_rhythms(tabs), bool),
         "usual_length": share_where(find_usual_lengths(tabs), bool),
         "clashes": share_where((chord for chord in pitches if len(chord) > 1), has_semitone),
-        "tonic_endings": share_where(filter(sounding_moments, finished), ends_on_tonic),
+        "tonic_endings": share_where(
+            filter(sounding_moments, finished), lambda tab: ends_on_tonic(tab, estimate_key(tab))
+        ),
         "one_scale": ratio_or_none(inside, among),
         "ended": share_where(is_complete, bool),
         "longest_copy": max(copies, default=None),
@@ -185,13 +187,6 @@ def find_usual_lengths(tabs: Iterable[Tab]) -> Iterator[bool]:
 def has_semitone(pitches: Sequence[int]) -> bool:
     """Return whether two pitches are a minor second, a major seventh or octaves more apart."""
     return any((a - b) % 12 in (1, 11) for a, b in combinations(pitches, 2))
-
-
-def ends_on_tonic(tab: Tab) -> bool:
-    """Return whether the last moment's lowest note is the tonic of the piece's estimated key."""
-    key = estimate_key(tab)
-    bass = min(map(tab.tuning.pitch_of, sounding_moments(tab)[-1]))
-    return key is not None and parse_pitch_class(key.removesuffix("m")) == bass % 12
 
 
 def sliding_windows(items: Sequence[T], length: int) -> list[Sequence[T]]:

@@ -102,6 +102,22 @@ def estimate_key(tab: Tab) -> str | None:
     return KEY_NAMES[max(range(24), key=fits.__getitem__)]
 
 
+def key_pitch_classes(key: str) -> set[int]:
+    """Pitch classes of a key of `KEY_NAMES`; a minor one has the raised seventh as well."""
+    scales = ("minor", "harmonic minor") if key.endswith("m") else ("major",)
+    root = key.removesuffix("m")
+    return {pitch for scale in scales for pitch in scale_pitch_classes(root, scale)}
+
+
+def ends_on_tonic(tab: Tab, key: str | None) -> bool:
+    """Return whether the last moment's lowest note is the tonic of a key of `KEY_NAMES`."""
+    events = (event for bar in reversed(tab.bars) for event in reversed(bar.events))
+    last = next(filter(None, (event.sounding_notes() for event in events)), ())
+    if key is None or not last:
+        return False
+    return min(map(tab.tuning.pitch_of, last)) % 12 == parse_pitch_class(key.removesuffix("m"))
+
+
 def count_notes_in_best_scale(tabs: Iterable[Tab]) -> tuple[int, int]:
     """Of all notes, how many lie in the major scale that holds most of their own piece's notes.
 

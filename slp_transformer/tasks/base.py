@@ -189,7 +189,7 @@ class Task(ABC):
         """
         reject_unused_flags(
             options,
-            ("tuning", "capo", "key", "time_signature", "style"),
+            ("tuning", "capo", "key", "time_signature", "style", "ending", "one_channel"),
             f"{options.run} writes text, not tabs",
         )
 
@@ -239,7 +239,8 @@ def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
         ValueError: naming the first of them.
     """
     for name in names:
-        if getattr(options, name, None) is not None:
+        value = getattr(options, name, None)
+        if value is not None and value is not False:
             raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
 
 

@@ -34,6 +34,10 @@ class GenerationSession(ABC):
     def render(self, ids: list[int]) -> str:
         """Return tokens as text."""
 
+    def reopen(self, ids: list[int]) -> list[int] | None:
+        """Return a text that has stopped as it is to go on; None if it may end there."""
+        return None
+
     def remarks(self, texts: "Sequence[GeneratedText]") -> list[str]:
         """Return sentences on how far the texts are what was asked for."""
         return []
@@ -63,6 +67,7 @@ class GeneratedText:
         ids: the prompt and its continuation.
         prompt_length: tokens of the prompt.
         remaining: tokens that may still be generated.
+        reopened: whether the session had it go on after it stopped.
         windows: how often the model began with the end of the text as its prompt.
         finish_reason: "stop" after the token that ends a text, "length" at the maximum number of
             tokens; "" until then.
@@ -72,6 +77,7 @@ class GeneratedText:
     prompt_length: int
     remaining: int
     windows: int = 0
+    reopened: bool = False
     finish_reason: str = ""
 
 
@@ -130,6 +136,9 @@ def continue_prompts(
             text.ids += new
             text.remaining -= len(new)
             text.windows += 1
+            longer = session.reopen(text.ids) if stopped and text.remaining else None
+            if longer is not None:
+                text.ids, text.reopened, stopped = longer, True, False
             text.finish_reason = "stop" if stopped else "" if text.remaining else "length"
 
     while rows := [row for row, text in enumerate(texts) if not text.finish_reason]:
@@ -143,7 +152,7 @@ def continue_prompts(
 def window_note(model: "TransformerLM", texts: Sequence[GeneratedText]) -> str:
     """Return a sentence on texts that filled the model's window; an empty one if none did."""
     window = model.config.context_length
-    if all(text.windows < 2 and text.prompt_length < window for text in texts):
+    if all(text.windows < 2 + text.reopened and text.prompt_length < window for text in texts):
         return ""
     return (
         f"The model's window of {window} tokens was full: it continued from the last half window, "

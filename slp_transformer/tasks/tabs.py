@@ -1,12 +1,12 @@
 """The task of modeling guitar tablature."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs, format_tab
+from slp_transformer.guitar import TUNINGS, Note, TabTokenizer, Tuning, encode_all_tabs, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import (
     UNTIMED_SUFFIXES,
@@ -15,7 +15,14 @@ from slp_transformer.guitar.formats.registry import (
     write_tab,
 )
 from slp_transformer.guitar.tab_tokenizer import fits_columns
-from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
+from slp_transformer.guitar.theory import (
+    KEY_NAMES,
+    TIME_SIGNATURES,
+    chord_pitch_classes,
+    ends_on_tonic,
+    estimate_key,
+    key_pitch_classes,
+)
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.tasks.base import (
     DataSettings,
@@ -28,6 +35,8 @@ from slp_transformer.tasks.base import (
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
 from slp_transformer.tasks.run_config import closest_match
 from slp_transformer.tasks.text import window_of
+
+MAX_TUNING_TOKENS = 8  # <bos>, six OPEN, CAPO
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,6 @@ class TabTask(Task):
             describe_tab,
             read_train_val_tabs,
         )
-        from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 
         data = config.data
         train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)
@@ -85,9 +93,7 @@ class TabTask(Task):
         tokenizer = config.initial_tokenizer()
         if tokenizer is None:
             styles, remarks = collect_styles(train)
-            tokenizer = TabTokenizer(
-                steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=styles
-            )
+            tokenizer = TabTokenizer(styles=styles)
             warnings = remarks + warnings
         names = [describe_tab(tab) for tab in val]
         train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
@@ -132,6 +138,8 @@ class TabTask(Task):
                 )
         if options.output is not None and not options.json:
             is_music_file(options.output)
+        if options.one_channel:
+            check_writable_suffix(options.output or "standard output", one_channel=True)
 
     def session(self, run: LoadedRun, options: Any) -> GenerationSession:
         """Return what generates tabs.
@@ -144,7 +152,10 @@ class TabTask(Task):
         known = {kind: value for kind, value in header.items() if value is not None}
         tuning = TUNINGS[getattr(options, "tuning", None) or "standard"]
         tuning = Tuning(tuning.open_pitches, getattr(options, "capo", None) or 0)
-        return TabSession(run.tokenizer, tuning, known)
+        session = TabSession(run.tokenizer, tuning, known)
+        session.tonic_ending = getattr(options, "ending", "any") != "any"
+        session.one_channel = getattr(options, "one_channel", False)
+        return session
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Measure the loss and bits per note; with samples, statistics of generated pieces.
@@ -184,7 +195,16 @@ class TabTask(Task):
 
 
 class TabSession(GenerationSession):
-    """Tabs that the grammar of their tokens allows."""
+    """Tabs that the grammar of their tokens allows.
+
+    Attributes:
+        tonic_ending: give a piece that ends on another bass note than the tonic of its key, the one
+            asked for or else estimated from its notes, one more bar, with a tonic chord.
+        one_channel: write MIDI files with one channel.
+    """
+
+    tonic_ending: bool = False
+    one_channel: bool = False
 
     def __init__(
         self,
@@ -210,6 +230,7 @@ class TabSession(GenerationSession):
         self.stop: int | Collection[int] | None = tokenizer.eos_id
         self.kinds: list[str] = [kind for kind, _ in tokenizer.parsed_vocabulary]
         self.prompts: set[tuple[int, ...]] = set()
+        self.closing: dict[tuple[int, ...], str] = {}  # keys by the tokens before a last chord
         header = header or {}
         for kind, value in header.items():
             flag = {"METRE": "time-signature"}.get(kind, kind.lower())
@@ -235,7 +256,47 @@ class TabSession(GenerationSession):
                 return {token}
         if tuple(ids) in self.prompts:  # the last bar of a prompt stays as it is
             return {i for i in allowed if self.kinds[i] in ("BAR", "SAME")}
+        for before, key in self.closing.items():
+            if tuple(ids[: len(before)]) == before:
+                return self._allowed_in_chord(allowed, ids, len(before), key)
+        if self.key is not None:
+            scale = key_pitch_classes(self.key)
+            allowed = {i for i, pitch in self._pitches(allowed, ids) if pitch % 12 in scale} | {
+                i for i in allowed if self.kinds[i] not in ("TAB", "WITH")
+            }
         return allowed if has_bar else allowed - {self.stop}
+
+    def _pitches(self, tokens: Iterable[int], ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Yield the tokens that are notes, and the pitch of each on the guitar of a piece."""
+        tuning = self.tokenizer.decode(ids[:MAX_TUNING_TOKENS]).tab.tuning
+        for i in tokens:
+            kind, place = self.tokenizer.parsed_vocabulary[i]
+            if kind in ("TAB", "WITH"):
+                yield i, tuning.pitch_of(Note(*place))
+
+    def _allowed_in_chord(
+        self, allowed: set[int], ids: Sequence[int], start: int, key: str
+    ) -> set[int]:
+        """Return how a last chord may go on: tonic in the bass, its chord above, then the end."""
+        classes = chord_pitch_classes(key)
+        pitches = dict(self._pitches(allowed, ids))
+        if len(ids) == start:
+            return {i for i, pitch in pitches.items() if pitch % 12 == classes[0]}
+        ((_, bass),) = self._pitches([ids[start]], ids)
+        above = {i for i, pitch in pitches.items() if pitch > bass and pitch % 12 in classes}
+        return {i for i in above if self.kinds[i] == "WITH"} | {self.tokenizer.eos_id}
+
+    def reopen(self, ids: list[int]) -> list[int] | None:
+        """Return a piece with one more bar begun, for a chord, if it does not end on its tonic."""
+        tab = self.tokenizer.decode(ids).tab
+        key = self.key or estimate_key(tab)
+        if not self.tonic_ending or key is None or ends_on_tonic(tab, key) or not tab.bars:
+            return None
+        lengths = [bar.steps for bar in tab.bars]
+        longer, rest = divmod(max(lengths, key=lengths.count) - 1, self.tokenizer.max_position)
+        bar = self.tokenizer.to_ids([f"BAR<{rest + 1}>", *["LONGER"] * longer])
+        self.closing[tuple(before := [*ids[:-1], *bar])] = key
+        return before
 
     def begin(self, prompt: str | None) -> list[int]:
         """Return the tokens of a prompt's tab, or the header of a new piece.
@@ -299,7 +360,7 @@ class TabSession(GenerationSession):
                 )
         if tab.steps_per_quarter is None and not self.time_signature:
             remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
-        write_tab(timed, path)
+        write_tab(timed, path, one_channel=self.one_channel)
         return remarks
 
 

@@ -22,6 +22,8 @@ from slp_transformer.guitar import (
     write_tab,
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
+from slp_transformer.guitar.theory import KEY_NAMES
+from slp_transformer.tasks.generation_session import GeneratedText
 from slp_transformer.tasks.run_config import load_tokenizer_of
 from slp_transformer.training import callbacks
 
@@ -142,6 +144,64 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_time_signature_asked_for(at, 
     asked = ["--prompt-file", "columns.txt", "--time-signature", "5/4"]
     said = refused(capsys, "generate", "g", *asked)
     assert "--time-signature 5/4 does not fit the prompt, whose bars have 6 columns." in said
+    texts = [GeneratedText(tokenizer.encode(tab), 0, 0) for tab in make_practice_corpus(3, 2)]
+    remark = "Not in Gm, by an estimate from the notes: 1 of 2 (Bb)."
+    assert session_of(tokenizer, key="Gm").remarks(texts) == [remark]
+
+
+@pytest.mark.parametrize("capo", [0, 2])
+@pytest.mark.parametrize(
+    ("key", "bars", "again"),
+    [
+        ("Em", "BAR<4> TAB<6,3> POS<2> TAB<4,2>", False),  # E, after G
+        ("Em", "BAR<4> TAB<4,2> POS<2> TAB<6,3> WITH<4,2>", True),  # E, but G is below
+        ("E", "BAR<4> TAB<4,2> BAR<4>", False),  # a bar of rests
+        ("C", "BAR<4> TAB<5,3> BAR<9> TAB<6,0> SAME<2>", False),
+        ("C", "BAR<4> TAB<6,0> BAR<4> TAB<5,3> BAR<9> SAME<3>", True),
+    ],
+)
+def test_a_piece_that_does_not_end_on_its_tonic_gets_a_bar_with_its_chord(key, bars, again, capo):
+    tokenizer = TabTokenizer()
+    place = KEY_NAMES.index(key)
+    named = KEY_NAMES[(place + capo) % 12 + place // 12 * 12]  # the capo raises the tonic as well
+    tokens = ["<bos>", "TUNING<standard>", f"CAPO<{capo}>", "COLUMNS", "METRE<none>", "KEY<none>"]
+    ids = tokenizer.to_ids([*tokens, *bars.split(), "<eos>"])
+    assert session_of(tokenizer, ending="any").reopen(ids) is None
+    session = session_of(tokenizer, key=named)
+    before = session.reopen(ids)
+    assert (before is not None) == again
+    if not again:
+        return
+    assert before == [*ids[:-1], *tokenizer.to_ids(["BAR<4>"])]
+    bass = {"Em": {"TAB<6,0>", "TAB<5,7>", "TAB<1,12>"}, "C": {"TAB<6,8>", "TAB<5,3>", "TAB<2,1>"}}
+    said = set(tokenizer.to_tokens(session.allowed(before)))
+    assert bass[key] < said and all(name.startswith("TAB") for name in said)
+    chord = [*before, tokenizer.to_ids(["TAB<5,3>" if key == "C" else "TAB<5,7>"])[0]]
+    said = set(tokenizer.to_tokens(session.allowed(chord)))
+    assert {"<eos>", "WITH<1,0>" if key == "Em" else "WITH<3,0>"} < said
+    assert not said & {"WITH<4,1>", "WITH<3,2>", "POS<1>", "BAR<4>", "WITH<6,12>"}
+    assert session.reopen([*chord, tokenizer.eos_id]) is None
+
+
+def test_a_piece_without_a_key_ends_in_the_one_that_its_notes_suggest():
+    tokenizer, scale = TabTokenizer(), [(5, 3), (4, 0), (4, 2), (4, 3), (3, 0), (3, 2), (2, 0)]
+    bars = [f"BAR<4> TAB<{s},{f}>" for s, f in [*scale, (5, 3), (3, 0), (4, 2), (4, 0)]]  # C to D
+    tokens = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<Eb>"]
+    ids = tokenizer.to_ids([*tokens, *" ".join(bars).split(), "<eos>"])
+    session = session_of(tokenizer)
+    allowed = tokenizer.to_tokens(session.allowed(session.reopen(ids)))
+    assert "TAB<5,3>" in allowed and "TAB<4,0>" not in allowed
+    assert session.reopen([*ids[:-3], tokenizer.eos_id]) is not None  # E, in the bass
+    assert session.reopen([*ids[:-7], tokenizer.eos_id]) is None  # C
+
+
+def test_a_key_that_is_asked_for_allows_the_notes_of_its_scale_alone():
+    tokenizer = TabTokenizer()
+    session = session_of(tokenizer, key="Am", tuning="drop-D", capo=2)
+    ids = [*begun(session, 3), tokenizer.to_ids(["BAR<8>"])[0]]
+    said = set(tokenizer.to_tokens(session.allowed(ids)))
+    low = {f"TAB<6,{fret}>" for fret in range(12)}  # from E, that is D and the capo
+    assert said & low == low - {f"TAB<6,{fret}>" for fret in (2, 6, 9, 11)} and "POS<2>" in said
 
 
 def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):

@@ -7,8 +7,8 @@ import pytest
 
 from slp_transformer.guitar.formats import safe_read
 from slp_transformer.guitar.formats.midi import read_midi
-from slp_transformer.guitar.formats.registry import write_tab
-from slp_transformer.guitar.fretboard import Note
+from slp_transformer.guitar.formats.registry import describe_losses, write_tab
+from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab
 from slp_transformer.guitar.timing import bar_start_steps
 
@@ -215,3 +215,26 @@ def test_too_many_notes_are_refused_before_any_work(tmp_path):
     path.write_bytes(head + len(notes).to_bytes(4, "big") + notes)
     with pytest.raises(ValueError, match="it has 50,001 notes, more than 50,000"):
         read_midi(path)
+
+
+def test_one_channel_has_every_pitch_and_no_note_that_is_never_ended(tmp_path):
+    same = Event(0, (Note(2, 5), Note(1, 0)), durations=(8, 2))  # E4 on two strings
+    events = (same, Event(4, (Note(2, 5),)), Event(6, (Note(1, 0),), durations=(10,)))
+    tab = Tab("Song", Tuning(STANDARD.open_pitches, 1), (Bar(16, events),), steps_per_quarter=4)
+    write_tab(tab, tmp_path / "one.mid", tab, one_channel=True)
+    file = mido.MidiFile(tmp_path / "one.mid")
+    channels = [{m.channel for m in track if not m.is_meta} for track in file.tracks]
+    assert channels == [set(), {0}, {1}]
+    (read, *_), problems = read_midi(tmp_path / "one.mid", channels=(1,))
+    assert sounding(read) == [(0, 2, 65), (2, 1, 65), (3, 5, 65)] and not problems
+    assert read.steps_per_quarter == 2 and not read.is_fingered
+    with pytest.raises(ValueError, match="one.gp5 is no MIDI file"):
+        write_tab(tab, tmp_path / "one.gp5", one_channel=True)
+
+
+def test_what_a_file_of_one_channel_does_not_hold_is_said(tmp_path):
+    events = (Event(0, (Note(6, 0), Note(4, 2))), Event(8, (Note(1, 3),)))
+    tab = Tab("Song", Tuning(STANDARD.open_pitches, 1), (Bar(16, events),), steps_per_quarter=4)
+    write_tab(tab, tmp_path / "one.mid", one_channel=True)
+    lost = describe_losses([tab], read_midi(tmp_path / "one.mid")[0])
+    assert lost == ["the strings", "the tuning", "the capo"]

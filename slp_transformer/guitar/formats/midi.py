@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import zip_longest
 from math import gcd, lcm
 from pathlib import Path
 from types import ModuleType
@@ -330,7 +331,7 @@ def _place_on_string(
 # --- Writing --------------------------------------------------------------------------------------
 
 
-def format_midi(*tracks: Tab) -> bytes:
+def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
     """Return tabs that play together as the content of a MIDI file with a channel for each string.
 
     Repeats are played out. A note ends where the next begins on its string. Tuning and capo are
@@ -339,6 +340,9 @@ def format_midi(*tracks: Tab) -> bytes:
 
     Args:
         tracks: the tabs, which have time and the same bars.
+        one_channel: give each guitar a single channel, as programs expect that show a part for each
+            channel. The file then has pitches without strings, and a note ends where the same pitch
+            begins on another string.
 
     Raises:
         ValueError: if the tabs' steps are columns, they cannot be written down, or a note is higher
@@ -351,7 +355,7 @@ def format_midi(*tracks: Tab) -> bytes:
     file = mido.MidiFile(type=1, ticks_per_beat=max(1, 480 // unit) * unit, charset="utf-8")
     channels, free = [], [channel for channel in range(16) if channel != DRUM_CHANNEL - 1]
     for tab in tabs:
-        count = len(tab.tuning.open_pitches)
+        count = 1 if one_channel else len(tab.tuning.open_pitches)
         channels.append(free[:count] if len(free) >= count else list(range(count)))
         free = free[count:]
     for tab, messages in (
@@ -392,14 +396,15 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
         ValueError: for a pitch that MIDI does not have.
     """
     mido, program = import_mido(), midi_program(tab.tuning)
-    messages = [
-        (0, mido.MetaMessage("track_name", name=tab.track or "Guitar")),
-        (0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))),
-    ]
-    if tab.tuning.capo:
+    messages = [(0, mido.MetaMessage("track_name", name=tab.track or "Guitar"))]
+    has_strings = len(channels) > 1
+    if has_strings:
+        messages.append((0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))))
+    if has_strings and tab.tuning.capo:
         messages.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
     for channel in channels:
         messages.append((0, mido.Message("program_change", channel=channel, program=program)))
+    ends: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
         for event in bar.events:
             sounding = event.sounding_notes()
@@ -407,8 +412,12 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
                 pitch, onset = tab.tuning.pitch_of(each.note), start + event.step
                 if not 0 <= pitch <= 127:
                     raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {pitch}.")
-                channel, end = channels[each.note.string - 1], onset + each.duration_steps
-                for kind, step in (("note_on", onset), ("note_off", end)):
-                    message = mido.Message(kind, channel=channel, note=pitch, velocity=80)
-                    messages.append((step, message))
+                own = ends[channels[each.note.string - 1 if has_strings else 0], pitch]
+                own[onset] = max(onset + each.duration_steps, own.get(onset, 0))
+    for (channel, pitch), own in ends.items():
+        for (onset, end), following in zip_longest(own.items(), [*own][1:]):
+            end = end if following is None else min(end, following)
+            for kind, step in (("note_on", onset), ("note_off", end)):
+                message = mido.Message(kind, channel=channel, note=pitch, velocity=80)
+                messages.append((step, message))
     return messages

@@ -17,6 +17,7 @@ from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_gu
 from slp_transformer.guitar.formats.midi import format_midi, read_midi
 from slp_transformer.guitar.formats.musicxml import format_musicxml, read_musicxml
 from slp_transformer.guitar.formats.notation import fill_durations
+from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps, expand_repeats
 
@@ -54,12 +55,14 @@ UNTIMED_SUFFIXES = (".txt", ".tab")
 """Files that hold tabs whose steps are columns."""
 
 
-def check_writable_suffix(path: str | Path) -> None:
-    """Refuse a name that is not of a kind of file that can be written.
+def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
+    """Refuse a name that is not of a kind of file that can be written, in one channel if asked for.
 
     Raises:
         ValueError: naming the suffixes that can.
     """
+    if one_channel and Path(path).suffix.lower() not in (".mid", ".midi"):
+        raise ValueError(f"--one-channel has no effect here: {Path(path).name} is no MIDI file.")
     if Path(path).suffix.lower() not in FORMATTER_OF_SUFFIX:
         aliases = {".tab", ".midi", ".xml", ".alphatex"}
         raise ValueError(
@@ -68,21 +71,23 @@ def check_writable_suffix(path: str | Path) -> None:
         )
 
 
-def write_tab(tab: Tab, path: str | Path, *others: Tab) -> None:
+def write_tab(tab: Tab, path: str | Path, *others: Tab, one_channel: bool = False) -> None:
     """Write a tab to a file of the kind that its name says, whole or not at all.
 
     Args:
         tab: the tab, or the first track.
         path: the file.
         others: further tracks that play together with it.
+        one_channel: as `slp_transformer.guitar.formats.midi.format_midi`; for MIDI files alone.
 
     Raises:
         ValueError: for a name that says none; or as what formats that kind of file, for instance if
             the tab's steps are columns, and not time, where the file needs time.
         OSError: if the file cannot be written.
     """
-    check_writable_suffix(path)
-    content = FORMATTER_OF_SUFFIX[Path(path).suffix.lower()](tab, *others)
+    check_writable_suffix(path, one_channel)
+    options = {"one_channel": True} if one_channel else {}
+    content = FORMATTER_OF_SUFFIX[Path(path).suffix.lower()](tab, *others, **options)
     with atomic_write(Path(path)) as unfinished:
         unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
 
@@ -139,7 +144,11 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         if len(read.bars) > len(own.bars):
             lost["the repeats, which are played out"] = 1
             own = expand_repeats(own)
-        missing = Counter(_iter_details(own)) - Counter(_iter_details(read))
+        has_strings = read.is_fingered or not own.is_fingered
+        if not has_strings:
+            lost["the strings"] = 1
+        details = (Counter(_iter_details(tab, has_strings)) for tab in (own, read))
+        missing = next(details) - next(details)
         gone = {place for what, place, _ in missing if what in NOTES}
         for (what, place, _), count in missing.items():
             if what in NOTES or place not in gone:
@@ -147,8 +156,11 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
     return [what if what.startswith("the ") else f"{n:,} {what}" for what, n in lost.items()]
 
 
-def _iter_details(tab: Tab) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each thing that a tab holds: what it is, where it is, and its value."""
+def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each thing that a tab holds: what it is, where it is, and its value.
+
+    Without strings a note is where its pitch is.
+    """
     yield "the title", None, " ".join(tab.title.split())
     yield "the tuning", None, tab.tuning.open_pitches
     if tab.tuning.capo:
@@ -167,6 +179,8 @@ def _iter_details(tab: Tab) -> Iterator[tuple[str, Any, Any]]:
             yield "marks of repeats", where, (bar.starts_repeat, bar.num_plays, bar.endings)
         for event in bar.events:
             for (string, fret), length, techniques, voice in event.tab_notes():
+                if not has_strings:
+                    string = fret = tab.tuning.pitch_of(Note(string, fret))
                 place = where + Fraction(event.step, unit), string
                 kinds = {technique.kind: technique.bend_quarter_tones for technique in techniques}
                 if "dead" in kinds:
