@@ -278,7 +278,7 @@ def test_allowed_next(before, allowed):
         # A bar line or the end right behind a position is obeyed.
         (["BAR<4>", "POS<2>", "BAR<5>", "POS<3>", "<eos>"], 2, (Bar(4, ()), Bar(5, ()))),
         # Time does not go back, nor stand still, nor reach beyond the bar.
-        (["BAR<8>", "POS<6>", "TAB<1,1>", "POS<5>", "POS<6>", "POS<8>", "<eos>"], 3,
+        (["BAR<8>", "POS<6>", "TAB<1,1>", "POS<5>", "POS<6>", "POS<8>", "TAB<1,2>", "<eos>"], 4,
          (Bar(8, (event(6, (1, 1)),)),)),
         # A position is followed by a note.
         (["BAR<8>", "POS<3>", "POS<4>", "LONG", "TAB<1,0>", "<eos>"], 2,
