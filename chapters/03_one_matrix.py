@@ -448,22 +448,27 @@ plotting.panels(
 # *transpose* moves the head axis to the front, $[A\times N\times d_k]$, so that `split[c]` is the
 # book's $\mathbf Q^c$.
 
-# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing from another head." caption="The queries of three heads, after view and transpose"
+# %%
 viewed = Q.view(N, A, d_k)
 split = viewed.transpose(0, 1)
 assert split.shape == (A, N, d_k)
 for c in range(A):
     torch.testing.assert_close(split[c], (X @ mha.heads[c].W_Q).detach())
 
-names = ["split[0] = Q¹", "split[1] = Q²", "split[2] = Q³"]
-panels = [plotting.Panel(split[c], names[c], "N × dₖ") for c in range(A)]
-plotting.panels(panels[0], "  ", panels[1], "  ", panels[2])
-
 # %% [markdown]
-# [Figure](#fig-heads-step-by-step) shows the steps one at a time, forward and back:
+# [Figure](#fig-heads-step-by-step) shows the steps one at a time: follow the 40 from Q to head 2.
 
-# %% alt="Q, five rows by six columns, and the three heads that it is cut into, five rows by two columns each: head 1 has 1 to 5, head 2 has 10 to 50, head 3 has 100 to 500." caption="From one matrix to heads, and back" figure="heads-step-by-step"
-plotting.interactive_heads(Q, num_heads=A)
+# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing from another head." caption="From one matrix to heads" figure="heads-step-by-step"
+steps = {}
+for name, (Z, each, shape, says) in {
+    "Q": (Q[None], "", "N × Adₖ", "A row is a token, all heads side by side."),
+    "view": (viewed, "token", "A × dₖ", "Each token: a row for each head."),
+    "transpose": (split, "head", "N × dₖ", "Each head: a row for each token."),
+}.items():
+    named = [(Z[k], f"{each} {k + 1}" if each else "Q") for k in range(len(Z))]
+    boxes = [plotting.Panel(*one, shape, top=500) for one in named]
+    steps[name] = plotting.panels(*boxes), says
+plotting.interactive_steps("Step", steps, start=2)
 
 # %% [markdown]
 # Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how

@@ -68,8 +68,27 @@ for name, constants in book.items():
 plotting.show_source(PowerLaw.__call__)
 
 # %% [markdown]
-# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. So we fit a line
-# by least squares. From points on a law, the fit recovers its constants:
+# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. Compare both axes:
+
+# %% alt="The loss by the law of parameters, from a million to a hundred billion, on plain axes: it falls from 4.02 almost at once, and then ever more slowly, to 1.67." caption="L(N) on plain and on logarithmic axes"
+sizes = [10 ** (k / 4) for k in range(24, 45)]
+predicted = torch.tensor([KAPLAN["parameters"](N) for N in sizes])
+logs = torch.tensor(sizes).log10()
+straight = predicted.log10().diff() / logs.diff()
+assert torch.allclose(straight, torch.tensor(-0.076), atol=1e-4)
+axes = {
+    "plain": ([N / 1e9 for N in sizes], predicted, "billions of N", "L"),
+    "logarithmic": (logs.tolist(), predicted.log10(), "log₁₀ N", "log₁₀ L"),
+}
+ends = f"{predicted[0]:.2f} nats at 10⁶ parameters, {predicted[-1]:.2f}"
+states = {}
+for name, (N, L, x, y) in axes.items():
+    says = f"{ends} at 10¹¹, on {name} axes."
+    states[name] = plotting.lines(L, x, y, at=N), says
+plotting.interactive_steps("Axes", states)
+
+# %% [markdown]
+# So we fit a line by least squares. From points on a law, the fit recovers its constants:
 
 # %%
 sizes = [1e3, 1e5, 1e6, 1e9]
@@ -351,7 +370,26 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 
 # %% [markdown]
 # This A reads one feature, the second, and B says what to do with it. With r = 1 that is all that can be
-# learned: one direction to read, and one to write. With these weights copied, Hugging Face's `peft`
+# learned: one direction to read, and one to write. A larger r comes closer to any update, here a random one,
+# and saves less.
+
+# %% alt="An update of 6 by 5, and AB with r = 1, which is 1 in rank and so far from it." caption="The closest AB to an update, for each rank r"
+update = torch.randn(6, 5).round()
+U, S, V = torch.linalg.svd(update, full_matrices=False)
+states = {}
+for r in range(1, 6):
+    A, B = U[:, :r] * S[:r], V[:r]
+    off = (update - A @ B).norm() / update.norm()
+    says = f"r = {r}: {A.numel() + B.numel()} numbers instead of 30. "
+    says += f"AB is {off:.0%} of the update's norm away from it."
+    close = plotting.Panel(A @ B, "AB", top=2)
+    whole = plotting.Panel(update, "update", top=2)
+    states[r] = plotting.panels(whole, "≈", close), says
+torch.testing.assert_close(A @ B, update)
+plotting.interactive_steps("Rank r", states)
+
+# %% [markdown]
+# With these weights copied, Hugging Face's `peft`
 # computes the same outputs and gradients (a test asserts it).
 
 # %%
