@@ -491,7 +491,7 @@ print(f"but:    play .  with probability {0.4 * 0.8:.2f}")
 from math import log
 
 
-def beam(width, watch=lambda *_: None):
+def beam(width, watch=lambda step: None):
     growing, complete = [(0.0, ["<s>"])], []
     while growing and len(complete) < width:
         longer = []
@@ -499,7 +499,7 @@ def beam(width, watch=lambda *_: None):
             for w, p in follows[words[-1]].items():
                 longer.append((score + log(p), [*words, w]))
         kept = sorted(longer)[::-1][: width - len(complete)]
-        watch(sorted(longer)[::-1], kept)
+        watch((sorted(longer)[::-1], kept))
         complete += [h for h in kept if h[1][-1] == "."]
         growing = [h for h in kept if h[1][-1] != "."]
     return complete
@@ -520,7 +520,7 @@ from math import exp
 states = {}
 for width in (1, 2):
     steps = []
-    beam(width, lambda *step: steps.append(step))
+    beam(width, steps.append)
     for t, (longer, kept) in enumerate(steps):
         names = [" ".join(words[1:]) for _, words in longer]
         marks = ["✓ " if h in kept else "✗ " for h in longer]

@@ -101,7 +101,6 @@ print(f"{len(everything):,} sums; the lowest is {least:.1f}: {where}")
 # proportion to the number of moments, whereas each added moment multiplies the number of sums above.
 
 # %%
-# m: [to × from]
 m = [[costs.move_cost(q, p) for q in HAND_FRETS] for p in HAND_FRETS]
 
 
@@ -110,7 +109,7 @@ def cheapest_totals(choices):
     for choice in choices:
         e = [min(costs.grip_cost(g, p) for g in choice) for p in HAND_FRETS]
         if v:
-            arrive = [min(map(sum, zip(v, row, strict=True))) for row in m]
+            arrive = [min(map(sum, zip(v, to_p, strict=True))) for to_p in m]
             e = [a + b for a, b in zip(e, arrive, strict=True)]
         v = e
     return v
