@@ -367,7 +367,7 @@ assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation and the code multiply on the right. The Feb 2024 draft had no <strong>W</strong><sup>O</sup> for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias by default: that is why the package has plain matrices.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation and the code multiply on the right. The Feb 2024 draft had no $\mathbf W^O$ for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias by default: that is why the package has plain matrices.</p></div>
 
 # %% [markdown]
 # ### Eight steps for one token

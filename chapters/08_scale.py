@@ -71,14 +71,16 @@ plotting.show_source(PowerLaw.__call__)
 # On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. Compare both axes:
 
 # %% alt="The loss by the law of parameters, from a million to a hundred billion, on plain axes: it falls from 4.02 almost at once, and then ever more slowly, to 1.67." caption="L(N) on plain and on logarithmic axes"
+from math import log10
+
 sizes = [10 ** (k / 4) for k in range(24, 45)]
-predicted = torch.tensor([KAPLAN["parameters"](N) for N in sizes])
-logs = torch.tensor(sizes).log10()
-straight = predicted.log10().diff() / logs.diff()
-assert torch.allclose(straight, torch.tensor(-0.076), atol=1e-4)
+predicted = [KAPLAN["parameters"](N) for N in sizes]
+log_sizes, log_losses = (list(map(log10, Z)) for Z in (sizes, predicted))
+slope = (log_losses[-1] - log_losses[0]) / (log_sizes[-1] - log_sizes[0])
+assert abs(slope + 0.076) < 1e-9
 axes = {
     "plain": ([N / 1e9 for N in sizes], predicted, "billions of N", "L"),
-    "logarithmic": (logs.tolist(), predicted.log10(), "log₁₀ N", "log₁₀ L"),
+    "logarithmic": (log_sizes, log_losses, "log₁₀ N", "log₁₀ L"),
 }
 ends = f"{predicted[0]:.2f} nats at 10⁶ parameters, {predicted[-1]:.2f}"
 states = {}
@@ -175,8 +177,6 @@ for width in (8, 16, 32):
         print(f"N = {N:6,}  D = {tokens:7,}  loss {loss:.3f}")
 
 # %% alt="Loss against the logarithm of compute to base 10, one falling curve for each of three model sizes. At the least compute the smallest model is lowest; each larger one starts higher and falls further." caption="Loss against compute, for three sizes"
-from math import log10
-
 curves = {}
 for (N, D), loss in study.items():
     point = log10(total_training_flops(N, D)), loss

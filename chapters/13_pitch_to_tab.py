@@ -141,11 +141,12 @@ states, columns = {}, []
 for t in range(1, 4):
     v = cheapest_totals(leap[:t])
     columns.append(v)
-    path = [str(g[0]) for g in find_cheapest_path(leap[:t], costs)]
+    path = find_cheapest_path(leap[:t], costs)
+    path = " ".join(f"{s}/{fret}" for ((s, fret),) in path)
     hand = HAND_FRETS[v.index(min(v))]
-    says = f"Lowest: {min(v):.1f}, the hand at fret {hand}, path {path}."
-    table, heads = torch.tensor(columns).T, [f"v{k}" for k in range(1, t + 1)]
-    states[t] = plotting.heatmap(table, HAND_FRETS, heads, decimals=1), says
+    says = f"Lowest: {min(v):.1f}, with the hand at fret {hand}: {path}."
+    table, heads = list(zip(*columns, strict=True)), range(1, t + 1)
+    states[t] = plotting.heatmap(table, HAND_FRETS, heads, "v", top=9), says
 plotting.interactive_steps("Notes", states)
 
 # %% [markdown]
