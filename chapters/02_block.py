@@ -228,6 +228,7 @@ for name, row in rows.items():
     mu, sigma = mean_and_deviation(row)
     says = f"{name} has mean {mu:.0f} and standard deviation {sigma:.0f}. "
     same = normalize(row).equal(x_hat)
+    says = says.replace("-", "−")
     says += "Layer norm gives the same row." if same else "Every sign changes."
     both = torch.stack([row, normalize(row)])
     picture = plotting.heatmap(both, ["row", "x̂"], decimals=1, top=9)

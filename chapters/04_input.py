@@ -378,7 +378,7 @@ for k in range(48):  # a diagonal holds all pairs at distance k
 axes = {"x": "position q", "y": "S[p] · S[q]", "levels": {"": G.min()}}
 states = {}
 for p in range(0, 48, 5):
-    says = f"p = {p}: {G[p, p]:.0f} at q = p, and {G[p, p - 2]:.1f} two away."
+    says = f"p = {p}: {G[p, p]:.0f} at q = p, and {G[p, p + 2]:.1f} two away."
     states[p] = plotting.lines(G[p], **axes), says
 plotting.interactive_steps("p", states, start=4)
 

@@ -525,7 +525,7 @@ for width in (1, 2):
         names = [" ".join(words[1:]) for _, words in longer]
         marks = ["✓ " if h in kept else "✗ " for h in longer]
         labels = [mark + name for mark, name in zip(marks, names, strict=True)]
-        says = "kept: " + ", ".join(names[: len(kept)])
+        says = "Kept: " + ", ".join(names[: len(kept)])
         bars = plotting.bars([exp(s) for s, _ in longer], labels, top=0.6)
         states[f"width {width}, step {t + 1}"] = bars, says
 plotting.interactive_steps("Beam", states)

@@ -73,12 +73,12 @@ torch.testing.assert_close(torch.stack(rows), all_at_once)
 
 # %% [markdown]
 # This is the step for the fifth token (Fig. 8.18 · 7.23): one query meets five keys, and one row of
-# weights mixes five values. Here d_k = d_v, and the figures show three of the columns. Go on to the next
-# token: the cache grows by one key, and the others stay as they are.
+# weights mixes five values. Here d_k = d_v, and the figures show three of the columns. Go back to the
+# first token and forward again: the cache grows by one key a token, and the others stay as they are.
 
 # %% alt="The query of the fifth token, 1 by d_k, times five keys as columns, d_k by 5, gives its five scores, divided by the root of d_k." caption="One query meets the cached keys: the scores of the fifth token" figure="cached-keys"
 few, states = slice(0, 3), {}
-for i in range(1, 8):
+for i in range(1, 6):
     q_i, keys, places = Q[i - 1 : i], K[:i], range(1, i + 1)
     scores = q_i @ keys.T / len(q_i[0]) ** 0.5
     parts = (

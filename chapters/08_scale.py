@@ -70,7 +70,7 @@ plotting.show_source(PowerLaw.__call__)
 # %% [markdown]
 # On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. Compare both axes:
 
-# %% alt="The loss by the law of parameters, from a million to a hundred billion, on plain axes: it falls from 4.02 almost at once, and then ever more slowly, to 1.67." caption="L(N) on plain and on logarithmic axes"
+# %%
 from math import log10
 
 sizes = [10 ** (k / 4) for k in range(24, 45)]
@@ -78,6 +78,8 @@ predicted = [KAPLAN["parameters"](N) for N in sizes]
 log_sizes, log_losses = (list(map(log10, Z)) for Z in (sizes, predicted))
 slope = (log_losses[-1] - log_losses[0]) / (log_sizes[-1] - log_sizes[0])
 assert abs(slope + 0.076) < 1e-9
+
+# %% alt="The loss by the law of parameters, from a million to a hundred billion, on plain axes: it falls from 4.02 almost at once, and then ever more slowly, to 1.67." caption="L(N) on plain and on logarithmic axes"
 axes = {
     "plain": ([N / 1e9 for N in sizes], predicted, "billions of N", "L"),
     "logarithmic": (log_sizes, log_losses, "log₁₀ N", "log₁₀ L"),

@@ -74,7 +74,7 @@ NOTATION = """
 | letter | shape | what it is | in the code | chapter |
 |---|---|---|---|---|
 | $p$ | | a number | `p` | <a href="../chapters/06_decoding/">6</a> |
-| $\\mathbf q_i,\\mathbf k_j$ | $[1\\times d]$ | query, key | `q` | <a href="../chapters/1_a/">1</a> |
+| $\\mathbf q_i,\\mathbf k_j$ | $[1\\times d]$ | a query | `q` | <a href="../chapters/1_a/">1</a> |
 """
 
 
@@ -85,5 +85,5 @@ def test_the_first_use_of_a_symbol_leads_to_its_row_of_the_notation():
     assert previews.with_symbols(text, known, "n/") == text.replace("$\\mathbf k_j$", link, 1)
     assert 'id="symbol-1"></span>$\\mathbf q_i' in previews.with_anchors(NOTATION)
     shown = json.loads(previews.as_json({}, BOOK, lambda slug: [], known))["equations"]["symbol-1"]
-    assert shown["title"] == "query, key" and shown["place"] == "q"
+    assert shown["title"] == "a query" and shown["place"] == "q"
     assert shown["links"] == [["Notation", "notation/#symbol-1"], ["Chapter", "chapters/1_a/"]]
