@@ -372,8 +372,8 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 
 # %% [markdown]
 # This A reads one feature, the second, and B says what to do with it. With r = 1 that is all that can be
-# learned: one direction to read, and one to write. A larger r comes closer to any update, here a random one,
-# and saves less.
+# learned: one direction to read, and one to write. A larger r comes closer to an update, here a random one,
+# but saves less; from r = 3 on, A and B together are larger than it is.
 
 # %% alt="An update of 6 by 5, and AB with r = 1, which is 1 in rank and so far from it." caption="The closest AB to an update, for each rank r"
 update = torch.randn(6, 5).round()
