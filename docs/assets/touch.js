@@ -132,7 +132,7 @@ const Touch = {
         shown.setAttribute("role", "img");
         shown.setAttribute("aria-label", said[k]);
         place.replaceChildren(shown);
-        say(said[0]);
+        say(said[k]);
       };
       const [at, control] = labels.length > 2
         ? slide(name, 0, labels.length - 1, 1, start, draw, labels) : choice(name, labels, start, draw);
