@@ -103,7 +103,7 @@ def with_symbols(body: str, known: dict[str, list[str]], url: str) -> str:
         if not row or row in seen:
             return found[0]
         seen.add(row)
-        return f'<a class="slp-symbol" href="{url}#{row}">{found[0]}</a>'
+        return f'<a class="slp-symbol" href="{url}#{row}" title="Notation">{found[0]}</a>'
 
     return _with_links(body, SYMBOL, to_symbol)
 

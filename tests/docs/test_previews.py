@@ -81,7 +81,7 @@ NOTATION = """
 def test_the_first_use_of_a_symbol_leads_to_its_row_of_the_notation():
     known = previews.symbols(NOTATION)
     text = "<p>$p$ and $\\mathbf k_j$, then $\\mathbf q_i$ and $$\\mathbf k_j$$"
-    link = '<a class="slp-symbol" href="n/#symbol-1">$\\mathbf k_j$</a>'
+    link = '<a class="slp-symbol" href="n/#symbol-1" title="Notation">$\\mathbf k_j$</a>'
     assert previews.with_symbols(text, known, "n/") == text.replace("$\\mathbf k_j$", link, 1)
     assert 'id="symbol-1"></span>$\\mathbf q_i' in previews.with_anchors(NOTATION)
     shown = json.loads(previews.as_json({}, BOOK, lambda slug: [], known))["equations"]["symbol-1"]
