@@ -11,11 +11,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import torch
 from commands import SENTENCE, SMALL, fine, output, refused, result, weights
 
+from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
+from slp_transformer.cli.options import Generate
+from slp_transformer.data import TextTokenizer, load_corpus
 from slp_transformer.guitar import (
+    TabTokenizer,
     format_tab,
     make_practice_corpus,
     read_tab_folder,
@@ -23,9 +28,13 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.guitar.theory import KEY_NAMES
-from slp_transformer.tasks.generation_session import GeneratedText
+from slp_transformer.tasks.base import LoadedRun
+from slp_transformer.tasks.generation_session import GeneratedText, continue_prompts
 from slp_transformer.tasks.run_config import load_tokenizer_of
+from slp_transformer.tasks.tabs import TabTask
+from slp_transformer.tasks.text import TextSession
 from slp_transformer.training import callbacks
+from slp_transformer.training.checkpoints import load_model
 
 TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
 
@@ -94,9 +103,62 @@ def test_past_the_window_it_goes_on_with_the_end_and_says_so(text_run, capsys):
     fine(*greedy, "10")
     short = capsys.readouterr()
     assert short.err == "" and said.out.startswith(short.out[:-1])
+    # By hand: to the end of the window, then from the last half of it, and so on.
+    model, text = load_model("a"), said.out[:13]
+    tokenizer = load_corpus("a/tokens").tokenizer
+    while len(text) < 43:
+        seen = text[-6:]
+        while len(seen) < 13 and len(text) < 43:
+            next_id = model(torch.tensor([tokenizer.encode(seen)]))[0, -1].argmax().item()
+            seen, text = seen + tokenizer.decode([next_id]), text + tokenizer.decode([next_id])
+    assert text == said.out[:-1]
+
+
+def session_for(*characters: str) -> TextSession:
+    tokenizer = TextTokenizer("characters", list(characters))
+    return TextSession(tokenizer, tokenizer.end_id)
+
+
+def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
+    session = session_for("<|end|>", "a", "b")
+    torch.manual_seed(0)
+    model = TransformerLM(TransformerConfig(3, 7, 4, 2, 1))
+    written = continue_prompts(model, session, [[1], [2, 1]], 5, seed=1)
+    for each in written:
+        new = each.ids[each.prompt_length :]
+        assert len(new) <= 5 and 0 not in new[:-1]
+        assert (each.finish_reason == "stop") == (new[-1] == 0) and each.finish_reason
+
+
+def test_without_a_prompt_a_text_begins_at_its_end_token_or_a_new_line():
+    assert session_for("a", "\n").begin(None) == [1]
+    assert session_for("<|end|>", "a", "\n").begin(None) == [0]
+    assert session_for("a", "b").begin(None) == [0]
+
+
+def test_words_and_bpe_without_a_prompt(at, capsys):
+    pytest.importorskip("tokenizers")
+    for kind in ("words", "bpe"):
+        fine("train", "text", "fox.txt", "--out-dir", kind, "--tokenizer", kind, *SMALL)
+        fine("generate", kind, "--max-new-tokens", "5")
+        assert result(capsys, "info", kind)["data"]["tokenizer"] == kind
 
 
 # --- Guitar --------------------------------------------------------------------------------------
+
+
+def session_of(tokenizer, **options):
+    """The session that `generate` begins with these options."""
+    run = LoadedRun(TabTask(), Path("g"), None, tokenizer, None)
+    return TabTask().session(run, Generate(Path("g"), **options))
+
+
+def begun(session, count):
+    """The tokens of a new piece's header, the first of those that are allowed each time."""
+    ids = session.begin(None)
+    for _ in range(count):
+        ids.append(min(session.allowed(ids)))
+    return ids
 
 
 def make_tabs(folder, *styles):
@@ -138,6 +200,12 @@ def test_guitar_goes_on_from_a_riff_in_the_key_and_time_signature_asked_for(at, 
     longer = generated("longer.txt", "--prompt-file", "my_riff.txt", "--seed", "2")
     notes = [[[e.notes for e in bar.events] for bar in tab.bars] for tab in (longer, read)]
     assert notes[0][: len(notes[1])] == notes[1] and len(notes[0]) > len(notes[1])
+    tokenizer = load_tokenizer_of(Path("g"))
+    session = session_of(tokenizer, tuning="drop-D", key="Em", time_signature="3/4")
+    ids = begun(session, 3)  # unit, metre, key: the model chooses the first alone
+    assert tokenizer.to_tokens(ids)[-2:] == ["METRE<3/4>", "KEY<Em>"]
+    assert {name[:4] for name in tokenizer.to_tokens(session.allowed(ids))} == {"BAR<"}
+    assert "KEY<Em>" in tokenizer.to_tokens(session.begin(Path("my_riff.txt").read_text("utf-8")))
     waltz = generated("waltz.gp5", "--key", "Em", "--time-signature", "3/4", "--tuning", "drop-D")
     assert {Fraction(bar.steps, waltz.steps_per_quarter) for bar in waltz.bars} == {3}
     Path("columns.txt").write_text(format_tab(replace(read, steps_per_quarter=None)), "utf-8")
@@ -212,8 +280,12 @@ def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
     riff = ["--prompt-file", "tabs/01.txt"]
     assert generated("longer.txt", *riff).style == "Blues"
     assert generated("longer.txt", *riff, "--style", "Jazz").style == "Jazz"
-    said = refused(capsys, "generate", "g", "--style", "Rock")
-    assert "--style must be one that this model knows, Blues, Jazz." in said
+    session = session_of(load_tokenizer_of(Path("g")), key="Em", style="Blues")
+    ids = begun(session, 4)  # unit, metre, key, style
+    assert session.tokenizer.to_tokens(ids)[-2:] == ["KEY<Em>", "STYLE<Blues>"]
+    for unknown in ("Rock", "jazz", "none", ""):
+        said = refused(capsys, "generate", "g", "--style", unknown)
+        assert "--style must be one that this model knows, Blues, Jazz." in said
 
 
 def test_a_run_keeps_its_split_and_its_styles_whatever_becomes_of_its_tabs(at, capsys):
@@ -230,6 +302,11 @@ def test_a_run_keeps_its_split_and_its_styles_whatever_becomes_of_its_tabs(at, c
     assert result(capsys, "evaluate", "g") == before
     fine("train", "--out-dir", "g", "--resume", "--steps", "6", "--quiet")
     assert load_tokenizer_of(Path("g"), "last").styles == ("Blues", "Jazz")
+
+
+def test_a_model_without_tokens_for_styles_says_so():
+    with pytest.raises(ValueError, match="--style has no effect here"):
+        session_of(TabTokenizer(), style="Jazz")
 
 
 # --- What is missing, and mistakes ---------------------------------------------------------------
@@ -253,6 +330,13 @@ def test_a_missing_extra_is_named(at, capsys, monkeypatch):
     assert "tab needs mido" in said and '"slp-transformer[guitar]"' in said
     monkeypatch.setitem(sys.modules, "tyro", None)
     assert "train needs tyro, safetensors, tomli_w" in refused(capsys, *TRAIN, *SMALL)
+
+
+def test_info_needs_no_library_for_downloads(at, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    monkeypatch.delenv("SLP_TRANSFORMER_DATA", raising=False)
+    fine("info")
+    assert "moby-dick" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

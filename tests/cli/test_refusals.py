@@ -53,19 +53,22 @@ def table(*rows):
 BASE, SHORT = ["--init-from", "text"], SMALL[-9:]
 FOX = ["text", "fox.txt", "--out-dir", "new", *SMALL]
 NO_BASE = ["text", "fox.txt", "--out-dir", "new", *SHORT]
-ROTARY = "--qk-norm --positions rotary --no-scaled-embeddings --initialization gpt2".split()
 CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
 
 
 @table(
     (["trian"], 'There is no command "trian": did you mean "train"?'),
     (["train"], "Name the task: slp-transformer train text|pairs|tabs"),
+    (["train", "--out-dir", "new"], "Name the task"),
     (["train", "txt", "fox.txt"], "There is no task txt: slp-transformer train text|pairs|tabs"),
     (["train", "text", "--out-dir", "new"], "Name what to train on"),
     (["train", "text", "fox.txt"], "--out-dir FOLDER"),
     (["train", "text", "fox.txt", "--out-dir", ""], "One of the arguments is empty"),
     (["train", *FOX, "--seed", str(2**63)], "seed must be a whole number from 0 to 2**63 - 1"),
     (["train", *FOX, "--stpes", "3"], "There is no option --stpes: did you mean --steps?"),
+    (["train", *FOX, "--model-dimension", "3"], "did you mean --model-dim?"),
+    (["train", *FOX, "--lora-rnak", "3"], "did you mean --lora-rank?"),
+    (["train", *FOX, "--qiuet"], "did you mean --quiet?"),
     (["train", *FOX, "--nothing-like-it"], "--nothing-like-it (see slp-transformer train text"),
     (["train", *FOX, "--steps", "x"], "Error parsing --steps: invalid literal for int()"),
     (["train", *FOX, "--steps"], "Missing value for argument '--steps'"),
@@ -81,6 +84,8 @@ CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
     (["train", *FOX, "--config", "tabs"], "configures another task than text"),
     (["train", "text", "nowhere", "--out-dir", "new"], "nor a corpus of that name"),
     (["train", "tabs", "nowhere", "--out-dir", "new"], "nowhere: name one with .txt"),
+    (["train", "tabs", "--tokenizer", "bpe", "--out-dir", "new"], "--tokenizer"),
+    (["train", "tabs", "--config", "shakespeare", "--out-dir", "new"], "another task than tabs"),
     (["train", *FOX, "--out-dir", "text"], "holds a run already"),
     (["train", "text", "fox\udcff.txt", "--out-dir", "new"], r"'fox\udcff.txt' is not UTF-8"),
 )
@@ -90,6 +95,7 @@ def test_train(words, sentence, check):
 
 @table(
     (["--out-dir", "none", "--resume"], "There is no run in none to resume"),
+    (["tabs", "--out-dir", "text", "--resume"], "configures another task than tabs"),
     (["--out-dir", "text", "--resume", "--eval-interval", "3"], "started with eval_interval 2"),
     (["text", "wolf.txt", "--out-dir", "text", "--resume"], "started with source"),
     (["--out-dir", "lora", "--resume", "--lora-rank", "3"], "started with lora_rank 2, not 3"),
@@ -101,14 +107,14 @@ def test_resume(words, sentence, check):
 
 @table(
     ([*NO_BASE, *BASE, "--lora-rank", "0"], "lora_rank must be a whole number of 1 or more, not 0"),
+    ([*NO_BASE, *BASE, "--lora-rank", "two"], "Error parsing --lora-rank"),
     ([*NO_BASE, *BASE, "--lora-rank", "9"], "rank must be at most 8 for a matrix of [8×8], not 9"),
     ([*NO_BASE, "--lora-rank", "2"], "lora_rank fine-tunes the model of another run"),
     ([*NO_BASE, "--init-from", "lora", "--lora-rank", "2"], "merge it with its base first"),
     ([*NO_BASE, "--init-from", "lora"], "(`slp-transformer merge`)"),
+    ([*NO_BASE, "--init-from", "none"], "There is no folder none"),
     ([*NO_BASE, *BASE, "--num-blocks", "3"], "has num_blocks 1, not 3: leave out --num-blocks"),
     ([*NO_BASE, *BASE, "--tokenizer", "bpe"], "has tokenizer characters, not bpe"),
-    ([*CSV, "--qk-norm"], "or leave out the parts of today's block."),
-    ([*CSV, *ROTARY], "qk_norm and positions are for language models, not for translation."),
     ([*CSV, *BASE], "text was trained for the task text, not pairs"),
     (["tabs", "--out-dir", "new", "--init-from", "pairs"], "for the task pairs, not tabs"),
     ([*CSV, "--init-from", "pairs", "--lora-rank", "2"], "lora_rank is for language models"),
@@ -128,6 +134,7 @@ def test_begin_with_another_run(words, sentence, check):
     (["pairs.csv", "--batch-tokens", "3"], "batch just 3"),
     (["pairs.csv", "--context-length", "2"], "--overlong"),
     (["pairs.csv", "--batch-tokens", "None", "--eval-interval", "epoch"], "have none: give a"),
+    (["pairs.csv", "--eval-interval", "epochs"], "Error parsing --eval-interval"),
 )
 def test_train_pairs(words, sentence, check):
     check(sentence, "train", "pairs", *words[:1], "--out-dir", "new", *PAIR_SIZES, *words[1:])
@@ -138,9 +145,13 @@ def test_train_pairs(words, sentence, check):
     [
         ("[train]\nstpes = 3", '[train] has no "stpes": did you mean "steps"?'),
         ("[trani]\nsteps = 3", 'A configuration has no "trani": did you mean "train"?'),
+        ("steps = 3", 'A configuration has no "steps"'),
         ("train = 3", "train should be an object, not 3"),
         ('[train]\nsteps = "many"', "steps should be a valid integer, not 'many'"),
+        ("[train]\nsteps = true", "steps should be a valid integer, not True"),
+        ("[train]\nsteps = 2.5", "steps should be a valid integer"),
         ("[train]\nbf16 = 1", "bf16 should be a valid boolean, not 1"),
+        ("init_from = 3", "init_from should be a valid string, not 3"),
         ('[model]\nnorm = "none"', "norm should be 'pre' or 'post', not None"),
         ('[model]\nactivation = "tanh"', "activation should be 'relu', 'gelu', 'gelu_tanh', "),
         ("[model]\nvocab_size = 9", '[model] has no "vocab_size"'),
@@ -148,6 +159,7 @@ def test_train_pairs(words, sentence, check):
         ("[data]\nval_split = 1.5", "val_split must be a share between 0 and 1"),
         ('task = "tabs"', "configures another task than text"),
         ('task = "txet"', 'there is no task "txet": did you mean "text"?'),
+        ("task = {}", 'there is no task "{}": there are pairs'),
         ("[data\n", "is not TOML"),
     ],
 )
@@ -162,6 +174,7 @@ def test_configuration(toml, sentence, check, tmp_path):
     (["diverged"], "has not been trained yet"),
     (["pairs"], "holds no language model: it translates"),
     (["text", "extra"], "Unrecognized options: extra"),
+    (["text", "--promt", "a"], "did you mean --prompt?"),
     (["text", "--max-new-tokens", "0"], "--max-new-tokens must be 1 or more, not 0"),
     (["text", "--temperature", "-1"], "--temperature must be 0 or more, not -1."),
     (["text", "--prompt", ""], "The prompt is empty"),
@@ -181,6 +194,7 @@ def test_configuration(toml, sentence, check, tmp_path):
     (["tabs", "--one-channel"], "--one-channel has no effect here: standard output is no MIDI"),
     (["text", "--style", "Jazz"], "--style has no effect here: text writes text, not tabs"),
     (["tabs", "--tuning", "drop-d"], 'no choice "drop-d": did you mean "drop-D"?'),
+    (["tabs", "--key", "H"], '--key has no choice "H"'),
     (["tabs", "--style", "Jazz"], "--style has no effect here: this model has no tokens for it"),
     (["tabs", "--output", "q.pdf"], "q.pdf does not say what to write"),
     (["tabs", "--prompt", "la la"], "The prompt is not tablature"),
@@ -196,6 +210,7 @@ def test_a_library_for_the_output_is_named_before_any_work(check, monkeypatch):
 
 @table(
     (["none"], "There is no folder none"),
+    (["."], "There is no checkpoint in ."),
     (["text", "--samples", "0"], "--samples must be 1 or more, not 0"),
     (["text", "--samples", "1", "--temperature", "-1"], "--temperature must be 0 or more"),
     (["text", "--max-new-tokens", "3"], "--max-new-tokens has no effect here: it is for --samples"),
@@ -215,7 +230,10 @@ def test_evaluate(words, sentence, check):
     (["pairs", "x", "--num-beams", "0"], "--num-beams must be 1 or more"),
     (["pairs", "x", "--num-beams", "2", "--n-best", "3"], "give --num-beams 3"),
     (["pairs", "--input", "none.txt"], "none.txt"),
+    (["pairs", "--input", "latin.csv"], "line 2 has the byte 0xE9"),
     (["pairs", "a", "b", "--attention", "a.svg"], "--attention draws one sentence"),
+    (["pairs", "", "--attention", "a.svg"], "--attention draws one sentence"),
+    (["pairs", "--attention", "a.svg"], "--attention draws one sentence"),
     (["pairs", "five", "--attention", "a.png"], "drawn as .html or .svg, and a.png is neither"),
 )
 def test_translate(words, sentence, check):
@@ -227,6 +245,7 @@ def test_translate(words, sentence, check):
     (["merge", "lora"], "--out-dir"),
     (["merge", "lora", "--out-dir", "text"], "text holds a run already"),
     (["merge", "text", "--out-dir", "new"], "text is not a LoRA run"),
+    (["merge", "none", "--out-dir", "new"], "There is no folder none"),
 )
 def test_info_and_merge(words, sentence, check):
     check(sentence, *words)

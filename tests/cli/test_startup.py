@@ -96,8 +96,6 @@ TAB = TabTokenizer()
         (TEXT, {"vocabulary": None}, "vocabulary should be a valid"),
         (TEXT, {"vocabulary": [1, 2]}, "vocabulary.0 should be a valid string, not 1"),
         (TEXT, {"vocabulary": []}, "empty"),
-        (TEXT, {"extra": 1}, "extra is nothing that this version knows"),
-        (TEXT, {"vocabulary": ["a", "a"], "token_type": "characters"}, "a token twice"),
         (TEXT, {"token_type": "cuneiform"}, "token_type should be 'characters', 'words' or 'bpe'"),
         (TEXT, {"token_type": "words"}, "lacks <unk>"),
         (TEXT, {"token_type": "characters"}, "no single character"),
@@ -105,7 +103,9 @@ TAB = TabTokenizer()
         (TEXT, {"merges": [["a", "c"]]}, "merge of 'a' and 'c' has no token"),
         (TEXT, {"vocabulary": ["a", "☃"], "merges": []}, "no row of bytes"),
         (TEXT, {"token_type": "characters", "vocabulary": ["\ud800"], "merges": []}, "damaged"),
+        (TEXT, {"extra": 1}, "extra is nothing that this version knows"),
         (TAB, {"max_fret": 10**12}, "max_fret must be a whole number from 0 to 65536"),
+        (TAB, {"max_position": 1.5}, "max_position should be a valid integer, not 1.5"),
         (TAB, {"kind": "tabs"}, "kind should be 'tab tokens'"),
         (
             TAB,
