@@ -163,6 +163,7 @@ BAD = {
     ),
     "no words": (lambda: TokenEmbedding(0, D), ["vocab_size", "0"]),
     "no positions": (lambda: LearnedPositions(0, D), ["context_length", "0"]),
+    "positions of no size": (lambda: LearnedPositions(N, 0), ["model_dim", "0"]),
     "sinusoids of no size": (lambda: sinusoidal_positions(N, 0), ["model_dim", "0"]),
     "no blocks": (lambda: TransformerStack(0, D, A), ["num_blocks", "0"]),
     # the block and its parts

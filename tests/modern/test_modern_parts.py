@@ -254,6 +254,10 @@ def test_with_the_books_choices_it_is_the_books_model():
     ours.load_state_dict(book.state_dict())
     ids = torch.randint(23, (B, N))
     assert_same(ours(ids), book(ids))
+    cache = KVCache()
+    with torch.no_grad():
+        parts = [ours(part, cache=cache) for part in (ids[:, :2], ids[:, 2:])]
+        assert_same(torch.cat(parts, 1), book(ids))
 
 
 def test_squared_relu_by_hand():
