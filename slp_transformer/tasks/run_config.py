@@ -335,8 +335,8 @@ def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
     content, path = load_tokenizer(folder, which), checkpoint_folder(folder, which)
     if content is None and load_model_spec(path).model == "HandModel":
         raise ValueError(
-            f"{folder} holds a fingering model, which finds strings and frets for pitches: use it by "
-            f"`slp-transformer tab FILE --model {folder}`."
+            f"{folder} holds a fingering model, which finds strings and frets for pitches: use "
+            f"it by `slp-transformer tab FILE --model {folder}`."
         )
     if content is None:
         raise ValueError(f"{path} was saved without a tokenizer, so its tokens have no names.")

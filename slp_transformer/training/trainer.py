@@ -445,6 +445,12 @@ class Trainer:
         mine, saved = model_spec(self.model), load_trainer_state(folder)
         if saved is None:
             raise ValueError(f"{folder} has no training run that can be resumed.")
+        evaluated = saved.eval_history[-1].step if saved.eval_history else 0
+        if len(saved.losses) != saved.step - evaluated:
+            raise ValueError(
+                f"{folder / 'training.json'} is damaged: step {saved.step} with "
+                f"{len(saved.losses)} losses since the evaluation at step {evaluated}."
+            )
         try:
             if spec.model != mine["model"]:
                 raise ValueError(f"its model is a {spec.model}, not a {mine['model']}")

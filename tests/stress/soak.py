@@ -4,9 +4,9 @@
 
 Again and again the run is resumed, and then killed, asked to stop, or given a full disk; between
 two of these its folder may be copied away and back. At the end its last checkpoint must be that of
-the run left alone, bit for bit. The latter's memory and open files are sampled: from the second quarter
-of its time to the last the memory must not grow by more than 8 MiB, nor the files that are open in
-every sample of a quarter (a checkpoint that is being written is open only for a moment).
+the run left alone, bit for bit. The latter's memory and open files are sampled: from the second
+quarter of its time to the last the memory must not grow by more than 8 MiB, nor the files that are
+open in every sample of a quarter (a checkpoint that is being written is open only for a moment).
 """
 
 import argparse
@@ -38,7 +38,7 @@ FILES = ("model.safetensors", "training.json", "state.safetensors")
 
 
 def sample() -> None:
-    """Write the memory in KiB and the number of open files of this process, fifty times a second."""
+    """Write memory in KiB and the number of open files of this process, fifty times a second."""
 
     def write() -> None:
         while not find_checkpoints("whole"):
