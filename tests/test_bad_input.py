@@ -130,6 +130,11 @@ BAD = {
         lambda: TransformerStack(2, D, A, initialization="zeros"),
         ["initialization", "xavier", "zeros"],
     ),
+    "no words": (lambda: TokenEmbedding(0, D), ["vocab_size", "0"]),
+    "no positions": (lambda: LearnedPositions(0, D), ["context_length", "0"]),
+    "positions of no size": (lambda: LearnedPositions(N, 0), ["model_dim", "0"]),
+    "sinusoids of no size": (lambda: sinusoidal_positions(N, 0), ["model_dim", "0"]),
+    "no blocks": (lambda: TransformerStack(0, D, A), ["num_blocks", "0"]),
     # the block and its parts
     "eps of -1": (lambda: LayerNorm(D, -1.0), ["eps", "-1", "0 or more"]),
     "unknown activation": (

@@ -18,7 +18,13 @@ from comparing import (
     randomized,
 )
 
-from slp_transformer import TransformerBlock, padding_mask, record_activations
+from slp_transformer import (
+    TransformerBlock,
+    TransformerStack,
+    padding_mask,
+    record_activations,
+)
+from slp_transformer.block import ResidualBlock
 
 CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
@@ -28,6 +34,27 @@ def block(**options) -> TransformerBlock:
     """A block whose d_k and d_v differ from each other and from d/A."""
     sizes = {"key_dim": D_K, "value_dim": D_V, "hidden_dim": D_FF}
     return randomized(TransformerBlock(D, A, **sizes, **options))
+
+
+def test_nothing_is_dropped_unless_asked_for():
+    """In training as well: the book has no dropout."""
+    X, made = normal(B, N, D), block()
+    composed = ResidualBlock(made.attention, made.norm_1, made.ffn, made.norm_2)
+    for one in (made, composed):
+        assert_same(one.train()(X), one.eval()(X))
+
+
+def test_gpt_2s_start_adds_as_much_whatever_the_number_of_blocks():
+    """What writes into the stream is smaller by √(number of its additions), two in each block."""
+    torch.manual_seed(0)
+    stack = TransformerStack(8, 60, 3)
+    for one in stack.blocks:
+        for sublayer in (one.attention, one.ffn):
+            assert sublayer.output_matrix.std().item() == pytest.approx(0.02 / 4, rel=0.1)
+        assert one.ffn.W_1.std().item() == pytest.approx(0.02, rel=0.1)
+    alone = TransformerBlock(60, 3).ffn  # a part by itself keeps the size of its input
+    for W in (alone.W_1, alone.W_2):
+        assert W.std().item() == pytest.approx(len(W) ** -0.5, rel=0.1)
 
 
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------

@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
+WINDOWS_RETRIES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to rename
 UNKNOWN_FIELD_ERRORS = (
     "unexpected_keyword_argument",
     "extra_forbidden",
@@ -57,6 +59,23 @@ def fsync_path(path: Path) -> None:
         os.close(handle)
 
 
+def rename(source: Path, target: Path) -> None:
+    """Rename a file, or a folder to a name that is free.
+
+    Windows refuses this as long as another process has a file open, as virus scanners and indexers
+    do for a moment with each new one: there it is tried again for some seconds.
+
+    Raises:
+        OSError: if it cannot be renamed.
+    """
+    for seconds in WINDOWS_RETRIES if os.name == "nt" else ():
+        try:
+            return os.replace(source, target)
+        except PermissionError:
+            time.sleep(seconds)
+    return os.replace(source, target)
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; it is renamed to `path` once it is complete.
@@ -71,7 +90,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     try:
         yield unfinished
         fsync_path(unfinished)
-        os.replace(unfinished, path)
+        rename(unfinished, path)
     except BaseException as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)

@@ -51,13 +51,12 @@ _PLAIN_MARKS = str.maketrans(
 _ROW = r"\s*[A-Ga-g][#b]?\s?"  # a label
 _WRAPPING_PATTERN = re.compile(r"^(?:>+ ?)+|\[/?tab\]")  # of mail, and of sites
 _LABEL_IN_BRACKETS_PATTERN = re.compile(r"^(\s*)\(([A-Ga-g][#b]?)\)(?=\s*\|)")
-_COMMENT_PATTERN = re.compile(
-    r"(?<=\|)[:*]?(?:\s+(?!-\d)|(?=[(<]|x ?\d))(?!.*--)[^|]*[^\W\d_][^|]*$"
-)
+_COMMENT_PATTERN = re.compile(r"[:*]?(?:\s+(?!-\d)|[(<]|x ?\d)")  # how one begins
+_LETTER_PATTERN = re.compile(r"[^\W\d_]")
 _LEGEND_PATTERN = re.compile(r"\b(?:hammer|pull|slide|bend|vibrato|mute|harmonic|trill|dead)", re.I)
 _OTHER_FILLER_PATTERN = re.compile(_ROW + r"\|(?=.*(?:\.\.|  ))[\s\d|.hpbx/\\~()]*\|\s*")
 _TIGHT_ROW_PATTERN = re.compile(_ROW + r"\|(?=.*-)[-\d|hpbrstxX/\\~()<>^]+\|\s*")
-_CUT_ROW_PATTERN = re.compile(_ROW + r"\|.*-.*[^|\s]\s*")
+_CUT_ROW_PATTERN = re.compile(_ROW + r"\|(?=[^-]*-\s*\S).*(?<=[^|\s])\s*")
 _REST_OF_ROW_PATTERN = re.compile(r"[-\d][-\d|hpbrstxX/\\~()<>^]*\|?\s*")
 _NUMBERED_LABEL_PATTERN = re.compile(r"^(\s*[A-Ga-g][#b]?)\d(?=\s*[|:])")
 _STAFF_PATTERN = re.compile(r"[-=~|0-9\u2013\u2014]+")
@@ -105,10 +104,11 @@ def tidy_lines(lines: list[str]) -> list[str]:
             line = line[:start] + re.sub("[ .]", "-", line[start:].rstrip())
         if "~" in line and not any(dash in line for dash in _DASH_MARKS) and is_string_line(line):
             line = line.replace("~", "-")
-        comment = _COMMENT_PATTERN.search(line)
-        if comment and is_string_line(line[: comment.start()]):
-            explained = not get_string_label(line) and _LEGEND_PATTERN.search(comment[0])
-            line = "" if explained else line[: comment.start()]
+        row, bar_line, behind = line.rpartition("|")
+        row += bar_line
+        if row and is_comment(behind) and is_string_line(row):
+            explained = not get_string_label(line) and _LEGEND_PATTERN.search(behind)
+            line = "" if explained else row
         tidy.append(line)
     for start in range(len(tidy) - 2 * NUM_STRINGS + 1):
         firsts, rests = (tidy[start + i : start + 2 * NUM_STRINGS : 2] for i in (0, 1))
@@ -118,6 +118,12 @@ def tidy_lines(lines: list[str]) -> list[str]:
             whole = [first.rstrip() + rest for first, rest in zip(firsts, rests, strict=True)]
             tidy[start : start + 2 * NUM_STRINGS] = [*whole, *[""] * NUM_STRINGS]
     return tidy
+
+
+def is_comment(text: str) -> bool:
+    """Return whether what stands behind the last bar line of a row is a comment."""
+    begins = _COMMENT_PATTERN.match(text) and "--" not in text
+    return bool(begins and _LETTER_PATTERN.search(text))
 
 
 def get_string_label(line: str) -> str:

@@ -1,5 +1,6 @@
 """The tokenizers of others, as they publish them: read and run by Hugging Face's `tokenizers`."""
 
+import base64
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
@@ -138,6 +139,32 @@ def check_template(processor: Any, path: Path) -> None:
             raise ValueError(f"{path}: its template needs {token}, which has no ids there.")
 
 
+def check_charsmaps(normalizer: Any, path: Path) -> None:
+    """Refuse a precompiled map of characters that was cut short; the library would panic.
+
+    Raises:
+        ValueError: if there is one.
+    """
+    parts = [normalizer]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, list):
+            parts += part
+        elif isinstance(part, dict):
+            parts.append(part.get("normalizers"))
+            if part.get("type") != "Precompiled":
+                continue
+            try:  # the size of a trie, the trie (a number for each byte at least), and UTF-8
+                content = base64.b64decode(part["precompiled_charsmap"], validate=True)
+                end = 4 + int.from_bytes(content[:4], "little")
+                content[end:].decode()
+                sound = 4 + 4 * 256 <= end <= len(content) and end % 4 == 0
+            except (LookupError, TypeError, ValueError):
+                sound = False
+            if not sound:
+                raise ValueError(f"{path}: the precompiled_charsmap of its normalizer is damaged.")
+
+
 def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokenizer:
     """Read the tokenizer of a published model.
 
@@ -160,6 +187,7 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
     content = read_json(path)
     if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
         content |= {"truncation": None, "padding": None}
+        check_charsmaps(content.get("normalizer"), path)
     with library_errors(f"{path} is no tokenizer that can be read"):
         tokenizer = library.Tokenizer.from_str(json.dumps(content))
     check_template(content.get("post_processor"), path)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from slp_transformer._internal.atomic_write import fsync_path, read_json, write_json
+from slp_transformer._internal.atomic_write import fsync_path, read_json, rename, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
@@ -185,7 +185,7 @@ def save_pretrained(
         write_json(unfinished / CONFIG_FILE, settings)
         if folder.exists():
             folder.rmdir()
-        unfinished.rename(folder)
+        rename(unfinished, folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise

@@ -1,7 +1,7 @@
 """Weights in safetensors files, one or several with an index: one tensor is read at a time."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
 import torch
@@ -77,7 +77,7 @@ class WeightFiles:
         index = read_json(path)
         listed = index.get("weight_map") if isinstance(index, dict) else None
         plain = isinstance(listed, dict) and all(
-            isinstance(name, str) and Path(name).name == name for name in listed.values()
+            isinstance(name, str) and PureWindowsPath(name).name == name for name in listed.values()
         )
         if not plain or not listed:
             raise ValueError(f"{path} must have a weight_map, from names of tensors to files here.")

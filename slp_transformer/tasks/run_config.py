@@ -39,6 +39,7 @@ from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
     load_lora_base,
+    load_model_spec,
     load_tokenizer,
 )
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
@@ -332,6 +333,11 @@ def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
     """
     task = find_task(folder)
     content, path = load_tokenizer(folder, which), checkpoint_folder(folder, which)
+    if content is None and load_model_spec(path).model == "HandModel":
+        raise ValueError(
+            f"{folder} holds a fingering model, which finds strings and frets for pitches: use "
+            f"it by `slp-transformer tab FILE --model {folder}`."
+        )
     if content is None:
         raise ValueError(f"{path} was saved without a tokenizer, so its tokens have no names.")
     try:

@@ -38,6 +38,7 @@ from slp_transformer._internal.atomic_write import (
     error_message,
     fsync_path,
     read_json,
+    rename,
     require_extra,
     write_json,
 )
@@ -121,7 +122,7 @@ def save_checkpoint(
             shutil.rmtree(temp)
         temp.mkdir()
         write_files(temp, step, model, training, state or {}, tokenizer, lora_base)
-        temp.rename(target)
+        rename(temp, target)
         fsync_path(run)
     except (OSError, RuntimeError, safetensors_error()) as error:
         for unfinished in (temp, target):

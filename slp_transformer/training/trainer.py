@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import read_json
+from slp_transformer._internal.atomic_write import load_validated
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, as_data_source, eval_subset
@@ -54,6 +54,7 @@ from slp_transformer.training.optimizers import make_optimizer, split_parameters
 from slp_transformer.training.run_folder import (
     EvalRecord,
     LoraBase,
+    ModelSpec,
     TrainerState,
     check_unchanged,
     checkpoint_folder,
@@ -440,11 +441,20 @@ class Trainer:
                 f"{out_dir} holds a run already ({folder.name}): pass resume=True to "
                 "resume it, or choose another folder."
             )
-        spec, saved = read_json(folder / "config.json"), load_trainer_state(folder)
+        spec = load_validated(ModelSpec, folder / "config.json")
+        mine, saved = model_spec(self.model), load_trainer_state(folder)
         if saved is None:
             raise ValueError(f"{folder} has no training run that can be resumed.")
+        evaluated = saved.eval_history[-1].step if saved.eval_history else 0
+        if len(saved.losses) != saved.step - evaluated:
+            raise ValueError(
+                f"{folder / 'training.json'} is damaged: step {saved.step} with "
+                f"{len(saved.losses)} losses since the evaluation at step {evaluated}."
+            )
         try:
-            check_unchanged("model", spec, model_spec(self.model))
+            if spec.model != mine["model"]:
+                raise ValueError(f"its model is a {spec.model}, not a {mine['model']}")
+            check_unchanged("model", spec.to_dict(), mine)
             check_unchanged("config", saved.config.to_dict(), self.config.to_dict())
             check_unchanged("data", saved.data, self.state.data)
         except ValueError as error:

@@ -22,6 +22,12 @@ def test_every_place_is_dropped_with_the_same_probability_and_by_itself(share):
         assert abs(together - kept.mean() ** 2) < 5 * deviation * count**-0.5
 
 
+@pytest.mark.parametrize("share", [1.0, -0.1, float("nan")])
+def test_no_share_beyond_0_to_1_is_taken(share):
+    with pytest.raises(ValueError, match="dropout"):
+        Dropout(share)
+
+
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.75, 0.1, 0.999999999])
 def test_all_that_is_kept_makes_up_for_what_is_dropped(share):
     X = Dropout(share)(torch.ones(100_003))

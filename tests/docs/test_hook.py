@@ -307,7 +307,8 @@ def test_source_on_the_landing_page_is_the_package_s(project):
 
 
 def test_what_is_imported_is_named_where_it_is_defined(project):
-    small = chapter(project, "# %%\nfrom slp_transformer import g, plotting\n")
+    code = "import slp_transformer.plotting\nfrom slp_transformer import g\n"
+    small = chapter(project, f"# %%\n{code}")
     assert chapter_source.objects_named(small) == ["slp_transformer.low.g"]
     assert chapter_source.modules_named(small) == [
         "slp_transformer.low",

@@ -3,13 +3,15 @@
 import itertools
 import json
 import math
+import signal
 
 import pytest
 import torch
+from tiny_training import run
 
-from slp_transformer import EncoderDecoder, TransformerConfig
+from slp_transformer import EncoderDecoder, TransformerConfig, cli
 from slp_transformer.cache import KVCache
-from slp_transformer.guitar.fingering import hand_model, seq2seq
+from slp_transformer.guitar.fingering import hand_model, hand_training, seq2seq
 from slp_transformer.guitar.fingering.grips import allowed_next_notes
 from slp_transformer.guitar.fingering.hand_model import (
     FEATURE_OFFSETS,
@@ -283,7 +285,7 @@ def test_another_run_is_no_model_of_the_hand(tmp_path):
         load_hand_ensemble(tmp_path / "none")
 
 
-def test_the_command_trains_a_model_of_the_hand(tmp_path, capsys):
+def train_command(tmp_path):
     lines = []
     for n, passage in enumerate(pieces(3)):
         events = [[1, [[6 - note.string, note.fret] for note in g]] for g in passage.grips]
@@ -291,7 +293,11 @@ def test_the_command_trains_a_model_of_the_hand(tmp_path, capsys):
         lines.append(json.dumps(piece))
     tabs = tmp_path / "tabs.jsonl"
     tabs.write_text("\n".join(lines), encoding="utf-8")
-    train = [str(tabs), "--out-dir", str(tmp_path / "run"), "--steps", "2"]
+    return [str(tabs), "--out-dir", str(tmp_path / "run"), "--steps", "2"]
+
+
+def test_the_command_trains_a_model_of_the_hand(tmp_path, capsys):
+    train = train_command(tmp_path)
     assert main(train) == 0
     said = capsys.readouterr()
     assert "validation: strings" in said.out and "2 training pieces, 1 validation" in said.err
@@ -300,6 +306,34 @@ def test_the_command_trains_a_model_of_the_hand(tmp_path, capsys):
     assert main([*train, "--resume"]) == 0
     for wrong in (["--steps", "0"], ["--val-data", "none"]):
         assert main([*train, *wrong]) == 2
+    capsys.readouterr()
+    assert cli.main(["generate", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert "fingering model" in said and "`slp-transformer tab FILE --model" in said
+    run(tmp_path / "other", steps=1)
+    assert main([*train[:2], str(tmp_path / "other"), "--resume"]) == 2
+    said = capsys.readouterr().err
+    assert "another one: its model is a TransformerLM, not a HandModel. Resume it" in said
+
+
+@pytest.mark.parametrize("moment", ["load_passages", "hand_model_loss", "compare_fingerings"])
+def test_ctrl_c_is_one_sentence_and_the_run_is_resumed(tmp_path, capsys, monkeypatch, moment):
+    train = train_command(tmp_path)
+    with monkeypatch.context() as patched:
+        own = getattr(hand_training, moment)
+
+        def press(*args, **options):
+            signal.raise_signal(signal.SIGINT)
+            return own(*args, **options)
+
+        patched.setattr(hand_training, moment, press)
+        assert main(train) == 130
+    (said,) = capsys.readouterr().err.splitlines()[-1:]
+    if moment == "hand_model_loss":
+        assert "Stopped after step 1 of 2, which is saved in" in said and "with --resume." in said
+    else:
+        assert said.endswith("hand_training: Stopped.")
+    assert main([*train, "--resume"]) == 0
 
 
 # --- Translation ---------------------------------------------------------------------------------

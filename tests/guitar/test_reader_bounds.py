@@ -46,6 +46,15 @@ def test_the_cheapest_reading_is_the_first_of_the_cheapest_of_all_readings():
         assert found == min(all_readings(digits), key=whole)
 
 
+@pytest.mark.parametrize("unit", ["----|A|", "  ", "x 2", "|  a", "a"])
+def test_a_row_of_ninety_thousand_letters_is_read_in_one_pass(unit):
+    """Patterns that try each place anew would take hours over one."""
+    for end in ("", "|", "--|  hammer on"):
+        rows = ["e|" + unit * (90_000 // len(unit)) + end, "|-1-", "E|" + "-" * 90_000]
+        tabs, problems = parse_ascii_tabs("\n".join(rows * 6))
+        assert problems and tabs == []
+
+
 def test_what_is_far_too_long_has_not_slipped():
     wide, narrow = "12-11-10" * 900, "-" * 50
     assert realign_bar_rows((wide, *[narrow] * 5)) == (wide, *[narrow] * 5)

@@ -227,6 +227,8 @@ def test_two_texts_side_by_side_are_read_as_if_each_were_alone(scaling):
         model(first[:4], cache=cache)
         at_4 = model(first[4:], cache=cache, position_ids=torch.tensor([4]))
     assert_same(at_4, model(first)[4:])
+    with pytest.raises(ValueError, match="context_length"):  # 5 in the cache, and a window of 19
+        model(torch.randint(23, (15,)), cache=cache, position_ids=torch.arange(15))
 
 
 # --- The whole ---------------------------------------------------------------------------------

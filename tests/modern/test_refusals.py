@@ -1,13 +1,17 @@
 """Models of others that are refused: by name, whole, and without a pickle being opened."""
 
+import base64
+import contextlib
 import json
+import struct
 
 import pytest
 import torch
 from foreign import foreign
 from safetensors.torch import load_file, save_file
 
-from slp_transformer.modern import from_pretrained
+from slp_transformer.modern import ModernConfig, from_pretrained
+from slp_transformer.modern.hf_tokenizer import library_errors, load_tokenizer
 from slp_transformer.modern.pretrained import read_config
 
 
@@ -102,6 +106,9 @@ def test_no_folder_no_config_no_json(tmp_path):
     [
         ([], "weight_map"),
         ({"weight_map": {"model.norm.weight": "../elsewhere.safetensors"}}, "weight_map"),
+        ({"weight_map": {"model.norm.weight": "..\\elsewhere.safetensors"}}, "weight_map"),
+        ({"weight_map": {"model.norm.weight": "C:elsewhere.safetensors"}}, "weight_map"),
+        ({"weight_map": {"model.norm.weight": 3}}, "weight_map"),
         ({"weight_map": {"model.norm.weight": "nowhere.safetensors"}}, "nowhere.safetensors"),
         ({"weight_map": {"a": "model.safetensors"}}, "lists a, but no file has it"),
     ],
@@ -112,6 +119,40 @@ def test_an_index_that_does_not_fit_is_refused(index, why, tmp_path):
     path.write_text(json.dumps(index), encoding="utf-8")
     with pytest.raises(ValueError, match=why):
         from_pretrained(tmp_path)
+
+
+TRIE = struct.pack("<I", 1024) + bytes(1024)  # of 256 numbers; it replaces no characters
+
+
+@pytest.mark.parametrize(
+    ("table", "sound"),
+    [
+        (TRIE, True),
+        (b"", False),
+        (TRIE[:-4], False),
+        (TRIE + b"\xff", False),
+        (struct.pack("<II", 4, 0), False),
+    ],
+)
+def test_a_map_of_characters_that_was_cut_short_makes_no_panic(table, sound, tmp_path, capfd):
+    config = ModernConfig(vocab_size=3, context_length=5, model_dim=4, num_heads=1, num_blocks=1)
+    part = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode()}
+    content = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, part]},
+        "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "b"},
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    with contextlib.nullcontext() if sound else pytest.raises(ValueError, match="charsmap"):
+        assert load_tokenizer(tmp_path, config).encode("a") == [0]
+    assert "panicked" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_is_no_error_of_the_library_goes_through(error):
+    with pytest.raises(error), library_errors("It cannot be read"):
+        raise error
 
 
 @pytest.mark.parametrize("kept", [0, 7, 100, -1])

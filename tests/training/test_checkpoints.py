@@ -13,7 +13,9 @@ from tiny_training import STREAM, run, same, stop_at
 from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig
+from slp_transformer._internal.atomic_write import write_json
 from slp_transformer.modern import ModernConfig, ModernLM
+from slp_transformer.training import checkpoints
 from slp_transformer.training.callbacks import METRICS_FILE
 from slp_transformer.training.checkpoints import (
     STATE_FILE,
@@ -132,7 +134,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch, wh
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    home = {"save_file": safetensors.torch, "rename": Path}.get(where, os)
+    home = {"save_file": safetensors.torch, "rename": checkpoints}.get(where, os)
     with monkeypatch.context() as patch:
         patch.setattr(home, where, full)
         with pytest.raises(ValueError, match="step 2 could not be written.*No space left") as told:
@@ -207,6 +209,18 @@ def test_a_changed_run_is_not_resumed(tmp_path, changes, says):
     with pytest.raises(ValueError, match=says):
         run(tmp_path, model, resume=True, **changes)
     assert files(tmp_path) == before
+
+
+def test_a_step_that_its_losses_do_not_fit_is_refused(tmp_path):
+    run(tmp_path)
+    folder = checkpoint_folder(tmp_path)
+    damaged = json.loads((folder / "training.json").read_text("utf-8")) | {"step": 3}
+    manifest = json.loads((folder / "checkpoint.json").read_text("utf-8"))
+    write_json(folder / "training.json", damaged)
+    manifest["files"]["training.json"] = (folder / "training.json").stat().st_size
+    write_json(folder / "checkpoint.json", manifest)
+    with pytest.raises(ValueError, match="training.json is damaged: step 3 with 0 losses since"):
+        run(tmp_path, resume=True)
 
 
 def test_a_run_is_not_overwritten_unasked(tmp_path):

@@ -68,6 +68,15 @@ def test_bfloat16_is_left_to_the_device(monkeypatch, asked, device, able, used):
     assert uses_bf16(TrainConfig(steps=1, bf16=asked), device) is used
 
 
+def test_a_device_is_asked_for_by_its_number(monkeypatch):
+    monkeypatch.setattr(devices, "available_devices", lambda: ["cuda", "cpu"])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert devices.pick_device("cuda:1") == torch.device("cuda", 1)
+    for wanted in ("cuda:2", "mps", "gpu"):
+        with pytest.raises(ValueError, match=f'cuda or cpu on this machine, not "{wanted}"'):
+            devices.pick_device(wanted)
+
+
 def test_tf32_is_allowed_on_cuda_as_long_as_the_run_lasts():
     before = torch.get_float32_matmul_precision()
     for allowed, inside in ((True, "high"), (False, "highest")):

@@ -9,6 +9,7 @@ it. `benchmarks/pitch_to_tab.py` measures it.
 
 import argparse
 import random
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,6 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.data.batches import Batch, compute_checksum
 from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.fingering.hand_model import (
@@ -176,9 +176,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{parser.prog}: {error}".replace("pass resume=True", "pass --resume"), file=sys.stderr
         )
         return 2
-    except StoppedBySignal as stopped:
-        print(str(stopped).replace("resume=True", "--resume"), file=sys.stderr)
-        return 128 + stopped.signal_number
+    except KeyboardInterrupt as stopped:  # while training, it says where the run was saved
+        said = str(stopped).replace("resume=True", "--resume") or "Stopped."
+        print(f"{parser.prog}: {said}", file=sys.stderr)
+        return 128 + getattr(stopped, "signal_number", signal.SIGINT)
     return 0
 
 
