@@ -15,6 +15,7 @@ from slp_transformer import (
     LearnedPositions,
     MultiHeadAttention,
     SinusoidalPositions,
+    TokenEmbedding,
     TransformerBlock,
     TransformerConfig,
     TransformerLM,
@@ -26,6 +27,7 @@ from slp_transformer import (
     sinusoidal_positions,
 )
 from slp_transformer.attention import attention
+from slp_transformer.embedding import one_hot_lookup
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -46,6 +48,10 @@ def mha(**options) -> MultiHeadAttention:
 
 def block(**options) -> TransformerBlock:
     return TransformerBlock(D, A, **options)
+
+
+def stack(**options) -> TransformerStack:
+    return TransformerStack(2, D, A, **options)
 
 
 def config(**changes) -> TransformerConfig:
@@ -71,11 +77,26 @@ BAD = {
         lambda: attention(rows(N, 5), rows(N, 5), rows(N, 5), LOWER),
         ["torch.bool", "additive", "0 where attention is allowed and -inf where it is not"],
     ),
+    "boolean mask, fused": (
+        lambda: fused_attention(rows(N, 5), rows(N, 5), rows(N, 5), LOWER),
+        ["torch.bool", "additive", "causal_mask", "padding_mask"],
+    ),
     "boolean mask, model": (lambda: lm()(ids(N), LOWER), ["torch.bool", "additive"]),
+    "boolean mask of the encoder's output": (
+        lambda: block(cross_attention=True)(
+            rows(N, D), H_enc=rows(M, D), enc_mask=torch.ones(1, M).bool()
+        ),
+        ["torch.bool", "additive"],
+    ),
     "mask of other queries": (lambda: mha()(rows(N, D), rows(5, N)), ["[5×7]", "[7×7]"]),
+    "mask of other keys": (lambda: mha()(rows(N, D), rows(N, 5)), ["[7×5]", "[7×7]", "7 keys"]),
     "transposed mask": (
         lambda: mha()(rows(N, D), rows(M, N), H_enc=rows(M, D)),
         ["[11×7]", "[7×11]", "7 queries by 11 keys"],
+    ),
+    "mask of another batch": (
+        lambda: mha()(rows(2, N, D), rows(5, N, N)),
+        ["[5×7×7]", "[2×7×7]"],
     ),
     "mask of other heads": (
         lambda: mha()(rows(2, N, D), rows(2, 5, N, N)),
@@ -90,9 +111,14 @@ BAD = {
         lambda: attention(rows(N, 5), rows(M, 5), rows(N, 5)),
         ["[11×5]", "[7×5]", "a value for each key"],
     ),
+    "queries of one axis": (lambda: attention(rows(5), rows(N, 5), rows(N, 5)), ["[5]", "two"]),
     "batches of different size": (
         lambda: attention(rows(2, N, 5), rows(3, N, 5), rows(3, N, 5)),
         ["[2×7×5]", "[3×7×5]", "same axes"],
+    ),
+    "a batch of keys for one query": (
+        lambda: fused_attention(rows(N, 5), rows(2, N, 5), rows(2, N, 5)),
+        ["[7×5]", "[2×7×5]", "same axes"],
     ),
     "causal with more queries": (
         lambda: fused_attention(rows(M, 5), rows(N, 5), rows(N, 5), causal=True),
@@ -115,17 +141,22 @@ BAD = {
         lambda: MultiHeadAttention(7, 3),
         ["model_dim = 7", "num_heads = 3", "divides", "key_dim"],
     ),
+    "heads that do not divide d, model": (
+        lambda: TransformerLM(config(num_heads=2)),
+        ["model_dim = 15", "num_heads = 2"],
+    ),
     "head set in PyTorch's orientation": (
         lambda: setattr(mha(key_dim=7).heads[1], "W_K", rows(7, D)),
         ["W_K", "[15×7]", "[7×15]"],
     ),
     # sizes
     "no heads": (lambda: MultiHeadAttention(D, 0), ["num_heads", "0", "1 or more"]),
+    "half a head": (lambda: MultiHeadAttention(D, 1.5), ["num_heads", "1.5", "whole number"]),
     "key_dim of 0": (lambda: AttentionHead(D, 0), ["key_dim", "0"]),
-    "hidden_dim of 0": (lambda: FeedForward(D, 0), ["hidden_dim", "0"]),
-    "no positions": (lambda: LearnedPositions(0, D), ["context_length", "0"]),
-    "sinusoids of no size": (lambda: sinusoidal_positions(N, 0), ["model_dim", "0"]),
+    "value_dim of 0": (lambda: AttentionHead(D, 5, 0), ["value_dim", "0"]),
     "True for a size": (lambda: LayerNorm(True), ["model_dim", "True"]),
+    "hidden_dim of 0": (lambda: FeedForward(D, 0), ["hidden_dim", "0"]),
+    "layer of no size": (lambda: FeedForward(0, 5), ["model_dim", "0"]),
     "unknown initialization": (
         lambda: TransformerStack(2, D, A, initialization="zeros"),
         ["initialization", "xavier", "zeros"],
@@ -156,10 +187,22 @@ BAD = {
         lambda: block()(rows(N, D), H_enc=rows(M, D)),
         ["H_enc", "cross_attention=True"],
     ),
+    "unwanted enc_mask": (
+        lambda: block()(rows(N, D), enc_mask=rows(1, M)),
+        ["enc_mask", "cross_attention=True"],
+    ),
     # input and models
     "id outside the vocabulary": (
         lambda: lm()(torch.tensor([[1, 2, 3], [4, 23, 5]])),
         ["23", "[1, 1]", "0 to 22"],
+    ),
+    "id outside the vocabulary, one-hot": (
+        lambda: one_hot_lookup(torch.tensor([0, 23]), rows(V, D)),
+        ["23", "[1]", "0 to 22"],
+    ),
+    "target id outside its vocabulary": (
+        lambda: translator()(ids(M), torch.tensor([23])),
+        ["23", "0 to 22"],
     ),
     "ids that are floats": (lambda: lm()(rows(N)), ["float32", "int64"]),
     "an id that is no sequence": (lambda: lm()(torch.tensor(3)), ["[]", "sequence"]),
@@ -204,6 +247,28 @@ def test_message_names_what_was_given_and_what_would_do(call, names):
     missing = [name for name in names if name not in message]
     assert not missing, f"{message!r} does not name {missing}"
     assert "\n" not in message and message.endswith(".")
+
+
+def test_the_advice_of_the_boolean_mask_message_works():
+    """The message says how to make an additive mask of a boolean one."""
+    with pytest.raises(ValueError) as caught:
+        mha()(rows(N, D), LOWER)
+    _, advice = str(caught.value).split("write ")
+    made = eval(advice.rstrip("."), {"torch": torch, "allowed": LOWER})
+    assert torch.equal(made, causal_mask(N))
+
+
+def test_a_bad_call_leaves_the_heads_as_they_were():
+    layer = mha(key_dim=7)
+    before = layer.W_K.detach().clone()
+    with pytest.raises(ValueError):
+        layer.heads[1].W_K = torch.ones(7, D)
+    assert torch.equal(layer.W_K, before)
+
+
+def test_the_first_of_several_bad_ids_is_named():
+    with pytest.raises(ValueError, match=r"Token id 40 at position \[0, 2\]"):
+        lm()(torch.tensor([[0, 1, 40], [50, 2, 3]]))
 
 
 def test_what_is_merely_unusual_is_taken():

@@ -7,8 +7,8 @@
 # %% [markdown]
 # ### Exercise 1 · Can one hand hold it?
 #
-# `grip` is a list of places, each `(string, fret)`. Return whether one hand can hold them all: each is on a
-# string of its own, and the pressed frets are at most `span` apart.
+# `grip` is a list of at least one place, each `(string, fret)`. Return whether one hand can hold them all:
+# each is on a string of its own, and the pressed frets are at most `span` apart.
 
 # %% tags=["exercise"]
 from slp_transformer import check

@@ -285,6 +285,14 @@ OVERFLOW = (
 )
 HINTS = {
     "must match the size of tensor": "Is a keepdim=True missing, or a .T? Or is a slice too long?",
+    "out of bounds": "Indices go from 0 to the size − 1: here one is outside.",
+    "index out of range": "Indices go from 0 to the length − 1: here one is outside.",
+    "Dimension out of range": "This input has fewer axes, as a single row has: dim=-1 is the last.",
+    "division by zero": "Nothing was counted for this input, so there is nothing to divide by.",
+    "same dtype": "Whole numbers and floats cannot be multiplied as matrices: use .float().",
+    "empty sequence": "Nothing is left here: say what the result is then.",
+    "'tuple' object": "The input is a tuple, which cannot be changed: make a list of it.",
+    "is not defined": "Is a name misspelled, or used before it has a value?",
     "shapes cannot be multiplied": "The inner sizes differ: is a .T missing, or a slice too long?",
 }
 
