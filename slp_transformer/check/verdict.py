@@ -1,6 +1,7 @@
 """The outcome of a check: right or not, and if not, which mistake it looks like."""
 
 import html
+import math
 import sys
 from dataclasses import dataclass
 
@@ -66,7 +67,9 @@ def at_most(value: Tensor | float, target: float, floor: float = 0.0) -> Verdict
     else:
         right = floor <= number <= target
         text = f"{number:.3f} is {'at most' if right else 'above'} {target:g}."
-        if number < floor:
+        if math.isnan(number):
+            text = "It is NaN: training diverged, and a lower learning rate may help."
+        elif number < floor:
             text = (
                 f"{number:.3f} is below {floor:g}, and no model can be: the loop sees what it "
                 "should predict, or measures something else."
