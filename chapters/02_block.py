@@ -591,7 +591,7 @@ plotting.show_source(TransformerBlock._post_norm)
 # %% [markdown]
 # What difference does it make? Stack 24 untrained blocks, and measure the norm of the rows after each. After a
 # layer norm a row has mean 0 and standard deviation 1, so its norm is
-# $\sqrt d=8$: this is the case in post-norm. In pre-norm nothing normalizes the stream itself. With random
+# $\sqrt d=8$, as it is in post-norm. In pre-norm nothing normalizes the stream itself. With random
 # weights, what a sublayer adds is unrelated to what is already there, and the norm grows.
 
 # %% alt="Norm of a row after each of 24 blocks, d = 64. Post-norm stays at 8, the root of d, throughout. Pre-norm begins at about 8 and grows with every block." caption="The norm of a row after each of 24 blocks, pre-norm and post-norm"

@@ -28,7 +28,7 @@
 #
 # Here are four words with the five features of chapter 1: person, thing, action, quality,
 # glue. An action asks for a person *and* a thing, *the* asks for the thing it belongs to, and
-# a thing asks for a person.
+# a thing asks for a person. The key of glue is negative, so that these queries avoid it.
 
 # %%
 import torch
@@ -38,7 +38,6 @@ person, thing, action, quality, glue = torch.eye(5)
 X = torch.stack([2 * person, 2 * action, glue, 2 * thing])
 W_Q = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 0], [0, 1]])
 W_K = torch.tensor([[2.0, 0], [0, 2], [0, 0], [0, 0], [-1, -1]])
-# −1: glue repels, so that it is not read
 W_V = torch.eye(5)[:, :3]  # passes on person, thing and action
 (N, d), d_k, d_v = X.shape, 2, 3
 
@@ -318,7 +317,7 @@ assert torch.equal(converted, causal_mask(N))
 # Additive masks are combined with `+`. This leads to a case that the book does not discuss. Sentences of a
 # batch are padded to the same length; if the padding is on the left, the first token may see only
 # padding. Then all its scores are −∞, the softmax is 0/0, and in the backward pass
-# its NaN makes every gradient of $\mathbf W^Q$ NaN. In the package, the output for such a token is zero.
+# this makes the whole gradient of $\mathbf W^Q$ NaN. In the package, the output for such a token is zero.
 
 # %%
 from slp_transformer import padding_mask
