@@ -80,7 +80,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `layer_norm(x, gamma, beta)`: x is a row [d] or rows [N×d].
+    """Check `layer_norm(x, gamma, beta)`: it takes a row x [d] or rows [N×d].
 
     Without ε, as in the book, or with a small one under the root, as in PyTorch.
     """
@@ -156,7 +156,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
 def ffn(
     x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
 ) -> Tensor:
-    """Check `ffn(x, W_1, b_1, W_2, b_2)`: x is a row [d] or rows [N×d]."""
+    """Check `ffn(x, W_1, b_1, W_2, b_2)`: it takes a row x [d] or rows [N×d]."""
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
     bends |= {"ReLU6": F.relu6, "leaky": F.leaky_relu, "absolute value": torch.abs}
     bend = choose_option(mistakes, bends, torch.relu)
@@ -241,7 +241,7 @@ def swiglu(
     b_3: Tensor,
     mistakes: Mistakes,
 ) -> Tensor:
-    """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)`: β is 1; x is a row or rows."""
+    """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)`: it takes a row or rows, with β = 1."""
     if "no biases" in mistakes:
         b_1, b_2, b_3 = 0 * b_1, 0 * b_2, 0 * b_3
     first, second = x @ W_1 + b_1, x @ W_2 + b_2

@@ -332,7 +332,7 @@ def _beam_cases() -> list[Case]:
 def beam_step(
     scores: Tensor, log_y: Tensor, width: int, mistakes: Mistakes
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Check `beam_step(scores, log_y, width)`: return the best hypotheses, words, scores."""
+    """Check `beam_step(scores, log_y, width)`: return hypotheses, words and scores of the best."""
     B, V = log_y.shape
     totals = scores[:, None] + (log_y.exp() if "probabilities" in mistakes else log_y)
     totals = scores[:, None] * log_y if "multiplied" in mistakes else totals
