@@ -164,7 +164,8 @@ for layer in (plain, gated):
 # ## Layer norm
 #
 # Attention and the feedforward layer are the two *sublayers* of a block. Their inputs can grow from block
-# to block, as the end of this chapter shows. Layer norm brings them to the same scale, each token separately: it shifts the d numbers of a
+# to block, as the end of this chapter shows. Layer norm brings them to the same scale, for each token
+# separately: it shifts the d numbers of a
 # row to mean 0 and scales them to standard deviation 1. Other tokens and other sentences of the batch play no
 # part.
 #
