@@ -99,7 +99,7 @@ for j in range(IT + 1):
 
 # %% [markdown]
 # A score can be any number. Softmax turns the scores of one token into weights, which are positive and
-# sum to 1. Only the tokens up to i take part, also in the sum in the denominator. (PyTorch's softmax needs
+# sum to 1. Only the tokens up to i take part, in the denominator's sum too. (PyTorch's softmax needs
 # to know along which [axis](../docs/pytorch.md#axes-dim); −1 is the last.)
 #
 # <span class="eq" id="eq-simple-softmax">simple-softmax</span>
@@ -113,7 +113,7 @@ for j in range(IT + 1):
 # \tag{simple-softmax}
 # $$
 #
-# In 32-bit floats, exp overflows for scores above 88. Subtracting the largest score from all of
+# In 32-bit floats, exp overflows for scores above about 88.7. Subtracting the largest score from all of
 # them leaves the weights unchanged, because it cancels in the fraction, and keeps every exponential at or below 1.
 
 
@@ -232,6 +232,7 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 
 # %%
 d_k, d_v = 2, 3
+# 2, since “it” is only weakly a thing
 W_Q = torch.tensor([[0.0, 0], [0, 2], [1, 0], [0, 1], [0, 0]])
 W_K = torch.tensor([[1.0, 0], [0, 1], [0, 0], [0, 0], [0, 0]])
 W_V = torch.eye(d)[:, :d_v]  # passes on person, thing and action
@@ -289,8 +290,9 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 #
 # Why divide? A dot product is a sum of $d_k$ terms, so its standard deviation grows like $\sqrt{d_k}$. When
 # the scores are far apart, softmax gives almost all the weight to one token. The derivative of a weight
-# with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and the head hardly learns. We
-# measure this for a thousand queries, each with eight keys, whose numbers are all random with variance 1. (A query
+# with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and little gradient reaches the
+# scores. We measure this slope for a thousand queries with eight keys each; all numbers are random, with
+# variance 1. (A query
 # [1 × d_k] is multiplied with eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
 # Let $d_k$ grow: without the division the first query soon reads a single key.
 
@@ -556,7 +558,7 @@ plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 # \tag{mh-concat}
 # $$
 
-# %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are concatenated into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third." caption="The outputs of four heads, concatenated (Fig. 8.6 · 7.6, upper half)"
+# %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are concatenated into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third." caption="The outputs of four heads, concatenated (Fig. 8.6 · 7.6: the heads)"
 joined = torch.cat(heads_it)
 assert joined.shape == (A * d_v,) and mha.W_O.shape == (A * d_v, d)
 
@@ -570,9 +572,9 @@ figure += [plotting.Panel(joined, "joined", "1 × 4dᵥ", **look)]
 plotting.panels(*figure)
 
 # %% [markdown]
-# This is the upper half of Fig. 8.6 · 7.6 for A = 4. The lower half is one matrix product:
+# These are the heads of Fig. 8.6 · 7.6, for A = 4. One matrix product with $\mathbf W^O$ does the rest:
 
-# %% alt="The joined row, 1 by 4d_v, times W^O, 4d_v by d, twelve rows of five cells in which each head's three rows put person, thing and action back in their places, gives a_i, 1 by d, strong in thing and action." caption="Wᴼ turns them into one row (Fig. 8.6 · 7.6, lower half)"
+# %% alt="The joined row, 1 by 4d_v, times W^O, 4d_v by d, twelve rows of five cells in which each head's three rows put person, thing and action back in their places, gives a_i, 1 by d, strong in thing and action." caption="Wᴼ turns them into one row (Fig. 8.6 · 7.6: Wᴼ)"
 a_it = (joined @ mha.W_O).detach()
 assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
@@ -620,8 +622,8 @@ plotting.interactive_weights(alphas, words, start=IT)
 
 # %% [markdown]
 # The package's version has no loops over tokens and heads:
-# <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> and
-# <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
+# <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`)
+# and <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
 # axes of one tensor. [Chapter 3](03_one_matrix.py) explains how.
 
 # %%

@@ -28,7 +28,7 @@
 #
 # Here are four words with the five features of chapter 1: person, thing, action, quality,
 # glue. An action asks for a person *and* a thing, *the* asks for the thing it belongs to, and
-# a thing asks for a person.
+# a thing asks for a person. The key of glue is negative, so that these queries avoid it.
 
 # %%
 import torch
@@ -37,7 +37,7 @@ words = ["guitarist", "tuned", "the", "string"]
 person, thing, action, quality, glue = torch.eye(5)
 X = torch.stack([2 * person, 2 * action, glue, 2 * thing])
 W_Q = torch.tensor([[0.0, 0], [1, 0], [1, 1], [0, 0], [0, 1]])
-W_K = torch.tensor([[2.0, 0], [0, 2], [0, 0], [0, 0], [-1, -1]])  # not glue
+W_K = torch.tensor([[2.0, 0], [0, 2], [0, 0], [0, 0], [-1, -1]])
 W_V = torch.eye(5)[:, :3]  # passes on person, thing and action
 (N, d), d_k, d_v = X.shape, 2, 3
 
@@ -316,16 +316,20 @@ assert torch.equal(converted, causal_mask(N))
 # %% [markdown]
 # Additive masks are combined with `+`. This leads to a case that the book does not discuss. Sentences of a
 # batch are padded to the same length; if the padding is on the left, the first token may see only
-# padding. Then all its scores are −∞, the softmax is 0/0, and one NaN spreads to all
-# parameters of the model in the backward pass. In the package, the output for such a token is zero.
+# padding. Then all its scores are −∞, the softmax is 0/0, and in the backward pass
+# this makes the whole gradient of $\mathbf W^Q$ NaN. In the package, the output for such a token is zero.
 
-# %% alt="The padding mask, one row with −∞ in its first place, plus the causal mask gives a mask whose first row is −∞ everywhere." caption="A padding mask and the causal mask, added"
+# %%
 from slp_transformer import padding_mask
 
 ids = torch.tensor([0, 5, 8, 2])  # 0 stands for padding
 mask = padding_mask(ids, pad_id=0) + causal_mask(N)
 assert torch.softmax(mask, dim=-1)[0].isnan().all()
+W = W_Q.clone().requires_grad_()
+(torch.softmax(X @ W @ K.T + mask, dim=-1) @ V).sum().backward()
+assert W.grad.isnan().all()
 
+# %% alt="The padding mask, one row with −∞ in its first place, plus the causal mask gives a mask whose first row is −∞ everywhere." caption="A padding mask and the causal mask, added"
 queries = Q.clone().requires_grad_()
 output, weights = attention(queries, K, V, mask)
 output.sum().backward()
@@ -421,7 +425,7 @@ torch.testing.assert_close(mha_by_heads(X, mha), expected)
 # choose numbers that show where they come from.
 #
 # $\mathbf X$ is a staircase whose rows sum to 1, 2, 3, 4, 5. From
-# here on `A` is the number of heads again. All entries of a head's matrix are equal: 1 for head 1, 10 for
+# here on `A` is the number of heads again. All entries of a head's $\mathbf W^Q$ are equal: 1 for head 1, 10 for
 # head 2, 100 for head 3. So a query of 40 can only be that of token 4 in head 2.
 
 # %% alt="X is a staircase of ones: row 1 has one, row 5 has five. Times W_Q, whose three column pairs are all 1, all 10 and all 100, it gives Q: row i reads i, i, 10i, 10i, 100i, 100i." caption="Numbers that show where they come from"
@@ -569,8 +573,9 @@ plotting.panels(right_panel, "≠", wrong_panel)
 
 # %% [markdown]
 # The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1.
-# With the future in its row, the first token can see what it must predict: so the training loss can fall
-# although the model predicts nothing.
+# With the future in its row, the first token can see what it must predict. A model
+# [with this mistake](../docs/break-it.md) reached a training loss of 0.002, where 0.231 is the lowest
+# possible without cheating; given only the words before, its loss was 1.1 to 1.3.
 #
 # The same mistake in splitting, a view straight to $[A\times N\times d_k]$, is even harder to notice.
 # If you make both, they cancel in a round trip, so a test of splitting and joining

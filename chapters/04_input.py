@@ -53,7 +53,7 @@ E = torch.tensor(
 # %% [markdown]
 # One way to select row $w$ of $\mathbf E$ is to multiply by a one-hot row: zeros, and a single 1
 # at position $w$. The 1 keeps one row, and the zeros remove the others. So a look-up is a
-# matrix product like everything else in the model, and gradients pass through it.
+# matrix product, and gradients pass through it.
 #
 # <span class="eq" id="eq-onehot">onehot</span>
 #
@@ -197,8 +197,8 @@ last = block(X, causal=True)[-1]
 torch.testing.assert_close(block(X_mixed, causal=True)[-1], last)
 
 # %% [markdown]
-# From the second block on it does change, because the rows that the block reads now depend on how much each
-# of them saw. Causal language models without positions have in fact been trained (Haviv et al.
+# From the second block on it does change, because each row that the block reads already reflects how much
+# its token could see. Causal language models without positions have in fact been trained (Haviv et al.
 # 2022), but there is a more direct way to say where a word is.
 
 # %%
@@ -398,8 +398,8 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 
 # %% [markdown]
 # Most current models, though not the book, rotate queries and keys by an angle that grows with their
-# position (RoPE, Su et al. 2021; the August 2026 draft names it without an equation). By the
-# identity above, every score then depends on the positions only through their distance.
+# position (RoPE, Su et al. 2021; the August 2026 draft names it without an equation). Every
+# score then depends on the positions only through their distance, as [chapter 14](14_todays_block.py) shows.
 
 # %% [markdown]
 # ## Try it

@@ -192,7 +192,7 @@ def share(beginning, word):
     return seen[longer] / seen[" ".join(beginning)]
 
 
-# %% alt="The loss over 350 steps: it starts near the dashed line of a uniform guess, falls steeply at first, and ends just above the dashed line of the best possible loss." caption="Training loss on the eight sentences"
+# %% alt="The loss over 350 steps: it starts near the dashed line of a uniform guess, falls steeply at first, and ends just above the dotted line of the best possible loss." caption="Training loss on the eight sentences"
 pairs = [(s[:i], s[i]) for s in sentences for i in range(1, N)]
 best = -sum(log(share(*pair)) for pair in pairs) / len(pairs)
 print(f"loss {losses[0]:.2f} at first, {losses[-1]:.3f} at the end")
@@ -231,8 +231,8 @@ for word in ("flat", "sharp"):
 plotting.heatmap(Y, words, vocabulary, "Y", "N × |V|", top=1)
 
 # %% [markdown]
-# In training, the model saw only single next words, never how often each occurs. Yet its
-# predictions match the frequencies in the text, after every beginning of every sentence:
+# The loss asks only for the word that came next, and no one told the model how often each word occurs.
+# Yet its predictions match the frequencies in the text, after every beginning of every sentence:
 
 # %%
 Y = next_word_probabilities(model(read))

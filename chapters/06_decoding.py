@@ -321,9 +321,8 @@ end = tokenizer.eos_id
 print(format_tab(tokenizer.decode(greedily.ids).tab))
 
 # %% [markdown]
-# One note comes back over and over: after it, the most probable continuation is to play it again.
-# Greedy decoding falls into loops and rarely leaves them, since every repetition makes the next one more
-# probable. Here is a piece drawn at random with top-p, p = 0.9:
+# One note comes back over and over: greedy decoding has fallen into a loop. Here is a piece drawn at random with
+# top-p, p = 0.9:
 
 # %%
 luck = torch.Generator().manual_seed(4)
@@ -405,8 +404,8 @@ assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 # give up variety. The best values for this model need not suit another one. What carries over is the
 # method: decide what you want, measure it, and compare.
 #
-# Slips can also be ruled out. Before each step `allowed` says which tokens may come next, here by the
-# grammar of tab; all other logits become −∞.
+# Slips can also be ruled out. `generate` also takes a function, `allowed`, which says before each step
+# which tokens may come next; here it follows the grammar of tab. All other logits become −∞.
 
 # %%
 from slp_transformer.sampling import mask_disallowed
@@ -564,7 +563,7 @@ plotting.show_source(Beam.advance, length_normalized_score)
 
 
 # %%
-def mean_score(ids):  # (13.16), for any text
+def mean_score(ids):  # beam-norm, for any text
     ids = torch.tensor(ids)
     y = next_word_probabilities(model(ids[:-1]))
     log_y = y[range(len(y)), ids[1:]].log()

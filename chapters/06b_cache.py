@@ -107,7 +107,7 @@ plotting.panels(
 # ## Why the old rows stay valid
 #
 # Keys are computed from the residual stream, which changes from block to block. But with a causal mask
-# each token's row depends only on earlier tokens. So whatever is written later, the earlier rows stay
+# each token's row depends only on itself and earlier tokens. So whatever is written later, the earlier rows stay
 # the same, in every block:
 
 # %%
@@ -218,8 +218,8 @@ curves = {"without a cache": without, "with": with_one}
 plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
 
 # %% [markdown]
-# With a cache the new token still meets every key, so the cost grows with the context, slowly at
-# first. In a long context, attention costs more than all the matrices together:
+# With a cache the new token still meets every key, so the cost grows in proportion to the
+# context; at first it is small beside the rest. In a long context, attention costs more than all the matrices together:
 
 # %% alt="Billions of multiplications for one more token with a cache, over contexts up to 32,768 tokens. Matrices and head are a flat line a little above 0.1; attention rises in a straight line from 0, crosses it between 6,000 and 7,000 tokens and ends near 0.6." caption="Multiplications for one more token with a cache, in long contexts"
 lengths = [1, *range(2048, 32769, 2048)]

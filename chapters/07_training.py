@@ -158,6 +158,7 @@ vocabulary = sorted(set(text))
 stream = torch.tensor([vocabulary.index(word) for word in text])
 N = len(text) - 1
 batch = next(TokenWindows(stream, N).iter_eval(batch_size=1))
+# the model's only input, its first row
 reads, targets = batch.inputs[0][0], batch.targets[0]
 assert reads.tolist() == stream[:-1].tolist()
 assert targets.tolist() == stream[1:].tolist()
@@ -254,7 +255,7 @@ print(f"P = {likelihood:.0e}, log P = {sum(map(log, chances)):.2f}")
 assert prod(chances * 20) == 0 > sum(map(log, chances * 20))
 
 # %% [markdown]
-# A long text is less probable than a short one, whatever the model. Perplexity removes the effect of length:
+# Each further word makes a text less probable, whatever the model. Perplexity removes the effect of length:
 # it is the inverse of the geometric mean of the words' probabilities.
 #
 # <span class="eq" id="eq-perplexity">perplexity</span>

@@ -2,9 +2,9 @@
 # ## Exercises
 #
 # Fill in what is missing from the equation alone. Each function is then tested on small, large and
-# extreme inputs; if it is wrong, the check names the mistake. Rows are tokens, i
-# counts from 0, and you may use loops, matrix products or another library. This is what a check
-# says when something is missing:
+# extreme inputs; if it is wrong, the check says so, and names the mistake where it recognizes it.
+# Rows are tokens, i counts from 0, and you may use loops, matrix products or another library. This is
+# what a check says when something is missing:
 
 # %%
 import torch

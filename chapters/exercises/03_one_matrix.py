@@ -1,7 +1,8 @@
 # %% [markdown]
 # ## Exercises
 #
-# Fill in what is missing from the equation alone; if there is a mistake, the check names it. Masks
+# Fill in what is missing from the equation alone. If it is wrong, the check says so, and names the
+# mistake where it recognizes it. Masks
 # are additive, as in the book: 0 where attention is allowed, −∞ (`float("-inf")`) where it is not.
 
 # %% [markdown]
@@ -103,7 +104,9 @@ check.join_heads(my_join_heads)
 # ### Exercise 6 · Multi-head attention
 #
 # (`mh-par-qkv` to `mh-par-out`) Write causal multi-head attention. The heads' matrices are side by side: `W_Q` and
-# `W_K` are [d × A·d_k], `W_V` is [d × A·d_v], `W_O` is [A·d_v × d]. Use your functions from above.
+# `W_K` are [d × A·d_k], `W_V` is [d × A·d_v], `W_O` is [A·d_v × d]. Use your functions from
+# above; `my_attention` takes one head, so call it for each, or transpose only the last two axes
+# (`K.transpose(-2, -1)`).
 
 # %% tags=["exercise"]
 

@@ -1,7 +1,8 @@
 # %% [markdown]
 # ## Exercises
 #
-# Fill in what is missing from the equation alone; if there is a mistake, the check names it. Words
+# Fill in what is missing from the equation alone. If it is wrong, the check says so, and names the
+# mistake where it recognizes it. Words
 # and positions count from 0.
 
 # %% [markdown]

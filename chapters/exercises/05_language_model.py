@@ -1,7 +1,8 @@
 # %% [markdown]
 # ## Exercises
 #
-# Fill in what is missing from the equation alone; if there is a mistake, the check names it.
+# Fill in what is missing from the equation alone. If it is wrong, the check says so, and names the
+# mistake where it recognizes it.
 
 # %% [markdown]
 # ### Exercise 1 · The stack

@@ -1,7 +1,8 @@
 # %% [markdown]
 # ## Exercises
 #
-# Fill in what is missing from the equation alone; if there is a mistake, the check names it.
+# Fill in what is missing from the equation alone. If it is wrong, the check says so, and names the
+# mistake where it recognizes it.
 
 # %% [markdown]
 # ### Exercise 1 · The loss
@@ -105,7 +106,7 @@ check.padded_loss(my_padded_loss)
 #
 # A table of character pairs, counted in the first 60,000 characters of *Moby-Dick*, has a loss of 2.43 nats per
 # character on the next 6,000. Train a model whose loss is at most 2.3, in no more than 400 steps. The
-# settings below are too small.
+# settings below are too small; deeper models need a lower learning rate.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM

@@ -169,7 +169,7 @@ def show_progress(path: Path, run: Path | None, page: Path | None = None) -> int
         print(f"Not yet. {error}")
         return 1
     print("The attention of its first block: a row for each word, a column for each word that it")
-    print("reads, darker for more attention:")
+    print("reads, by its number, darker for more attention:")
     print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
     return 0
 

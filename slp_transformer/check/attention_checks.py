@@ -71,7 +71,7 @@ def _softmax_cases() -> list[Case]:
     },
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `softmax(scores)`: weights that are positive and sum to 1."""
+    """Check `softmax(scores)`: return positive weights that sum to 1."""
     axis = None if "all entries" in mistakes else 0 if "other axis" in mistakes else -1
     axes = tuple(range(scores.dim())) if axis is None else (axis,)
     if "plain shares" in mistakes:
@@ -142,7 +142,7 @@ def _sum_cases() -> list[Case]:
     },
 )
 def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `weighted_sum(alpha_i, rows)`: the sum of the first rows, each times its weight."""
+    """Check `weighted_sum(alpha_i, rows)`: add up the first rows, each times its weight."""
     count = len(alpha_i) - ("last row left out" in mistakes)
     first = 1 if "first row left out" in mistakes else 0
     alpha, X = alpha_i[first:count], rows[first:count]
@@ -173,7 +173,7 @@ def _score_cases() -> list[Case]:
     },
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `scaled_score(q_i, k_j)`: the score of one query and one key, a single number."""
+    """Check `scaled_score(q_i, k_j)`: return the score of one query and one key, a number."""
     products = q_i + k_j if "sum of both" in mistakes else q_i * k_j
     score = products if "not summed" in mistakes else products.sum()
     if "cosine" in mistakes:
@@ -226,7 +226,7 @@ def _simple_cases() -> list[Case]:
     },
 )
 def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:
-    """Check `simple_attention(X, i)`: the output a_i, with i counted from 0 and no matrices."""
+    """Check `simple_attention(X, i)`: return a_i, for i from 0, without matrices."""
     last = {"itself left out": i, "the future": len(X), "one too many": i + 2}
     end = choose_option(mistakes, last, i + 1)
     x_i = X[-1] if "last token asks" in mistakes else X[i]
@@ -294,7 +294,7 @@ def _attention_cases() -> list[Case]:
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `attention(Q, K, V, mask)`: the head's output [N×d_v]; the mask is added.
+    """Check `attention(Q, K, V, mask)`: return the head [N×d_v]; the mask is added.
 
     The row of a query that may see nothing may be zeros, as in the package, or NaN.
     """

@@ -80,7 +80,7 @@ def _norm_cases(d: int = 0) -> list[Case]:
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `layer_norm(x, gamma, beta)`, for a row [d] and for rows [N×d].
+    """Check `layer_norm(x, gamma, beta)`: it takes a row x [d] or rows [N×d].
 
     Without ε, as in the book, or with a small one under the root, as in PyTorch.
     """
@@ -156,7 +156,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
 def ffn(
     x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
 ) -> Tensor:
-    """Check `ffn(x, W_1, b_1, W_2, b_2)`, for a row [d] and for rows [N×d]."""
+    """Check `ffn(x, W_1, b_1, W_2, b_2)`: it takes a row x [d] or rows [N×d]."""
     bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
     bends |= {"ReLU6": F.relu6, "leaky": F.leaky_relu, "absolute value": torch.abs}
     bend = choose_option(mistakes, bends, torch.relu)
@@ -172,7 +172,7 @@ def identity(x: Tensor) -> Tensor:
 
 
 @check(
-    "`H`",
+    "`t4` to `h`",
     lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
     {
         "as before": "The layer's output is unchanged: both W_2 and b_2 must become 0.",
@@ -241,7 +241,7 @@ def swiglu(
     b_3: Tensor,
     mistakes: Mistakes,
 ) -> Tensor:
-    """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)` with β = 1, for a row and for rows."""
+    """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)`: it takes a row or rows, with β = 1."""
     if "no biases" in mistakes:
         b_1, b_2, b_3 = 0 * b_1, 0 * b_2, 0 * b_3
     first, second = x @ W_1 + b_1, x @ W_2 + b_2
@@ -296,7 +296,7 @@ def _block_cases() -> list[Case]:
 
 
 @check(
-    "`O` and `H`",
+    "`t1` to `h`",
     _block_cases,
     {
         "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
@@ -304,18 +304,18 @@ def _block_cases() -> list[Case]:
         "no first residual": "The attention's output replaces the residual stream; add it instead.",
         "no second residual": "The feedforward layer's output replaces the stream; add it.",
         "norm on the residual": "The normalized rows T¹ are added back; add the stream X itself.",
-        "second norm on the residual": "The normalized rows are added back; add the stream O.",
-        "X instead of O": "The last step adds X, so attention's output is lost; it should add O.",
+        "second norm on the residual": "The normalized rows are added back; add the stream T³ (O).",
+        "X instead of O": "The last step adds X, not T³ (O), so attention's output is lost.",
         "no norm_1": "Attention reads the stream itself; it should read its layer norm.",
-        "no norm_2": "The feedforward layer reads O (T³); it should read its norm (T⁴).",
+        "no norm_2": "The feedforward layer reads T³ (O); it should read its norm, T⁴.",
         "norm_1 for norm_2": "Both halves use the first norm; each has its own gain and offset.",
-        "parallel": "The feedforward layer reads X; it should read O, with attention's output.",
+        "parallel": "The feedforward layer reads X, not T³ (O), which has attention's output.",
         "attention and ffn swapped": "The feedforward layer comes before attention.",
         "no feedforward": (
             "The feedforward half is missing.",
             lambda X, attention, ffn, norm_1, norm_2: X + attention(norm_1(X)),
         ),
-        "then + X": "X is added twice: O contains it already.",
+        "then + X": "X is added twice: T³ (O) contains it already.",
         "halves swapped": (
             "The feedforward half comes before attention's.",
             lambda X, attention, ffn, norm_1, norm_2: (
@@ -328,7 +328,7 @@ def _block_cases() -> list[Case]:
 def block(
     X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, mistakes: Mistakes
 ) -> Tensor:
-    """Check `block(X, attention, ffn, norm_1, norm_2)`, whose sublayers are given as functions."""
+    """Check `block(X, attention, ffn, norm_1, norm_2)`: its sublayers are given as functions."""
     if "post-norm" in mistakes:
         O = norm_1(X + attention(X))
         return norm_2(O + ffn(O))

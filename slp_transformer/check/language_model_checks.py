@@ -40,7 +40,7 @@ def _lookup_cases() -> list[Case]:
     },
 )
 def one_hot_lookup(w: int, E: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `one_hot_lookup(w, E)`: the row of word w, as a product of a one-hot row with E."""
+    """Check `one_hot_lookup(w, E)`: multiply a one-hot row by E to get the row of word w."""
     hot = torch.zeros(len(E)).to(E)
     hot[w] = 1
     return hot if "one-hot alone" in mistakes else hot @ E
@@ -84,7 +84,7 @@ def _input_cases() -> list[Case]:
     },
 )
 def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mistakes) -> Tensor:
-    """Check `input_encoding(ids, E, P, start)`: X [N×d], the first token at position `start`."""
+    """Check `input_encoding(ids, E, P, start)`: return X [N×d]; the first token is at `start`."""
     N = len(ids)
     places = torch.arange(N) + start
     places = places.flip(0) if "counted from the end" in mistakes else places
@@ -121,7 +121,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
     },
 )
 def sinusoid(N: int, d: int, mistakes: Mistakes) -> Tensor:
-    """Check `sinusoid(N, d)`: fixed positions [N×d], for an even d."""
+    """Check `sinusoid(N, d)`: return fixed positions [N×d]; d is even."""
     pos = torch.arange(N, dtype=torch.float64)[:, None] + ("counted from 1" in mistakes)
     columns = torch.arange(d)
     pairs = columns % (d // 2) if "halves" in mistakes else columns // 2
@@ -231,7 +231,7 @@ def _head_cases() -> list[Case]:
     },
 )
 def lm_head(H: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
-    """Check `lm_head(H, E)`: the logits U [N×|V|] of every position, E being that of the input."""
+    """Check `lm_head(H, E)`: return the logits U [N×|V|]; E is that of the input."""
     if "cosine" in mistakes:
         H, E = (Z / Z.norm(dim=-1, keepdim=True) for Z in (H, E))
     return H @ E.T / (math.sqrt(E.shape[1]) if "scaled" in mistakes else 1)
@@ -293,7 +293,7 @@ def _stack_cases() -> list[Case]:
     },
 )
 def stack(X: Tensor, blocks: Any, final_norm: Any, mistakes: Mistakes) -> Tensor:
-    """Check `stack(X, blocks, final_norm)`: blocks one above the other, given as functions."""
+    """Check `stack(X, blocks, final_norm)`: apply the blocks, given as functions, one by one."""
     H = final_norm(X) if "norm first" in mistakes else X
     blocks = blocks[::-1] if "reversed" in mistakes else blocks
     blocks = blocks[:1] if "first only" in mistakes else blocks

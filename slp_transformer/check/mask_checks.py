@@ -58,7 +58,7 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
     },
 )
 def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
-    """Check `causal_mask(N)`: [N×N], 0 where j ≤ i and −∞ where j > i."""
+    """Check `causal_mask(N)`: return a mask [N×N], 0 where j ≤ i and −∞ where j > i."""
     shift = 0 if "diagonal" in mistakes else 2 if "one too late" in mistakes else 1
     hidden = torch.ones(N, N).triu(shift) > 0
     if "nothing hidden" in mistakes:
@@ -105,7 +105,7 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
     },
 )
 def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
-    """Check `mask_after(N, held)`: the mask of N new tokens after `held` in the cache."""
+    """Check `mask_after(N, held)`: return the mask of N new tokens after `held` cached ones."""
     T = held + N
     if "new tokens only" in mistakes:
         return future_mask(N)

@@ -53,7 +53,7 @@ def _head_cases() -> list[Case]:
 
 
 @check(
-    "`QKV` to `A-out`",
+    "`qkv-final` to `head-out`",
     _head_cases,
     {
         **SCALES,
@@ -83,7 +83,7 @@ def _head_cases() -> list[Case]:
 def head(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
 ) -> Tensor:
-    """Check `head(X, W_Q, W_K, W_V, W_O)`: one causal head for all tokens, [N×d]."""
+    """Check `head(X, W_Q, W_K, W_V, W_O)`: return one causal head for all tokens, [N×d]."""
     if "transposed weights" in mistakes:
         W_Q, W_K, W_V, W_O = W_Q.T, W_K.T, W_V.T, W_O.T
     Q, K = X @ W_Q, X @ W_K
@@ -151,7 +151,7 @@ def _join_cases() -> list[Case]:
 
 
 @check(
-    "`mh-concat`",
+    "`mh-par-out`",
     _join_cases,
     {
         "view without transpose": "A view or reshape alone makes a row mix tokens: transpose "
@@ -255,7 +255,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
 def multi_head_attention(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, A: int, mistakes: Mistakes
 ) -> Tensor:
-    """Check `multi_head_attention(X, W_Q, W_K, W_V, W_O, A)`: causal attention of A heads, [N×d].
+    """Check `multi_head_attention(X, W_Q, W_K, W_V, W_O, A)`: apply A causal heads, [N×d].
 
     The heads' matrices lie side by side: W_Q is [d×A·d_k], head c having the columns from c·d_k on.
     """
@@ -360,7 +360,7 @@ def _cache_cases() -> list[Case]:
 def cached_step(
     x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Check `cached_step(x, W_Q, W_K, W_V, K, V)`: the head of one new token, and the longer K, V.
+    """Check `cached_step(x, W_Q, W_K, W_V, K, V)`: return a new token's head, and the longer K, V.
 
     K and V hold the keys and values of the tokens before; x is the new token's row.
     """

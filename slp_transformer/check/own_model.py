@@ -10,6 +10,7 @@ import ast
 import json
 import math
 import time
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,7 +50,7 @@ SENTENCES = [
     for verb, how in (("tightened", down), ("loosened", up), ("tuned", down), ("tuned", up))
 ]
 STEPS, TARGET = 350, 0.24  # nats a word
-SHADES = " ░▒▓█"
+SHADES, THRESHOLDS = "·░▒▓█", (0.1, 0.25, 0.5, 0.75)
 
 
 class Parts:
@@ -326,11 +327,15 @@ def draw_attention(own: OwnModel, sentence: list[str], words: list[str]) -> list
         block = own.model.stack.blocks[0]
         alpha = own.heads(block.attention, own._norm(block.norm_1)(X), weights=True)
     titles = (f"head {c + 1}".ljust(2 * len(ids)) for c in range(own.A))
-    lines = [" " * 14 + "   ".join(titles)]
+    columns = "".join(f"{j + 1:<2}" for j in range(len(ids)))
+    lines = [" " * 17 + "   ".join(titles), " " * 17 + "   ".join([columns] * own.A)]
     for i, word in enumerate(sentence):
-        cells = ("".join(2 * SHADES[int(a * 4.99)] for a in head[i]) for head in alpha.tolist())
-        lines.append(f"  {word:>10}  " + "   ".join(cells))
-    return lines
+        visible = alpha[:, i, : i + 1].tolist()
+        cells = ("".join(2 * SHADES[bisect(THRESHOLDS, a)] for a in row) for row in visible)
+        padded = (one.ljust(2 * len(ids)) for one in cells)
+        lines.append(f"  {i + 1:2} {word:>10}  " + "   ".join(padded))
+    legend = (f"{shade} from {least}" for shade, least in zip(SHADES[1:], THRESHOLDS, strict=True))
+    return [*lines, f"  {SHADES[0]} below {THRESHOLDS[0]}, {', '.join(legend)}"]
 
 
 def compare(parts: Parts, model: TransformerLM) -> tuple[OwnModel, int, float]:

@@ -47,7 +47,7 @@ def _temperature_cases() -> list[Case]:
     },
 )
 def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
-    """Check `temperature(u, tau)`: the probabilities softmax(u / τ)."""
+    """Check `temperature(u, tau)`: return the probabilities softmax(u / τ)."""
     z = u if mistakes & {"no effect", "after softmax"} else u / tau
     if "logits" in mistakes:
         return z
@@ -135,7 +135,7 @@ def _top_k_cases() -> list[Case]:
     accepted=("last of equals",),
 )
 def top_k(u: Tensor, k: int, mistakes: Mistakes) -> Tensor:
-    """Check `top_k(u, k)`: probabilities, 0 for all but the k words with the largest logits."""
+    """Check `top_k(u, k)`: keep the k words with the largest logits; the others get 0."""
     order = _sorted_indices(u, "smallest" not in mistakes, mistakes)
     order = torch.arange(len(u)) if "first k" in mistakes else order
     keep = torch.zeros(len(u), dtype=torch.bool)
@@ -220,7 +220,7 @@ def _top_p_cases() -> list[Case]:
     accepted=("last of equals",),
 )
 def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
-    """Check `top_p(u, p)`: probabilities, the fewest words that have at least p, the others 0."""
+    """Check `top_p(u, p)`: keep the fewest words that have at least p; the others get 0."""
     y = torch.softmax(u, -1)
     p = p / 100 if "percent" in mistakes else p
     order = _sorted_indices(y, "least probable first" not in mistakes, mistakes)
@@ -275,7 +275,7 @@ def _draw_cases() -> list[Case]:
     },
 )
 def draw(y: Tensor, dart: float, mistakes: Mistakes) -> int:
-    """Check `draw(y, dart)`: the number of the word on whose stretch from 0 to 1 the dart lands."""
+    """Check `draw(y, dart)`: return the number of the word on whose stretch the dart lands."""
     by_rank = mistakes & {"rank", "sorted"}
     order = y.argsort(descending=True) if by_rank else torch.arange(len(y))
     if "always the largest" in mistakes:
@@ -332,7 +332,7 @@ def _beam_cases() -> list[Case]:
 def beam_step(
     scores: Tensor, log_y: Tensor, width: int, mistakes: Mistakes
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Check `beam_step(scores, log_y, width)`: hypotheses, words, scores of the best extensions."""
+    """Check `beam_step(scores, log_y, width)`: return hypotheses, words and scores of the best."""
     B, V = log_y.shape
     totals = scores[:, None] + (log_y.exp() if "probabilities" in mistakes else log_y)
     totals = scores[:, None] * log_y if "multiplied" in mistakes else totals

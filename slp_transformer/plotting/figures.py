@@ -199,7 +199,7 @@ def lines(
         y: what the y axis shows, with its unit.
         title: above the figure.
         at: [n] places on the x axis; the default is 0, 1, 2, ...
-        levels: dashed lines at a height, under their names (such as a chance level).
+        levels: dashed and dotted lines at a height, under their names (such as a chance level).
 
     Raises:
         ValueError: if a curve has no values, or not one for each place on the x axis.

@@ -105,7 +105,7 @@ def draw_flow(panel: Any, row: int | None) -> Any:
 
 
 def draw_lines(curves: Any, x: str, y: str, title: str, levels: Mapping[str, float]) -> Any:
-    """Draw curves and dashed levels."""
+    """Draw curves, and levels dashed or dotted."""
     size = (MAX_WIDTH_PX / 96, 2.75)
     figure = import_matplotlib().figure.Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
@@ -120,8 +120,9 @@ def draw_lines(curves: Any, x: str, y: str, title: str, levels: Mapping[str, flo
         mark = "o" if len(up) < 16 else None
         axes.plot(across, up, color=color, linewidth=1.8, marker=mark, markersize=3.5, label=name)
         ends.append((up[-1], name, color))
-    for name, level in levels.items():
-        style = {"color": INK_COLOR, "alpha": 0.6, "linewidth": 1, "linestyle": (0, (4, 3))}
+    for k, (name, level) in enumerate(levels.items()):
+        dashes = (0, ((4, 3), (1, 2))[k % 2])
+        style = {"color": INK_COLOR, "alpha": 0.6, "linewidth": 1, "linestyle": dashes}
         axes.axhline(level, label=name, **style)
         ends.append((level, name, INK_COLOR))
     axes.margins(x=0.01)

@@ -169,6 +169,19 @@ def test_the_reader_s_model_learns(mine, capsys):
     assert "head 1" in said and "█" in said
 
 
+def test_the_drawing_of_attention_marks_every_visible_cell(mine):
+    model = random_model()
+    model.stack.blocks[0].attention.W_Q.data.zero_()  # equal weights
+    words = list("abcdefghijklmnopq")
+    lines = own_model.draw_attention(
+        OwnModel(model, Parts(read_functions(mine))), words[:11], words
+    )
+    assert "".join(lines[1].split()) == 3 * "1234567891011"
+    for i, shade in ((1, "█"), (2, "▓"), (3, "▒"), (5, "░"), (11, "·")):  # weights of 1/i
+        assert lines[1 + i].split() == [str(i), words[i - 1], *3 * [2 * i * shade]]
+    assert lines[-1].strip() == "· below 0.1, ░ from 0.1, ▒ from 0.25, ▓ from 0.5, █ from 0.75"
+
+
 def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text("def lm_head(H, E):\n    return H @ E.T.softmax(-1)\n", encoding="utf-8")
