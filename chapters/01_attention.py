@@ -167,18 +167,33 @@ plotting.interactive_scores(
 # Every sum stops at i. So a row can affect the outputs at its own position and later ones, but never earlier
 # ones. This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). We
 # can check this: the gradient of each output with respect to each input shows which inputs affect
-# which outputs.
+# which outputs. Let the sums run over all j instead, and see what the third output reads then.
 
 
-# %% alt="Five words as inputs below and five outputs a₁ to a₅ above. A line goes from each input to the output at its own position and to all later ones; none goes back to the left. The lines into a₃ stand out: they come from the first three words." caption="Information flows from left to right (Fig. 8.4 · 7.4)"
+# %%
 def five_outputs(X):
     return torch.stack([simple_attention(X, i)[0] for i in range(5)])
 
 
-J = torch.autograd.functional.jacobian(five_outputs, X[:5])
-reach = J.abs().sum(dim=(1, 3))  # J is [outputs × d × inputs × d]
-assert torch.equal(reach > 0, torch.ones(5, 5).tril() > 0)
-plotting.flow(reach > 0, columns=words[:5], row=2)
+def five_over_all_j(X):
+    return torch.softmax(X @ X.T, dim=-1) @ X
+
+
+def reach(outputs):
+    J = torch.autograd.functional.jacobian(outputs, X[:5])
+    return J.abs().sum(dim=(1, 3)) > 0  # J is [outputs × d × inputs × d]
+
+
+# %% alt="Five words as inputs below and five outputs a₁ to a₅ above. A line goes from each input to the output at its own position and to all later ones; none goes back to the left. The lines into a₃ stand out: they come from the first three words." caption="Information flows from left to right (Fig. 8.4 · 7.4)"
+causal, both_ways = reach(five_outputs), reach(five_over_all_j)
+assert torch.equal(causal, torch.ones(5, 5).tril() > 0) and both_ways.all()
+says = "a₃ reads the first three words; no line leads back to the left."
+flow = plotting.flow(causal, columns=words[:5], row=2)
+sums = {"j ≤ i": (flow, says)}
+says = "a₃ reads all five words, also the two that come after its own."
+flow = plotting.flow(both_ways, columns=words[:5], row=2)
+sums["all j"] = flow, says
+plotting.interactive_steps("The sums run over", sums)
 
 # %% [markdown]
 # ## Query, key and value
@@ -274,23 +289,26 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 #
 # Why divide? A dot product is a sum of $d_k$ terms, so its standard deviation grows like $\sqrt{d_k}$. When
 # the scores are far apart, softmax gives almost all the weight to one token. The derivative of a weight
-# with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and the head hardly learns. The
-# table below shows this for a thousand queries, each with eight keys, whose numbers are all random with variance 1. (A query
+# with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and the head hardly learns. We
+# measure this for a thousand queries, each with eight keys, whose numbers are all random with variance 1. (A query
 # [1 × d_k] is multiplied with eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
+# Let $d_k$ grow: without the division the first query soon reads a single key.
 
-# %%
+# %% alt="Weights of one query for eight keys at d_k = 4, in two rows. Without the division by the root of d_k the weights differ more than with it." caption="Weights of one query with and without the division by √d_k"
 torch.manual_seed(1)
-print("          without √d_k             with √d_k")
-print("d_k        std   mean α(1−α)       std   mean α(1−α)")
-for size in (4, 64, 1024):
+states, slopes = {}, {}
+for size in (4, 16, 64, 256, 1024):
     q, k = torch.randn(1000, 1, size), torch.randn(1000, 8, size)
     raw = (q * k).sum(dim=-1)
-    line = f"{size:4}"
-    for scores in (raw, raw / size**0.5):
-        alpha = torch.softmax(scores, dim=-1)
-        slope = (alpha * (1 - alpha)).mean()
-        line += f" {scores.std():10.2f} {slope:12.4f} "
-    print(line)
+    alphas = torch.softmax(torch.stack([raw, raw / size**0.5]), dim=-1)
+    first = slopes[size] = (alphas * (1 - alphas)).mean(dim=(1, 2)).tolist()
+    says = f"Mean α(1−α) {first[0]:.4f} without √dₖ, {first[1]:.4f} with it."
+    print(f"d_k = {size}: standard deviation {raw.std():.1f}. {says}")
+    rows = ["without √dₖ", "with √dₖ"]
+    picture = plotting.heatmap(alphas[:, 0], rows, range(1, 9), top=1)
+    states[size] = picture, says
+assert slopes[1024][0] < slopes[4][0] / 5 and slopes[1024][1] > 0.09
+plotting.interactive_steps("dₖ", states)
 
 # %% [markdown]
 # ## One head
@@ -349,7 +367,7 @@ assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation and the code multiply on the right. The Feb 2024 draft had no <strong>W</strong><sup>O</sup> for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias by default: that is why the package has plain matrices.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation and the code multiply on the right. The Feb 2024 draft had no $\mathbf W^O$ for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias by default: that is why the package has plain matrices.</p></div>
 
 # %% [markdown]
 # ### Eight steps for one token

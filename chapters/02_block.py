@@ -208,7 +208,7 @@ print(f"mean {mu:.0f}, standard deviation {sigma:.0f}")
 # $$
 
 
-# %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="A row before and after normalizing: mean 0, standard deviation 1"
+# %%
 def normalize(x):
     mu, sigma = mean_and_deviation(x)
     return (x - mu) / sigma
@@ -217,7 +217,23 @@ def normalize(x):
 x_hat = normalize(x)
 assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
 assert mean_and_deviation(x_hat) == (0, 1)
-plotting.heatmap(torch.stack([x, x_hat]), rows=["x", "x̂"], decimals=1)
+
+# %% [markdown]
+# Try other rows: more of everything, or everything larger. The row after layer norm stays the same.
+
+# %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="A row before and after normalizing: mean 0, standard deviation 1"
+rows = {"x": x, "x + 7": x + 7, "3x": 3 * x, "3x + 7": 3 * x + 7, "−x": -x}
+states = {}
+for name, row in rows.items():
+    mu, sigma = mean_and_deviation(row)
+    says = f"{name} has mean {mu:.0f} and standard deviation {sigma:.0f}. "
+    same = normalize(row).equal(x_hat)
+    says += "Layer norm gives the same row." if same else "Every sign changes."
+    both = torch.stack([row, normalize(row)])
+    picture = plotting.heatmap(both, ["row", "x̂"], decimals=1, top=9)
+    states[name] = picture, says
+torch.testing.assert_close(normalize(-x), -x_hat)
+plotting.interactive_steps("Row", states)
 
 # %% [markdown]
 # The scale and offset of the row are lost: three times the row plus seven gives the same result. Two learned

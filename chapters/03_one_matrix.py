@@ -448,22 +448,27 @@ plotting.panels(
 # *transpose* moves the head axis to the front, $[A\times N\times d_k]$, so that `split[c]` is the
 # book's $\mathbf Q^c$.
 
-# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing from another head." caption="The queries of three heads, after view and transpose"
+# %%
 viewed = Q.view(N, A, d_k)
 split = viewed.transpose(0, 1)
 assert split.shape == (A, N, d_k)
 for c in range(A):
     torch.testing.assert_close(split[c], (X @ mha.heads[c].W_Q).detach())
 
-names = ["split[0] = Q¹", "split[1] = Q²", "split[2] = Q³"]
-panels = [plotting.Panel(split[c], names[c], "N × dₖ") for c in range(A)]
-plotting.panels(panels[0], "  ", panels[1], "  ", panels[2])
-
 # %% [markdown]
-# [Figure](#fig-heads-step-by-step) shows the steps one at a time, forward and back:
+# [Figure](#fig-heads-step-by-step) shows the steps one at a time: follow the 40 from Q to head 2.
 
-# %% alt="Q, five rows by six columns, and the three heads that it is cut into, five rows by two columns each: head 1 has 1 to 5, head 2 has 10 to 50, head 3 has 100 to 500." caption="From one matrix to heads, and back" figure="heads-step-by-step"
-plotting.interactive_heads(Q, num_heads=A)
+# %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing from another head." caption="From one matrix to heads" figure="heads-step-by-step"
+steps = {}
+for name, (Z, each, shape, says) in {
+    "Q": (Q[None], "", "N × Adₖ", "A row is a token, all heads side by side."),
+    "view": (viewed, "token", "A × dₖ", "Each token: a row for each head."),
+    "transpose": (split, "head", "N × dₖ", "Each head: a row for each token."),
+}.items():
+    named = [(Z[k], f"{each} {k + 1}" if each else "Q") for k in range(len(Z))]
+    boxes = [plotting.Panel(*one, shape, top=500) for one in named]
+    steps[name] = plotting.panels(*boxes), says
+plotting.interactive_steps("Step", steps, start=2)
 
 # %% [markdown]
 # Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how
@@ -705,7 +710,7 @@ for name, T in dict(T1=T1, T2=T2, T3=T3, T4=T4, T5=T5, H=H).items():
 torch.testing.assert_close(T3, O)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Next to <a href="#eq-T5">(8.44)</a> the text once has the feedforward layer read <strong>T</strong><sup>3</sup>; the equation, and the code, have it read <strong>T</strong><sup>4</sup>. The index i counts tokens in section 8.1 and heads in <a href="#eq-mh-par-qkv">(8.35)</a> and <a href="#eq-mh-par-head">(8.36)</a>; the code says <code>c</code> for a head everywhere else. The letter A stands both for the number of heads and for the output of attention. The Feb 2024 draft gives the same steps in post-norm order: <code>TransformerBlock(..., norm="post")</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Next to <a href="#eq-T5">(8.44)</a> the text once has the feedforward layer read $\mathbf T^3$; the equation, and the code, have it read $\mathbf T^4$. The index i counts tokens in section 8.1 and heads in <a href="#eq-mh-par-qkv">(8.35)</a> and <a href="#eq-mh-par-head">(8.36)</a>; the code says <code>c</code> for a head everywhere else. The letter A stands both for the number of heads and for the output of attention. The Feb 2024 draft gives the same steps in post-norm order: <code>TransformerBlock(..., norm="post")</code>.</p></div>
 
 # %% [markdown]
 # ## Stacking blocks

@@ -366,18 +366,21 @@ plotting.heatmap(S.T, title="Sᵀ", shape="d × N", decimals=None)
 # $$
 # \mathbf S[p]\cdot\mathbf S[q]=\sum_{i=0}^{d/2-1}\cos\frac{p-q}{10000^{2i/d}}
 # $$
+#
+# Move p: the curve moves with it, and keeps its shape.
 
-# %% alt="Curve of the dot product of two positions against their distance from 0 to 47. It is highest, 16, at distance 0, falls to 12 within four positions, and then goes up and down between about 6 and 12; the curves from position 0 and from position 20 coincide." caption="The dot product of two sinusoidal positions, by their distance"
+# %% alt="Curve of the dot product of position 20 with all positions from 0 to 47. It is highest, 16, at position 20, falls to 12 within four positions on both sides, and then goes up and down between about 7 and 12." caption="The dot products of one sinusoidal position with all others"
 G = S @ S.T
 assert S.shape == (48, 32) and G.shape == (48, 48)
 for k in range(48):  # a diagonal holds all pairs at distance k
     diagonal = G.diagonal(k)
     torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
-plotting.lines(
-    {"from position 0": G[0], "from position 20": G[20, 20:]},
-    x="distance",
-    y="dot product",
-)
+axes = {"x": "position q", "y": "S[p] · S[q]", "levels": {"": G.min()}}
+states = {}
+for p in range(0, 48, 5):
+    says = f"p = {p}: {G[p, p]:.0f} at q = p, and {G[p, p - 2]:.1f} two away."
+    states[p] = plotting.lines(G[p], **axes), says
+plotting.interactive_steps("p", states, start=4)
 
 # %% [markdown]
 # A head's score is the dot product of a query and a key, not of two positions, so attention need not follow

@@ -491,7 +491,7 @@ print(f"but:    play .  with probability {0.4 * 0.8:.2f}")
 from math import log
 
 
-def beam(width):
+def beam(width, watch=lambda step: None):
     growing, complete = [(0.0, ["<s>"])], []
     while growing and len(complete) < width:
         longer = []
@@ -499,6 +499,7 @@ def beam(width):
             for w, p in follows[words[-1]].items():
                 longer.append((score + log(p), [*words, w]))
         kept = sorted(longer)[::-1][: width - len(complete)]
+        watch((sorted(longer)[::-1], kept))
         complete += [h for h in kept if h[1][-1] == "."]
         growing = [h for h in kept if h[1][-1] != "."]
     return complete
@@ -509,6 +510,25 @@ best = {width: max(beam(width)) for width in (1, 2)}
 for width, (score, words) in best.items():
     print(f"width {width}: {score:.2f} for", *words[1:])
 assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
+
+# %% [markdown]
+# Watch the search step by step: with width 1 *play* is dropped at once, with width 2 it wins.
+
+# %% alt="Bars of the two hypotheses after the first step with width 1: tune 0.60, which is kept, and play 0.40, which is dropped." caption="Beam search, step by step, with one hypothesis and with two"
+from math import exp
+
+states = {}
+for width in (1, 2):
+    steps = []
+    beam(width, steps.append)
+    for t, (longer, kept) in enumerate(steps):
+        names = [" ".join(words[1:]) for _, words in longer]
+        marks = ["✓ " if h in kept else "✗ " for h in longer]
+        labels = [mark + name for mark, name in zip(marks, names, strict=True)]
+        says = "kept: " + ", ".join(names[: len(kept)])
+        bars = plotting.bars([exp(s) for s, _ in longer], labels, top=0.6)
+        states[f"width {width}, step {t + 1}"] = bars, says
+plotting.interactive_steps("Beam", states)
 
 # %% [markdown]
 # Width 1 is greedy decoding. Two hypotheses are enough to keep *play* until its full stop makes up for

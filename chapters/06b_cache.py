@@ -73,20 +73,28 @@ torch.testing.assert_close(torch.stack(rows), all_at_once)
 
 # %% [markdown]
 # This is the step for the fifth token (Fig. 8.18 · 7.23): one query meets five keys, and one row of
-# weights mixes five values. Here d_k = d_v, and the figures show three of the columns.
+# weights mixes five values. Here d_k = d_v, and the figures show three of the columns. Go on to the next
+# token: the cache grows by one key, and the others stay as they are.
 
 # %% alt="The query of the fifth token, 1 by d_k, times five keys as columns, d_k by 5, gives its five scores, divided by the root of d_k." caption="One query meets the cached keys: the scores of the fifth token" figure="cached-keys"
-few = slice(0, 3)
-q_5, keys, values = Q[4:5], K[:5], V[:5]
-scores = q_5 @ keys.T / q_5.shape[-1] ** 0.5
-q_panel = plotting.Panel(q_5[:, few], "q₅ …", "1 × dₖ")
-k_panel = plotting.Panel(keys.T[few], "Kᵀ …", "dₖ × 5", columns=range(1, 6))
-plotting.panels(
-    q_panel, "×", k_panel, "→", plotting.Panel(scores, "scores", "1 × 5")
-)
+few, states = slice(0, 3), {}
+for i in range(1, 8):
+    q_i, keys, places = Q[i - 1 : i], K[:i], range(1, i + 1)
+    scores = q_i @ keys.T / len(q_i[0]) ** 0.5
+    parts = (
+        plotting.Panel(q_i[:, few], "q …", "1 × dₖ", top=2),
+        "×",
+        plotting.Panel(keys.T[few], "Kᵀ …", f"dₖ × {i}", None, places, 2),
+        "→",
+        plotting.Panel(scores, "scores", f"1 × {i}", top=9),
+    )
+    says = f"Token {i} computes one key; the cache has the other {i - 1}."
+    states[i] = plotting.panels(*parts), says
+plotting.interactive_steps("Token", states, start=4)
 
 # %% alt="The weights of the fifth token, 1 by 5, times five values, 5 by d_v, give its result, 1 by d_v." caption="One row of weights mixes the cached values" figure="cached-values"
-alpha = torch.softmax(scores, dim=-1)
+keys, values = K[:5], V[:5]
+alpha = torch.softmax(Q[4:5] @ keys.T / keys.shape[1] ** 0.5, dim=-1)
 a_5 = alpha @ values
 torch.testing.assert_close(a_5[0], all_at_once[4])
 v_panel = plotting.Panel(values[:, few], "V …", "5 × dᵥ", rows=range(1, 6))

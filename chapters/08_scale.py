@@ -68,8 +68,29 @@ for name, constants in book.items():
 plotting.show_source(PowerLaw.__call__)
 
 # %% [markdown]
-# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. So we fit a line
-# by least squares. From points on a law, the fit recovers its constants:
+# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. Compare both axes:
+
+# %% alt="The loss by the law of parameters, from a million to a hundred billion, on plain axes: it falls from 4.02 almost at once, and then ever more slowly, to 1.67." caption="L(N) on plain and on logarithmic axes"
+from math import log10
+
+sizes = [10 ** (k / 4) for k in range(24, 45)]
+predicted = [KAPLAN["parameters"](N) for N in sizes]
+log_sizes, log_losses = (list(map(log10, Z)) for Z in (sizes, predicted))
+slope = (log_losses[-1] - log_losses[0]) / (log_sizes[-1] - log_sizes[0])
+assert abs(slope + 0.076) < 1e-9
+axes = {
+    "plain": ([N / 1e9 for N in sizes], predicted, "billions of N", "L"),
+    "logarithmic": (log_sizes, log_losses, "log₁₀ N", "log₁₀ L"),
+}
+ends = f"{predicted[0]:.2f} nats at 10⁶ parameters, {predicted[-1]:.2f}"
+states = {}
+for name, (N, L, x, y) in axes.items():
+    says = f"{ends} at 10¹¹, on {name} axes."
+    states[name] = plotting.lines(L, x, y, at=N), says
+plotting.interactive_steps("Axes", states)
+
+# %% [markdown]
+# So we fit a line by least squares. From points on a law, the fit recovers its constants:
 
 # %%
 sizes = [1e3, 1e5, 1e6, 1e9]
@@ -156,8 +177,6 @@ for width in (8, 16, 32):
         print(f"N = {N:6,}  D = {tokens:7,}  loss {loss:.3f}")
 
 # %% alt="Loss against the logarithm of compute to base 10, one falling curve for each of three model sizes. At the least compute the smallest model is lowest; each larger one starts higher and falls further." caption="Loss against compute, for three sizes"
-from math import log10
-
 curves = {}
 for (N, D), loss in study.items():
     point = log10(total_training_flops(N, D)), loss
@@ -351,7 +370,26 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 
 # %% [markdown]
 # This A reads one feature, the second, and B says what to do with it. With r = 1 that is all that can be
-# learned: one direction to read, and one to write. With these weights copied, Hugging Face's `peft`
+# learned: one direction to read, and one to write. A larger r comes closer to any update, here a random one,
+# and saves less.
+
+# %% alt="An update of 6 by 5, and AB with r = 1, which is 1 in rank and so far from it." caption="The closest AB to an update, for each rank r"
+update = torch.randn(6, 5).round()
+U, S, V = torch.linalg.svd(update, full_matrices=False)
+states = {}
+for r in range(1, 6):
+    A, B = U[:, :r] * S[:r], V[:r]
+    off = (update - A @ B).norm() / update.norm()
+    says = f"r = {r}: {A.numel() + B.numel()} numbers instead of 30. "
+    says += f"AB is {off:.0%} of the update's norm away from it."
+    close = plotting.Panel(A @ B, "AB", top=2)
+    whole = plotting.Panel(update, "update", top=2)
+    states[r] = plotting.panels(whole, "≈", close), says
+torch.testing.assert_close(A @ B, update)
+plotting.interactive_steps("Rank r", states)
+
+# %% [markdown]
+# With these weights copied, Hugging Face's `peft`
 # computes the same outputs and gradients (a test asserts it).
 
 # %%

@@ -74,7 +74,7 @@ plotting.show_source(attention)
 
 # %% [markdown]
 # Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the scores,
-# then which tokens may attend to which.
+# then which tokens may attend to which. Drop the mask, and the third output reads all five.
 
 # %% alt="Two 5 by 5 masks side by side. The causal one is 0 on and below the diagonal and minus infinity above it; the bidirectional one is 0 everywhere."
 plotting.panels(
@@ -83,11 +83,12 @@ plotting.panels(
     plotting.Panel(torch.zeros(N, N), "bidirectional", "N × N"),
 )
 
-# %% alt="Causal flow: five inputs below, five outputs above; each output has lines to its own input and to those on its left. The third output, standing out, has three."
-plotting.flow(M == 0, title="causal", row=2)
-
-# %% alt="Bidirectional flow: each of the five outputs has lines to all five inputs; the third, standing out, has five."
-plotting.flow(torch.ones(N, N), title="bidirectional", row=2)
+# %% alt="Causal flow: five inputs below, five outputs above; each output has lines to its own input and to those on its left. The third output, standing out, has three." caption="Which tokens may attend to which, with a causal mask and without a mask"
+states = {}
+for name, open_to in {"causal": M == 0, "none": torch.ones(N, N)}.items():
+    says = f"Output 3 attends to {open_to[2].sum():.0f} of {N} inputs."
+    states[name] = plotting.flow(open_to, row=2), says
+plotting.interactive_steps("Mask", states)
 
 # %% [markdown]
 # The gradient confirms the arrows: does the first output change when the last value does?
@@ -310,7 +311,7 @@ torch.testing.assert_close(H, decoder_block(block, X, H_enc))
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation <a href="#eq-cross-QKV">(13.11)</a> takes the queries from H<sup>dec[ℓ−1]</sup>, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, T³ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation <a href="#eq-cross-QKV">(13.11)</a> takes the queries from $\mathbf H^{dec[\ell-1]}$, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, $\mathbf T^3$ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
 
 # %% [markdown]
 # It matters: taking the queries from the block's input gives a different result.

@@ -509,6 +509,28 @@ assert found["two beams"] == "primero de marzo"
 # wrote. Two beams keep *primero* as well, and find what two in five wrote. The example is made up, but
 # the point is general: where several translations are right, the most probable first word need not begin
 # the most probable sentence.
+#
+# Where several are right, an exact match is too much to ask. BLEU counts what a translation shares with a
+# reference: the share of its n-grams that occur there too, for n from 1 to 4, and the geometric mean of the four
+# shares. (An n-gram counts at most as often as the reference has it, and too short a translation loses points.) Here one word is wrong. Let n grow: it
+# spoils more and more n-grams.
+
+
+# %% alt="The single words of a translation with one wrong word, and whether the reference has them: all but mayo." caption="n-grams of a translation that the reference has too"
+def ngrams(sentence, n):
+    text = words_of(sentence)
+    return [" ".join(text[i : i + n]) for i in range(len(text) - n + 1)]
+
+
+states, bleu = {}, 100
+for n in range(1, 5):
+    found = ngrams(expected.replace("marzo", "mayo"), n)
+    marks = [float(one in ngrams(expected, n)) for one in found]
+    bleu *= (sum(marks) / len(marks)) ** 0.25
+    says = f"{sum(marks):.0f} of {len(marks)} n-grams are in the reference."
+    states[n] = plotting.bars(marks, found, top=1, decimals=0), says
+print(f"BLEU {bleu:.1f}")
+plotting.interactive_steps("n", states)
 
 # %% [markdown]
 # ## Try it

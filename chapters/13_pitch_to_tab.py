@@ -101,17 +101,21 @@ print(f"{len(everything):,} sums; the lowest is {least:.1f}: {where}")
 # proportion to the number of moments, whereas each added moment multiplies the number of sums above.
 
 # %%
-v = [0.0] * len(HAND_FRETS)
-for t, choice in enumerate(choices):
-    e = [min(costs.grip_cost(g, p) for g in choice) for p in HAND_FRETS]
-    if t == 0:
+m = [[costs.move_cost(q, p) for q in HAND_FRETS] for p in HAND_FRETS]
+
+
+def cheapest_totals(choices):
+    v = []
+    for choice in choices:
+        e = [min(costs.grip_cost(g, p) for g in choice) for p in HAND_FRETS]
+        if v:
+            arrive = [min(map(sum, zip(v, to_p, strict=True))) for to_p in m]
+            e = [a + b for a, b in zip(e, arrive, strict=True)]
         v = e
-    else:  # m: [from × to]
-        m = [[costs.move_cost(q, p) for p in HAND_FRETS] for q in HAND_FRETS]
-        columns = zip(*m, strict=True)
-        arrive = [min(map(sum, zip(v, to_p, strict=True))) for to_p in columns]
-        v = [a + b for a, b in zip(e, arrive, strict=True)]
-assert abs(min(v) - least) < 1e-9
+    return v
+
+
+assert abs(min(cheapest_totals(choices)) - least) < 1e-9
 
 # %% [markdown]
 # The package's version also remembers which grip and which position gave each minimum, and follows them back
@@ -126,6 +130,24 @@ from slp_transformer.guitar.fingering.viterbi import (
 
 assert find_cheapest_path(choices, costs) == list(best)
 plotting.show_source(find_cheapest_path)
+
+# %% [markdown]
+# Three notes that leap show why the path is read from the end. Go on note by note: what is cheapest after
+# two notes is not the beginning of what is cheapest after three.
+
+# %% alt="A column of fifteen costs, one for each fret of the hand, after the first of three notes: lowest at fret 1, 0.1." caption="The lowest cost with the hand at each fret, after one, two and three notes"
+leap = [find_grips((pitch,), STANDARD) for pitch in (60, 67, 76)]
+states, columns = {}, []
+for t in range(1, 4):
+    v = cheapest_totals(leap[:t])
+    columns.append(v)
+    path = find_cheapest_path(leap[:t], costs)
+    path = " ".join(f"{s}/{fret}" for ((s, fret),) in path)
+    hand = HAND_FRETS[v.index(min(v))]
+    says = f"Lowest: {min(v):.1f}, with the hand at fret {hand}: {path}."
+    table, heads = list(zip(*columns, strict=True)), range(1, t + 1)
+    states[t] = plotting.heatmap(table, HAND_FRETS, heads, "v", top=9), says
+plotting.interactive_steps("Notes", states)
 
 # %% [markdown]
 # `find_cheapest_fingering` lists the grips and finds the path. It puts the melody in first position. If we

@@ -129,11 +129,23 @@ plotting.panels(
 
 # %% [markdown]
 # The same holds far to the right: shift both tokens by a thousand positions, and no score changes, up to rounding.
+# Shift them step by step: query and key turn, the first pairs faster, and their score stays.
 
 # %%
 moved = rotary(same_q, 1000) @ rotary(same_k, 1000).T
 torch.testing.assert_close(moved, scores, rtol=0, atol=1e-3)
 print(f"moved by 1000: at most {(moved - scores).abs().max():.0e} apart")
+
+# %% alt="A query at position 3 and a key at position 1, each a row of eight numbers, in columns that are paired: 1 to 4 and 1 to 4 again." caption="A query and a key, rotated by their positions"
+states, q, k = {}, Q[0], K[0]
+for shift in (0, 1, 2, 3, 10, 100, 1000):
+    both = torch.stack([turn(q, 3 + shift), turn(k, 1 + shift)])
+    score = both[0] @ both[1]
+    torch.testing.assert_close(score, scores[3, 1], rtol=0, atol=1e-3)
+    says = f"Query at {3 + shift}, key at {1 + shift}: score {score:.2f}."
+    rows, pairs = ["query", "key"], ["1", "2", "3", "4"] * 2
+    states[shift] = plotting.heatmap(both, rows, pairs, top=2), says
+plotting.interactive_steps("Positions shifted by", states)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column $i+d_k/2$, as the published weights of Llama and Qwen3 do. This makes no difference to what a model can compute: it is another order of the columns of $\mathbf W^Q$ and $\mathbf W^K$.</p></div>

@@ -1,10 +1,10 @@
-/* Links to equations: what one says is shown while one points at it; numbers are those of the
+/* Links to equations, symbols and figures: each is shown while one points at its link; numbers are those of the
    draft that is chosen; the index of equations is filtered. */
 
 (() => {
-  const LINK = 'a[href*="#eq-"]:not(.eq a, .slp-equations a, svg a, .slp-preview a)';
+  const LINK = 'a:is([href*="#eq-"], [href*="#fig-"], .slp-symbol):not(.eq a, figcaption a, .slp-equations a, svg a, .slp-preview a)';
   const base = () => new URL(JSON.parse(document.getElementById("__config").textContent).base + "/", location.href);
-  const slugOf = (link) => decodeURIComponent(link.hash.slice(4));
+  const slugOf = (link) => decodeURIComponent(link.hash.slice(1)).replace(/^eq-/, "");
   let asked = null;
   const known = () => asked ??= fetch(new URL("previews.json", base())).then((answer) => answer.json());
 
@@ -21,7 +21,7 @@
       link.textContent = words;
       return link;
     });
-    const title = Object.assign(document.createElement("b"), { textContent: equation.title });
+    const title = Object.assign(document.createElement("b"), { innerHTML: equation.title });
     const formula = Object.assign(document.createElement("span"), { innerHTML: equation.formula, className: "slp-preview-formula" });
     const place = Object.assign(document.createElement("span"), { textContent: equation.place, className: "slp-preview-place" });
     const ways = Object.assign(document.createElement("span"), { className: "slp-preview-ways" });
@@ -41,12 +41,13 @@
   };
   const show = async (link) => {
     wanted = link;
-    const { equations } = await known();
-    const equation = equations[slugOf(link)];
+    const picture = document.getElementById(slugOf(link))?.closest(".slp-fig"); // of a figure of this page
+    const equation = picture ?? (await known()).equations[slugOf(link)];
     if (!equation || wanted !== link || shownFor === link) return;
     hide();
     wanted = shownFor = link;
-    fill(equation);
+    if (picture) box.replaceChildren(...[".slp-figure, .slp-drawing", "figcaption"].map((part) => picture.querySelector(part).cloneNode(true)));
+    else fill(equation);
     link.after(box);
     box.showPopover();
     stand(link);

@@ -28,20 +28,6 @@ const Touch = {
   scores(X, i) {
     return X.slice(0, i + 1).map((row) => row.reduce((sum, x, f) => sum + x * X[i][f], 0));
   },
-  /* What each step of splitting shows: matrices with their names, and a sentence. */
-  steps(Q, A) {
-    const N = Q.length, wide = Q[0].length, d = wide / A;
-    const head = (c) => Q.map((row) => row.slice(c * d, (c + 1) * d));
-    const heads = [...Array(A).keys()].map((c) => ({ name: `head ${c + 1}`, rows: head(c), from: c }));
-    const whole = (gaps) => [{ name: "Q", rows: Q, gaps: gaps ? d : 0, each: d }];
-    return [
-      { show: whole(false), say: `Q is one matrix, ${N} × ${wide}: a row is a token, with all heads side by side.` },
-      { show: whole(true), say: `view(${N}, ${A}, ${d}): each row is read as ${A} groups of ${d}. No number moves.` },
-      { show: heads, say: `transpose(0, 1): the head comes first, ${A} × ${N} × ${d}. Each head now has all tokens, in order.` },
-      { show: whole(true), say: `To join, transpose back: ${N} × ${A} × ${d}. The heads of one token stand side by side again.` },
-      { show: whole(false), say: `reshape(${N}, ${wide}): one row a token, as before.` },
-    ];
-  },
 };
 
 (() => {
@@ -72,12 +58,14 @@ const Touch = {
       ...options.map((text, k) => make("option", k === chosen ? { value: k, selected: "" } : { value: k }, text)));
     return [select, labelled(name, select)];
   };
-  const slide = (name, from, to, step, value, change) => {
-    const shown = make("output", {}, String(value));
-    const input = make("input", { type: "range", min: from, max: to, step, value, oninput: () => {
-      shown.value = input.value;
-      change();
-    } });
+  const slide = (name, from, to, step, value, change, labels = {}) => {
+    const shown = make("output");
+    const tell = () => {
+      shown.value = labels[input.value] ?? input.value;
+      input.setAttribute("aria-valuetext", shown.value);
+    };
+    const input = make("input", { type: "range", min: from, max: to, step, value, oninput: () => { tell(); change(); } });
+    tell();
     const control = labelled(name, input);
     input.before(shown);
     return [input, control];
@@ -138,24 +126,17 @@ const Touch = {
       fill();
       return [[one, ...inputs.map((pair) => pair[1]), two], draw];
     },
-    heads({ Q, A }, place, say) {
-      const steps = Touch.steps(Q, A), d = Q[0].length / A;
-      let at = 0;
-      const go = (by) => { at = Math.min(steps.length - 1, Math.max(0, at + by)); draw(); };
-      const table = ({ name, rows, gaps, from }) => make("table", {}, make("caption", {}, name),
-        make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((x, k) => {
-          const c = from ?? Math.floor(k / d), edge = gaps && k && k % gaps === 0;
-          return make("td", { class: edge ? "slp-edge" : "", "data-head": c % 3 }, String(x));
-        })))));
+    steps({ name, labels, said, start }, place, say, figures) {
       const draw = () => {
-        place.replaceChildren(make("div", { class: "slp-tables" }, ...steps[at].show.map(table)));
-        back.disabled = at === 0;
-        on.disabled = at === steps.length - 1;
-        say(`Step ${at + 1} of ${steps.length}. ${steps[at].say}`);
+        const k = Number(at.value), shown = figures[k].cloneNode(true);
+        shown.setAttribute("role", "img");
+        shown.setAttribute("aria-label", said[k]);
+        place.replaceChildren(shown);
+        say(said[k]);
       };
-      const back = make("button", { type: "button", onclick: () => go(-1) }, "Back");
-      const on = make("button", { type: "button", onclick: () => go(1) }, "Next step");
-      return [[make("div", { class: "slp-control" }, back, on)], draw];
+      const [at, control] = labels.length > 2
+        ? slide(name, 0, labels.length - 1, 1, start, draw, labels) : choice(name, labels, start, draw);
+      return [[control], draw];
     },
     lines({ curves, x, y }, place, say) {
       const colors = ["#2f7fc1", "#dd7a2a", "#4f9d69", "#a566b0", "#8a8f3c", "#c8556b"];
@@ -189,7 +170,8 @@ const Touch = {
     const values = JSON.parse(figure.dataset.values);
     const place = make("div", { class: "slp-touched", tabindex: "0", role: "group", "aria-label": "What comes out" });
     const said = make("p", { class: "slp-said", role: "status" });
-    const [controls, draw] = kinds[figure.dataset.kind](values, place, (text) => { said.textContent = text; });
+    const steps = figure.querySelector("template")?.content.children;
+    const [controls, draw] = kinds[figure.dataset.kind](values, place, (text) => { said.textContent = text; }, steps);
     const box = make("div", { class: "slp-controls" }, ...controls);
     figure.prepend(box, place, said);
     figure.classList.add("slp-alive");

@@ -455,7 +455,6 @@ SIDE_PARTS = (
     Part("encoder", ("encoder",), "cross-attention to an encoder", ("cross-attn",), 64),
     Part("loss", ("loss",), "loss", ("ce",), 44),
 )
-INSIDE = ("ln1", "mha", "add1", "ln2", "ffn", "add2")
 # Chapters that declare no equation of a part, by their number.
 ELSEWHERE = {
     "9": ("stream", "mha"),

@@ -87,10 +87,12 @@ def described(content: str, figure: Figure) -> str:
     if not re.search("<(?:svg|img)", content):
         return content
     alt = f'role="img" aria-label="{escape(figure.alt, quote=True)}"'
-    if '<div class="slp-figure"' in content:
+    start = '<div class="slp-figure"'
+    if start in content:
         content = re.sub(r"<svg(?![^>]*\brole=)", '<svg aria-hidden="true"', content)
-        content = content.replace('<div class="slp-figure"', f'<div class="slp-figure" {alt}', 1)
-        content = content.replace('style="display: flex', f'style="{_fit(content)}display: flex', 1)
+        above, *drawn = content.split(start)
+        drawn = [one.replace("display: flex", f"{_fit(one)}display: flex", 1) for one in drawn]
+        content = start.join([above, f" {alt}{drawn[0]}", *drawn[1:]])
     else:
         content = re.sub(r"<svg(?![^>]*\brole=)", f"<svg {alt}", content)
         name = escape(figure.alt, quote=True)

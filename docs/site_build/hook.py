@@ -127,7 +127,9 @@ def on_files(files: Files, config) -> Files:
             for kind, written in model_pages.FILES.items():
                 name = f"hear/{piece.files}.{kind}"
                 files.append(File.generated(config, name, content=written(piece.tab)))
-    shown = previews.as_json(site.equations, site.book, pages.ways_to)
+    notation = site.root / "docs" / "notation.md"
+    site.symbols = previews.symbols(notation.read_text("utf-8")) if notation.is_file() else {}
+    shown = previews.as_json(site.equations, site.book, pages.ways_to, site.symbols)
     files.append(File.generated(config, "equations.json", content=pages.equations_json()))
     files.append(File.generated(config, "previews.json", content=shown))
     return files
@@ -203,6 +205,8 @@ def on_page_markdown(markdown, page, config, files):
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
         markdown = markdown.replace("<!-- diagram -->", pages.diagram(page))
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
+    if path == "notation.md":
+        return previews.with_anchors(markdown)
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
     contributing = site.root / "CONTRIBUTING.md"
@@ -246,6 +250,7 @@ def on_page_content(content, page, config, files):
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
     body = (body if found else below_title + body) + pages.modules_used(chapter, page)
     body = model_pages.with_player(body, relative("assets/alphatab/", page))
+    body = previews.with_symbols(body, site.symbols, relative("notation/", page))
     body = _reported(postprocess.drawn, pages.resolved(body, page), chapter.name)
     body = previews.linked(body, pages.link_from(page), site.book)
     return f'<div class="slp-chapter">{body}</div>'

@@ -264,11 +264,8 @@ def with_links_back(content: str, page) -> str:
         return match[0] + after
 
     def to_equation(match: re.Match) -> str:
-        equation = site.equations.get(match[1])
-        if equation is None or not equation.chapters:
-            return match[0]
-        url = relative(f"chapters/{equation.chapters[0]}/", page) + f"#eq-{match[1]}"
-        return f'<a href="{url}"><code>{match[1]}</code></a>'
+        place = link_from(page)(match[1])
+        return f'<a href="{place[0]}"><code>{match[1]}</code></a>' if place else match[0]
 
     def cited(match: re.Match) -> str:
         slugs = re.findall(r"<code>([^<]+)</code>", match[0])

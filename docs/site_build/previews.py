@@ -1,4 +1,4 @@
-"""Numbers of equations as links, and what is shown of an equation when one points at its link.
+"""Numbers of equations and symbols as links, and what is shown when one points at such a link.
 
 A number in prose is one in brackets, "(8.33)" or "(in 8.35 to 8.37)", one with its twin, "8.33 ·
 7.34", or one "in the Aug 2026 draft". Sections, figures and exercises have numbers of their own.
@@ -7,7 +7,8 @@ A number in prose is one in brackets, "(8.33)" or "(in 8.35 to 8.37)", one with 
 import json
 import re
 from collections.abc import Callable
-from html import escape
+from html import escape, unescape
+from itertools import count
 
 import postprocess
 
@@ -60,30 +61,84 @@ def linked(body: str, link: Callable[[str], tuple[str, str] | None], book: Equat
         lead = found[0].removesuffix(group)
         return f'{lead}<a href="{escape(place[0])}">{group}</a>'
 
+    return _with_links(body, GROUP, to_equation)
+
+
+def _with_links(body: str, pattern: re.Pattern, link: Callable[[re.Match], str]) -> str:
     found, end = [], 0
     for match in NO_PROSE.finditer(body):
-        found += [GROUP.sub(to_equation, body[end : match.start()]), match[0]]
+        found += [pattern.sub(link, body[end : match.start()]), match[0]]
         end = match.end()
-    return "".join([*found, GROUP.sub(to_equation, body[end:])])
+    return "".join([*found, pattern.sub(link, body[end:])])
 
 
-def as_json(equations: dict, book: Equations, ways: Callable[[str], list[list[str]]]) -> str:
-    """Return what a page shows of each equation, and what each number stands for, as JSON.
+ROW = re.compile(r"^\| (?=\$)", re.MULTILINE)  # of the notation page, for a symbol
+# A plain letter has too many uses: p is a probability, and the fret of a hand.
+SYMBOL = re.compile(r"(?<![\\$\w])\$([^$\n]*[\\_^][^$\n]*)\$(?![\d$])")
+
+
+def with_anchors(notation: str) -> str:
+    """Return the notation page with an anchor in the row of each symbol."""
+    rows = count()
+    return ROW.sub(lambda _: f'| <span id="symbol-{next(rows)}"></span>', notation)
+
+
+def symbols(notation: str) -> dict[str, list[str]]:
+    """Return the row of each symbol of the notation page: its anchor, and its cells."""
+    found: dict[str, list[str]] = {}
+    for at, row in enumerate(ROW.split(notation)[1:]):
+        cells = re.split(r" *\| *", row.partition("\n")[0])[:-1]
+        for tex in re.findall(r"\$([^$]+)\$", cells[0]):
+            for one in (tex, *tex.split(",")):
+                found.setdefault(one, [f"symbol-{at}", *cells])
+    return found
+
+
+def with_symbols(body: str, known: dict[str, list[str]], url: str) -> str:
+    """Return a chapter in which the first use of each symbol leads to the notation page."""
+    seen = set()
+
+    def to_symbol(found: re.Match) -> str:
+        row = known.get(unescape(found[1]), [""])[0]
+        if not row or row in seen:
+            return found[0]
+        seen.add(row)
+        return f'<a class="slp-symbol" href="{url}#{row}">{found[0]}</a>'
+
+    return _with_links(body, SYMBOL, to_symbol)
+
+
+def as_json(
+    equations: dict,
+    book: Equations,
+    ways: Callable[[str], list[list[str]]],
+    symbols: dict[str, list[str]],
+) -> str:
+    """Return what a page shows of each equation and symbol, and what each number stands for.
 
     Args:
         equations: what is known of each, by its slug.
         book: the equations.
+        symbols: the rows of the notation page.
         ways: the words and addresses of an equation's links, from the top of the site.
     """
     shown = {
         slug: {
-            "title": book.slugs[slug]["title"],
+            "title": escape(book.slugs[slug]["title"]),
             "formula": _formula(equation.tex),
             "place": _places(book, slug),
             "links": ways(slug),
         }
         for slug, equation in equations.items()
     }
+    for row, letter, *shape, what, code, chapter in symbols.values():
+        stem = re.search(r"chapters/\w+/", chapter)
+        shown[row] = {
+            "title": postprocess.drawn(what),
+            "formula": postprocess.drawn(" ".join([letter, *shape])),
+            "place": code.replace("`", ""),
+            "links": [["Notation", f"notation/#{row}"], *([["Chapter", stem[0]]] if stem else [])],
+        }
     data = {"drafts": book.drafts, "numbers": known(book), "equations": shown}
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 

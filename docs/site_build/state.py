@@ -27,6 +27,7 @@ class Site:
         self.warned: set[str] = set()
         self.written: dict[str, tuple] = {}
         self.behind: dict[str, tuple[int, int]] = {}
+        self.symbols: dict[str, list[str]] = {}
         self._loaded: dict[str, tuple[str, list]] = {}
 
     def read(self, root: Path) -> None:

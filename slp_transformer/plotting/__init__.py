@@ -14,7 +14,7 @@ Usage, each as the last expression of a cell (a figure's cell names its alt text
     plotting.attention_figure(plotting.AttentionMaps("Cross-attention", weights, written, read))
 
 and, for the site, figures that a reader can change: `interactive_weights`, `interactive_sampling`,
-`interactive_scores`, `interactive_heads` and `interactive_lines`. In a plain script these lines
+`interactive_scores`, `interactive_lines` and `interactive_steps`. In a plain script these lines
 draw nothing and print nothing. Titles and labels are plain Unicode (Kᵀ, √dₖ, x₁), not TeX: the
 figures take the font and the color of the page they stand on.
 """
@@ -23,10 +23,10 @@ from slp_transformer.plotting.attention_maps import AttentionFigure, AttentionMa
 from slp_transformer.plotting.figures import Figure, Panel, bars, flow, heatmap, lines, panels
 from slp_transformer.plotting.interactive import (
     InteractiveFigure,
-    interactive_heads,
     interactive_lines,
     interactive_sampling,
     interactive_scores,
+    interactive_steps,
     interactive_weights,
 )
 from slp_transformer.plotting.source_code import CodeBlock, show_source
@@ -45,9 +45,9 @@ __all__ = [
     "lines",
     "panels",
     "show_source",
-    "interactive_heads",
     "interactive_lines",
     "interactive_sampling",
     "interactive_scores",
+    "interactive_steps",
     "interactive_weights",
 ]

@@ -12,22 +12,30 @@ from typing import Any
 
 import torch
 
-from slp_transformer.plotting.figures import Figure, Panel, bars, heatmap, lines, panels
+from slp_transformer.plotting.figures import Figure, bars, heatmap, lines
 
 
 class InteractiveFigure:
     """A figure that a page lets its reader change.
 
     Attributes:
-        kind: which controls it gets: "weights", "sampling", "scores", "heads" or "lines".
+        kind: which controls it gets: "weights", "sampling", "scores", "lines" or "steps".
         values: what they work on.
         still_figure: the still figure.
+        steps: the figures to choose from, for "steps".
     """
 
-    def __init__(self, kind: str, values: dict[str, Any], still_figure: Figure):
+    def __init__(
+        self,
+        kind: str,
+        values: dict[str, Any],
+        still_figure: Figure,
+        steps: Sequence[Figure] = (),
+    ):
         self.kind: str = kind
         self.values: dict[str, Any] = values
         self.still_figure: Figure = still_figure
+        self.steps: Sequence[Figure] = steps
 
     def __repr__(self) -> str:
         return f"<InteractiveFigure {self.kind!r}>"
@@ -35,7 +43,9 @@ class InteractiveFigure:
     def _repr_html_(self) -> str:
         values = escape(json.dumps(self.values, ensure_ascii=False), quote=True)
         start = f'<div class="slp-touch" data-kind="{self.kind}" data-values="{values}">'
-        return f"{start}{self.still_figure._repr_html_()}</div>"
+        steps = "".join(figure._repr_html_() for figure in self.steps)
+        steps = f"<template>{steps}</template>" if steps else ""
+        return f"{start}{self.still_figure._repr_html_()}{steps}</div>"
 
 
 def interactive_weights(alpha: Any, words: Sequence[str], start: int = -1) -> InteractiveFigure:
@@ -101,28 +111,27 @@ def interactive_scores(
     return InteractiveFigure("scores", values | {"start": chosen}, still)
 
 
-def interactive_heads(Q: Any, num_heads: int) -> InteractiveFigure:
-    """Step through the splitting of a matrix into heads: view, transpose, and back.
+def interactive_steps(
+    name: str, states: Mapping[Any, tuple[Figure, str]], start: int = 0
+) -> InteractiveFigure:
+    """Move through figures: the steps of a computation, or the values of a setting.
 
     Args:
-        Q: [N × A·d_k].
-        num_heads: A.
+        name: what the control chooses, such as "step" or "dₖ".
+        states: for each value of the control, a figure and a sentence that says what it shows.
+        start: the place of the state that is shown at first, and that the still figure shows.
 
     Raises:
-        ValueError: if the columns cannot be shared out among the heads.
+        ValueError: if there are fewer than two states.
     """
-    numbers = torch.as_tensor(Q).detach()
-    if numbers.ndim != 2 or numbers.shape[1] % num_heads:
+    if len(states) < 2:
         raise ValueError(
-            f"interactive_heads needs [N × A·dₖ] for {num_heads} heads, but the matrix came with "
-            f"shape {tuple(numbers.shape)}."
+            f"interactive_steps needs at least two states to choose from, but got {len(states)}."
         )
-    each = numbers.split(numbers.shape[1] // num_heads, dim=1)
-    boxes: list[Panel | str] = [Panel(numbers, "Q", "N × Adₖ"), "→"]
-    boxes += [Panel(part, f"head {c + 1}", "N × dₖ") for c, part in enumerate(each)]
-    return InteractiveFigure(
-        "heads", {"Q": _to_rounded_lists(numbers), "A": num_heads}, panels(*boxes)
-    )
+    figures = [figure for figure, _ in states.values()]
+    sentences = [sentence for _, sentence in states.values()]
+    values = {"name": name, "labels": [str(label) for label in states], "said": sentences}
+    return InteractiveFigure("steps", values | {"start": start}, figures[start], figures)
 
 
 def interactive_lines(

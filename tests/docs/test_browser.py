@@ -20,7 +20,11 @@ pdf = pytest.importorskip("pdf")  # docs/site_build, which needs Playwright
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
-TOUCHED = {"01_attention": 2, "03_one_matrix": 1, "06_decoding": 1, "14_todays_block": 1}
+TOUCHED = {
+    **{"01_attention": 4, "02_block": 1, "03_one_matrix": 1, "04_input": 1, "06_decoding": 2},
+    **{"06b_cache": 1, "08_scale": 2, "10_encoder_decoder": 1, "11_translation": 1},
+    **{"13_pitch_to_tab": 1, "14_todays_block": 2},
+}
 
 
 @pytest.fixture(scope="session")
@@ -220,18 +224,52 @@ def test_figures_to_touch_answer_the_keyboard_in_words(stem, browser, address):
                 label = control.evaluate("c => c.labels?.[0]?.textContent || c.textContent")
                 assert label.strip()
             for value in figure.locator("output").all():
-                assert value.inner_text() == value.locator("+ input").input_value()
+                slider = value.locator("+ input")
+                assert value.inner_text() == slider.get_attribute("aria-valuetext")
+                assert slider.bounding_box()["height"] >= 24
             control = controls.last
             control.focus()
             kind = control.evaluate("c => c.type")
-            page.keyboard.press({"button": "Enter", "checkbox": "Space"}.get(kind, "ArrowDown"))
+            key = "ArrowDown" if control.input_value() != "0" or kind != "range" else "ArrowUp"
+            page.keyboard.press({"checkbox": "Space"}.get(kind, key))
             page.wait_for_function("([s, t]) => s.innerText !== t", arg=[
                 status.element_handle(), first
             ])  # fmt: skip
-            assert not figure.locator(".slp-figure").is_visible()
+            assert not figure.locator("> .slp-figure").is_visible()
         page.emulate_media(media="print")
-        assert figures.first.locator(".slp-figure").is_visible()
+        assert figures.first.locator("> .slp-figure").is_visible()
         assert not figures.first.locator(".slp-controls").is_visible()
+
+
+STEPS = """figure => {
+      const at = figure.querySelector(".slp-controls :is(input, select)");
+      const place = figure.querySelector(".slp-touched");
+      const states = JSON.parse(figure.dataset.values), seen = [];
+      states.labels.forEach((label, k) => {
+        at.value = k;
+        at.dispatchEvent(new Event(at.options ? "change" : "input"));
+        const shown = at.options ? at.selectedOptions[0].text : at.previousSibling.textContent;
+        seen.push([shown, figure.querySelector("[role=status]").textContent,
+          place.firstChild.getAttribute("aria-label"), place.innerHTML.length > 500,
+          place.scrollWidth <= place.clientWidth + 1]);
+      });
+      return [states, seen];
+    }"""
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize("stem", TOUCHED)
+def test_each_step_has_a_figure_that_fits_and_a_sentence(stem, size, browser, address):
+    with opened(browser, f"{address}chapters/{stem}/", size) as page:
+        for figure in page.locator(".slp-touch[data-kind=steps]").all():
+            figure.scroll_into_view_if_needed()
+            states, seen = figure.evaluate(STEPS)
+            told = states["said"]
+            assert seen == [
+                [label, said, said, True, True]
+                for label, said in zip(states["labels"], told, strict=True)
+            ]
+            assert len(set(told)) == len(told)
 
 
 @pytest.mark.parametrize("stem", TOUCHED)
@@ -364,6 +402,31 @@ def test_the_number_of_an_equation_shows_it_on_hover_focus_and_tap(size, browser
         page.wait_for_url("**/03_one_matrix/#eq-mh-par-head")
 
 
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        (".slp-symbol >> nth=0", "Notation"),
+        ("p a[href='#fig-weights-to-choose']", "Figure 1."),
+    ],
+    ids=["symbol", "figure"],
+)
+def test_symbols_and_figures_are_shown_where_they_are_named(link, words, browser, address):
+    with opened(browser, f"{address}chapters/01_attention/") as page:
+        link = page.locator(link)
+        link.scroll_into_view_if_needed()
+        link.hover()
+        shown = page.locator(".slp-preview:popover-open")
+        shown.wait_for()
+        assert words in shown.inner_text()
+        assert shown.locator("svg, .katex-html").first.is_visible()
+        assert list(axe_after(page)) == []
+        if words == "Notation":
+            page.keyboard.press("Escape")
+            link.click()
+            page.wait_for_url("**/notation/#symbol-*")
+            assert page.locator(f"[id='{page.url.partition('#')[2]}']").count() == 1
+
+
 def axe_after(page):
     page.evaluate(axe.AXE_SCRIPT)
     return axe_finds(page, RULES)
@@ -374,7 +437,9 @@ def test_the_links_of_a_preview_lead_somewhere(site):
     for slug, equation in shown.items():
         for _, url in equation["links"]:
             path, _, anchor = url.partition("#")
-            assert f'id="{anchor}"' in (site / path / "index.html").read_text("utf-8"), slug
+            assert f'id="{anchor or "__drawer"}"' in (site / path / "index.html").read_text(
+                "utf-8"
+            ), slug
     assert len(gzip.compress((site / "previews.json").read_bytes())) < 40_000
 
 

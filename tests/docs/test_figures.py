@@ -14,7 +14,6 @@ from test_chapters import CHAPTERS, every_chapter, read
 
 from slp_transformer import next_word_probabilities, plotting
 from slp_transformer.masks import causal_mask
-from slp_transformer.multi_head import split_heads
 from slp_transformer.plotting.canvas import (
     MAX_WIDTH_PX,
     MIN_SCALE,
@@ -173,14 +172,9 @@ def test_the_page_samples_as_the_package_does(tau, k, p, touch):
     torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-4)
 
 
-def test_the_page_scores_and_splits_as_the_package_does(touch):
+def test_the_page_scores_as_the_package_does(touch):
     X = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(torch.tensor(touch("scores", X.tolist(), 3)), X[:4] @ X[3])
-    Q = torch.arange(30.0).view(5, 6)
-    steps = touch("steps", Q.tolist(), 3)
-    heads = torch.tensor([head["rows"] for head in steps[2]["show"]]).float()
-    torch.testing.assert_close(heads, split_heads(Q, 3))
-    assert steps[0]["show"][0]["rows"] == steps[-1]["show"][0]["rows"] == Q.tolist()
 
 
 def test_an_axis_has_a_few_round_numbers(touch):
@@ -194,7 +188,8 @@ def touchables():
     yield "weights", plotting.interactive_weights(alpha, WORDS, start=6)
     yield "sampling", plotting.interactive_sampling([1.2, 0.9, 0.1], ["all", "the", "your"])
     yield "scores", plotting.interactive_scores(torch.eye(9)[:, :4], WORDS, list("abcd"))
-    yield "heads", plotting.interactive_heads(torch.ones(5, 6), 3)
+    states = {k: (plotting.bars([k, 1], ["a", "b"]), f"{k} now") for k in (3, 5, 7)}
+    yield "steps", plotting.interactive_steps("size", states, start=1)
     curves = {"a": [[0, 2], [3, 1]], "b": [[1, 3], [2, 2]]}
     yield "lines", plotting.interactive_lines(curves, ["b"], x="seconds", y="nats")
 
@@ -211,11 +206,21 @@ def test_a_figure_to_touch_carries_its_numbers_and_a_still_figure(kind, figure):
     assert f"    {kind}({{" in script
 
 
+def test_steps_carry_each_figure_once_behind_the_one_that_stands_still():
+    figure = dict(touchables())["steps"]
+    still, _, behind = figure._repr_html_().partition("<template>")
+    assert still.count("<svg") == 1 and behind.count("<svg") == 3 and "6.000" not in still
+    assert "5.000" in still and [f"{k}.000" in behind for k in (3, 5, 7)] == [True] * 3
+    described = figures.described(figure._repr_html_(), figures.Figure("1.1", "a", "A", "All."))
+    assert described.count('aria-label="All."') == 1
+    assert described.index("All.") < described.index("<template>")
+
+
 def test_what_cannot_be_touched_is_refused():
     with pytest.raises(ValueError, match=r"for 9 words, but the weights came with shape \(9, 9\)"):
         plotting.interactive_weights(torch.eye(9), WORDS)
-    with pytest.raises(ValueError, match=r"for 4 heads, but the matrix came with shape \(5, 6\)"):
-        plotting.interactive_heads(torch.ones(5, 6), 4)
+    with pytest.raises(ValueError, match="at least two states to choose from, but got 1"):
+        plotting.interactive_steps("size", {"a": (plotting.bars([1], ["a"]), "one")})
     with pytest.raises(ValueError, match="no curve 'c', only a"):
         plotting.interactive_lines({"a": [[0, 1]]}, ["c"], x="", y="")
 

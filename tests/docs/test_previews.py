@@ -63,8 +63,27 @@ def test_other_numbers_stay_as_they_are(text):
 
 
 def test_a_number_is_known_by_its_equation_and_its_twins():
-    shown = json.loads(previews.as_json({}, BOOK, lambda slug: []))
+    shown = json.loads(previews.as_json({}, BOOK, lambda slug: [], {}))
     assert shown["numbers"]["7.13"] == {
         "slug": "late", "draft": "2026-08", "twins": {"2025-01": "8.11", "2026-08": "7.13"},
     }  # fmt: skip
     assert shown["numbers"]["7.51"]["twins"] == {"2026-08": "7.51"}
+
+
+NOTATION = """
+| letter | shape | what it is | in the code | chapter |
+|---|---|---|---|---|
+| $p$ | | a number | `p` | <a href="../chapters/06_decoding/">6</a> |
+| $\\mathbf q_i,\\mathbf k_j$ | $[1\\times d]$ | query, key | `q` | <a href="../chapters/1_a/">1</a> |
+"""
+
+
+def test_the_first_use_of_a_symbol_leads_to_its_row_of_the_notation():
+    known = previews.symbols(NOTATION)
+    text = "<p>$p$ and $\\mathbf k_j$, then $\\mathbf q_i$ and $$\\mathbf k_j$$"
+    link = '<a class="slp-symbol" href="n/#symbol-1">$\\mathbf k_j$</a>'
+    assert previews.with_symbols(text, known, "n/") == text.replace("$\\mathbf k_j$", link, 1)
+    assert 'id="symbol-1"></span>$\\mathbf q_i' in previews.with_anchors(NOTATION)
+    shown = json.loads(previews.as_json({}, BOOK, lambda slug: [], known))["equations"]["symbol-1"]
+    assert shown["title"] == "query, key" and shown["place"] == "q"
+    assert shown["links"] == [["Notation", "notation/#symbol-1"], ["Chapter", "chapters/1_a/"]]
