@@ -294,20 +294,14 @@ def step_shakespeare(asked: argparse.Namespace, result: Result) -> None:
 def step_guitar(asked: argparse.Namespace, result: Result) -> None:
     """The preset `guitar-gpu` to its end."""
     from slp_transformer.data.dataset import Dataset
-    from slp_transformer.guitar import TabTokenizer, prepare_tab_dataset
-    from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
+    from slp_transformer.guitar import prepare_tab_dataset
 
     if asked.tabs is None:
         raise Skipped("no --tabs was given")
     learned, unseen = asked.tabs / "train", asked.tabs / "valid"
     parted = learned.is_dir() and unseen.is_dir()
     sources = (learned, unseen) if parted else (asked.tabs,)
-    tabs = prepare_tab_dataset(
-        *sources,
-        tokenizer=TabTokenizer(
-            steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed"
-        ),
-    )
+    tabs = prepare_tab_dataset(*sources)
     result.note("held out", "the folder valid" if parted else "a tenth of the pieces")
     data = Dataset(tabs.tokenizer, tabs.train_data, tabs.val_data)
     run_preset("guitar-gpu", data, asked, result)

@@ -71,20 +71,20 @@ print(format_tab(corpus[0]))
 # slp-transformer generate runs/tabs
 # ```
 #
-# Their tokens differ from this chapter's: a repeated bar is a single token (see
-# <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>). Lines
-# that cannot be parsed are reported by file and number, and skipped. With `--prompt-file my_riff.txt` the
+# Lines that cannot be parsed are reported by file and number, and skipped. With `--prompt-file my_riff.txt` the
 # model continues a tab of yours. `--output piece.gp5` (or `.mid`, `.musicxml`) writes a file that other
 # programs can open and play; you can [listen to some pieces](../docs/hear.md) on this site.
 
 # %% [markdown]
 # ## From tab to tokens
 #
-# A language model reads a sequence of tokens. Each place on the neck is one token, `TAB<string,fret>`. `BAR`
-# begins a bar, and `POS<k>` says that the notes after it start k steps after the bar line; without it they
-# start on the bar line. If the next token is `BAR`, `POS<k>` says how many steps the bar has. What a step is
-# differs from piece to piece, a sixteenth in this one. A header names the tuning and the capo. No note is
-# lost: decoding the ids gives the same bars back.
+# A language model reads a sequence of tokens. `TAB<string,fret>` is a note at this place on the neck, and
+# `WITH<string,fret>` another one that sounds with it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that
+# the notes after it start k steps after the bar line; without it they start on the bar line. A bar that has
+# occurred before is a single token: `SAME<1>` is the last bar again, `SAME<2>` the one before it. A header names
+# the tuning and the capo, the steps to a quarter note (here three), the time signature and the key. No note
+# is lost: decoding the ids gives the same bars back. (The details are in the reference of
+# <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>.)
 
 # %%
 from slp_transformer.guitar import TabTokenizer
@@ -186,15 +186,15 @@ plotting.lines(
 # %% [markdown]
 # ## Sampling pieces
 #
-# We give the model the beginning of a piece, `<bos>`, a header and the first `BAR`, and sample one token
-# after another until it produces `<eos>` or its context window is full.
+# We give the model the beginning of a piece, `<bos>`, a tuning and no capo, and sample one token after another
+# until it produces `<eos>` or its context window is full.
 
 # %%
 from slp_transformer.generation import generate
 
 
 def write(seed, count=40, **options):
-    header = ["<bos>", *tokenizer.tuning_tokens(STANDARD), "BAR"]
+    header = ["<bos>", *tokenizer.tuning_tokens(STANDARD)]
     written = generate(
         model,
         [tokenizer.to_ids(header)] * count,  # all at once
@@ -471,7 +471,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>Answer</summary>
 #
-#    Its tokens are places, `TAB<string,fret>`, and several of them sound an E4. Nothing is lost, since
+#    Its tokens are places, such as `TAB<string,fret>`, and several of them sound an E4. Nothing is lost, since
 #    the tuning gives the pitch of each place. But a pitch does not tell you its place.
 #
 #    </details>

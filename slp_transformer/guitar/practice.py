@@ -7,13 +7,13 @@ chord asks for more than one hand.
 """
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from slp_transformer.guitar.fretboard import (
-    DROP_D,
     HALF_STEP_DOWN,
     MAX_FRET,
     STANDARD,
@@ -21,7 +21,6 @@ from slp_transformer.guitar.fretboard import (
     Note,
     Tuning,
     get_tuning_name,
-    is_playable_grip,
 )
 from slp_transformer.guitar.tab import Bar, Event, Tab
 from slp_transformer.guitar.theory import (
@@ -37,11 +36,10 @@ from slp_transformer.guitar.theory import (
 
 T = TypeVar("T")
 ChordGrip = tuple[Note, ...]
+Moments = dict[int, list[Note]]
+"""The notes of a piece by step, counted from its beginning."""
 Study = tuple[Tab, tuple[str, ...]]
 """A piece, and the scale or chord of each of its bars."""
-
-MAX_STUDY_BARS = 12
-"""Bars of the longest study."""
 
 
 class SeededChooser:
@@ -63,20 +61,28 @@ class SeededChooser:
 
 
 class Rhythm(NamedTuple):
-    """Where the notes of an even line start: a bar of `steps_per_bar` steps, with these onsets."""
+    """Where the notes of an even line start: at these steps of every bar."""
 
     name: str
     steps_per_bar: int
-    onset_steps: tuple[int, ...]
-    steps_per_quarter: int = 4
+    onset_steps: Sequence[int]
+    time_signature: tuple[int, int] = (4, 4)
+
+    def place(self, groups: Iterable[Sequence[Note]]) -> Moments:
+        """Notes that sound together, one such group after the other."""
+        size = len(self.onset_steps)
+        return {
+            i // size * self.steps_per_bar + self.onset_steps[i % size]: list(notes)
+            for i, notes in enumerate(groups)
+        }
 
 
-EIGHTHS = Rhythm("eighths", 16, tuple(range(0, 16, 2)))
-SIXTEENTHS = Rhythm("sixteenths", 16, tuple(range(16)))
-GALLOP = Rhythm("gallop", 16, (0, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15))
-TRIPLETS = Rhythm("triplets", 12, tuple(range(12)), 3)
-SHUFFLE = Rhythm("shuffle", 12, (0, 2, 3, 5, 6, 8, 9, 11), 3)
-WALTZ = Rhythm("three-four eighths", 12, tuple(range(0, 12, 2)))
+QUARTERS = Rhythm("quarters", 16, range(0, 16, 4))
+EIGHTHS = Rhythm("eighths", 16, range(0, 16, 2))
+SIXTEENTHS = Rhythm("sixteenths", 16, range(16))
+TRIPLETS = Rhythm("triplets", 12, range(12))
+SHUFFLE = Rhythm("shuffle", 12, (0, 2, 3, 5, 6, 8, 9, 11))
+WALTZ = Rhythm("three-four eighths", 12, range(0, 12, 2), (3, 4))
 
 
 def draw_tuning(draw: SeededChooser) -> Tuning:
@@ -85,67 +91,25 @@ def draw_tuning(draw: SeededChooser) -> Tuning:
     The hand plays it as it would play standard tuning.
     """
     tuning = HALF_STEP_DOWN if draw.draw_bool(0.1) else STANDARD
-    capo = draw.draw_item((1, 2, 3, 4, 5, 7)) if draw.draw_bool(0.2) else 0
-    return replace(tuning, capo=capo)
-
-
-def describe_tuning(tuning: Tuning) -> str:
-    """Return the guitar as part of a title: empty for standard tuning without a capo."""
-    name = str(get_tuning_name(tuning)).replace("-", " ")
-    capo = f", capo {tuning.capo}" if tuning.capo else ""
-    return (f", {name}" if name != "standard" else "") + capo
-
-
-def chords_above_root(root: str, degrees: str) -> list[str]:
-    """Return the chords of a progression: ``0 9:m`` above G is G and Em."""
-    parts = (degree.partition(":") for degree in degrees.split())
-    return [chord_above_root(root, int(half_steps), kind) for half_steps, _, kind in parts]
+    return replace(tuning, capo=draw.draw_item((1, 2, 3, 4, 5, 7)) if draw.draw_bool(0.2) else 0)
 
 
 def make_study(
-    title: str,
-    tuning: Tuning,
-    bars: Sequence[Bar],
-    steps_per_quarter: int,
-    harmony: str | Sequence[str],
+    title: str, tuning: Tuning, rhythm: Rhythm, moments: Moments, harmony: str | Sequence[str]
 ) -> Study:
     """A piece in one scale, or with a chord for each bar; its title goes on with the guitar."""
-    title += describe_tuning(tuning)
-    tab = Tab(title, tuning, tuple(bars), steps_per_quarter=steps_per_quarter)
+    steps, (beats, unit) = rhythm.steps_per_bar, rhythm.time_signature
+    bars: list[list[Event]] = [[] for _ in range(max(moments) // steps + 1)]
+    for step, notes in sorted(moments.items()):
+        strings_in_order = tuple(sorted(set(notes), key=lambda note: -note.string))
+        bars[step // steps].append(Event(step % steps, strings_in_order))
+    first, *others = [Bar(steps, tuple(events)) for events in bars]
+    first = replace(first, time_signature=(beats, unit))
+    name = str(get_tuning_name(tuning)).replace("-", " ")
+    title += f", {name}" if name != "standard" else ""
+    title += f", capo {tuning.capo}" if tuning.capo else ""
+    tab = Tab(title, tuning, (first, *others), steps_per_quarter=steps * unit // (4 * beats))
     return tab, (harmony,) * len(bars) if isinstance(harmony, str) else tuple(harmony)
-
-
-def make_bar(steps_per_bar: int, notes_by_step: Mapping[int, Iterable[Note]]) -> Bar:
-    """A bar from its notes by step; at each step they are ordered from string 6 to string 1."""
-    events = (
-        Event(step, tuple(sorted(set(notes), key=lambda note: -note.string)))
-        for step, notes in sorted(notes_by_step.items())
-    )
-    return Bar(steps_per_bar, tuple(event for event in events if event.notes))
-
-
-def make_pattern_bar(pattern: Sequence[str], notes_by_mark: Mapping[str, Sequence[Note]]) -> Bar:
-    """A bar of a word a step, each letter of which plays some notes; a dot lets them ring."""
-    return make_bar(
-        len(pattern),
-        {
-            step: [note for mark in word for note in notes_by_mark[mark]]
-            for step, word in enumerate(pattern)
-            if word != "."
-        },
-    )
-
-
-def notes_to_bars(note_groups: Sequence[Sequence[Note]], rhythm: Rhythm) -> list[Bar]:
-    """Lay notes (or double stops) on a rhythm, one after the other; the last one rings on."""
-    size = len(rhythm.onset_steps)
-    return [
-        make_bar(
-            rhythm.steps_per_bar,
-            dict(zip(rhythm.onset_steps, note_groups[start : start + size], strict=False)),
-        )
-        for start in range(0, len(note_groups), size)
-    ]
 
 
 # --- Positions -----------------------------------------------------------------------------------
@@ -158,21 +122,15 @@ def notes_in_position(
 
     The hand is at `position` and reaches four frets on; at position 0 the open strings and
     the first five frets. Of two places for a pitch the lower fret is taken, so no pitch comes
-    twice. Where a tuning leaves a hole that the hand cannot reach, only the longest run without a
-    hole is kept.
+    twice.
     """
     low, high = (0, 5) if position == 0 else (position, position + 4)
-    wanted = set(pitch_classes)
-    runs: list[list[Note]] = [[]]
+    wanted, notes = set(pitch_classes), []
     for pitch in range(min(tuning.open_pitches) + low, max(tuning.open_pitches) + high + 1):
-        if pitch % 12 not in wanted:
-            continue
         places = [note for note in tuning.positions_of(pitch) if low <= note.fret <= high]
-        if places:
-            runs[-1].append(min(places, key=lambda note: note.fret))
-        elif runs[-1]:
-            runs.append([])
-    return max(runs, key=len)
+        if pitch % 12 in wanted and places:
+            notes.append(min(places, key=lambda note: note.fret))
+    return notes
 
 
 def find_indices(notes: Sequence[Note], pitch_class: int, tuning: Tuning = STANDARD) -> list[int]:
@@ -180,15 +138,19 @@ def find_indices(notes: Sequence[Note], pitch_class: int, tuning: Tuning = STAND
     return [i for i, note in enumerate(notes) if tuning.pitch_of(note) % 12 == pitch_class]
 
 
-def nearest_note_index(notes: Sequence[Note], pitch: int) -> int:
-    """Index of the note whose pitch is nearest to `pitch`; of two equally near, the lower."""
-    return min(range(len(notes)), key=lambda i: abs(STANDARD.pitch_of(notes[i]) - pitch))
+def nearest(places: Iterable[int], place: int) -> int:
+    """The place in a scale that is nearest to another one; of two equally near, the first."""
+    return min(places, key=lambda other: abs(other - place))
 
 
-def end_on_root(indices: list[int], roots: Sequence[int]) -> list[int]:
-    """A line of indices into a scale, with the nearest root at its end."""
-    last = indices[-1]
-    return indices if last in roots else [*indices, min(roots, key=lambda i: abs(i - last))]
+def walk(draw: SeededChooser, place: int, num_notes: int, scale_size: int) -> list[int]:
+    """Places in a scale, from one on: mostly to a neighbor, sometimes a third away."""
+    places = []
+    for _ in range(num_notes):
+        places.append(place)
+        move = draw.draw_item((-1, -1, -1, 1, 1, 1, 2, -2, 0))
+        place += move if 0 <= place + move < scale_size else -move
+    return places
 
 
 def describe_position(position: int) -> str:
@@ -196,13 +158,13 @@ def describe_position(position: int) -> str:
     return "open position" if position == 0 else f"position {position}"
 
 
-def random_step(draw: SeededChooser, index: int, scale_size: int) -> int:
-    """Return the next note of a melody: mostly a neighbor in the scale, sometimes a third away."""
-    move = draw.draw_item((-1, -1, -1, 1, 1, 1, 2, -2, 0))
-    return index + move if 0 <= index + move < scale_size else index - move
+# --- Chords: picked, strummed ---------------------------------------------------------------------
 
 
-# --- Chord shapes --------------------------------------------------------------------------------
+def chords_above_root(root: str, degrees: str) -> list[str]:
+    """Return the chords of a progression: ``0 9:m`` above G is G and Em."""
+    parts = (degree.partition(":") for degree in degrees.split())
+    return [chord_above_root(root, int(half_steps), kind) for half_steps, _, kind in parts]
 
 
 def parse_grip_diagram(diagram: str, shift: int = 0) -> ChordGrip:
@@ -213,142 +175,60 @@ def parse_grip_diagram(diagram: str, shift: int = 0) -> ChordGrip:
     )
 
 
-def find_barre_shapes(chord: str) -> list[ChordGrip]:
-    """The movable shapes of a chord in standard tuning to the twelfth fret, lowest fret first."""
+def find_chord_shapes(chord: str, tuning: Tuning = STANDARD) -> list[ChordGrip]:
+    """The shapes of a chord, lowest first: an open one and, in standard tuning, those with a barre.
+
+    Raises:
+        ValueError: if none is known in this tuning.
+    """
     root, quality = split_chord_name(chord)
     shapes = []
-    for base, diagrams in TABLES["barre_shapes"].items():
+    if diagram := TABLES["open_shapes"][get_tuning_name(tuning)].get(chord):
+        shapes.append((0, parse_grip_diagram(diagram)))
+    for base, diagrams in TABLES["barre_shapes"].items() if tuning == STANDARD else ():
         shift = (root - parse_pitch_class(base)) % 12
-        if quality in diagrams:
+        if quality in diagrams and (shift or not shapes):
             shapes.append((shift, parse_grip_diagram(diagrams[quality], shift)))
+    if not shapes:
+        raise ValueError(f"No shape for the chord {chord} in the tuning {tuning.open_pitches}.")
     return [shape for _, shape in sorted(shapes)]
 
 
-def find_chord_shape(chord: str, tuning: Tuning = STANDARD) -> ChordGrip:
-    """The shape to play a chord with: an open one, or else, in standard tuning, the lowest barre.
-
-    Raises:
-        ValueError: if neither is known in this tuning.
-    """
-    if diagram := TABLES["open_shapes"][get_tuning_name(tuning)].get(chord):
-        return parse_grip_diagram(diagram)
-    if tuning == STANDARD and (barres := find_barre_shapes(chord)):
-        return barres[0]
-    raise ValueError(f"No shape for the chord {chord} in the tuning {tuning.open_pitches}.")
-
-
-# --- Chord progressions: picked, strummed, as drop-D riffs ----------------------------------------
-
-Progression = tuple[str, Tuning, list[str], list[ChordGrip]]
-"""A title, a guitar, chords, a bar each, and their shapes."""
-
-
-def draw_chord_progression(draw: SeededChooser) -> Progression:
-    """Chords in a key: open shapes, movable shapes, or a tuning of its own; four to nine bars."""
-    style = draw.draw_item(("open", "open", "open", "barre", "barre", "tuning", "tuning"))
-    if style == "tuning":
+def make_accompaniment(draw: SeededChooser, kind: str) -> Study:
+    """A progression of four to nine bars in one pattern, every fourth bar in another at times."""
+    if draw.draw_bool(0.3):
         name, names = draw.draw_item(TABLES["other_progressions"])
-        hand = TUNINGS[name]
+        hand, chords = TUNINGS[name], names.split()
         tuning = replace(hand, capo=draw.draw_item((0, 0, 0, 2, 3)))
-        chords = names.split()
-        key = f"in {chords[0]}"
+        key = chords[0]
     else:
-        minor = draw.draw_bool(0.35)
-        keys = "A E D B" if minor else "C G D A E F"
-        if style == "barre":
-            keys = "F F# G Ab A Bb B C D Eb"
-        hand, tuning, root = STANDARD, draw_tuning(draw), draw.draw_item(keys.split())
-        degrees = draw.draw_item(TABLES[f"{'minor' if minor else 'major'}_progressions"])
-        chords = chords_above_root(root, degrees)
-        key = f"in {root} {'minor' if minor else 'major'}"
-    if len(chords) == 4 and draw.draw_bool(0.6):
-        chords = chords * 2
-    chords.append(chords[0])
-    title = f"{key}, {'-'.join(dict.fromkeys(chords))}"
-    if style == "barre":
-        title, grips = f"{title}, movable shapes", chain_barre_shapes(chords)
-    else:
-        grips = [find_chord_shape(chord, hand) for chord in chords]
-    return title + describe_tuning(tuning), tuning, chords, grips
-
-
-def chain_barre_shapes(chords: list[str]) -> list[ChordGrip]:
-    """A movable shape for each chord, each as near as may be to the one before."""
-    grips: list[ChordGrip] = []
-    place = 5
-    for chord in chords:
-        by_fret = {  # by the lowest fret that a finger presses
-            min((note.fret for note in shape if note.fret), default=0): shape
-            for shape in find_barre_shapes(chord)
-        }
-        place = min((fret for fret in by_fret if fret), key=lambda fret: abs(fret - place))
-        grips.append(by_fret[place])
-    return grips
-
-
-def make_accompaniment(
-    title: str,
-    tuning: Tuning,
-    chords: Sequence[str],
-    grips: Sequence[ChordGrip],
-    pattern: Sequence[str],
-    turn: Sequence[str],
-) -> Study:
-    """A progression in a pattern, every fourth bar in another; it ends on the chord."""
-    bars = []
-    for i, grip in enumerate(grips[:-1]):
-        marks = {
-            "p": grip[:1], "P": grip[1:2], "i": grip[-3:-2], "m": grip[-2:-1], "a": grip[-1:],
-            "B": grip[:1], "A": grip[1:2], "D": grip, "U": grip[-3:], "o": [Note(6, 0)],
-        }  # fmt: skip
-        bars.append(make_pattern_bar(turn if i % 4 == 3 else pattern, marks))
-    bars.append(make_bar(len(pattern), {0: grips[-1]}))
-    four_beats = "waltz" not in title and "six-eight" not in title
-    unit = len(pattern) // 4 if four_beats else 4
-    return Tab(title, tuning, tuple(bars), steps_per_quarter=unit), tuple(chords)
-
-
-def make_picking_study(draw: SeededChooser) -> Study:
-    """A progression in a picking pattern, every fourth bar varied at times."""
-    title, tuning, chords, grips = draw_chord_progression(draw)
-    words, name = draw.draw_item(TABLES["picking"])
+        mode = draw.draw_item(("major", "major", "minor"))
+        hand, tuning, root = STANDARD, draw_tuning(draw), draw.draw_item(TABLES[f"{mode}_keys"])
+        chords = chords_above_root(root, draw.draw_item(TABLES[f"{mode}_progressions"]))
+        key = f"{root} {mode}"
+    chords = [*(chords * 2 if len(chords) == 4 and draw.draw_bool(0.6) else chords), chords[0]]
+    words, name, (beats, unit) = draw.draw_item(TABLES[kind])
+    alike = [other.split() for other, _, signature in TABLES[kind] if signature == [beats, unit]]
     pattern = turn = words.split()
-    alike = [other.split() for other, _ in TABLES["picking"]]
     if draw.draw_bool(0.4):
         turn = draw.draw_item([other for other in alike if len(other) == len(pattern)])
-    title = f"Picking {title}: {name}"
-    return make_accompaniment(title, tuning, chords, grips, pattern, turn)
-
-
-def make_strumming_study(draw: SeededChooser) -> Study:
-    """A progression strummed in one rhythm."""
-    title, tuning, chords, grips = draw_chord_progression(draw)
-    pattern, name = draw.draw_item(TABLES["strumming"])
-    title = f"Strumming {title}: {name}"
-    return make_accompaniment(title, tuning, chords, grips, pattern, pattern)
-
-
-def make_riff_study(draw: SeededChooser) -> Study:
-    """Drop-D power chords (one finger across three strings) between strokes on the open low D."""
-    pattern = draw.draw_item(TABLES["riffs"])
-    four = ["D5", *(draw.draw_item(("D5", "E5", "F5", "G5", "A5", "Bb5")) for _ in range(3))]
-    chords = [*(four * 2)[: draw.draw_item((4, 8))], "D5"]
-    grips = [find_chord_shape(chord, DROP_D) for chord in chords]
-    title = f"Power chord riff, {'-'.join(four)}{describe_tuning(DROP_D)}"
-    return make_accompaniment(title, DROP_D, chords, grips, pattern, pattern)
+    moments: Moments = {}
+    for number, chord in enumerate(chords):
+        grip = find_chord_shapes(chord, hand)[0]
+        notes_by_mark = {
+            "p": grip[:1], "P": grip[1:2], "i": grip[-3:-2], "m": grip[-2:-1], "a": grip[-1:],
+            "D": grip, "U": grip[-3:], ".": (),
+        }  # fmt: skip
+        played = ["D"] if number == len(chords) - 1 else turn if number % 4 == 3 else pattern
+        for step, word in enumerate(played):
+            if notes := [note for mark in word for note in notes_by_mark[mark]]:
+                moments[number * len(pattern) + step] = notes
+    title = f"{kind.capitalize()} in {key}, {'-'.join(dict.fromkeys(chords))}: {name}"
+    rhythm = Rhythm(name, len(pattern), (), (beats, unit))
+    return make_study(title, tuning, rhythm, moments, chords)
 
 
 # --- Blues ---------------------------------------------------------------------------------------
-
-
-def draw_blues(draw: SeededChooser) -> tuple[Tuning, str, str, list[str]]:
-    """A guitar, a key, a title and the seventh chords bar by bar; the last is V, or I to end on."""
-    tuning, key = draw_tuning(draw), draw.draw_item(TABLES["blues_keys"])
-    name, degrees = draw.draw_item(TABLES["blues"])
-    if not draw.draw_bool(0.5):
-        degrees = (*degrees[:-1], 0)
-    chords = [chord_above_root(key, degree, "7") for degree in degrees]
-    return tuning, key, f"{name} in {key}", chords
 
 
 def find_bass_root(root: str, target_fret: int) -> Note:
@@ -361,72 +241,6 @@ def find_bass_root(root: str, target_fret: int) -> Note:
     return min(low, key=lambda note: (abs(note.fret - target_fret), -note.string))
 
 
-def find_ending_shape(chord: str, target_fret: int) -> ChordGrip:
-    """A shape for the last chord: the open one near the nut, else the nearest barre."""
-    if target_fret < 3:
-        return find_chord_shape(chord)
-    return min(
-        find_barre_shapes(chord),
-        key=lambda shape: abs(max(note.fret for note in shape) - target_fret),
-    )
-
-
-def make_shuffle_study(draw: SeededChooser) -> Study:
-    """Twelve bars of root and fifth, root and sixth, and a turnaround that falls in half steps."""
-    tuning, key, title, chords = draw_blues(draw)
-    pattern = draw.draw_item(TABLES["shuffles"])
-    home = find_bass_root(key, 2)
-    rhythm = SHUFFLE if draw.draw_bool(0.75) else EIGHTHS
-    dyads = []
-    for chord in chords[:-2]:
-        root = find_bass_root(chord[:-1], home.fret)
-        ups = [4 if up == 5 and root.fret else up for up in pattern]
-        dyads += [(root, Note(root.string - 1, root.fret + up)) for up in ups]
-    bars = notes_to_bars(dyads, rhythm)
-    steps = rhythm.steps_per_bar
-    bars.append(make_turnaround(key, home, steps))
-    final = find_ending_shape(chords[-1], home.fret)
-    halves = {0: final[:1], steps // 2: final} if draw.draw_bool(0.5) else {0: final}
-    bars.append(make_bar(steps, halves))
-    return make_study(f"Shuffle, {title}", tuning, bars, steps // 4, chords)
-
-
-def make_turnaround(key: str, root_note: Note, steps_per_bar: int) -> Bar:
-    """The tonic in the bass, then b7, 6, b6, 5 on string 4 under the tonic on string 1."""
-    beat = steps_per_bar // 4
-    fret = (parse_pitch_class(key) - STANDARD.open_pitches[0] - 3) % 12 + 3
-    top = Note(1, fret)
-    last = beat - 1 if beat == 3 else beat // 2
-    onsets = {0: [root_note], last: [Note(4, fret), top]}
-    for down in (1, 2, 3):
-        onsets[down * beat] = [Note(4, fret - down), top]
-        onsets[down * beat + last] = [top]
-    return make_bar(steps_per_bar, onsets)
-
-
-def make_walking_bass_study(draw: SeededChooser) -> Study:
-    """Twelve bars of walking bass in quarters; the last beat may lead into the next root."""
-    tuning, key, title, chords = draw_blues(draw)
-    home = find_bass_root(key, draw.draw_item((0, 2, 5, 8)))
-    walks = [draw.draw_item(TABLES["walks"]) for _ in range(2)]
-    leads, doubled = draw.draw_bool(0.6), draw.draw_bool(0.4)
-    steps = 12 if doubled else draw.draw_item((12, 16))
-    roots = [find_bass_root(chord[:-1], home.fret) for chord in chords]
-    bars = []
-    for i, root in enumerate(roots[:-1]):
-        pitches = [STANDARD.pitch_of(root) + up for up in walks[i % 2]]
-        if leads and chords[i + 1] != chords[i]:
-            pitches[3] = STANDARD.pitch_of(roots[i + 1]) + draw.draw_item((1, -1))
-        onsets = {}
-        for beat, pitch in enumerate(pitches):
-            for offset in (0, 2) if doubled else (0,):
-                onsets[steps // 4 * beat + offset] = [find_low_note(pitch, max(0, home.fret - 2))]
-        bars.append(make_bar(steps, onsets))
-    final = find_ending_shape(chords[-1], home.fret)
-    bars.append(make_bar(steps, {0: [roots[-1]], steps // 2: final}))
-    return make_study(f"Walking bass, {title}", tuning, bars, steps // 4, chords)
-
-
 def find_low_note(pitch: int, min_fret: int) -> Note:
     """Return a place for a bass note within reach of a hand whose lowest fret is `min_fret`."""
     places = STANDARD.positions_of(max(pitch, STANDARD.open_pitches[5]))
@@ -435,7 +249,42 @@ def find_low_note(pitch: int, min_fret: int) -> Note:
     )
 
 
-# --- Single lines and double stops ----------------------------------------------------------------
+def make_blues_study(draw: SeededChooser, kind: str) -> Study:
+    """Twelve bars: a shuffle of root and fifth, root and sixth, or a walking bass, then a chord."""
+    tuning, key = draw_tuning(draw), draw.draw_item(TABLES["blues_keys"])
+    name, degrees = draw.draw_item(TABLES["blues"])
+    degrees = [*degrees[:-1], draw.draw_item((0, degrees[-1]))]  # the last is I to end on, or V
+    chords = [chord_above_root(key, degree, "7") for degree in degrees]
+    shuffles, walks = draw.draw_item(TABLES["shuffles"]), draw.draw_item(TABLES["walks"])
+    if kind == "shuffle":
+        rhythm = draw.draw_item((SHUFFLE, SHUFFLE, SHUFFLE, EIGHTHS))
+        home, leads = find_bass_root(key, 2), False
+    else:
+        rhythm = draw.draw_item((SHUFFLE, QUARTERS))
+        home, leads = find_bass_root(key, draw.draw_item((0, 2, 5, 8))), draw.draw_bool(0.6)
+    roots = [find_bass_root(chord[:-1], home.fret) for chord in chords]
+    line: list[Sequence[Note]] = []
+    for root, following in zip(roots, roots[1:], strict=False):
+        pitches = [STANDARD.pitch_of(root) + up for up in walks]
+        if leads and following != root:  # the last beat leads into the next root
+            pitches[3] = STANDARD.pitch_of(following) + draw.draw_item((1, -1))
+        for i in range(len(rhythm.onset_steps)):
+            up = 4 if shuffles[i % 8] == 5 and root.fret else shuffles[i % 8]
+            pair = (root, Note(root.string - 1, root.fret + up))
+            walked = find_low_note(pitches[i * 4 // len(rhythm.onset_steps)], max(0, home.fret - 2))
+            line.append(pair if kind == "shuffle" else (walked,))
+    moments, end = rhythm.place(line), 11 * rhythm.steps_per_bar
+    moments[end] = [roots[-1]]
+    final = min(
+        find_chord_shapes(chords[-1]),
+        key=lambda shape: abs(max(note.fret for note in shape) - home.fret),
+    )
+    moments[end + rhythm.steps_per_bar // 2] = list(final)
+    title = f"{kind.capitalize()}, {name} in {key}"
+    return make_study(title, tuning, rhythm, moments, chords)
+
+
+# --- Single lines --------------------------------------------------------------------------------
 
 
 def scale_sequence_degrees(sequence_name: str, low_degree: int, high_degree: int) -> list[int]:
@@ -451,40 +300,24 @@ def scale_sequence_degrees(sequence_name: str, low_degree: int, high_degree: int
 
 
 def make_scale_study(draw: SeededChooser) -> Study:
-    """A scale in one position, straight or in sequences, from root to root."""
-    scale = draw.draw_item(tuple(SCALE_HALF_STEPS))
-    if draw.draw_bool(0.2):
-        name, root = draw.draw_item(TABLES["beginner_keys"])
-        tuning = hand = TUNINGS[name]
-        position = 0
-        classes = scale_pitch_classes(root, scale)
-    else:
-        tuning, root, hand = draw_tuning(draw), draw.draw_item(NOTE_NAMES), STANDARD
-        classes = scale_pitch_classes(root, scale)
-        # The index finger has something to do on two strings or more.
-        busy = [
-            position
-            for position in range(13)
-            if sum((pitch + position) % 12 in classes for pitch in STANDARD.open_pitches) >= 2
-        ]
-        position = draw.draw_item(busy)
-    box = notes_in_position(classes, position, hand)
-    roots = find_indices(box, classes[0], hand)
-    rhythm = draw.draw_item((EIGHTHS, EIGHTHS, SIXTEENTHS, TRIPLETS, SHUFFLE, GALLOP, WALTZ))
+    """A scale in one position, straight and in sequences, from root to root."""
+    tuning, root = draw_tuning(draw), draw.draw_item(NOTE_NAMES)
+    scale, position = draw.draw_item(tuple(SCALE_HALF_STEPS)), draw.draw_item(range(13))
+    rhythm = draw.draw_item((EIGHTHS, EIGHTHS, SIXTEENTHS, TRIPLETS, SHUFFLE, WALTZ))
+    box = notes_in_position(scale_pitch_classes(root, scale), position)
+    roots, size = find_indices(box, parse_pitch_class(root)), len(rhythm.onset_steps)
     places: list[int] = []
-    used: list[str] = []
-    while len(places) < 4 * len(rhythm.onset_steps):
-        name = draw.draw_item([name for name in TABLES["sequences"] if name not in used])
-        low = draw.draw_item(roots[:-1] or [0])
-        high = draw.draw_item([i for i in (*roots, len(box) - 1) if i > low + 3] or [len(box) - 1])
-        if moves := scale_sequence_degrees(name, low, high):
-            used = [name, *used][:3]
-            places += moves[1:] if places and places[-1] == moves[0] else moves
-    places = [place for place, _ in groupby(places)]  # none twice in a row
-    places = places[: MAX_STUDY_BARS * len(rhythm.onset_steps) - 1]
-    bars = notes_to_bars([(box[i],) for i in end_on_root(places, roots)], rhythm)
-    title = f"{root} {scale}, {describe_position(position)}, {' and '.join(reversed(used))}"
-    return make_study(title, tuning, bars, rhythm.steps_per_quarter, f"{root} {scale}")
+    names: list[str] = []
+    while len(places) < 4 * size:
+        names.append(draw.draw_item([n for n in TABLES["sequences"] if n not in names[-1:]]))
+        high = draw.draw_item((roots[-1], len(box) - 1))
+        places += scale_sequence_degrees(names[-1], draw.draw_item(roots[:-1]), high)
+        places = [place for place, _ in groupby(places)]  # none twice in a row
+    places = places[: 12 * size - 1]
+    places.append(nearest(roots, places[-1]))
+    title = f"{root} {scale}, {describe_position(position)}, {' and '.join(names)}"
+    moments = rhythm.place([(box[i],) for i, _ in groupby(places)])
+    return make_study(title, tuning, rhythm, moments, f"{root} {scale}")
 
 
 def make_arpeggio_study(draw: SeededChooser) -> Study:
@@ -495,56 +328,23 @@ def make_arpeggio_study(draw: SeededChooser) -> Study:
     position = draw.draw_item((0, 2, 3, 4, 5, 7, 8, 9))
     rhythm = draw.draw_item((EIGHTHS, EIGHTHS, TRIPLETS, SIXTEENTHS, WALTZ))
     leaps = draw.draw_item(((1,), (1,), (2, -1), (1, 1, -1)))
-    home = notes_in_position(chord_pitch_classes(chords[0]), position)
-    home_roots = [home[i] for i in find_indices(home, chord_pitch_classes(chords[0])[0])]
-    direction, pitch = 1, STANDARD.pitch_of(home_roots[0])
-    line: list[tuple[Note, ...]] = []
+    direction, pitch = 1, STANDARD.pitch_of(Note(6, position))
+    line: list[Sequence[Note]] = []
     for chord in chords:
         tones = notes_in_position(chord_pitch_classes(chord), position)
-        place = nearest_note_index(tones, pitch)
-        if line and STANDARD.pitch_of(tones[place]) == pitch:
-            place += direction if 0 <= place + direction < len(tones) else -direction
+        pitches = [STANDARD.pitch_of(note) for note in tones]
+        place = pitches.index(nearest(pitches, pitch))
         for i in range(len(rhythm.onset_steps)):
             line.append((tones[place],))
             leap = leaps[i % len(leaps)]
             if not 0 <= place + direction * leap < len(tones):
                 direction = -direction
             place += direction * leap
-        pitch = STANDARD.pitch_of(line[-1][0])
-    if draw.draw_bool(0.7) and degrees[0] == "0":
-        line.append((home_roots[nearest_note_index(home_roots, pitch)],))
-        chords.append(chords[0])
+        pitch = pitches[place]
+    ends = find_indices(tones, chord_pitch_classes(chords[-1])[0])
+    line.append((tones[nearest(ends, place)],))
     title = f"Arpeggios in {root}, {name}, {describe_position(position)}, {rhythm.name}"
-    return make_study(title, tuning, notes_to_bars(line, rhythm), rhythm.steps_per_quarter, chords)
-
-
-def make_double_stop_study(draw: SeededChooser) -> Study:
-    """A scale in thirds or sixths that climbs the neck on two strings."""
-    tuning, root = draw_tuning(draw), draw.draw_item(("C", "G", "D", "A", "E", "F"))
-    scale = draw.draw_item(("major", "major", "minor", "dorian", "mixolydian"))
-    classes = scale_pitch_classes(root, scale)
-    name, distance, pairs = draw.draw_item(
-        (("thirds", 2, ((2, 1), (3, 2))), ("sixths", 5, ((3, 1), (4, 2))))
-    )
-    low, high = draw.draw_item(pairs)
-    open_low, open_high = (STANDARD.open_pitches[string - 1] for string in (low, high))
-    pitches = [pitch for pitch in range(open_low, 100) if pitch % 12 in classes]
-    ladder = []
-    for lower, upper in zip(pitches, pitches[distance:], strict=False):
-        pair = Note(low, lower - open_low), Note(high, upper - open_high)
-        if all(0 <= note.fret <= 13 for note in pair) and is_playable_grip(pair):
-            ladder.append(pair)
-    rhythm = draw.draw_item((EIGHTHS, EIGHTHS, SHUFFLE, WALTZ))
-    shape = draw.draw_item(("up and down", "thirds", "groups of three", "groups of four"))
-    places = scale_sequence_degrees(shape, 0, len(ladder) - 1)
-    places = [place for place, _ in groupby(places)]
-    while len(places) < 4 * len(rhythm.onset_steps):
-        places = [place for place, _ in groupby(places * 2)]
-    places = places[: 8 * len(rhythm.onset_steps) - 1]
-    roots = find_indices([pair[0] for pair in ladder], classes[0])
-    bars = notes_to_bars([ladder[i] for i in end_on_root(places, roots)], rhythm)
-    title = f"{root} {scale} in {name} on strings {low} and {high}, {shape}"
-    return make_study(title, tuning, bars, rhythm.steps_per_quarter, f"{root} {scale}")
+    return make_study(title, tuning, rhythm, rhythm.place(line), [*chords, chords[-1]])
 
 
 def make_drone_study(draw: SeededChooser) -> Study:
@@ -553,95 +353,70 @@ def make_drone_study(draw: SeededChooser) -> Study:
     hand = TUNINGS[drone]
     tuning = replace(hand, capo=draw.draw_item((0, 0, 0, 2, 4)))
     scale = draw.draw_item(("major", "minor", "dorian", "major pentatonic", "minor pentatonic"))
-    classes, beats = scale_pitch_classes(root, scale), draw.draw_item((4, 4, 3))
-    box = notes_in_position(classes, draw.draw_item((0, 0, 2, 5, 7)), hand)
+    rhythm = draw.draw_item((QUARTERS, QUARTERS, WALTZ))
+    beats = rhythm.steps_per_bar // 4
+    box = notes_in_position(scale_pitch_classes(root, scale), draw.draw_item((0, 0, 2, 5, 7)), hand)
     melody = [note for note in box if note.string <= 3]
-    home = draw.draw_item(find_indices(melody, classes[0], hand))
+    home = draw.draw_item(find_indices(melody, parse_pitch_class(root), hand))
 
-    def phrase() -> list[Bar]:
-        place, bars = home, []
-        for last in (False, True):
-            onsets = {4 * beat: [Note(thumb[beat % len(thumb)], 0)] for beat in range(beats)}
-            for beat in range(beats - last):
-                is_long = last and beat == beats - 2
-                for offset in (0,) if is_long else draw.draw_item(TABLES["melody_cells"]):
-                    onsets.setdefault(4 * beat + offset, []).append(melody[place])
-                    place = random_step(draw, place, len(melody))
-            bars.append(make_bar(4 * beats, onsets))
-        return bars
+    def phrase() -> dict[int, int]:
+        """Places in the melody by step of two bars, the last beats of which are long."""
+        cells = [draw.draw_item(TABLES["melody_cells"]) for _ in range(2 * beats - 2)]
+        steps = [4 * beat + at for beat, cell in enumerate([*cells, (0,)]) for at in cell]
+        return dict(zip(steps, walk(draw, home, len(steps), len(melody)), strict=True))
 
     a, b = phrase(), phrase()
-    end = make_bar(4 * beats, {0: [Note(thumb[0], 0), melody[home]]})
-    bars = [*a, *a, *b, *a, end] if draw.draw_bool(0.6) else [*a, *b, *a, end]
-    name, bars = f"{root} {scale}", bars[:MAX_STUDY_BARS]
-    return make_study(f"Melody over a drone, {name}", tuning, bars, 4, name)
+    phrases = (a, a, b, a) if draw.draw_bool(0.6) else (a, b, a)
+    end = 2 * beats * len(phrases)
+    moments = {4 * beat: [Note(thumb[beat % beats % len(thumb)], 0)] for beat in range(end + 1)}
+    for number, places in enumerate(phrases):
+        for step, place in places.items():
+            moments.setdefault(8 * beats * number + step, []).append(melody[place])
+    moments[4 * end].append(melody[home])
+    name = f"{root} {scale}"
+    return make_study(f"Melody over a drone, {name}", tuning, rhythm, moments, name)
 
 
 def make_solo_study(draw: SeededChooser) -> Study:
     """A solo over twelve bars: six phrases of two bars that answer each other, all in one box."""
     tuning, key = draw_tuning(draw), draw.draw_item(NOTE_NAMES)
     scale = draw.draw_item(("blues", "blues", "minor pentatonic", "major pentatonic"))
-    classes = scale_pitch_classes(key, scale)
-    position = (classes[0] - STANDARD.open_pitches[5]) % 12
-    if scale == "major pentatonic":
-        position = (position - 3) % 12
-    if position + 4 + tuning.capo > 17:
-        position = 0
-    box = [note for note in notes_in_position(classes, position) if note.string <= 4]
-    roots = find_indices(box, classes[0])
-    call = draw_rhythm_cells(draw)
-    opening = random_walk(draw, draw.draw_item(roots), sum(map(len, call)), len(box))
-    bars: list[Bar] = []
-    for phrase in range(6):
-        cells, places = call, opening
-        count = sum(map(len, cells))
-        if phrase in (2, 4):
-            cells = draw_rhythm_cells(draw)
-            places = random_walk(draw, draw.draw_item(roots), sum(map(len, cells)), len(box))
-        elif phrase > 0:
-            kept = opening[: count // 2]
-            places = kept + random_walk(draw, kept[-1], count - len(kept), len(box))
-        goals = [box[i] for i in (roots if phrase % 2 else range(len(box)))]
-        goal = goals[nearest_note_index(goals, STANDARD.pitch_of(box[places[-1]]))]
-        # Five beats filled by the cells, then the goal, which rings to the end of the second bar.
-        steps = [3 * beat + offset for beat, cell in enumerate(cells) for offset in cell] + [15]
-        played = list(zip(steps, [*(box[i] for i in places), goal], strict=True))
-        for first in (0, 12):
-            bars.append(
-                make_bar(12, {s - first: [n] for s, n in played if first <= s < first + 12})
-            )
-    return make_study(f"Blues solo, {key} {scale}", tuning, bars, 3, f"{key} {scale}")
+    root = parse_pitch_class(key)
+    position = (root - STANDARD.open_pitches[5] - 3 * (scale == "major pentatonic")) % 12
+    notes = notes_in_position(scale_pitch_classes(key, scale), position)
+    box = [note for note in notes if note.string <= 4]
+    roots = find_indices(box, root)
 
-
-def random_walk(draw: SeededChooser, index: int, num_notes: int, scale_size: int) -> list[int]:
-    """Return indices into a scale, from one on."""
-    places = []
-    for _ in range(num_notes):
-        places.append(index)
-        index = random_step(draw, index, scale_size)
-    return places
-
-
-def draw_rhythm_cells(draw: SeededChooser) -> list[list[int]]:
-    """The rhythm of a phrase, beat by beat: five beats, with at least five notes in them."""
-    while True:
+    def draw_phrase() -> tuple[list[int], list[int]]:
+        """The steps of a phrase, five beats of them, and places in the box."""
         cells = [draw.draw_item(TABLES["swung_cells"]) for _ in range(5)]
-        if sum(map(len, cells)) >= 5:
-            return cells
+        steps = [0, *(3 * beat + at for beat, cell in enumerate(cells) for at in cell if beat + at)]
+        return steps, walk(draw, draw.draw_item(roots), len(steps), len(box))
+
+    call = draw_phrase()
+    moments: Moments = {}
+    for number in range(6):
+        steps, places = draw_phrase() if number in (2, 4) else call
+        if number in (1, 3, 5):
+            half = places[: len(places) // 2 + 1]
+            places = half[:-1] + walk(draw, half[-1], len(places) - len(half) + 1, len(box))
+        goal = nearest(roots if number % 2 else range(len(box)), places[-1])
+        for step, place in zip([*steps, 15], [*places, goal], strict=True):
+            moments[24 * number + step] = [box[place]]  # the goal rings to the end of its bar
+    name = f"{key} {scale}"
+    return make_study(f"Blues solo, {name}", tuning, SHUFFLE, moments, name)
 
 
 # --- The corpus ----------------------------------------------------------------------------------
 
-_MAKERS_AND_WEIGHTS = {
+_MAKERS_AND_WEIGHTS: dict[str, tuple[Callable[[SeededChooser], Study], int]] = {
     "scale": (make_scale_study, 5),
     "arpeggio": (make_arpeggio_study, 3),
-    "double stops": (make_double_stop_study, 2),
-    "picking": (make_picking_study, 6),
-    "strumming": (make_strumming_study, 3),
-    "riff": (make_riff_study, 1),
-    "drone": (make_drone_study, 3),
-    "shuffle": (make_shuffle_study, 2),
-    "walking bass": (make_walking_bass_study, 2),
+    "picking": (partial(make_accompaniment, kind="picking"), 6),
+    "strumming": (partial(make_accompaniment, kind="strumming"), 3),
+    "drone": (make_drone_study, 4),
+    "shuffle": (partial(make_blues_study, kind="shuffle"), 2),
+    "walking bass": (partial(make_blues_study, kind="walking bass"), 2),
     "solo": (make_solo_study, 3),
 }
 STUDY_KINDS = tuple(_MAKERS_AND_WEIGHTS)

@@ -2,42 +2,32 @@
 
 A piece is a short header and then its bars::
 
-    <bos> TUNING<standard> CAPO<0>
-    BAR TAB<6,3> POS<2> TAB<4,0> TAB<1,3> POS<16>
-    BAR ...
-    <eos>
-
-In a tokenizer with units of time ``STEPS<4>`` follows there, for four steps to a quarter note, or
-``COLUMNS``, where steps are only columns of a text. ``TAB<6,3>`` is string 6 at fret 3: one token
-for the place, because a combined token learns better than a string token and a fret token
-(Fretting-Transformer, arXiv 2506.14223). Notes that sound together follow each other from string 6
-to string 1. ``POS<k>`` is the moment k steps after the bar line, as in REMI (arXiv 2002.00212); the
-bar line itself needs none. The last ``POS`` of a bar, with no notes behind it, is where the bar
-ends. Positions rather than the time that passes between notes: a model that has to add up times
-soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
-they count from to the last of them.
-
-In the placed code, ``TabTokenizer(scheme="placed")``, the header goes on with the time signature of
-the first bar and the key, which is estimated from all notes
-(`slp_transformer.guitar.theory.estimate_key`); either may be ``none``. Where the tokenizer has
-styles, the tab's comes last, as ``STYLE<Jazz>``, or ``STYLE<none>`` if it has none of them::
-
-    <bos> TUNING<standard> CAPO<0> COLUMNS METRE<4/4> KEY<Em>
+    <bos> TUNING<standard> CAPO<0> STEPS<4> METRE<4/4> KEY<Em>
     BAR<16> TAB<6,0> WITH<1,3> POS<2> TAB<4,2> POS<4> TAB<3,0>
     SAME<1>
     <eos>
 
+``STEPS<4>`` is four steps to a quarter note; it is ``COLUMNS`` where steps are only columns of a
+text. Then come the time signature of the first bar and the key, which is estimated from all notes
+(`slp_transformer.guitar.theory.estimate_key`); either may be ``none``. Where the tokenizer has
+styles, the tab's comes last, as ``STYLE<Jazz>``, or ``STYLE<none>`` if it has none of them.
+
+``TAB<6,3>`` is string 6 at fret 3: one token for the place, because a combined token learns better
+than a string token and a fret token (Fretting-Transformer, arXiv 2506.14223). ``TAB`` is the first
+note of a moment, ``WITH`` another one that sounds with it, from string 6 to string 1. ``POS<k>`` is
+the moment k steps after the bar line, as in REMI (arXiv 2002.00212); the bar line itself needs
+none. Positions rather than the time that passes between notes: a model that has to add up times
+soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
+they count from to the last of them.
+
 ``BAR<16>`` says at once how long the bar is; in one beyond the positions each ``LONGER`` adds their
-number. ``TAB`` is the first note of a moment, ``WITH`` another one that sounds with it. A bar's
-first moment is its beginning, unless a ``POS`` says otherwise.
+number. A bar that is equal to an earlier one is a single token: ``SAME<1>`` is the bar before,
+``SAME<8>`` the one eight bars back, the nearest of several. So a model that has whole pieces before
+it can have bars come back without spelling them. The grammar does not keep it from spelling such a
+bar all the same.
 
-A bar that is equal to an earlier one is a single token: ``SAME<1>`` is the bar before, ``SAME<8>``
-the one eight bars back, the nearest of several. So a model that has whole pieces before it can have
-bars come back without spelling them. The grammar does not keep it from spelling such a bar all the
-same.
-
-A piece is encoded in one way in either code. Which token may follow which is one small state
-machine, which decoding and `TabTokenizer.allowed_next_ids` share.
+A piece is encoded in one way. Which token may follow which is one small state machine, which
+decoding and `TabTokenizer.allowed_next_ids` share.
 """
 
 import json
@@ -47,13 +37,12 @@ from functools import cache
 from typing import Any, ClassVar, Literal
 
 from slp_transformer._internal.atomic_write import validate_json
-from slp_transformer._internal.config_checks import check_choice, is_integer
+from slp_transformer._internal.config_checks import is_integer
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Bar, Event, Tab, iter_checked_events
 from slp_transformer.guitar.tab_header import MAX_STYLE_CHARACTERS, is_valid_style
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES, estimate_key
 
-TokenScheme = Literal["plain", "placed"]
 BarMoments = tuple[tuple[int, tuple[Note, ...]], ...]
 MIN_OPEN_PITCH, MAX_OPEN_PITCH = 28, 76
 MAX_CAPO = 12
@@ -86,29 +75,22 @@ class TabTokenizer:
     """Turns tabs into token ids and back; its fields are the content of tokenizer.json.
 
     The vocabulary is ``<pad>``, ``<bos>``, ``<eos>`` (ids 0, 1, 2), a ``TUNING`` token for every
-    tuning with a name, ``OPEN`` tokens for the open strings of any other, and ``CAPO``, ``BAR``,
-    ``LONG``, ``POS`` and ``TAB`` tokens; and ``COLUMNS`` and ``STEPS`` tokens for the unit of time.
-    The placed code has those named above besides, and ``STYLE`` tokens at the end if there are
-    styles.
-    Of a tab its tuning, unit, bars and notes are encoded, and in the placed code the style and the
-    first bar's time signature; title, other time signatures, tempo, repeats, durations and
-    techniques are not, and dead notes, which have no pitch, are left out.
+    tuning with a name, ``OPEN`` tokens for the open strings of any other, and those named above,
+    with ``STYLE`` tokens at the end if there are styles.
+    Of a tab its tuning, unit, style, bars, notes and the first bar's time signature are encoded;
+    title, other time signatures, tempo, repeats, durations and techniques are not, and dead notes,
+    which have no pitch, are left out.
 
     Args:
         max_fret: highest fret that has a token.
         max_position: how many positions have a token; bars may be longer.
-        steps_per_quarter_options: how many steps a quarter note may have,
-            `DEFAULT_STEPS_PER_QUARTER` for instance, for tokens of the unit of time; none for no
-            such tokens.
-        scheme: "plain" or "placed".
-        styles: the styles that have a token, for the placed code; none for headers without
-            a style.
+        steps_per_quarter_options: how many steps a quarter note may have.
+        styles: the styles that have a token; none for headers without a style.
         kind: says in JSON what this is.
 
     Raises:
-        ValueError: if a limit is below its smallest useful value, there is no such scheme, a style
-            has no valid name (`slp_transformer.guitar.tab_header.is_valid_style`) or is there
-            twice, or styles are given for the plain code.
+        ValueError: if a limit is below its smallest useful value, or a style has no valid name
+            (`slp_transformer.guitar.tab_header.is_valid_style`) or is there twice.
     """
 
     pad_id: ClassVar[int] = 0
@@ -117,8 +99,7 @@ class TabTokenizer:
 
     max_fret: int = 24
     max_position: int = 128
-    steps_per_quarter_options: tuple[int, ...] = ()
-    scheme: TokenScheme = "plain"
+    steps_per_quarter_options: tuple[int, ...] = DEFAULT_STEPS_PER_QUARTER
     styles: tuple[str, ...] = ()
     kind: Literal["tab tokens"] = "tab tokens"
 
@@ -130,9 +111,6 @@ class TabTokenizer:
                 raise ValueError(
                     f"{name} must be a whole number from {least} to {MAX_LIMIT}, not {value!r}."
                 )
-        check_choice(TokenScheme, scheme=self.scheme)
-        if self.styles and self.scheme == "plain":
-            raise ValueError("Only the placed code has style tokens, not the plain one.")
         for name in self.styles:
             if not isinstance(name, str) or not is_valid_style(name):
                 raise ValueError(
@@ -152,29 +130,22 @@ class TabTokenizer:
         frets = range(self.max_fret + 1)
         places = [f"<{s},{fret}>" for s in range(NUM_STRINGS, 0, -1) for fret in frets]
         positions = range(1, self.max_position + 1)
-        vocabulary = [
+        styles = [*self.styles, "none"] if self.styles else []
+        return (
             *SPECIAL_TOKENS,
             *(f"TUNING<{name}>" for name in TUNINGS),
             *(f"OPEN<{pitch}>" for pitch in range(MIN_OPEN_PITCH, MAX_OPEN_PITCH + 1)),
             *(f"CAPO<{capo}>" for capo in range(MAX_CAPO + 1)),
-        ]
-        if self.steps_per_quarter_options:
-            vocabulary += ["COLUMNS", *(f"STEPS<{n}>" for n in self.steps_per_quarter_options)]
-        if self.scheme == "plain":
-            vocabulary.append("BAR")
-        else:
-            vocabulary += [f"METRE<{beats}/{kind}>" for beats, kind in TIME_SIGNATURES]
-            vocabulary += ["METRE<none>", *(f"KEY<{key}>" for key in KEY_NAMES), "KEY<none>"]
-            vocabulary += [*(f"BAR<{steps}>" for steps in positions), "LONGER"]
-        vocabulary += ["LONG", *(f"POS<{steps}>" for steps in positions)]
-        if self.scheme == "placed":
-            vocabulary += [f"SAME<{bars}>" for bars in range(1, MAX_BARS_BACK + 1)]
-        vocabulary += [f"TAB{place}" for place in places]
-        if self.scheme == "placed":
-            vocabulary += [f"WITH{place}" for place in places]
-        if self.styles:
-            vocabulary += [*(f"STYLE<{style}>" for style in self.styles), "STYLE<none>"]
-        return tuple(vocabulary)
+            *("COLUMNS", *(f"STEPS<{steps}>" for steps in self.steps_per_quarter_options)),
+            *(f"METRE<{beats}/{unit}>" for beats, unit in TIME_SIGNATURES),
+            *("METRE<none>", *(f"KEY<{key}>" for key in KEY_NAMES), "KEY<none>"),
+            *(f"BAR<{steps}>" for steps in positions),
+            *("LONGER", "LONG", *(f"POS<{steps}>" for steps in positions)),
+            *(f"SAME<{bars}>" for bars in range(1, MAX_BARS_BACK + 1)),
+            *(f"TAB{place}" for place in places),
+            *(f"WITH{place}" for place in places),
+            *(f"STYLE<{style}>" for style in styles),
+        )
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -220,19 +191,17 @@ class TabTokenizer:
             again = f"SAME<{number - last_seen.get((bar.steps, moments), number)}>"
             last_seen[bar.steps, moments] = number
             bars += [again] if moments and again in self._ids else self._bar_tokens(bar, moments)
-        tokens = ["<bos>", *self.tuning_tokens(tab.tuning)]
-        if self.steps_per_quarter_options:
-            unit = tab.steps_per_quarter
-            tokens.append("COLUMNS" if unit is None else f"STEPS<{unit}>")
-            if tokens[-1] not in self._ids:
-                raise ValueError(
-                    f"There is no token for {unit} steps to a quarter note, only for "
-                    f"{', '.join(map(str, self.steps_per_quarter_options))}."
-                )
-        if self.scheme == "placed":
-            signature = tab.bars[0].time_signature if tab.bars else None
-            written = "{}/{}".format(*signature) if signature in TIME_SIGNATURES else "none"
-            tokens += [f"METRE<{written}>", f"KEY<{estimate_key(tab) or 'none'}>"]
+        unit = tab.steps_per_quarter
+        time = "COLUMNS" if unit is None else f"STEPS<{unit}>"
+        if time not in self._ids:
+            raise ValueError(
+                f"There is no token for {unit} steps to a quarter note, only for "
+                f"{', '.join(map(str, self.steps_per_quarter_options))}."
+            )
+        signature = tab.bars[0].time_signature if tab.bars else None
+        written = "{}/{}".format(*signature) if signature in TIME_SIGNATURES else "none"
+        tokens = ["<bos>", *self.tuning_tokens(tab.tuning), time]
+        tokens += [f"METRE<{written}>", f"KEY<{estimate_key(tab) or 'none'}>"]
         if self.styles:
             tokens.append(f"STYLE<{tab.style if tab.style in self.styles else 'none'}>")
         return self.to_ids([*tokens, *bars, "<eos>"])
@@ -263,20 +232,16 @@ class TabTokenizer:
 
     def _bar_tokens(self, bar: Bar, moments: BarMoments) -> list[str]:
         """Names of the tokens of a bar that is not called by ``SAME``."""
-        placed, ends = self.scheme == "placed", []
-        if placed:
-            longer, rest = divmod(bar.steps - 1, self.max_position)
-            tokens = [f"BAR<{rest + 1}>"] + ["LONGER"] * longer
-        else:
-            tokens, ends = ["BAR"], [(bar.steps, ())]
+        longer, rest = divmod(bar.steps - 1, self.max_position)
+        tokens = [f"BAR<{rest + 1}>"] + ["LONGER"] * longer
         num_longs = 0
-        for step, notes in [*moments, *ends]:
+        for step, notes in moments:
             if step:
                 longs, rest = divmod(step - 1, self.max_position)
                 tokens += ["LONG"] * (longs - num_longs) + [f"POS<{rest + 1}>"]
                 num_longs = longs
             for i, (string, fret) in enumerate(notes):
-                tokens.append(f"{'WITH' if placed and i else 'TAB'}<{string},{fret}>")
+                tokens.append(f"{'WITH' if i else 'TAB'}<{string},{fret}>")
         return tokens
 
     def tuning_tokens(self, tuning: Tuning) -> list[str]:
@@ -305,11 +270,10 @@ class TabTokenizer:
     def decode(self, ids: Sequence[int], default_tuning: Tuning = STANDARD) -> DecodedTab:
         """The music in a sequence of token ids, however ill-formed: it never raises.
 
-        A token that the grammar does not allow is counted. A ``BAR`` or ``<eos>`` is obeyed all
-        the same (notes that the bar ends with get one step); every other such token is skipped.
-        Reading stops at the first ``<eos>``. A sequence that does not begin with ``<bos>`` is a
-        piece's middle: it is read as if it began right after a ``BAR``, in the given tuning. A last
-        bar that breaks off is kept as far as it goes.
+        A token that the grammar does not allow is counted. One that ends a bar is obeyed all the
+        same; every other such token is skipped. Reading stops at the first ``<eos>``. A sequence
+        that does not begin with ``<bos>`` is a piece's middle: it is read as if it began right
+        after a bar line, in the given tuning. A last bar that breaks off is kept as far as it goes.
 
         Args:
             ids: token ids; a tensor works too.
@@ -352,13 +316,10 @@ class TabTokenizer:
         """Read a sequence: from its beginning, or as the middle of a piece."""
         header: list[tuple[str, ...]] = []
         if not ids or ids[0] == self.bos_id:
-            header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",)]
-            header += [("COLUMNS", "STEPS")] if self.steps_per_quarter_options else []
-            header += [("METRE",), ("KEY",)] if self.scheme == "placed" else []
-            header += [("STYLE",)] if self.styles else []
+            header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",), ("COLUMNS", "STEPS")]
+            header += [("METRE",), ("KEY",), *([("STYLE",)] if self.styles else [])]
             header.append(("BAR", "<eos>"))
-        placed = self.scheme == "placed"
-        reader = TokenReader(placed, self.max_position, default_tuning, header)
+        reader = TokenReader(self.max_position, default_tuning, header)
         for token in self.to_tokens(ids):
             reader.read_token(token)
         return reader
@@ -376,6 +337,8 @@ class TabTokenizer:
         Raises:
             ValueError: if the content is not the settings of a tab tokenizer.
         """
+        if content.get("scheme") == "placed":  # what files of earlier versions call these tokens
+            content = {name: value for name, value in content.items() if name != "scheme"}
         text = json.dumps(content).encode()
         return validate_json(cls, text, "These settings of a tokenizer")
 
@@ -420,7 +383,6 @@ class TokenReader:
     """Reads tokens one by one, and knows which may come next.
 
     Args:
-        placed: read the placed code; the plain one otherwise.
         max_position: the last position that has a token.
         tuning: the tuning until a token says another.
         header_kinds: the kinds of token at each place of a header, the last of them what begins the
@@ -434,14 +396,7 @@ class TokenReader:
         num_invalid_tokens: number of tokens that the grammar does not allow.
     """
 
-    def __init__(
-        self,
-        placed: bool,
-        max_position: int,
-        tuning: Tuning,
-        header_kinds: Sequence[tuple[str, ...]],
-    ):
-        self.placed: bool = placed
+    def __init__(self, max_position: int, tuning: Tuning, header_kinds: Sequence[tuple[str, ...]]):
         self.max_position: int = max_position
         self.tuning: Tuning = tuning
         self.remaining_header_kinds: list[tuple[str, ...]] = list(header_kinds)
@@ -482,11 +437,10 @@ class TokenReader:
                 self.begin_bar(*numbers)
         elif self.remaining_header_kinds:
             self.read_header_token(kind, token.partition("<")[2][:-1])
-        elif kind in ("TAB", "WITH"):
-            if kind == "WITH" or self.last_kind == "TAB":
-                self.moments[-1][1].append(Note(*numbers))
-            else:
-                self.moments.append((self.current_step, [Note(*numbers)]))
+        elif kind == "TAB":
+            self.moments.append((self.current_step, [Note(*numbers)]))
+        elif kind == "WITH":
+            self.moments[-1][1].append(Note(*numbers))
         elif kind == "LONGER":
             self.bar_steps += self.max_position
         elif kind == "LONG":
@@ -520,22 +474,6 @@ class TokenReader:
         """Return whether this token may come next."""
         if self.remaining_header_kinds:
             return kind in self.remaining_header_kinds[0]
-        return (self.is_allowed_placed if self.placed else self.is_allowed_plain)(kind, numbers)
-
-    def is_allowed_plain(self, kind: str, numbers: tuple[int, ...]) -> bool:
-        """Return whether this token may come next in a bar of the plain code."""
-        if kind == "TAB":
-            return self.last_kind in ("BAR", "POS") or (
-                self.last_kind == "TAB" and self.is_on_higher_string(numbers[0])
-            )
-        if kind == "POS":
-            return self.last_kind != "POS" and self.position_offset + numbers[0] > self.current_step
-        if kind == "LONG":
-            return self.last_kind != "POS"
-        return kind in ("BAR", "<eos>") and self.last_kind == "POS"
-
-    def is_allowed_placed(self, kind: str, numbers: tuple[int, ...]) -> bool:
-        """Return whether this token may come next in a bar of the placed code."""
         last = self.last_kind
         if kind == "WITH":
             return last in ("TAB", "WITH") and self.is_on_higher_string(numbers[0])
@@ -592,11 +530,11 @@ class TokenReader:
         return bars_back <= len(self.bars) + bool(self.bar_steps or self.moments)
 
     def close_bar(self) -> None:
-        """End the bar; one that never began, or holds nothing and lasts no time, is dropped."""
-        steps = 0 if self.placed else self.current_step
-        if self.moments:  # notes that the bar ends with get one step
-            steps = max(steps, self.moments[-1][0] + 1)
-        if steps := self.bar_steps or steps:
+        """End the bar; one that never began is dropped.
+
+        In the middle of a piece it is as long as its notes, the last of which lasts one step.
+        """
+        if steps := self.bar_steps or (self.moments[-1][0] + 1 if self.moments else 0):
             events = tuple(Event(step, tuple(notes)) for step, notes in self.moments)
             self.bars.append(Bar(steps, events, None if self.bars else self.time_signature))
         self.begin_bar(0)

@@ -77,7 +77,6 @@ class TabTask(Task):
             describe_tab,
             read_train_val_tabs,
         )
-        from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 
         data = config.data
         train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)
@@ -85,9 +84,7 @@ class TabTask(Task):
         tokenizer = config.initial_tokenizer()
         if tokenizer is None:
             styles, remarks = collect_styles(train)
-            tokenizer = TabTokenizer(
-                steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed", styles=styles
-            )
+            tokenizer = TabTokenizer(styles=styles)
             warnings = remarks + warnings
         names = [describe_tab(tab) for tab in val]
         train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))

@@ -113,8 +113,8 @@ TAB = TabTokenizer()
             "steps_per_quarter must be a whole number from 1",
         ),
         (TAB, {"steps_per_quarter_options": 4}, "_options should be a valid array"),
-        (TAB, {"scheme": "placed", "styles": ["Jazz", "a<b"]}, "'a<b' will not do"),
-        (TAB, {"scheme": "placed", "styles": [1]}, "styles.0 should be a valid string, not 1"),
+        (TAB, {"styles": ["Jazz", "a<b"]}, "'a<b' will not do"),
+        (TAB, {"styles": [1]}, "styles.0 should be a valid string, not 1"),
     ],
 )
 def test_a_damaged_tokenizer_is_refused_in_a_sentence(tokenizer, change, sentence):

@@ -394,7 +394,6 @@ def test_every_character_is_cut_as_the_package_cuts_it(engine):
         {},
         {"steps_per_quarter_options": (2, 4), "max_fret": 13, "max_position": 17},
         {
-            "scheme": "placed",
             "styles": ("Jazz", "Rock ’n’ Roll"),
             "steps_per_quarter_options": (1,),
         },
@@ -406,11 +405,7 @@ def test_tab_tokens_have_the_package_s_ids(settings, engine):
     assert engine.run("(M, c) => M.readTokenizer(c).vocabulary", content) == list(
         tokenizer.vocabulary
     )
-    names = (
-        "<bos> TUNING<drop-D> CAPO<3> BAR<5> TAB<6,0>"
-        if "scheme" in settings
-        else "<bos> BAR TAB<1,3>"
-    )
+    names = "<bos> TUNING<drop-D> CAPO<3> BAR<5> TAB<6,0>"
     ((ids, back),) = engine.run(TOKENIZE, {"content": content, "texts": [names]})
     assert ids == tokenizer.to_ids(names.split()) and back == names
 

@@ -17,7 +17,6 @@ from slp_transformer.cli import main
 from slp_transformer.guitar import TabTokenizer, make_practice_corpus
 from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex
 from slp_transformer.guitar.formats.gpif import read_gp
-from slp_transformer.guitar.tab_tokenizer import DEFAULT_STEPS_PER_QUARTER
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.interpret.head_scores import induction_score
 from slp_transformer.interpret.lens import logit_lens
@@ -32,7 +31,7 @@ import model_pages  # noqa: E402
 
 MODELS = ROOT / "docs" / "assets" / "model"
 RUN = ROOT / "benchmarks" / "results" / "page_model" / "writers.json"
-TOKENIZER = TabTokenizer(steps_per_quarter_options=DEFAULT_STEPS_PER_QUARTER, scheme="placed")
+TOKENIZER = TabTokenizer()
 
 
 @cache

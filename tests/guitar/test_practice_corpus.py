@@ -15,13 +15,11 @@ from slp_transformer.guitar.fretboard import (
     STANDARD,
     TUNINGS,
     Note,
-    Tuning,
     is_playable_grip,
 )
 from slp_transformer.guitar.practice import (
     STUDY_KINDS,
-    find_barre_shapes,
-    find_chord_shape,
+    find_chord_shapes,
     make_practice_corpus,
     make_practice_studies,
     notes_in_position,
@@ -36,7 +34,7 @@ from slp_transformer.guitar.theory import (
 )
 
 SEEDS = (0, 1, 2, 11, 1009)
-DIGEST = "13fe8bb093f6e5caac3061ac50a7360f880f0372576f889187a3ca515d990fdf"
+DIGEST = "db8f9961aa883c850682f66aad86030cadcd3580723c5c12bf9f8d9302c11fb5"
 
 
 @pytest.fixture(scope="module", params=SEEDS)
@@ -75,6 +73,8 @@ def test_bars_lie_on_a_grid(studies):
         assert len({bar.steps for bar in study.tab.bars}) == 1
         for bar in study.tab.bars:
             assert bar.steps in (12, 16)
+            beats, unit = study.tab.bars[0].time_signature
+            assert bar.steps * unit == 4 * beats * study.tab.steps_per_quarter
             steps = [event.step for event in bar.events]
             assert steps == sorted(set(steps)) and steps[0] >= 0 and steps[-1] < bar.steps
             for event in bar.events:
@@ -91,15 +91,13 @@ def test_every_note_belongs_to_the_scale_or_chord(studies):
     for study in of_kind(studies, *(kind for kind in STUDY_KINDS if kind not in free)):
         for bar, harmony in bars_of(study):
             legal = set(named(harmony))
-            if study.kind == "riff":
-                legal.add(parse_pitch_class("D"))
             played = {heard(study, note) for event in bar.events for note in event.notes}
             assert played <= legal, (study.tab.title, harmony)
 
 
 def test_lines_end_on_the_root(studies):
-    for study in of_kind(studies, "scale", "double stops", "solo"):
-        last = study.tab.bars[-1].events[-1].notes[0]
+    for study in of_kind(studies, "scale", "arpeggio", "drone", "solo"):
+        last = study.tab.bars[-1].events[-1].notes[-1]
         assert heard(study, last) == named(study.harmony_by_bar[-1])[0], study.tab.title
 
 
@@ -118,14 +116,11 @@ def test_a_blues_has_one_four_and_five_in_their_bars(studies):
 
 def test_a_shuffle_keeps_to_fifth_sixth_and_seventh(studies):
     for study in of_kind(studies, "shuffle"):
-        for bar, chord in list(bars_of(study))[:10]:
+        for bar, chord in list(bars_of(study))[:11]:
             root = parse_pitch_class(chord[:-1])
             for event in bar.events:
                 low, high = (heard(study, note) for note in event.notes)
                 assert low == root and (high - root) % 12 in (7, 9, 10)
-        top = [heard(study, e.notes[0]) for e in study.tab.bars[10].events if len(e.notes) == 2]
-        key = parse_pitch_class(study.harmony_by_bar[10][:-1])
-        assert [(p - key) % 12 for p in top] == [10, 9, 8, 7]
 
 
 def test_walking_bass_leads_by_half_steps_or_stays_in_the_chord(studies):
@@ -185,19 +180,25 @@ def test_the_corpus_is_the_same_everywhere():
 def test_shapes_by_hand():
     strings_and_frets = ((5, 3), (4, 2), (3, 0), (2, 1), (1, 0))
     assert parse_grip_diagram("x32010") == tuple(Note(*place) for place in strings_and_frets)
-    assert find_barre_shapes("F")[0] == parse_grip_diagram("133211")
+    assert find_chord_shapes("F")[0] == parse_grip_diagram("133211")
     minor = parse_grip_diagram("x24432"), parse_grip_diagram("022000", 7)
-    assert find_barre_shapes("Bm") == list(minor) and find_chord_shape("Bm") == minor[0]
-    assert find_chord_shape("G", DROP_D) == parse_grip_diagram("520003")
+    assert find_chord_shapes("Bm") == list(minor)
+    c = (
+        parse_grip_diagram("x32010"),
+        parse_grip_diagram("x02220", 3),
+        parse_grip_diagram("022100", 8),
+    )
+    assert find_chord_shapes("C") == list(c)
+    assert find_chord_shapes("G", DROP_D) == [parse_grip_diagram("520003")]
     with pytest.raises(ValueError, match="No shape for the chord Ebm7"):
-        find_chord_shape("Ebm7", DADGAD)
+        find_chord_shapes("Ebm7", DADGAD)
 
 
 @pytest.mark.parametrize("name", TABLES["open_shapes"])
 def test_every_shape_is_its_chord_with_the_root_below(name):
     tuning = TUNINGS[name]
     for chord in TABLES["open_shapes"][name]:
-        shape, tones = find_chord_shape(chord, tuning), chord_pitch_classes(chord)
+        shape, tones = find_chord_shapes(chord, tuning)[0], chord_pitch_classes(chord)
         played = [tuning.pitch_of(note) % 12 for note in shape]
         assert is_playable_grip(shape) and len(shape) >= 3
         assert played[0] == tones[0], chord
@@ -215,11 +216,6 @@ def test_every_shape_is_its_chord_with_the_root_below(name):
 def test_boxes_by_hand(scale, position, frets):
     box = notes_in_position(scale_pitch_classes(*scale), position)
     assert [[n.fret for n in box if n.string == string] for string in range(6, 0, -1)] == frets
-
-
-def test_a_hole_in_a_tuning_cuts_the_window():
-    box = notes_in_position(range(12), 5, Tuning((64, 59, 55, 50, 45, 30)))
-    assert {note.string for note in box} == {1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tab tokens: nothing is lost, nothing crashes, and what is wrong is named, in either code."""
+"""Tab tokens: nothing is lost, nothing crashes, and what is wrong is named."""
 
 import random
 from dataclasses import replace
@@ -12,19 +12,14 @@ from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.guitar.tab_dataset import collect_styles
 from slp_transformer.guitar.tab_tokenizer import (
-    DEFAULT_STEPS_PER_QUARTER,
     TabTokenizer,
     encode_all_tabs,
 )
 
 STYLES = ("Jazz", "Drop D, slow")
-UNITS = {"steps_per_quarter_options": DEFAULT_STEPS_PER_QUARTER}
-PLAIN = TabTokenizer(**UNITS)
-PLACED = TabTokenizer(**UNITS, scheme="placed")
-STYLED = TabTokenizer(**UNITS, scheme="placed", styles=STYLES)
-HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS"]
-PLACED_HEADER = [*HEADER, "METRE<none>", "KEY<none>"]
-both_codes = pytest.mark.parametrize("tokenizer", [PLAIN, PLACED], ids=["plain", "placed"])
+TOKENIZER = TabTokenizer()
+STYLED = TabTokenizer(styles=STYLES)
+HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<none>"]
 
 
 def event(step, *places):
@@ -35,11 +30,11 @@ def piece(*bars, tuning=STANDARD):
     return Tab(tuning=tuning, bars=bars)
 
 
-def names(tab, tokenizer=PLACED):
-    return tokenizer.to_tokens(tokenizer.encode(tab))
+def names(tab):
+    return TOKENIZER.to_tokens(TOKENIZER.encode(tab))
 
 
-def decoded(*names, tokenizer=PLAIN):
+def decoded(*names, tokenizer=TOKENIZER):
     return tokenizer.decode(tokenizer.to_ids(names))
 
 
@@ -54,23 +49,7 @@ def plainly(tab):
 # --- Encoding ------------------------------------------------------------------------------------
 
 
-def test_a_piece_of_the_plain_code():
-    tab = piece(
-        Bar(16, (event(0, (6, 3)), event(2, (4, 0), (1, 3)))),
-        Bar(70, (event(69, (2, 24)),)),
-        Bar(300, (event(128, (5, 1)), event(129, (5, 2)))),
-        tuning=Tuning(DADGAD.open_pitches, capo=2),
-    )
-    assert names(tab, PLAIN) == [
-        "<bos>", "TUNING<DADGAD>", "CAPO<2>", "COLUMNS",
-        "BAR", "TAB<6,3>", "POS<2>", "TAB<4,0>", "TAB<1,3>", "POS<16>",
-        "BAR", "POS<69>", "TAB<2,24>", "POS<70>",
-        "BAR", "POS<128>", "TAB<5,1>", "LONG", "POS<1>", "TAB<5,2>", "LONG", "POS<44>",
-        "<eos>",
-    ]  # fmt: skip
-
-
-def test_a_piece_of_the_placed_code():
+def test_a_piece_by_hand():
     riff = (event(0, (6, 0), (1, 3)), event(2, (4, 2)), event(4, (3, 0)), event(5, (2, 1)))
     again, other = Bar(16, riff), Bar(8, (event(3, (5, 2)), event(7, (5, 3))))
     tab = Tab(
@@ -85,7 +64,7 @@ def test_a_piece_of_the_placed_code():
         "BAR<8>", "POS<3>", "TAB<5,2>", "POS<7>", "TAB<5,3>",
         "SAME<2>", "BAR<16>", "BAR<16>", "SAME<4>", "<eos>",
     ]  # fmt: skip
-    back = PLACED.decode(PLACED.encode(tab))
+    back = TOKENIZER.decode(TOKENIZER.encode(tab))
     assert back.tab == tab and (back.num_invalid_tokens, back.is_complete) == (0, True)
 
 
@@ -99,28 +78,24 @@ def test_long_bars_by_hand():
 
 
 def test_the_vocabulary_is_small_and_has_no_doubles():
-    assert len(PLAIN) == PLAIN.vocab_size == 3 + 10 + 49 + 13 + 2 + 128 + 6 * 25 + 10
-    assert len(set(PLAIN.vocabulary)) == len(PLAIN)
-    ids = (PLAIN.pad_id, PLAIN.bos_id, PLAIN.eos_id)
-    assert PLAIN.to_tokens(ids) == ["<pad>", "<bos>", "<eos>"]
-    assert PLAIN.to_tokens([-1, len(PLAIN)]) == ["<?>", "<?>"]
+    header, bars = 3 + 10 + 49 + 13 + 10 + 15 + 25, 3 * 128 + 2 + 2 * 6 * 25
+    assert len(TOKENIZER) == TOKENIZER.vocab_size == header + bars
+    assert len(set(TOKENIZER.vocabulary)) == len(TOKENIZER)
+    ids = (TOKENIZER.pad_id, TOKENIZER.bos_id, TOKENIZER.eos_id)
+    assert TOKENIZER.to_tokens(ids) == ["<pad>", "<bos>", "<eos>"]
+    assert TOKENIZER.to_tokens([-1, len(TOKENIZER)]) == ["<?>", "<?>"]
     with pytest.raises(ValueError, match="'TAB<7,0>' is not in the vocabulary"):
-        PLAIN.to_ids(["TAB<7,0>"])
+        TOKENIZER.to_ids(["TAB<7,0>"])
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_the_practice_corpus_comes_back_and_the_placed_code_is_shorter(seed):
-    lengths = {}
-    for tokenizer in (PLAIN, PLACED):
-        lengths[tokenizer] = 0
-        for tab in make_practice_corpus(seed, 150):
-            ids = tokenizer.encode(tab)
-            back = tokenizer.decode(ids)
-            assert plainly(back.tab) == plainly(tab)
-            found = back.num_invalid_tokens, back.num_tokens, back.is_complete
-            assert found == (0, len(ids), True)
-            lengths[tokenizer] += len(ids)
-    assert lengths[PLACED] < 0.75 * lengths[PLAIN]
+def test_the_practice_corpus_comes_back(seed):
+    for tab in make_practice_corpus(seed, 150):
+        ids = TOKENIZER.encode(tab)
+        back = TOKENIZER.decode(ids)
+        assert plainly(back.tab) == plainly(tab)
+        found = back.num_invalid_tokens, back.num_tokens, back.is_complete
+        assert found == (0, len(ids), True)
 
 
 def random_tab(rng):
@@ -144,46 +119,30 @@ def random_tab(rng):
     return Tab(tuning=tuning, bars=tuple(bars))
 
 
-@both_codes
-def test_any_tab_comes_back_and_its_tokens_are_allowed_where_they_stand(tokenizer):
+def test_any_tab_comes_back_and_its_tokens_are_allowed_where_they_stand():
     rng = random.Random(13)
     for number in range(200):
         tab = random_tab(rng)
-        ids = tokenizer.encode(tab)
-        result = tokenizer.decode(ids)
+        ids = TOKENIZER.encode(tab)
+        result = TOKENIZER.decode(ids)
         assert plainly(result.tab) == plainly(tab) and result.num_invalid_tokens == 0
         if number < 30:
             for i in range(0, len(ids), 3):
-                assert ids[i] in tokenizer.allowed_next_ids(ids[:i])
-            assert tokenizer.allowed_next_ids(ids) == set()
+                assert ids[i] in TOKENIZER.allowed_next_ids(ids[:i])
+            assert TOKENIZER.allowed_next_ids(ids) == set()
 
 
-@both_codes
-def test_any_ids_are_read_and_what_is_well_formed_comes_back(tokenizer):
+def test_any_ids_are_read_and_what_is_well_formed_comes_back():
     rng = random.Random(17)
     for _ in range(300):
-        ids = [rng.randrange(-2, len(tokenizer) + 2) for _ in range(rng.randint(0, 60))]
-        tab = tokenizer.decode(ids).tab
-        assert plainly(tokenizer.decode(tokenizer.encode(tab)).tab) == plainly(tab)
-
-
-def test_what_the_grammar_of_the_plain_code_allows_is_written_in_one_way():
-    rng = random.Random(19)
-    for _ in range(15):
-        ids = []
-        while not ids or (ids[-1] != PLAIN.eos_id and len(ids) < 40):
-            ids.append(rng.choice(sorted(PLAIN.allowed_next_ids(ids))))
-        result = PLAIN.decode(ids)
-        assert result.num_invalid_tokens == 0
-        if result.is_complete:
-            assert PLAIN.encode(result.tab) == ids
+        ids = [rng.randrange(-2, len(TOKENIZER) + 2) for _ in range(rng.randint(0, 60))]
+        tab = TOKENIZER.decode(ids).tab
+        assert plainly(TOKENIZER.decode(TOKENIZER.encode(tab)).tab) == plainly(tab)
 
 
 @pytest.mark.parametrize("styles", [(), STYLES])
 def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
-    small = TabTokenizer(
-        max_fret=2, max_position=3, steps_per_quarter_options=(1,), scheme="placed", styles=styles
-    )
+    small = TabTokenizer(2, 3, steps_per_quarter_options=(1,), styles=styles)
     rng, seen = random.Random(19), set()
     for _ in range(150):
         ids = []
@@ -205,9 +164,7 @@ def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
 @pytest.mark.parametrize("signature", [(3, 4), (6, 8), (2, 2)])
 @pytest.mark.parametrize("units", [(), (1, 2, 3)])
 def test_a_time_signature_that_is_asked_for_is_that_of_all_bars(signature, units):
-    small = TabTokenizer(
-        max_fret=1, max_position=7, steps_per_quarter_options=units, scheme="placed"
-    )
+    small = TabTokenizer(max_fret=1, max_position=7, steps_per_quarter_options=units)
     beats, unit = signature
     rng, seen = random.Random(23), set()
     for _ in range(60):
@@ -242,48 +199,34 @@ def test_a_time_signature_that_is_asked_for_is_that_of_all_bars(signature, units
         (piece(Bar(4, (event(0, (7, 1)),))), "Bar 1, step 0: no token for string 7"),
     ],
 )
-@both_codes
-def test_what_cannot_be_encoded_is_named(tokenizer, tab, sentence):
+def test_what_cannot_be_encoded_is_named(tab, sentence):
     with pytest.raises(ValueError, match=sentence):
-        tokenizer.encode(tab)
+        TOKENIZER.encode(tab)
 
 
 def test_the_unit_of_time_is_said():
     bars = (Bar(3, (event(0, (1, 0)),)),)
     timed = Tab(bars=bars, steps_per_quarter=3)
-    ids = PLAIN.encode(timed)
-    assert names(timed, PLAIN)[3] == "STEPS<3>" and PLAIN.decode(ids).tab == timed
-    after = PLAIN.to_ids(HEADER[:3])
-    units = {"COLUMNS", *(f"STEPS<{n}>" for n in (1, 2, 3, 4, 6, 8, 12, 16, 24))}
-    assert set(PLAIN.to_tokens(PLAIN.allowed_next_ids(after))) == units
+    ids = TOKENIZER.encode(timed)
+    assert names(timed)[3] == "STEPS<3>" and TOKENIZER.decode(ids).tab == timed
     with pytest.raises(ValueError, match="no token for 7 steps to a quarter note"):
-        PLAIN.encode(Tab(bars=bars, steps_per_quarter=7))
-
-
-def test_without_units_no_token_tells_the_unit():
-    timeless = TabTokenizer()
-    assert set(PLAIN.vocabulary) - set(timeless.vocabulary) == {
-        "COLUMNS", *(f"STEPS<{unit}>" for unit in DEFAULT_STEPS_PER_QUARTER),
-    }  # fmt: skip
-    ids = timeless.encode(Tab(bars=(Bar(3, ()),), steps_per_quarter=3))
-    assert timeless.to_tokens(ids) == [*HEADER[:3], "BAR", "POS<3>", "<eos>"]
-    assert timeless.decode(ids).num_invalid_tokens == 0
+        TOKENIZER.encode(Tab(bars=bars, steps_per_quarter=7))
 
 
 def test_what_has_no_token_of_its_own_is_left_out():
     dead = (Technique("dead"),)
     first = Event(0, (Note(6, 3), Note(5, 0)), (2, 2), ((), dead))
     bar = Bar(4, (first, Event(2, (Note(1, 0),), techniques=(dead,))), (4, 4), tempo_bpm=90)
-    plain = piece(Bar(4, (event(0, (6, 3)),)))
-    assert PLAIN.decode(PLAIN.encode(piece(bar))).tab == plain
+    kept = piece(Bar(4, (event(0, (6, 3)),), (4, 4)))
+    assert TOKENIZER.decode(TOKENIZER.encode(piece(bar))).tab == kept
 
 
 def test_a_stream_has_every_piece_from_beginning_to_end():
     tabs = make_practice_corpus(2, 3)
-    stream = encode_all_tabs(tabs, PLAIN)
-    assert stream == [i for tab in tabs for i in PLAIN.encode(tab)]
+    stream = encode_all_tabs(tabs, TOKENIZER)
+    assert stream == [i for tab in tabs for i in TOKENIZER.encode(tab)]
     with pytest.raises(ValueError, match="etude.txt: Bar 1 has 0 steps"):
-        encode_all_tabs([Tab(source="etude.txt", bars=(Bar(0, ()),))], PLAIN)
+        encode_all_tabs([Tab(source="etude.txt", bars=(Bar(0, ()),))], TOKENIZER)
 
 
 # --- Grammar ------------------------------------------------------------------------------------
@@ -293,126 +236,111 @@ def test_a_stream_has_every_piece_from_beginning_to_end():
     ("before", "allowed"),
     [
         ([], {"<bos>"}),
-        (["<bos>"], {"TUNING<standard>", "OPEN<40>"}),
-        (["<bos>", "OPEN<40>"], {"OPEN<45>"}),
+        (["<bos>"], {"TUNING<standard>", "OPEN<40>", "OPEN<45>"}),
+        (["<bos>", "OPEN<40>"], {"OPEN<40>", "OPEN<45>"}),
         (["<bos>", *["OPEN<40>"] * 6], {"CAPO<0>"}),
-        (HEADER, {"BAR", "<eos>"}),
-        ([*HEADER, "BAR"], {"TAB<6,0>", "TAB<1,0>", "POS<4>", "POS<5>", "LONG"}),
-        ([*HEADER, "BAR", "TAB<3,2>"], {"TAB<2,0>", "TAB<1,0>", "POS<4>", "POS<5>", "LONG"}),
-        ([*HEADER, "BAR", "TAB<1,2>"], {"POS<4>", "POS<5>", "LONG"}),
-        ([*HEADER, "BAR", "POS<4>"], {"TAB<6,0>", "TAB<1,0>", "BAR", "<eos>"}),
-        ([*HEADER, "BAR", "POS<4>", "TAB<1,0>"], {"POS<5>", "LONG"}),
-        ([*HEADER, "BAR", "POS<4>", "TAB<1,0>", "LONG"], {"POS<4>", "POS<5>", "LONG"}),
-    ],
-)
-def test_allowed_next_in_the_plain_code(before, allowed):
-    asked = {
-        "<pad>", "<bos>", "<eos>", "TUNING<standard>", "OPEN<40>", "OPEN<45>", "CAPO<0>", "BAR",
-        "LONG", "POS<4>", "POS<5>", "TAB<6,0>", "TAB<3,0>", "TAB<2,0>", "TAB<1,0>",
-    }  # fmt: skip
-    found = set(PLAIN.to_tokens(PLAIN.allowed_next_ids(PLAIN.to_ids(before))))
-    if any("OPEN" in name for name in allowed):
-        allowed = allowed | {"OPEN<40>", "OPEN<45>"}
-    if "TAB<6,0>" in allowed:
-        allowed = allowed | {"TAB<3,0>", "TAB<2,0>"}
-    assert found & asked == allowed
-
-
-@pytest.mark.parametrize(
-    ("before", "allowed"),
-    [
-        (PLACED_HEADER[:4], {"METRE<3/4>"}),
-        (PLACED_HEADER[:5], {"KEY<C>"}),
-        (PLACED_HEADER, {"BAR<4>", "<eos>"}),
-        ([*PLACED_HEADER, "BAR<4>"],
+        (HEADER[:3], {"COLUMNS", "STEPS<3>"}),
+        (HEADER[:4], {"METRE<3/4>"}),
+        (HEADER[:5], {"KEY<C>"}),
+        (HEADER, {"BAR<4>", "<eos>"}),
+        ([*HEADER, "BAR<4>"],
          {"BAR<4>", "<eos>", "SAME<1>", "TAB<6,0>", "TAB<2,0>", "POS<1>", "POS<3>", "LONGER"}),
-        ([*PLACED_HEADER, "BAR<4>", "TAB<3,0>"],
+        ([*HEADER, "BAR<4>", "TAB<3,0>"],
          {"BAR<4>", "<eos>", "SAME<1>", "WITH<2,0>", "POS<1>", "POS<3>"}),
-        ([*PLACED_HEADER, "BAR<4>", "TAB<3,0>", "POS<2>"], {"TAB<6,0>", "TAB<2,0>"}),
-        ([*PLACED_HEADER, "BAR<4>", "TAB<3,0>", "POS<2>", "TAB<3,0>"],
+        ([*HEADER, "BAR<4>", "TAB<3,0>", "POS<2>"], {"TAB<6,0>", "TAB<2,0>"}),
+        ([*HEADER, "BAR<4>", "TAB<3,0>", "POS<2>", "TAB<3,0>"],
          {"BAR<4>", "<eos>", "SAME<1>", "WITH<2,0>", "POS<3>"}),
-        ([*PLACED_HEADER, "BAR<4>", "SAME<1>"], {"BAR<4>", "<eos>", "SAME<1>", "SAME<2>"}),
+        ([*HEADER, "BAR<4>", "SAME<1>"], {"BAR<4>", "<eos>", "SAME<1>", "SAME<2>"}),
+        ([*HEADER, "BAR<4>", "LONGER"],
+         {"BAR<4>", "<eos>", "SAME<1>", "TAB<6,0>", "TAB<2,0>", "POS<1>", "POS<3>", "LONG",
+          "LONGER"}),
+        ([*HEADER, "BAR<4>", "LONGER", "LONG"], {"POS<1>", "POS<3>"}),
     ],
 )  # fmt: skip
-def test_allowed_next_in_the_placed_code(before, allowed):
+def test_allowed_next(before, allowed):
     asked = {
         "METRE<3/4>", "KEY<C>", "BAR<4>", "<eos>", "SAME<1>", "SAME<2>", "TAB<6,0>", "TAB<2,0>",
         "WITH<6,0>", "WITH<2,0>", "POS<1>", "POS<3>", "LONG", "LONGER", "<bos>", "COLUMNS",
+        "<pad>", "TUNING<standard>", "OPEN<40>", "OPEN<45>", "CAPO<0>", "STEPS<3>",
     }  # fmt: skip
-    assert set(PLACED.to_tokens(PLACED.allowed_next_ids(PLACED.to_ids(before)))) & asked == allowed
+    assert (
+        set(TOKENIZER.to_tokens(TOKENIZER.allowed_next_ids(TOKENIZER.to_ids(before)))) & asked
+        == allowed
+    )
 
 
 @pytest.mark.parametrize(
     ("names", "ill_formed", "bars"),
     [
         # A string that is not above the one before it is skipped, and so is one used twice.
-        ([*HEADER, "BAR", "TAB<2,1>", "TAB<5,3>", "TAB<2,4>", "POS<4>", "<eos>"], 2,
+        (["BAR<4>", "TAB<2,1>", "WITH<5,3>", "WITH<2,4>", "<eos>"], 2,
          (Bar(4, (event(0, (2, 1)),)),)),
-        # A bar line or the end right behind notes is obeyed; the notes last one step.
-        ([*HEADER, "BAR", "TAB<1,0>", "BAR", "POS<3>", "TAB<1,2>", "<eos>"], 2,
-         (Bar(1, (event(0, (1, 0)),)), Bar(4, (event(3, (1, 2)),)))),
-        # A bar before the header is complete begins the music all the same.
-        (["<bos>", "TAB<1,0>", "BAR", "TAB<1,1>", "POS<2>", "<eos>"], 2,
-         (Bar(2, (event(0, (1, 1)),)),)),
-        # A bar without any time in it is dropped.
-        ([*HEADER, "BAR", "BAR", "POS<3>", "<eos>"], 1, (Bar(3, ()),)),
-        # Time does not go back, nor stand still.
-        ([*HEADER, "BAR", "POS<6>", "TAB<1,1>", "POS<5>", "POS<6>", "POS<8>", "<eos>"], 2,
+        # A bar line or the end right behind a position is obeyed.
+        (["BAR<4>", "POS<2>", "BAR<5>", "POS<3>", "<eos>"], 2, (Bar(4, ()), Bar(5, ()))),
+        # Time does not go back, nor stand still, nor reach beyond the bar.
+        (["BAR<8>", "POS<6>", "TAB<1,1>", "POS<5>", "POS<6>", "POS<8>", "<eos>"], 3,
          (Bar(8, (event(6, (1, 1)),)),)),
-        # A position without notes is the end of the bar.
-        ([*HEADER, "BAR", "POS<3>", "POS<4>", "LONG", "<eos>"], 2, (Bar(3, ()),)),
-        # A moment needs a position of its own after LONG.
-        ([*HEADER, "BAR", "LONG", "TAB<1,1>", "POS<2>", "<eos>"], 1, (Bar(130, ()),)),
+        # A position is followed by a note.
+        (["BAR<8>", "POS<3>", "POS<4>", "LONG", "TAB<1,0>", "<eos>"], 2,
+         (Bar(8, (event(3, (1, 0)),)),)),
+        # A moment needs a position of its own after LONG, which needs room in the bar.
+        (["BAR<8>", "LONG", "LONGER", "LONG", "TAB<1,1>", "POS<2>", "TAB<1,2>", "<eos>"], 2,
+         (Bar(136, (event(130, (1, 2)),)),)),
         # Header tokens, padding and a second beginning have no place inside a bar.
-        ([*HEADER, "BAR", "CAPO<3>", "<pad>", "<bos>", "OPEN<40>", "POS<3>", "<eos>"], 4,
-         (Bar(3, ()),)),
+        (["BAR<3>", "CAPO<3>", "<pad>", "<bos>", "OPEN<40>", "<eos>"], 4, (Bar(3, ()),)),
         # What stands behind the end is not read.
-        ([*HEADER, "BAR", "POS<3>", "<eos>", "<pad>", "BAR"], 0, (Bar(3, ()),)),
+        (["BAR<3>", "<eos>", "<pad>", "BAR<2>"], 0, (Bar(3, ()),)),
     ],
 )  # fmt: skip
 def test_ill_formed_tokens_are_counted_and_the_rest_is_kept(names, ill_formed, bars):
-    result = decoded(*names)
+    result = decoded(*HEADER, *names)
     assert result.num_invalid_tokens == ill_formed
     assert result.tab.bars == bars
     assert result.is_complete
 
 
+def test_a_bar_before_the_header_is_complete_begins_the_music():
+    result = decoded("<bos>", "TAB<1,0>", "BAR<2>", "TAB<1,1>", "<eos>")
+    assert result.num_invalid_tokens == 2
+    assert result.tab.bars == (Bar(2, (event(0, (1, 1)),)),)
+
+
 def test_a_piece_that_breaks_off_is_kept_and_is_not_complete():
-    result = decoded(*HEADER, "BAR", "POS<2>", "TAB<5,3>", "TAB<1,0>")
+    result = decoded(*HEADER, "BAR<3>", "POS<2>", "TAB<5,3>", "WITH<1,0>")
     assert result.tab.bars == (Bar(3, (event(2, (5, 3), (1, 0)),)),)
     assert result.num_invalid_tokens == 0 and not result.is_complete
 
 
 def test_a_middle_is_read_in_the_tuning_that_is_given():
-    result = PLAIN.decode(PLAIN.to_ids(["TAB<5,3>", "POS<4>", "BAR", "POS<8>"]), DADGAD)
-    assert result.tab == piece(Bar(4, (event(0, (5, 3)),)), Bar(8, ()), tuning=DADGAD)
+    result = TOKENIZER.decode(TOKENIZER.to_ids(["TAB<5,3>", "BAR<8>"]), DADGAD)
+    assert result.tab == piece(Bar(1, (event(0, (5, 3)),)), Bar(8, ()), tuning=DADGAD)
     assert result.num_invalid_tokens == 0
 
 
 def test_ids_outside_the_vocabulary_are_ill_formed():
-    ids = [*PLAIN.to_ids([*HEADER, "BAR"]), -1, len(PLAIN), 10**6]
-    assert PLAIN.decode(ids).num_invalid_tokens == 3
-    assert PLAIN.decode([]).num_tokens == 0
+    ids = [*TOKENIZER.to_ids([*HEADER, "BAR<4>"]), -1, len(TOKENIZER), 10**6]
+    assert TOKENIZER.decode(ids).num_invalid_tokens == 3
+    assert TOKENIZER.decode([]).num_tokens == 0
 
 
-def test_what_cannot_stand_in_the_placed_code_is_counted_and_a_bar_ends_all_the_same():
+def test_what_cannot_stand_is_counted_and_a_bar_ends_all_the_same():
     told = ["SAME<1>", "BAR<4>", "WITH<2,0>", "TAB<3,1>", "POS<2>", "BAR<2>", "TAB<1,0>"]
     told += ["TAB<1,0>", "SAME<2>", "SAME<9>", "TAB<1,1>", "<eos>"]
-    back = decoded(*PLACED_HEADER, *told, tokenizer=PLACED)
+    back = decoded(*HEADER, *told)
     assert back.num_invalid_tokens == 6  # SAME<1>, WITH, the BAR after a POS, a TAB, SAME<9>, a TAB
     first, second = Bar(4, (event(0, (3, 1)),)), Bar(2, (event(0, (1, 0)),))
     assert back.tab.bars == (first, second, first) and back.is_complete
 
 
-def test_the_middle_of_a_piece_of_the_placed_code_is_read():
-    back = decoded("TAB<3,1>", "POS<5>", "TAB<3,2>", "BAR<9>", "SAME<2>", tokenizer=PLACED)
+def test_the_middle_of_a_piece_is_read():
+    back = decoded("TAB<3,1>", "POS<5>", "TAB<3,2>", "BAR<9>", "SAME<2>")
     middle = Bar(6, (event(0, (3, 1)), event(5, (3, 2))))
     assert back.tab.bars == (middle, Bar(9, ()), middle) and back.num_invalid_tokens == 0
 
 
 def test_an_unknown_tuning_is_spelled_from_the_low_string_up():
     tuning = Tuning((65, 60, 55, 50, 45, 40), capo=1)
-    assert PLAIN.tuning_tokens(tuning) == [
+    assert TOKENIZER.tuning_tokens(tuning) == [
         "OPEN<40>", "OPEN<45>", "OPEN<50>", "OPEN<55>", "OPEN<60>", "OPEN<65>", "CAPO<1>",
     ]  # fmt: skip
 
@@ -420,34 +348,38 @@ def test_an_unknown_tuning_is_spelled_from_the_low_string_up():
 # --- Settings ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tokenizer", [TabTokenizer(17, 8), PLACED, STYLED])
+@pytest.mark.parametrize("tokenizer", [TabTokenizer(17, 8), TOKENIZER, STYLED])
 def test_the_settings_come_back(tokenizer):
     again = TabTokenizer.from_json(tokenizer.to_json())
     assert again.vocabulary == tokenizer.vocabulary and again.to_json() == tokenizer.to_json()
-    assert (again.scheme, again.styles) == (tokenizer.scheme, tokenizer.styles)
+    assert again.styles == tokenizer.styles
     tab = piece(Bar(9, ()), tuning=DADGAD)
     assert again.encode(tab) == tokenizer.encode(tab)
+
+
+def test_settings_that_an_earlier_version_wrote_are_read():
+    content = {"kind": "tab tokens", "max_fret": 24, "max_position": 128, "styles": []}
+    content |= {"steps_per_quarter_options": [1, 2, 3, 4, 6, 8, 12, 16, 24], "scheme": "placed"}
+    assert TabTokenizer.from_json(content).vocabulary == TOKENIZER.vocabulary
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"max_frets": 3}, {"max_fret": -1}, {"max_position": 0}, {"max_position": "2"},
-        {"scheme": None}, {"kind": "text"}, {"steps_per_quarter_options": [0]},
+        {"scheme": "plain"}, {"kind": "text"}, {"steps_per_quarter_options": [0]},
     ],
 )  # fmt: skip
 def test_settings_that_are_none_are_refused(change):
     with pytest.raises(ValueError, match="settings of a tokenizer|must be a whole number"):
-        TabTokenizer.from_json(PLAIN.to_json() | change)
+        TabTokenizer.from_json(TOKENIZER.to_json() | change)
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"scheme": "short"}, 'scheme must be "plain" or "placed"'),
-        ({"scheme": "placed", "styles": ("Jazz", "Rock", "Jazz")}, "style 'Jazz' is there twice"),
-        ({"styles": ("Jazz", "Rock")}, "Only the placed code has style tokens"),
+        ({"styles": ("Jazz", "Rock", "Jazz")}, "style 'Jazz' is there twice"),
     ],
 )
 def test_options_without_meaning_are_refused(options, sentence):
@@ -476,27 +408,27 @@ def test_a_style_ends_the_header_and_comes_back():
 
 def test_styles_come_last_so_that_all_other_ids_stay():
     assert STYLED.vocabulary == (
-        *PLACED.vocabulary, "STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>",
+        *TOKENIZER.vocabulary, "STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>",
     )  # fmt: skip
 
 
 def test_without_styles_nothing_is_said_of_them():
-    assert not any("STYLE" in token for token in PLACED.vocabulary)
+    assert not any("STYLE" in token for token in TOKENIZER.vocabulary)
     tab = make_practice_corpus(2, 1)[0]
-    assert PLACED.encode(replace(tab, style="Jazz")) == PLACED.encode(tab)
-    assert PLACED.decode(PLACED.encode(replace(tab, style="Jazz"))).tab.style == ""
+    assert TOKENIZER.encode(replace(tab, style="Jazz")) == TOKENIZER.encode(tab)
+    assert TOKENIZER.decode(TOKENIZER.encode(replace(tab, style="Jazz"))).tab.style == ""
 
 
 def test_a_style_may_stand_after_the_key_alone():
     def allowed(*more):
-        ids = STYLED.to_ids([*PLACED_HEADER, *more])
+        ids = STYLED.to_ids([*HEADER, *more])
         return set(STYLED.to_tokens(STYLED.allowed_next_ids(ids)))
 
     told = {"STYLE<Jazz>", "STYLE<Drop D, slow>", "STYLE<none>"}
     assert allowed() == told
     assert {"BAR<4>", "<eos>"} < allowed("STYLE<none>") and not told & allowed("STYLE<none>")
     rest = ["BAR<4>", "STYLE<Jazz>", "TAB<3,1>", "<eos>"]
-    back = decoded(*PLACED_HEADER, *rest, tokenizer=STYLED)
+    back = decoded(*HEADER, *rest, tokenizer=STYLED)
     assert back.num_invalid_tokens == 2 and back.tab.style == ""  # the BAR too, which is obeyed
     assert back.tab.bars == (Bar(4, (event(0, (3, 1)),)),)
 
@@ -507,9 +439,9 @@ def test_a_style_may_stand_after_the_key_alone():
 )
 def test_a_style_without_a_sane_name_is_refused(name):
     with pytest.raises(ValueError, match="without < and >, and other than none: ") as refusal:
-        TabTokenizer(scheme="placed", styles=("Jazz", name))
+        TabTokenizer(styles=("Jazz", name))
     assert str(refusal.value).endswith(f"{name!r} will not do.")
-    assert TabTokenizer(scheme="placed", styles=("x" * 40,)).styles == ("x" * 40,)
+    assert TabTokenizer(styles=("x" * 40,)).styles == ("x" * 40,)
 
 
 def test_styles_of_tabs_are_those_that_tell_something():

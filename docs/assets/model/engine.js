@@ -713,13 +713,12 @@ const NOTES = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
 const METRES = [[2, [2, 3, 4]], [4, [2, 3, 4, 5, 6]], [8, [3, 5, 6, 7, 9, 12]]];
 
 /** The vocabulary of guitar tabs, from its settings. */
-function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: units, scheme, styles }) {
+function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: units, styles }) {
   const named = (kind, values) => values.map((value) => `${kind}<${value}>`);
   const places = [6, 5, 4, 3, 2, 1].flatMap((string) => upTo(0, max_fret).map((fret) => `${string},${fret}`));
   const positions = upTo(1, max_position);
   const header = ["<pad>", "<bos>", "<eos>", ...named("TUNING", TUNINGS), ...named("OPEN", upTo(28, 76)),
-    ...named("CAPO", upTo(0, 12)), ...(units.length ? ["COLUMNS", ...named("STEPS", units)] : [])];
-  if (scheme === "plain") return [...header, "BAR", "LONG", ...named("POS", positions), ...named("TAB", places)];
+    ...named("CAPO", upTo(0, 12)), "COLUMNS", ...named("STEPS", units)];
   return [...header, ...METRES.flatMap(([kind, beats]) => beats.map((b) => `METRE<${b}/${kind}>`)), "METRE<none>",
     ...named("KEY", [...NOTES, ...NOTES.map((note) => `${note}m`), "none"]), ...named("BAR", positions), "LONGER", "LONG",
     ...named("POS", positions), ...named("SAME", upTo(1, 128)), ...named("TAB", places), ...named("WITH", places),
@@ -733,7 +732,7 @@ export function readTokenizer(content) {
   if (content.kind === "tab tokens") {
     const lists = Array.isArray(content.steps_per_quarter_options) && Array.isArray(content.styles);
     const limits = ["max_fret", "max_position"].every((name) => size(0)(content[name]) && content[name] <= 65536);
-    if (!lists || !limits || !["plain", "placed"].includes(content.scheme)) refuse("has settings of tab tokens that cannot be used");
+    if (!lists || !limits) refuse("has settings of tab tokens that cannot be used");
     return new TabTokenizer(tabVocabulary(content));
   }
   const { token_type: kind, vocabulary, merges = [] } = content;

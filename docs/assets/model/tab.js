@@ -1,5 +1,5 @@
 /* Guitar tab from the tokens of a model: what may follow, the music in them, and three ways to write
-   it down. As slp_transformer.guitar has it, for the placed code, in which its models are trained. */
+   it down, as slp_transformer.guitar has it. */
 
 import { Refusal } from "./engine.js";
 
@@ -23,7 +23,6 @@ export class TabReader {
   constructor(vocabulary) {
     this.tokens = vocabulary.map(parsed);
     const kinds = new Set(this.tokens.map(([kind]) => kind));
-    if (!kinds.has("METRE")) throw new Refusal("This page writes tab with the placed code, in which `train tabs` trains; this model has the plain one.");
     this.maxPosition = this.tokens.filter(([kind]) => kind === "POS").length;
     this.header = [["<bos>"], ["TUNING", "OPEN"], ["CAPO"], ["COLUMNS", "STEPS"], ["METRE"], ["KEY"], ["STYLE"]].filter((some) => kinds.has(some[0]));
     this.header.push(["BAR", "<eos>"]);

@@ -57,34 +57,6 @@ def find_grips(
     return tuple(grips)
 
 
-def allowed_next_notes(
-    partial_grip: Sequence[Note],
-    pitches: tuple[int, ...],
-    tuning: Tuning,
-    max_fret: int = MAX_FRET,
-    max_span: int = MAX_SPAN,
-) -> list[Note]:
-    """Return places for a chord's next note that leave a place for all of the notes after it.
-
-    Args:
-        partial_grip: the places of the first notes.
-        pitches: the pitches of the whole chord.
-        tuning: the guitar.
-        max_fret: last fret of the neck.
-        max_span: as `grips` has it.
-
-    Returns:
-        The places, each once, lowest string first.
-    """
-    start, count = tuple(partial_grip), len(partial_grip)
-    goes_on = {
-        grip[count]
-        for grip in find_grips(pitches, tuning, max_fret, max_span)
-        if grip[:count] == start and len(grip) > count
-    }
-    return sorted(goes_on, key=lambda note: -note.string)
-
-
 def find_playable_grips(
     pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET, max_span: int = MAX_SPAN
 ) -> tuple[Grip, ...]:
@@ -98,6 +70,26 @@ def find_playable_grips(
         if found := find_grips(pitches, tuning, max_fret, span):
             return found
     raise UnplayableError(explain_unplayable(pitches, tuning, max_fret))
+
+
+def allowed_next_notes(grip: Grip, pitches: tuple[int, ...], tuning: Tuning) -> list[Note]:
+    """Return places for a chord's next note that leave a place for all of the notes after it.
+
+    Args:
+        grip: the places of the first notes.
+        pitches: the pitches of the whole chord.
+        tuning: the guitar.
+
+    Returns:
+        The places, each once, lowest string first.
+
+    Raises:
+        UnplayableError: as `find_playable_grips`.
+    """
+    count = len(grip)
+    wholes = find_playable_grips(pitches, tuning)
+    places = {whole[count] for whole in wholes if whole[:count] == grip}
+    return sorted(places, key=lambda note: -note.string)
 
 
 def explain_unplayable(pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET) -> str:

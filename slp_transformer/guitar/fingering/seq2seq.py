@@ -16,9 +16,9 @@ from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.data.batches import Batch, compute_checksum
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.guitar.fingering.grips import Grip, allowed_next_notes, find_playable_grips
+from slp_transformer.guitar.fingering.grips import Grip, allowed_next_notes
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
+from slp_transformer.guitar.fretboard import MAX_FRET, Note
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
 
@@ -28,9 +28,8 @@ NOTE_AFTER, NOTE_TOGETHER, NOTE_LATER = range(3)
 LONG_GAP_MEDIANS = 1.5  # a gap, in the piece's median, from which on a note comes later
 PAD_ID = 0
 SOURCE_VOCAB_SIZE = 1 + 3 * NUM_RELATIVE_PITCHES
-TARGET_VOCAB_SIZE = SOURCE_VOCAB_SIZE + MAX_STRINGS * (
-    MAX_FRET + 1
-)  # notes are read, places are written
+# Notes are read, places are written.
+TARGET_VOCAB_SIZE = SOURCE_VOCAB_SIZE + MAX_STRINGS * (MAX_FRET + 1)
 
 
 def encode_source(passage: Passage) -> Int[Tensor, "notes"]:
@@ -196,7 +195,7 @@ def translate_passage(
         UnplayableError: if no hand can play a moment.
     """
     model.eval()
-    source, tuning = encode_source(passage), passage.tuning
+    source = encode_source(passage)
     written: list[int] = []
     grips: list[Grip] = []
     grip: Grip = ()
@@ -209,9 +208,7 @@ def translate_passage(
         for n in range(len(before), len(notes)):
             u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1].tolist()
             pitches = passage.moments[len(grips)]
-            places = allowed_next_notes(
-                grip, pitches, tuning, MAX_FRET, _required_span(pitches, tuning)
-            )
+            places = allowed_next_notes(grip, pitches, passage.tuning)
             best = max(places, key=lambda note: u[note_to_target_id(note)])
             written.append(note_to_target_id(best))
             grip = (*grip, best)
@@ -220,11 +217,3 @@ def translate_passage(
                 grip = ()
             reads = torch.stack([torch.tensor(written[-1]), notes[min(n + 1, len(notes) - 1)]])
     return grips
-
-
-def _required_span(pitches: tuple[int, ...], tuning: Tuning) -> int:
-    """Return the span that a moment needs: the hand's, or the least that goes beyond it."""
-    frets = [
-        [note.fret for note in grip if note.fret] for grip in find_playable_grips(pitches, tuning)
-    ]
-    return max(MAX_SPAN, min(max(own) - min(own) if own else 0 for own in frets))
