@@ -415,7 +415,7 @@ assert (commas.sum(dim=1) > 0.5).all()
 # slp-transformer translate runs/numbers "nine hundred" --attention attention.html
 # ```
 
-# %% alt="Maps of all three attentions, two layers of four heads each. In the upper layer's cross-attention all four heads look at counterparts, in the lower only some do. The encoder's maps have dark cells on both sides of the diagonal, the decoder's none above it." caption="All attention maps of one translation"
+# %% alt="Maps of all three attentions, two layers of four heads each. In the upper layer's cross-attention all four heads look at counterparts, in the lower only the last one mostly does. The encoder's maps have dark cells on both sides of the diagonal, the decoder's none above it." caption="All attention maps of one translation"
 from slp_transformer.plotting.attention_maps import (
     translation_attention_figure,
 )
@@ -564,7 +564,7 @@ plotting.interactive_steps("n", states)
 #    <details><summary>What happens</summary>
 #
 #    Something in Spanish, put together from what the model has seen: `[UNK]` is a row of **E** that
-#    was never trained, and a decoder always has a most probable next word. Nothing in the model says
+#    was never read in training, and a decoder always has a most probable next word. Nothing in the model says
 #    that it does not know.
 #
 #    </details>

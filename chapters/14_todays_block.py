@@ -23,8 +23,8 @@
 # $$
 #
 # (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square *is* the
-# standard deviation, so the two norms agree. For a row of equal numbers they differ most: layer norm
-# makes all of them 0, RMSNorm makes them 1, or −1 if they are negative.
+# standard deviation, so the two norms agree. For a row of equal numbers they do not: layer norm makes all
+# of them 0, RMSNorm makes them 1, or −1 if they are negative.
 
 # %%
 import math
@@ -115,7 +115,7 @@ plotting.show_source(apply_rotary)
 # distinguishes them. With rotations, the scores are the same along each diagonal: they depend on $m-n$
 # alone. With learned positions (here drawn at random) they have no such pattern.
 
-# %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no two cells agree." caption="Scores by rotary and by learned positions"
+# %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no diagonal does." caption="Scores by rotary and by learned positions"
 same_q, same_k = Q[:1].expand(N, d_k), K[:1].expand(N, d_k)
 scores = rotary(same_q, 0) @ rotary(same_k, 0).T
 P = torch.randn(N, d_k)
@@ -579,7 +579,9 @@ plotting.interactive_lines(
 #
 #    <details><summary>What happens</summary>
 #
-#    They are, for any angles. The last pair now turns by $2^{-6/8}\approx0.59$ per position, more than half as fast as the first; before, it was 0.001. Without slow pairs, positions far apart are easily confused.
+#    They are, for any angles. The last pair now turns by $2^{-6/8}\approx0.59$ per position, more than half as
+#    fast as the first; before, it was 0.001. Every pair has gone full circle within eleven positions, so no pair
+#    alone tells a longer distance from a shorter one.
 #
 #    </details>
 #
