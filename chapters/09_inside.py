@@ -358,8 +358,8 @@ plotting.panels(*panels)
 # %% [markdown]
 # Both heads of block 0 attend to the previous token, with 0.8 and 0.7 of their weight, where uniform weights
 # would have 0.1; both of block 1 attend to what came after this token the last time, with 0.85 and
-# 0.87 instead of 0.04. That is the pair that the book draws in Fig. 8.20. Here it is for one token. The tokens at positions 2
-# and 3 come again at 18 and 19. Where does the one at 19 attend?
+# 0.87 instead of 0.04. That is the pair that the book draws in Fig. 8.20. Here it is for one token. The
+# tokens at positions 2 and 3 come again at 18 and 19. Where does the one at 19 attend?
 
 # %% alt="Four tokens of the first time, at places 2 to 5, and two of the second, at places 18 and 19. From the token at place 19 the strongest line leads to place 4: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
 picked = [2, 3, 4, 5, 18, 19]

@@ -393,7 +393,7 @@ for word, english in translations.items():
     assert columns[alpha[rows.index(word)].argmax()] == english
 first_three = alpha[rows.index("veintiuno"), columns.index("twenty") :][:3]
 print(f"veintiuno looks at twenty, -, first: {first_three.sum():.2f} in all,")
-print(f"of a uniform row {3 / len(columns):.2f}")
+print(f"uniform weights: {3 / len(columns):.2f}")
 assert first_three.sum() > 0.5
 commas = alpha[[i for i, w in enumerate(rows) if w == "de"]][:, [1, 6]]
 assert (commas.sum(dim=1) > 0.5).all()
