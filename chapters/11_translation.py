@@ -391,12 +391,17 @@ translations = {
 }
 for word, english in translations.items():
     assert columns[alpha[rows.index(word)].argmax()] == english
+
+# %%
 first_three = alpha[rows.index("veintiuno"), columns.index("twenty") :][:3]
 print(f"veintiuno looks at twenty, -, first: {first_three.sum():.2f} in all,")
 print(f"uniform weights: {3 / len(columns):.2f}")
 assert first_three.sum() > 0.5
 commas = alpha[[i for i, w in enumerate(rows) if w == "de"]][:, [1, 6]]
 assert (commas.sum(dim=1) > 0.5).all()
+shown = " and ".join(f"{weight:.2f}" for weight in commas.sum(dim=1))
+print(f"each de looks at the two commas: {shown}")
+print(f"uniform weights: {2 / len(columns):.2f}")
 
 # %% [markdown]
 # Nothing in the pairs says which words correspond. Where a word has a counterpart, its row attends to it,
