@@ -92,7 +92,7 @@ for name, (N, L, x, y) in axes.items():
 plotting.interactive_steps("Axes", states)
 
 # %% [markdown]
-# So we fit a line by least squares. From points on a law, the fit recovers its constants:
+# So we fit a line by least squares. Given points that lie exactly on a law, the fit recovers its constants:
 
 # %%
 sizes = [1e3, 1e5, 1e6, 1e9]
@@ -138,12 +138,16 @@ for name, x in (("parameters", 175e9), ("compute", C / FLOPS_PER_PF_DAY)):
     print(f"from its {name} the law predicts {KAPLAN[name](x):.2f} nats")
 
 # %% [markdown]
+# The two differ because each law has another bottleneck: L(N) is the loss of a model of this size with as much
+# data and compute as it can use, L(C) that of the best model for this compute. GPT-3 need be neither.
+#
 # ## A study of our own
 #
 # The constants hold for one corpus, its tokenization and one kind of model. We can test the form of the
 # law on a desktop computer. Nine character-level language models are trained on *Moby-Dick*: three widths
 # and three numbers of tokens, each with its own learning-rate schedule. The validation loss is measured
-# on the last tenth of the text.
+# on the last tenth of the text. D is here the number of characters that are read; beyond the size of the
+# training text, the model reads it again.
 
 # %%
 from slp_transformer.data import load_moby_dick, train_tokenizer
@@ -154,6 +158,7 @@ stream = torch.tensor(tokenizer.encode(text))
 cut = len(stream) * 9 // 10
 learned, held_out = stream[:cut], stream[cut:]
 print(f"{len(learned):,} characters to learn from, {len(held_out):,} held out")
+print(f"the longest runs read the text {2**19 / len(learned):.1f} times")
 
 # %%
 from slp_transformer.training import train
@@ -163,6 +168,7 @@ def measure(width, tokens):
     heads, V = max(1, width // 16), tokenizer.vocab_size
     config = TransformerConfig(V, 64, width, heads, num_blocks=2)
     torch.manual_seed(0)
+    # Each step reads 8 texts of 64; narrow models bear a larger rate.
     steps, rate = tokens // 512, 0.12 * width**-0.75
     how = {"steps": steps, "eval_interval": steps, "batch_size": 8}
     model = TransformerLM(config)
@@ -198,9 +204,9 @@ for C, found in sorted(compute.items()):
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
 
 # %% [markdown]
-# Wherever two of these nine cost the same, the smaller one that read more is better. Compute has to be
-# balanced between size and data, and the law [(8.51)](#eq-L(C)) describes the best model at each cost,
-# not every model.
+# Here, wherever two of the nine cost the same, the smaller one that read more is better; the 29 runs below
+# show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each cost, not
+# every model.
 #
 # Now a prediction. We fit L(N) to the three models that read the most, and predict the loss of a model
 # four times as large as the largest. Then we train that model.
@@ -217,7 +223,7 @@ print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 # %% [markdown]
 # Three points lie within 0.02 nats of a line, but the fourth is more than 0.17 below it: the model of
 # width 64 is much better than predicted. A good fit says little about how far a law can be extrapolated.
-# (Here the exponent from three small models is half of that from more models, below.)
+# (The exponent found from these three small models is half of the 0.047 found from more models below.)
 #
 # ## A million characters
 #
@@ -248,7 +254,8 @@ plotting.lines(recorded, **axes) if recorded else None
 # | L(D), all with 393,216 parameters | 5 | 0.113 | 0.07 | 1.922 | 1.850 |
 # | L(C), the runs that no cheaper one beats | 10 | 0.065 | 0.21 | 1.818 and 1.651 | 1.857 and 1.719 |
 #
-# The predictions were made without the last run, or the last two, of each law. They miss by 0.04 to 0.07
+# (L(D) is fitted to the characters read, as above.) The predictions were made without the last run, or the
+# last two, of each law. They miss by 0.04 to 0.07
 # nats, and not at random: L(N) and L(C) are too optimistic, since a million characters are no longer enough
 # for the larger models, while L(D) is too pessimistic. The largest residual of L(N) and of L(C) is that of
 # the smallest run. And every power law falls to 0 in the end, which the entropy of text does not. So trust
@@ -274,8 +281,8 @@ for name, model in PUBLISHED_MODELS.items():
 # %% [markdown]
 # For the two models built like the book's block, the rule is exact. The other four have a feedforward
 # layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values
-# ([chapter 14](14_todays_block.py)); some also have heads whose size is not d/A. That adds one line to
-# [(8.52)](05_language_model.py#eq-param-count):
+# ([chapter 14](14_todays_block.py)); some also have heads whose size is not d/A. In the rule that is a
+# third feedforward matrix, so 3 instead of 2, and G key-value heads beside the A heads that query:
 
 # %%
 from slp_transformer.model_sizes import PublishedModel
@@ -295,7 +302,7 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 #
 # While a model generates text, it keeps a key and a value of each token for each key-value head, in every
 # block ([chapter 6b](06b_cache.py), [(8.53)](06b_cache.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$
-# numbers a token, fewer if heads share them. In 16-bit numbers, for one text of the maximum length:
+# numbers for each token, and fewer if heads share keys and values. In 16-bit numbers, for one text of the maximum length:
 
 # %%
 for name, model in PUBLISHED_MODELS.items():
@@ -308,7 +315,7 @@ for name, model in PUBLISHED_MODELS.items():
 # (The four models with rotary positions, which [chapter 14](14_todays_block.py) explains, are given 128 Ki
 # tokens; Qwen3 reaches them with an extension of its positions.) GPT-3, whose 96 heads all have keys and
 # values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7 times the memory:
-# its 128 heads share 8 key-value heads.
+# 8 key-value heads, which its 128 heads share, instead of 96, and 126 blocks instead of 96.
 #
 # The formula gives the size of our own cache:
 
@@ -327,7 +334,8 @@ assert weighs == by_formula
 print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 
 # %% [markdown]
-# All of it is read for every new token: the weights once for all texts of a batch, and each text's own cache.
+# For every new token, the model reads all its weights, once for the whole batch, and for each text the rows of
+# the cache that are filled so far.
 #
 # ## LoRA
 #
@@ -558,7 +566,7 @@ assert torch.equal(student(ids), base(ids))
 # - A law holds where it was fitted, and a little beyond; ours missed by 0.04 to 0.17 nats one step
 #   ahead.
 # - $12\,n_{layer}\,d^2$ counts the book's block; gated layers and shared heads change it.
-# - A cache grows with tokens, blocks and key-value heads, and each new token reads all of it.
+# - A cache grows with tokens, blocks and key-value heads, and each new token reads what is filled of it.
 # - LoRA learns W + AB with W frozen; once merged, it costs nothing.
 
 # %% [markdown]

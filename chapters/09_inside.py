@@ -76,8 +76,6 @@ plotting.show_source(HookedModule.hook_point)
 from slp_transformer.interpret import zero_ablate
 from slp_transformer.training.evaluation import mean_loss
 
-with patch_activations(model, ["1.T3"], {"1.T2": zero_ablate()}) as seen:
-    model(ids)
 before = mean_loss(model, held_out, 64)
 with patch_activations(model, patches={"1.T2": lambda T2: 0 * T2}):
     without = mean_loss(model, held_out, 64)
@@ -146,7 +144,7 @@ for l in range(3):
 
 # %% [markdown]
 # The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row
-# with $\mathbf E^\top$ as [(8.46)](05_language_model.py#eq-logits) does with the last one:
+# by $\mathbf E^\top$, as [(8.46)](05_language_model.py#eq-logits) does the last one:
 #
 # <span class="eq" id="eq-logit-lens">logit-lens</span>
 #
@@ -165,7 +163,7 @@ plotting.show_source(logit_lens)
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's text does not mention the final layer norm here. The last layer's stream is read through it, though, so most who use the lens apply it at every layer; without it the rows have norms that the head never sees in training. Below are both.</p></div>
 
-# %% alt="Loss of the logit lens over the sublayers passed, with and without the final norm. Both fall steeply where block 0's feedforward layer has written, and little after it; the curve without the norm stays above the other there." caption="The loss of the logit lens, sublayer by sublayer"
+# %% alt="Loss of the logit lens over the sublayers passed, with and without the final norm, and a dashed line for a uniform guess at 4.3. Both fall steeply where block 0's feedforward layer has written, and little after it; the curve without the norm stays above the other there." caption="The loss of the logit lens, sublayer by sublayer"
 from slp_transformer.loss import next_token_loss
 
 curves = {}
@@ -176,13 +174,16 @@ for name, norm in (("with the final norm", True), ("without", False)):
         curves[name].append(next_token_loss(U, windows[:, 1:]).item())
 for name, values in curves.items():
     print(f"{name}:", *(f"{value:.2f}" for value in values))
-plotting.lines(curves, x="sublayers passed", y="nats per character")
+levels = {"uniform guess": torch.tensor(tokenizer.vocab_size).log().item()}
+print(f"uniform guess: {levels['uniform guess']:.2f}")
+axes = {"x": "sublayers passed", "y": "nats per character"}
+plotting.lines(curves, levels=levels, **axes)
 
 # %% [markdown]
-# At the bottom the lens with the norm is far worse than a uniform guess, which costs 4.3 nats. Since E is
-# tied, a row of X is most like its own character, so the lens predicts the token that was just read. Nearly
-# all of the improvement comes from the feedforward layer of block 0, which also writes most to the stream;
-# the four sublayers after it together lower the loss by another 0.12 nats. Without the norm the loss is
+# At the bottom the lens with the norm is far worse than a uniform guess. Since E is tied, a row of X is most
+# like its own character, so the lens predicts the token that was just read. Of the 5.0 nats between the first
+# loss and the last, 4.1 come from the feedforward layer of block 0, which also writes most to the stream; the
+# four sublayers after it together lower the loss by another 0.12 nats. Without the norm the loss is
 # lower before that layer, close to a uniform guess, and 0.3 to 0.4 nats higher after it.
 #
 # One line, character by character: the probability that each inner row gives to the character that
@@ -244,11 +245,18 @@ from slp_transformer.loss import IGNORE_INDEX
 
 
 def rule_targets(ids, after):
+    # Is token i + 1 the one that follows token i in this order?
     kept = after.gather(1, ids[:, :-1]) == ids[:, 1:]
+    # Are tokens i and j the same?
     same = ids[:, :-1, None] == ids[:, None, :-1]
+    # Did an earlier token like this one already have its follower after it?
     before = (same & kept[:, None]).tril(-1).any(dim=-1)
     return ids[:, 1:].masked_fill(~(kept & before), IGNORE_INDEX)
 
+
+# %% [markdown]
+# `train` takes a tensor of tokens, as above, or any object with these three methods: `draw` makes a random
+# batch, `iter_eval` the validation batches, and a run that is resumed compares the `fingerprint` of its data.
 
 # %%
 from slp_transformer.data.batches import Batch
@@ -291,8 +299,9 @@ plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
 #
 # ### Found by their score
 #
-# Now we use sequences of a kind that it has never seen: 16 random tokens, and the same 16 again. In the
-# first half nothing can be predicted; in the second, everything but the first token can.
+# Now we use sequences of another kind than in training: 16 different tokens in random order, and the same 16
+# again. In the first half each token that has not been used yet is as likely as the others; in the second,
+# the rule gives every token but the first.
 
 # %%
 import torch.nn.functional as F
@@ -310,15 +319,17 @@ def loss_by_position():
     return each.mean(dim=0)
 
 
-# %% alt="The loss over the positions of a sequence in which the second 16 tokens repeat the first. In the first half it lies around 9 nats, in the second around 1." caption="The loss at each position of a sequence that repeats"
+# %% alt="The loss over the positions of a sequence in which the second 16 tokens repeat the first. In the first half it falls from about 12 nats to 6, in the second it is almost 0." caption="The loss at each position of a sequence that repeats"
 by_position = loss_by_position()
 first, second = by_position[:15].mean(), by_position[16:].mean()
-print(f"first time {first:.2f}, second {second:.2f}")
-plotting.lines({"loss": by_position}, x="position", y="nats")
+print(f"first time {first:.3f}, second {second:.3f}")
+print(f"uniform guess: {levels['uniform guess']:.3f}")
+axes = {"x": "position", "y": "nats"}
+plotting.lines({"loss": by_position}, levels=levels, **axes)
 
 # %% [markdown]
-# (In the first half the model does worse than a uniform guess. In training such tokens never counted in
-# the loss, so it did not learn to be unsure about them.)
+# The model has the rule. (In the first half it does worse than a uniform guess, which costs 3.18 nats. In
+# training such tokens never counted in the loss, so it did not learn to be unsure about them.)
 
 # %%
 with torch.no_grad(), patch_activations(finder) as seen:
@@ -329,6 +340,9 @@ for l in range(2):
     for c in range(2):
         scores = f"one back {back[c]:.2f}, induction {found[c]:.2f}"
         print(f"block {l}, head {c}: {scores}")
+even = torch.ones(1, 32, 32).tril() / torch.arange(1, 33)[:, None]
+back, found = previous_token_score(even), induction_score(even, 16)
+print(f"uniform weights: one back {back[0]:.2f}, induction {found[0]:.2f}")
 plotting.show_source(induction_score)
 
 # %% alt="Two heat maps of attention weights over 32 tokens, the second 16 repeating the first. In block 0 the weights lie one place below the diagonal. In block 1, in the second half, they lie on a line 15 places below it: on the token that came after this one the first time." caption="The two kinds of heads, on a sequence that repeats (Fig. 8.20)"
@@ -342,13 +356,13 @@ for l in range(2):
 plotting.panels(*panels)
 
 # %% [markdown]
-# Both heads of block 0 attend to the previous token, with 0.8 and 0.7 of their weight; both of block 1
-# attend to what came after this token the last time, with 0.6. That is the pair that the book draws in
-# Fig. 8.20. Here it is for one token. The tokens at positions 4 and 5 come again at 20 and 21. Where
-# does the one at 21 attend?
+# Both heads of block 0 attend to the previous token, with 0.8 and 0.7 of their weight, where uniform weights
+# would have 0.1; both of block 1 attend to what came after this token the last time, with 0.85 and
+# 0.87 instead of 0.04. That is the pair that the book draws in Fig. 8.20. Here it is for one token. The
+# tokens at positions 2 and 3 come again at 18 and 19. Where does the one at 19 attend?
 
-# %% alt="Four tokens of the first time, at places 4 to 7, and two of the second, at places 20 and 21. From the token at place 21 the strongest line leads to place 6: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
-picked = [4, 5, 6, 7, 20, 21]
+# %% alt="Four tokens of the first time, at places 2 to 5, and two of the second, at places 18 and 19. From the token at place 19 the strongest line leads to place 4: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
+picked = [2, 3, 4, 5, 18, 19]
 alpha = seen["1.alpha"][0].mean(dim=0)[picked][:, picked]
 names = [f"{one[place]} at {place}" for place in picked]
 strongest = alpha[-1].argmax()
@@ -377,13 +391,13 @@ for l in range(2):
 for name, value in lost.items():
     print(f"{name:19} {value:.2f}")
 
-# %% alt="Bars: the loss on the second half, 1.0 without ablation, 1.4 to 1.6 without any one head, 5.9 without both of block 0, 3.8 without both of block 1." caption="The loss on repeats when heads are ablated"
+# %% alt="Bars: the loss on the second half, 0.0 without ablation, 0.0 to 0.6 without any one head, 6.0 without both of block 0, 3.8 without both of block 1." caption="The loss on repeats when heads are ablated"
 plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 
 # %% [markdown]
-# Without one head, the block's other head still does most of the work. Without both heads of a block,
-# either block, the model is worse than a uniform guess: the two blocks predict the repeats together, or
-# not at all.
+# Without one head the loss stays below 0.6 nats, so the block's other head still does most of the work.
+# Without both heads of a block, either block, the model is worse than a uniform guess, with 3.8 nats or more:
+# neither block predicts the repeats without the heads of the other.
 #
 # ### Two circuits
 #
@@ -397,7 +411,7 @@ plotting.bars(list(lost.values()), list(lost), title="nats on repeats")
 # $$
 #
 # Both are [d×d]. With the book's row vectors, tokens multiply from the left: token i scores token j by
-# $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$ (before the root), and a token with weight 1 adds
+# $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$ (before the division by $\sqrt{d_k}$), and a token with weight 1 adds
 # $\mathbf x_j\mathbf W_{OV}$ to the stream. The paper writes columns, so its $W_OW_V$ is the
 # transpose of this; TransformerLens writes rows, as here.
 
@@ -417,7 +431,7 @@ plotting.show_source(qk_circuit, ov_circuit, circuit_in_vocabulary)
 # %% [markdown]
 # An induction head copies: what it writes for a token should raise the logit of that token. From token to
 # token, its OV circuit is $\mathbf E\,\mathbf W_{OV}\,\mathbf E^\top$, [|V|×|V|], and copying shows on the
-# diagonal. (The code sends E through the block's layer norm first, as the head reads it.)
+# diagonal. (The code first puts E through the block's layer norm, since the head reads its input through it.)
 
 # %% alt="Heat map of the first 16 of 24 tokens: what the two heads of block 1 write for each token. The diagonal stands out: most tokens raise themselves more than any other." caption="What the heads of block 1 write for each token"
 E = finder.embedding.tokens.E.detach()
@@ -433,13 +447,23 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 # %% [markdown]
 # ## Try it
 #
-# 1. Replace the attention weights of one line by those of another line of the same length
-#    (`patches={"0.alpha": …}`). What changes?
+# 1. Replace block 0's attention weights on one line by those on another line of the same length:
+#
+#    ```python
+#    lines = "the harpooneer and the whale, ", "and the old captain said to me"
+#    ids, other = (torch.tensor(tokenizer.encode(line)) for line in lines)
+#    with patch_activations(model) as seen:
+#        model(other)
+#    with patch_activations(model, patches={"0.alpha": seen["0.alpha"]}):
+#        print(next_token_loss(model(ids)[:-1], ids[1:]))
+#    ```
+#
+#    What changes? And in block 1, or block 2?
 #
 #    <details><summary>What happens</summary>
 #
-#    Each token now reads from the positions that mattered in the other line. Compare the guesses,
-#    character by character.
+#    Each token now reads from the positions that mattered in the other line, and the loss on this line rises
+#    from 1.37 to 1.60 nats. In block 1 or 2 the same change moves it by 0.02 or less.
 #
 #    </details>
 #
@@ -452,12 +476,14 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    </details>
 #
-# 3. Let eight tokens repeat instead of sixteen (`repeated_tokens(V, 8, …)`; the slices become `[:7]` and `[8:]`) and run the chapter as far as the figure of the loss. Are the
-#    repeats easier or harder to predict?
+# 3. Draw the 16 tokens with replacement: `first = torch.randint(V, (200, 16), generator=luck)` and
+#    `ids = first.repeat(1, 2)`. What happens to the loss on the repeats, and at which tokens?
 #
 #    <details><summary>What happens</summary>
 #
-#    Easier: about half as many nats, since there are fewer tokens to choose from.
+#    It rises from 0.003 to 1.00 nats. No sequence has 16 different tokens now. At 46 % of the positions, the
+#    current token has already been followed by two or more different tokens, so the rule has no single answer:
+#    there the loss is 2.19. At the others it is 0.003, as before.
 #
 #    </details>
 

@@ -76,7 +76,7 @@ plotting.show_source(attention)
 # Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the scores,
 # then which tokens may attend to which. Drop the mask, and the third output reads all five.
 
-# %% alt="Two 5 by 5 masks side by side. The causal one is 0 on and below the diagonal and minus infinity above it; the bidirectional one is 0 everywhere."
+# %% alt="Two 5 by 5 masks side by side. The causal one is 0 on and below the diagonal and minus infinity above it; the bidirectional one is 0 everywhere." caption="A causal mask, and no mask"
 plotting.panels(
     plotting.Panel(M, "causal", "N × N"),
     "→",
@@ -177,7 +177,7 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # ### By hand: a lick played backwards
 #
 # Our source is a lick of five notes, each named by its string and fret: `A7` is the A string at fret 7.
-# The target is the same lick in reverse, of which three notes are to be written. Let an encoder row say
+# The target is the same lick in reverse; we stop after its first three notes. Let an encoder row say
 # at which position its note is (five columns) and which note it is (five more); let a decoder row say
 # which position it wants next: the last, then the one before it, and so on.
 
@@ -212,7 +212,7 @@ alpha = torch.stack(weights)
 assert alpha.shape == (m, n)
 assert alpha.argmax(dim=1).tolist() == wanted
 
-# %% alt="Heat map of the weights, 3 target tokens by 5 source notes: 0.93 on the last source note, then on the fourth, then on the third, and 0.02 elsewhere; the dark cells run down from right to left."
+# %% alt="Heat map of the weights, 3 target tokens by 5 source notes: 0.93 on the last source note, then on the fourth, then on the third, and 0.02 elsewhere; the dark cells run down from right to left." caption="Cross-attention by hand: each step finds the note that it wants"
 Q, K, V = H_dec @ W_Q, H_enc @ W_K, H_enc @ W_V
 head, alpha_all = attention(Q, K, V)
 torch.testing.assert_close(head, torch.stack(heads))
@@ -266,9 +266,10 @@ plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
 # ## The decoder block
 #
 # The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one more sublayer between
-# its two. It also reads a normalized copy of the stream and adds its output. The top and the bottom row
-# below are [(8.40, 7.41)](03_one_matrix.py#eq-T1) to [(8.45, 7.46)](03_one_matrix.py#eq-T-H), but with
-# $\mathbf C^3$ in the place of $\mathbf T^3$. The row between them is new, and has no number in the book.
+# its two. It also reads a normalized copy of the stream and adds its output. The top row
+# below is [(8.40, 7.41)](03_one_matrix.py#eq-T1) to [(8.42, 7.43)](03_one_matrix.py#eq-T3), the bottom row
+# [(8.43, 7.44)](03_one_matrix.py#eq-T4) to [(8.45, 7.46)](03_one_matrix.py#eq-T-H) with $\mathbf C^3$ in the
+# place of $\mathbf T^3$. The row between them is new, and has no number in the book.
 #
 # $$
 # \begin{aligned}
@@ -428,7 +429,7 @@ plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
 # token may attend to it, neither in the encoder nor in cross-attention, so a mask hides it from both.
 # (Padding at the end of a *target* needs none: it is in the future, which is masked already.)
 
-# %% alt="Mask of three sources in a batch of width 5: the row of the five-note source is all 0, that of the three-note source has minus infinity in its last two places, that of the two-note source in its last three."
+# %% alt="Mask of three sources in a batch of width 5: the row of the five-note source is all 0, that of the three-note source has minus infinity in its last two places, that of the two-note source in its last three." caption="The padding mask of three sources"
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer import padding_mask
@@ -446,7 +447,7 @@ plotting.heatmap(mask[:, 0], rows, range(1, 6), "padding mask", "batch × n")
 # notes and two positions of padding, and for a target of two tokens and one position of padding. Rows are
 # queries, columns are keys; a dot stands for padding.
 
-# %% alt="Three masks side by side. Encoder, 5 by 5: the last two columns, the padding, are minus infinity in every row, the other columns 0. Decoder, 3 by 3: 0 on and below the diagonal but for the last column, which is padding and minus infinity throughout. Across, 3 by 5: again the last two columns are minus infinity in every row."
+# %% alt="Three masks side by side. Encoder, 5 by 5: the last two columns, the padding, are minus infinity in every row, the other columns 0. Decoder, 3 by 3: 0 on and below the diagonal but for the last column, which is padding and minus infinity throughout. Across, 3 by 5: again the last two columns are minus infinity in every row." caption="The masks of the three attentions, for a source and a target with padding"
 hidden = padding_mask(batch[1], PAD)
 target = torch.tensor([1, 3, PAD])
 read, written = ["1", "2", "3", "·", "·"], ["1", "2", "·"]
@@ -562,7 +563,7 @@ for step in range(steps):
     optimizer.param_groups[0]["lr"] = 0.006 * (1 - (step + 1) / steps)
 print(f"loss: {losses[0]:.2f} at first, {losses[-1]:.2f} at the end")
 
-# %% alt="Training loss over 400 steps: from about 2.7 nats, which is a uniform guess among 15 tokens, down steeply and then slowly to almost 0."
+# %% alt="Training loss over 400 steps: from about 2.7 nats, which is a uniform guess among 15 tokens, down steeply and then slowly to almost 0." caption="The loss while the model learns to play backwards"
 plotting.lines(
     {"training": losses},
     x="step",
@@ -610,7 +611,7 @@ assert share > 0.9
 # writes; each column is a note of the source. Step $i$ of a lick of $n$ notes should attend to note
 # $n+1-i$, so the dark cells should run from the upper right to the lower left.
 
-# %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note."
+# %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note." caption="Where the decoder looks in the source at each step"
 from slp_transformer import record_activations
 
 reads = torch.cat([torch.tensor([BEGIN]), target_of(lick)])

@@ -98,7 +98,8 @@ print(*tokenizer.to_tokens(ids[:16]), "…")
 
 # %% [markdown]
 # One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end,
-# are the training data, and `corpus` from here on. (For your own tabs, pass their folder as the first argument.)
+# are the training data, and `corpus` from here on. (For your own tabs, pass their folder to
+# `prepare_tab_dataset` as the first argument.)
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -392,7 +393,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # %% [markdown]
 # ## From real tabs
 #
-# Tabs on the web are fingered by people, and are less regular. These commands train such a model on a
+# Tabs on the web were fingered by people and are less regular. These commands train such a model on a
 # folder of them, and evaluate it:
 #
 # ```
@@ -404,7 +405,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # 4.30 bits per note on 54 held-out tabs by other composers; a 5-gram over the same tokens needs 6.05. (Bits per
 # note are the loss in nats, summed over all tokens, divided by ln 2 and by the number of notes.)
 # A wider model with the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72.
-# `benchmarks/results/guitar_lm` shows one of its pieces, and how they differ from those that people wrote.
+# `benchmarks/results/guitar_lm` shows one of its pieces, and how its pieces differ from those that people wrote.
 #
 # ## Try it
 #

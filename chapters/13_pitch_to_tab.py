@@ -62,12 +62,12 @@ assert set(find_grips(d_major, STANDARD)) == set(held)
 #
 # Grips cannot be chosen independently either, since the hand has to move from each to the next. We say that
 # it is at fret $p$ if the index finger is there. Let $e_t(g,p)$ be the cost of grip $g$ at moment $t$ for
-# a hand at $p$ (a stretch, say, or a reach behind the index finger), and $m(p',p)$ the cost of moving from
-# $p'$ to $p$. We look for the fingering with the lowest total cost. Let $v_t(p)$ be the lowest cost of all
+# a hand at $p$ (a stretch, say, or a reach behind the index finger), and $m(q,p)$ the cost of moving from
+# $q$ to $p$. We look for the fingering with the lowest total cost. Let $v_t(p)$ be the lowest cost of all
 # fingerings up to moment $t$ that end with the hand at $p$:
 #
 # $$
-# v_t(p)=\min_{g}\,e_t(g,p)+\min_{p'}\,\bigl(v_{t-1}(p')+m(p',p)\bigr)
+# v_t(p)=\min_{g}\,e_t(g,p)+\min_{q}\,\bigl(v_{t-1}(q)+m(q,p)\bigr)
 # $$
 #
 # This is Viterbi's algorithm (1967), and the position of the hand is its hidden state. An open string needs
@@ -182,8 +182,8 @@ print(tab_of(low), tab_of(high), sep="\n")
 # one. Every piece of chapter 12's practice corpus has both: its pitches, and its tab, which was written by
 # rules. `passage_from_tab` gives the pitches of each moment (`moments`) and the written grips (`grips`). We hold
 # out some pieces, and compare the dynamic program with a baseline that many tab editors use: each note at its
-# lowest fret. A note is right if it is on the string that was written; then its fret is right, too. A chord is
-# right if all of its notes are.
+# lowest fret. A note is right if it is on the string that was written; then its fret is right, too. A chord,
+# here two notes or more, is right if all of its notes are.
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -397,8 +397,8 @@ plotting.panels(*(plotting.Panel(one, n, **look) for n, one in maps.items()))
 # easier than translating sentences, because each note gets exactly one place. So the decoder reads a note,
 # writes its place, reads the next note, and so on. It cannot skip a note, and its cross-attention is free to
 # look at the notes around. A note's token gives its height above the lowest open string, so a capo changes
-# neither the tokens nor the tab, and says whether it sounds together with the previous note. In what the decoder
-# reads below, every other id is a note, the first one included.
+# neither the tokens nor the tab. The token also says whether the note sounds together with the previous one.
+# In what the decoder reads below, every other id is a note, the first one included.
 
 # %%
 from slp_transformer.guitar.fingering import seq2seq
@@ -472,9 +472,9 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 # says which code made each row; that of the encoder-decoder is no longer in the package.)
 #
 # One difference between the two models leads to the next chapter. The cost of a move depends on the distance
-# $p-p'$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each
-# absolute position in its window. [Rotary positions](14_todays_block.py#eq-rope) make attention scores depend
-# on distances, too.
+# $p-q$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each
+# absolute position in its window. With [rotary positions](14_todays_block.py#eq-rope),
+# positions enter the scores through a distance, too, but one in the text, not on the neck.
 
 # %% [markdown]
 # ## Try it
@@ -486,8 +486,9 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    <details><summary>What happens</summary>
 #
-#    None: its D, G and B are open strings already. In seventh position, the hand keeps these three
-#    open strings and plays the other notes at frets 7 to 10, so that they ring into each other.
+#    None: its D, G and B are open strings already. In seventh position, the hand keeps these three open strings
+#    and plays the other notes at frets 7 to 10, before and after an open string on another one, so that the two
+#    ring into each other.
 #
 #    </details>
 #

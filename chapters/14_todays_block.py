@@ -5,9 +5,9 @@
 #
 # Replace four parts of the block, one at a time, and load models that others have trained.
 #
-# You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward layer
-# change in the book's block, and what they leave unchanged; check that the result equals the Llama,
-# Qwen3, GPT-2 and BERT that people use; and say what each part gains in the same training time. Read first:
+# You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward layer change
+# in the book's block, and what they leave unchanged; check that the result equals the Llama, Qwen3, GPT-2
+# and BERT that people use; and say what some of today's parts gain in the same training time. Read first:
 # [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py).
 # About 50 minutes.
 
@@ -23,8 +23,8 @@
 # $$
 #
 # (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square *is* the
-# standard deviation, so the two norms agree. For a row of equal numbers they differ most: layer norm
-# makes all of them 0, RMSNorm makes them 1, or −1 if they are negative.
+# standard deviation, so the two norms agree. For a row of equal numbers they do not: layer norm makes all
+# of them 0, RMSNorm makes them 1, or −1 if they are negative.
 
 # %%
 import math
@@ -76,7 +76,8 @@ plotting.show_source(RMSNorm.forward)
 #
 # Why rotate? The dot product of two vectors depends on the angle *between* them. If a query at position
 # $m$ has been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$:
-# the score depends on how far apart the two tokens are, but not on where in the text they are.
+# the positions enter the score only through how far apart the two tokens are, not through where in the text
+# they are.
 
 
 # %%
@@ -114,7 +115,7 @@ plotting.show_source(apply_rotary)
 # distinguishes them. With rotations, the scores are the same along each diagonal: they depend on $m-n$
 # alone. With learned positions (here drawn at random) they have no such pattern.
 
-# %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no two cells agree." caption="Scores by rotary and by learned positions"
+# %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no diagonal does." caption="Scores by rotary and by learned positions"
 same_q, same_k = Q[:1].expand(N, d_k), K[:1].expand(N, d_k)
 scores = rotary(same_q, 0) @ rotary(same_k, 0).T
 P = torch.randn(N, d_k)
@@ -128,8 +129,8 @@ plotting.panels(
 )
 
 # %% [markdown]
-# The same holds far to the right: shift both tokens by a thousand positions, and no score changes, up to rounding.
-# Shift them step by step: query and key turn, the first pairs faster, and their score stays.
+# The same holds far to the right: shift both tokens by a thousand positions, and no score changes, up to
+# rounding. Shift them step by step: query and key turn, the first pairs faster, and their score stays.
 
 # %%
 moved = rotary(same_q, 1000) @ rotary(same_k, 1000).T
@@ -159,8 +160,9 @@ plotting.interactive_steps("Positions shifted by", states)
 # ## Keys and values that heads share
 #
 # The cache keeps a key and a value for every token, head and block [(8.53,
-# 7.59)](06b_cache.py#eq-kv-attn), and in a long text that takes most of the memory. So in today's models
-# several heads share one key and one value: there are $A$ query heads and $G$ key-value heads.
+# 7.59)](06b_cache.py#eq-kv-attn), and in a long text that can take more memory than the weights
+# ([chapter 8](08_scale.py) has a table). So in today's models several heads share one key and one value:
+# there are $A$ query heads and $G$ key-value heads.
 #
 # $$
 # \mathbf{head}_c=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
@@ -451,8 +453,10 @@ assert not folder.exists()
 # computed for that. Five *Newton-Schulz* iterations,
 #
 # $$
-# \mathbf X\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X,\qquad\mathbf A=\mathbf X\mathbf X^\top,\qquad
-# (a,b,c)=(3.4445,\,-4.775,\,2.0315)
+# \begin{aligned}
+# \mathbf X&\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X,\qquad\mathbf A=\mathbf X\mathbf X^\top\\
+# (a,b,c)&=(3.4445,\,-4.775,\,2.0315)
+# \end{aligned}
 # $$
 #
 # turn each singular value $s$ into $as+bs^3+cs^5$ each time (Jordan et al. 2024). They soon come near 1, though
@@ -474,9 +478,10 @@ print("before:", *(f"{s:.2f}" for s in S))
 print("after: ", *(f"{s:.2f}" for s in towards_one(S)))
 
 # %% [markdown]
-# PyTorch's Muon does the same with matrix products alone, in bfloat16. Its step is scaled by 0.2 times the root of
-# the longer side, here 8, so that its root mean square is about 0.2, as AdamW's usually is (Liu et al. 2025):
-# one learning rate works for both.
+# PyTorch's Muon does the same with matrix products alone, in bfloat16. A matrix [6×8] whose singular values
+# are all 1 has a root mean square of $1/\sqrt8$. So the step is scaled by 0.2 times the root of the longer
+# side, here 8: its root mean square is then about 0.2, as AdamW's usually is (Liu et al. 2025), and one
+# learning rate works for both.
 
 # %%
 W = torch.nn.Parameter(torch.zeros(6, 8))
@@ -493,38 +498,41 @@ from slp_transformer.training.optimizers import make_optimizer
 plotting.show_source(make_optimizer)
 
 # %% [markdown]
-# Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag:
+# Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag (and so
+# are the linear schedule, and the feedforward layer without biases):
 #
 # ```
 # slp-transformer train text my-texts --out-dir runs/mine --optimizer muon --schedule linear \
 #     --positions rotary --normalization rms --qk-norm --activation relu2 --no-ffn-bias --zero-init --no-tied
 # ```
 #
-# What does each part gain? Here one part at a time is exchanged, in today's recipe for the book's, and in the
-# book's for today's. All rows train for the same sixteen seconds of one CPU thread, so a faster row makes more
-# steps (Tiny Shakespeare, four blocks of width 128, nats a character on the last tenth; median and extremes of
-# three seeds; one rate for all, `benchmarks/results/parts`):
+# What does each part gain? Here one part at a time is exchanged, in today's recipe for the book's, and in
+# the book's for today's. All rows train for about sixteen seconds of one CPU thread (15.3 to 17.9), so a
+# faster row makes more steps (Tiny Shakespeare, four blocks of width 128, nats a character on the last
+# tenth; median and extremes of three seeds; one rate for all, `benchmarks/results/parts`):
 #
 # | recipe | today's parts, but this one the book's | the book's block, but this part today's |
 # |---|---|---|
 # | none exchanged | 1.96 (1.94 to 1.96) | 2.35 (2.34 to 2.35) |
 # | Muon (the book: AdamW) | 2.09 (2.06 to 2.13) | 2.31 (2.31 to 2.31) |
 # | rotary positions (learned) | 2.13 (2.11 to 2.14) | 2.07 (2.07 to 2.07) |
-# | RMSNorm (layer norm) | 1.96 (1.95 to 1.98) | 2.37 (2.37 to 2.38) |
+# | RMSNorm, feedforward without biases (layer norm, with biases) | 1.96 (1.95 to 1.98) | 2.37 (2.37 to 2.38) |
 # | norm of queries and keys (none) | 2.21 (2.21 to 2.22) | 2.38 (2.37 to 2.39) |
 # | squared ReLU (ReLU) | 1.97 (1.96 to 1.97) | 2.36 (2.35 to 2.37) |
 # | zeros at the start (none) | 1.97 (1.97 to 1.98) | 2.37 (2.37 to 2.38) |
 # | untied head (tied) | 2.00 (1.98 to 2.01) | 2.36 (2.35 to 2.37) |
 #
 # In today's recipe, leaving out the norm of queries and keys costs most, then rotary positions, Muon and
-# the untied head. Zeros at the start gain 0.01 to 0.03 with each seed, squared ReLU hardly anything, and
-# RMSNorm nothing. In the book's block only rotary positions and Muon help in this time, and the norm of
-# queries and keys alone does not: parts depend on each other. When each row has the best of three rates
-# instead (one seed), the order is the same in today's recipe, but an untied head gains only 0.01; in the
+# the untied head. Zeros at the start gain 0.01 to 0.03 with each seed; squared ReLU gains less than 0.01 in
+# the median, and RMSNorm without biases nothing. In the book's block only rotary positions and Muon help in
+# this time, and the norm of queries and keys alone does not: parts depend on each other. When each row has
+# the best of three rates instead (one seed, where 0.01 is noise), the order is the same in today's recipe,
+# but an untied head gains only 0.01; in the
 # book's block Muon gains 0.10 and zeros at the start 0.04, both at twice the rate.
 #
-# And all together? Here are the same text and model size, with three seeds, against recipes that others
-# use (`benchmarks/results/time_to_loss`). CPU seconds until the validation loss has fallen to:
+# And all together? Here are the same text and model size, against recipes that others use
+# (`benchmarks/results/time_to_loss`). CPU seconds until the validation loss has fallen to the value in the head
+# of each column, medians of three seeds:
 #
 # | recipe | 1.915 | 1.775 | 1.66 |
 # |---|---|---|---|
@@ -533,9 +541,10 @@ plotting.show_source(make_optimizer)
 # | GPT-2 by Hugging Face's Trainer, 3e-3 | 87 | not reached | not reached |
 # | all of today's parts, `--config shakespeare` | 22 | 49 | 108 |
 #
-# The last row takes, for each loss, the fastest of three runs, of 320, 700 and 1,600 steps; each of the
-# others is one run of 2,000 steps. The second row shows that the learning rate alone saves a third of the
-# time.
+# *Not reached* is the median, too: one seed of the second row does reach 1.775 (it ends at 1.768, the others
+# at 1.777 and 1.781). The last row takes, for each loss, the fastest of three runs, of 320, 700 and 1,600
+# steps; each of the others is one run of 2,000 steps. To 1.915, the learning rate alone saves more than a
+# third of the time, from the first row to the second.
 #
 # Below are the curves behind the first table, of seed 0: choose which parts to see. The loss is that of an
 # eighth of the held-out text, at the end that of all of it.
@@ -570,7 +579,9 @@ plotting.interactive_lines(
 #
 #    <details><summary>What happens</summary>
 #
-#    They are, for any angles. The last pair now turns by $2^{-6/8}\approx0.59$ per position, more than half as fast as the first; before, it was 0.001. Without slow pairs, positions far apart are easily confused.
+#    They are, for any angles. The last pair now turns by $2^{-6/8}\approx0.59$ per position, more than half as
+#    fast as the first; before, it was 0.001. Every pair has gone full circle within eleven positions, so no pair
+#    alone tells a longer distance from a shorter one.
 #
 #    </details>
 #
@@ -579,13 +590,13 @@ plotting.interactive_lines(
 #
 #    <details><summary>What happens</summary>
 #
-#    The weights do not change, since they depend only on distances. The result does: it is a sum of rows
-#    that have each been rotated by ten more positions.
+#    The weights do not change, since positions enter them only through distances. The result does: it is a sum of
+#    rows that have each been rotated by ten more positions.
 #
 #    </details>
 #
 # 3. Before the folder is removed, edit the Llama's `config.json`: one more head, another `hidden_act`, or
-#    `"rope_scaling": {"rope_type": "yarn"}`. What will `from_pretrained` say?
+#    `"rope_type": "yarn"` in its `rope_parameters`. What will `from_pretrained` say?
 #
 #    <details><summary>What happens</summary>
 #
@@ -607,7 +618,8 @@ plotting.interactive_lines(
 # ## To remember
 #
 # - RMSNorm divides by the root mean square and does not subtract the mean.
-# - Rotary positions rotate queries and keys in every head; scores then depend on distances alone.
+# - Rotary positions rotate queries and keys in every head; the positions enter the scores only
+#   through their distance.
 # - Heads that share keys and values make the cache smaller by A/G; with G = A they are the book's.
 # - Muon brings the singular values of a matrix's update to about 1; AdamW treats each number by itself.
 # - Two models are the same when the same weights give the same numbers: that can be asserted.

@@ -59,7 +59,8 @@ check.span(my_span)
 # ### Exercise 4 · A grammar as a mask
 #
 # `u` are logits, and `allowed` is True for each token that the grammar allows next. Return probabilities that
-# are 0 for all other tokens and sum to 1.
+# are 0 for all other tokens and sum to 1. Mask before the softmax, so that it also works when the forbidden
+# tokens have nearly all the probability.
 
 # %% tags=["exercise"]
 import torch

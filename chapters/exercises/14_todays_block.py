@@ -128,8 +128,10 @@ check.modern_block_parameters(my_modern_block_parameters)
 # repeat `steps` times:
 #
 # $$
-# \mathbf A=\mathbf X\mathbf X^\top,\qquad\mathbf X\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X,\qquad
-# (a,b,c)=(3.4445,\,-4.775,\,2.0315)
+# \begin{aligned}
+# \mathbf A&=\mathbf X\mathbf X^\top,\qquad\mathbf X\leftarrow a\mathbf X+(b\mathbf A+c\mathbf A^2)\mathbf X\\
+# (a,b,c)&=(3.4445,\,-4.775,\,2.0315)
+# \end{aligned}
 # $$
 
 # %% tags=["exercise"]

@@ -69,13 +69,13 @@ def _loss_cases() -> list[Case]:
     _loss_cases,
     {
         "share = 0": "Nothing is smoothed: this is −log y of the right word.",
-        "others alone": "ε is spread over the other words only; spread it over all words.",
-        "nothing taken away": "The right word still has probability 1; it should keep 1 − ε.",
-        "not divided": "Every word gets all of ε; it should get ε/|V|.",
-        "nothing spread": "The part ε that is spread over all words is missing.",
+        "others alone": "`share` is spread over the other words only; spread it over all words.",
+        "nothing taken away": "The right word still has probability 1; it should keep 1 − `share`.",
+        "not divided": "Every word gets all of `share`; it should get `share`/|V|.",
+        "nothing spread": "The `share` that is spread over all words is missing.",
         "probabilities smoothed": "The model's probabilities are smoothed; smooth the targets.",
-        "right word without its part": "The right word gets 1 − ε; its part of ε, ε/|V|, comes "
-        "on top.",
+        "right word without its part": "The right word gets 1 − `share`; its part of it, "
+        "`share`/|V|, comes on top.",
         "logits": "The logits are used as they are; apply log softmax first.",
         "probabilities": (
             "The logarithm is missing: these are probabilities; use log softmax.",
@@ -88,7 +88,7 @@ def _loss_cases() -> list[Case]:
             ),
         ),
         "always 0.1": (
-            "ε is always 0.1; it is `share`.",
+            "The share is always 0.1; use `share`.",
             lambda u, word, share: CHECKS["smoothed_loss"].solve(u, word, 0.1, frozenset()),
         ),
         "softmax twice": (

@@ -12,17 +12,25 @@ def repeated_tokens(
     copies: int = 2,
     generator: torch.Generator | None = None,
 ) -> Int[Tensor, "batch N"]:
-    """Random tokens, and the same ones again: what an induction head can predict, and nobody else.
+    """Draw different tokens at random and repeat them, so that each has one token that follows it.
 
     Args:
         vocab_size: |V|.
-        period: P, tokens until they repeat.
+        period: P, tokens until they repeat, all different within a sequence.
         batch_size: sequences.
         copies: how many times each sequence holds its P tokens.
         generator: where the random tokens come from.
+
+    Raises:
+        ValueError: if there are fewer than P tokens to draw from.
     """
-    first = torch.randint(vocab_size, (batch_size, period), generator=generator)
-    return first.repeat(1, copies)
+    if period > vocab_size:
+        raise ValueError(
+            f"The {period} tokens of a period are all different, but the vocabulary has only "
+            f"{vocab_size}."
+        )
+    orders = torch.rand(batch_size, vocab_size, generator=generator).argsort(dim=-1)
+    return orders[:, :period].repeat(1, copies)
 
 
 def previous_token_score(

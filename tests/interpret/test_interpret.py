@@ -228,10 +228,17 @@ def test_a_period_that_is_not_in_the_sequence_is_refused():
         induction_score(torch.zeros(2, 7, 7), 7)
 
 
-def test_repeated_tokens_repeat():
-    ids = repeated_tokens(23, 5, 7, copies=3, generator=torch.Generator().manual_seed(0))
-    assert ids.shape == (7, 15) and torch.equal(ids[:, :5], ids[:, 10:])
-    assert len(ids.unique(dim=0)) == 7
+def test_repeated_tokens_are_different_and_repeat():
+    ids = repeated_tokens(7, 5, 11, copies=3, generator=torch.Generator().manual_seed(0))
+    assert ids.shape == (11, 15) and torch.equal(ids[:, :5], ids[:, 10:])
+    assert all(len(row.unique()) == 5 for row in ids)
+    assert len(ids.unique(dim=0)) == 11 and set(ids.unique().tolist()) == set(range(7))
+
+
+def test_a_period_longer_than_the_vocabulary_is_refused():
+    assert len(repeated_tokens(5, 5, 1)[0].unique()) == 5
+    with pytest.raises(ValueError, match="all different, but the vocabulary has only 5"):
+        repeated_tokens(5, 7, 1)
 
 
 # --- Circuits ----------------------------------------------------------------------------------
