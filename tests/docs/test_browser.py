@@ -88,7 +88,8 @@ def walked(site, browser, address):
             page.emulate_media(color_scheme="light")
             page.set_viewport_size(PHONE)
             page.goto(address + name, wait_until="load")
-            page.add_style_tag(content="* { content-visibility: visible !important; }")
+            finished = "* { content-visibility: visible !important; transition: none !important; }"
+            page.add_style_tag(content=finished)
             page.evaluate("dispatchEvent(new Event('resize')), new Promise(requestAnimationFrame)")
             page.evaluate(axe.AXE_SCRIPT)
             found = list(axe_finds(page, RULES))

@@ -41,13 +41,16 @@ class Page:
 
 
 class Reader(HTMLParser):
-    """Reads a page; only the article counts for headings and text."""
+    """Reads a page; only the article counts for headings and text, and templates are not shown."""
 
     def __init__(self):
         super().__init__()
-        self.page, self.article, self.verbatim = Page(), 0, 0
+        self.page, self.article, self.verbatim, self.template = Page(), 0, 0, 0
 
     def handle_starttag(self, tag, attributes):
+        self.template += tag == "template"
+        if self.template:
+            return
         given = dict(attributes)
         page = self.page
         if "id" in given:
@@ -75,6 +78,9 @@ class Reader(HTMLParser):
                 page.undescribed.append(self.get_starttag_text()[:60])
 
     def handle_endtag(self, tag):
+        if self.template:
+            self.template -= tag == "template"
+            return
         self.article -= tag == "article"
         self.verbatim -= tag in ("pre", "code", "script", "style", "svg")
 
