@@ -5,6 +5,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,13 @@ def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: s
         env=environment(),
         timeout=300,
     )
+
+
+def test_the_site_is_built_with_what_its_extra_brings():
+    """"Hear it" writes Guitar Pro and MIDI files, whose libraries are those of another extra."""
+    with (PACKAGE.parent / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    assert "slp-transformer[guitar]" in extras["docs"]
 
 
 def names_required(distribution: str) -> set[str]:
