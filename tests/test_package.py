@@ -61,7 +61,7 @@ def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: s
 
 
 def test_the_site_is_built_with_what_its_extra_brings():
-    """ "Hear it" writes Guitar Pro and MIDI files, whose libraries are those of another extra."""
+    """A page offers Guitar Pro and MIDI files, whose libraries are those of another extra."""
     with (PACKAGE.parent / "pyproject.toml").open("rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     assert "slp-transformer[guitar]" in extras["docs"]
