@@ -175,6 +175,13 @@ def test_masks_broadcast_alike_in_both_forms(shape):
     assert ((alpha > 0) == allowed.broadcast_to(alpha.shape)).all()
 
 
+def test_mask_of_another_precision_is_taken_as_it_is():
+    Q, K, V = qkv(keys=N)
+    mask = causal_mask(N, dtype=torch.bfloat16)
+    assert_same(attention(Q, K, V, mask)[0], fused_attention(Q, K, V, causal=True))
+    assert_same(fused_attention(Q, K, V, mask), fused_attention(Q, K, V, causal=True))
+
+
 @pytest.mark.usefixtures("memory")  # the stand-in's tensors are a subclass, which gets one mask
 @pytest.mark.parametrize("past", [0, 37])
 def test_padding_and_a_long_window_need_no_square_mask(kernel, past):
@@ -220,6 +227,15 @@ def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel
     assert not (call["attn_mask"] == -INF).all(-1).any()
 
 
+def test_dropout_takes_no_kernel_on_a_cpu(kernel):
+    """PyTorch has none that drops weights there."""
+    given = [x.cpu() for x in qkv(B)]
+    attend(*given, dropout=0.5)
+    assert kernel == []
+    attend(*given)
+    assert len(kernel) == 1
+
+
 # --- One head ----------------------------------------------------------------------------------
 
 
@@ -250,6 +266,10 @@ def test_QKV_shapes_and_no_bias():
     """The matrices of queries, keys and values have the book's shapes, and no bias."""
     shapes = {name: tuple(W.shape) for name, W in one_head().named_parameters()}
     assert shapes == {"W_Q": (D, D_K), "W_K": (D, D_K), "W_V": (D, D_V), "W_O": (D_V, D)}
+
+
+def test_value_dim_is_key_dim_unless_given():
+    assert AttentionHead(D, D_K).W_V.shape == (D, D_K)
 
 
 def test_matrix_keeps_the_variance_of_a_row():

@@ -1,5 +1,7 @@
 """The block, post-norm, and cross-attention."""
 
+import contextlib
+
 import loops
 import pytest
 import torch
@@ -132,6 +134,39 @@ def test_postnorm_t_from_the_trace(cross):
     assert_same(H, layer.norm_2(trace["T5"]))
 
 
+# --- Causality and padding ---------------------------------------------------------------------
+
+
+@NORMS
+@CROSS
+def test_causal_by_perturbation_and_by_zero_gradient(norm, cross):
+    layer, X = block(norm=norm, cross_attention=cross), normal(N, D)
+    options = {"H_enc": normal(M, D, seed=1)} if cross else {}
+    i = 3
+    changed = X.detach().clone()
+    changed[i + 1 :] += normal(N - i - 1, D, seed=5)
+    output, other = (layer(x, causal=True, **options) for x in (X, changed))
+    assert torch.equal(output[: i + 1], other[: i + 1])
+    assert (output[i + 1 :] != other[i + 1 :]).any(-1).all()
+    (gradient,) = torch.autograd.grad(output[i].sum(), X)
+    assert (gradient[i + 1 :] == 0).all() and (gradient[: i + 1] != 0).any(-1).all()
+
+
+def test_left_padding_and_empty_source_give_no_nan():
+    layer = block(cross_attention=True)
+    X, H_enc = normal(B, N, D), normal(B, M, D, seed=1)
+    ids = torch.tensor([[0] * 3 + [1] * (N - 3), [1] * N])
+    enc_mask = padding_mask(torch.tensor([[0] * M, [1] * M]), 0)
+    for how in (contextlib.nullcontext(), record_activations(layer)):
+        with how:
+            output = layer(X, padding_mask(ids, 0), causal=True, H_enc=H_enc, enc_mask=enc_mask)
+        assert output.isfinite().all()
+        for gradient in torch.autograd.grad(output.sum(), [X, H_enc, *layer.parameters()]):
+            assert gradient.isfinite().all()
+        alone = layer(X[1], causal=True, H_enc=H_enc[1])
+        assert_same(output[1], alone)
+
+
 # --- Dropout --------------------------------------------------------------------------------------
 
 
@@ -154,3 +189,18 @@ def test_dropout_only_in_training_and_on_every_sublayer(norm, cross):
         assert (trace[step] == 0).double().mean().item() == pytest.approx(0.4, abs=0.12), step
     first, second = (layer(X, **options) for _ in range(2))
     assert not torch.allclose(first, second)
+
+
+@NORMS
+@CROSS
+def test_dropout_of_everything_added_leaves_the_stream(norm, cross):
+    """The untraced path drops them too: with nothing kept, only X is left, or its norms."""
+    layer = block(norm=norm, cross_attention=cross, dropout=0.4).train()
+    layer.drop.p = 1.0
+    X = normal(B, N, D)
+    options = {"H_enc": normal(B, M, D, seed=1)} if cross else {}
+    expected = X
+    if norm == "post":
+        for layer_norm in (layer.norm_1, layer.norm_cross, layer.norm_2):
+            expected = expected if layer_norm is None else layer_norm(expected)
+    assert_same(layer(X, **options), expected)

@@ -213,3 +213,9 @@ def test_another_batch_and_gradients_are_refused(unchecked):
         model(ids, cache=cache)
         with pytest.raises(ValueError, match=r"\[3×2\], but these keys have \[1×2\]: one cache"):
             model(ids[:1], cache=cache)
+
+
+@pytest.mark.parametrize("capacity", [0, -1, 2.5, True])
+def test_the_capacity_is_a_number_of_tokens(capacity, unchecked):
+    with pytest.raises(ValueError, match="capacity must be a whole number of 1 or more"):
+        KVCache(capacity)

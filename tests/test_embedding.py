@@ -12,6 +12,12 @@ from slp_transformer import InputEncoding, SinusoidalPositions, TokenEmbedding, 
 from slp_transformer.embedding import one_hot_lookup
 
 
+def test_onehot_by_hand():
+    E = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    expected = [[5.0, 6.0], [1.0, 2.0], [5.0, 6.0]]
+    assert one_hot_lookup(torch.tensor([2, 0, 2]), E).tolist() == expected
+
+
 @pytest.mark.proves("onehot")
 @pytest.mark.parametrize("shape", [(), (N,), (B, N)])
 def test_onehot_equals_token_embedding_equals_pytorch(shape):
@@ -40,6 +46,13 @@ def test_X_equals_loop():
     assert_same_with_gradients(encoding(ids), expected, list(encoding.parameters()))
 
 
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_X_from_a_later_start(positions):
+    """What a key-value cache asks for: the second half of a sentence, where it stands."""
+    encoding, ids = InputEncoding(V, M, D, positions), some_ids(B, N)
+    assert torch.equal(encoding(ids[:, 3:], start=3), encoding(ids)[:, 3:])
+
+
 @pytest.mark.proves("sinusoid")
 def test_sinusoid_equals_the_papers_formula():
     """The sinusoids equal the paper's formula, number by number."""
@@ -56,6 +69,16 @@ def test_sinusoid_keeps_its_precision_far_out():
     assert far == pytest.approx(math.sin(50_000), abs=1e-6)
 
 
+def test_sinusoid_of_the_default_type():
+    assert sinusoidal_positions(2, 3).dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        P = sinusoidal_positions(2, 3)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert P.dtype == torch.float64 and P[1, 0].item() == pytest.approx(math.sin(1), abs=1e-15)
+
+
 def test_sinusoid_is_neither_learned_nor_saved_but_moves_with_the_model():
     positions = SinusoidalPositions(M, D)
     assert list(positions.parameters()) == [] and positions.state_dict() == {}
@@ -68,6 +91,17 @@ def test_initialization_is_gpt_2s():
     for matrix in (encoding.tokens.E, encoding.positions.P):
         assert matrix.std().item() == pytest.approx(0.02, rel=0.05)
         assert abs(matrix.mean().item()) < 0.002
+
+
+def test_dropout_only_in_training():
+    encoding, ids = InputEncoding(V, 101, 53, dropout=0.25), some_ids(7, 101)
+    torch.manual_seed(0)
+    X = encoding(ids)
+    assert (X == 0).double().mean().item() == pytest.approx(0.25, abs=0.01)
+    whole = encoding.eval()(ids)
+    assert (whole != 0).all()
+    kept = X != 0
+    torch.testing.assert_close(X[kept], whole[kept] / 0.75)
 
 
 def test_sinusoids_are_there_once_a_model_without_memory_has_some():

@@ -142,6 +142,18 @@ def test_the_training_path_makes_no_n_by_n_mask(kernel, monkeypatch):
     assert all(call["attn_mask"] is None for call in kernel)
 
 
+def test_options_reach_the_parts():
+    lm = TransformerLM(
+        TransformerConfig(V, M, D_SHARED, A, 2, activation="swiglu", eps=0.5, dropout=0.25)
+    )
+    assert lm.embedding.drop.p == 0.25
+    assert [block.attention.dropout for block in lm.stack.blocks] == [0.25] * 2
+    assert [block.drop.p for block in lm.stack.blocks] == [0.25] * 2
+    assert lm.stack.final_norm.eps == lm.stack.blocks[1].norm_2.eps == 0.5
+    assert not any(block.cross_attention for block in lm.stack.blocks)
+    assert lm.config.activation == "swiglu"
+
+
 def test_bfloat16_stays_finite_and_close():
     lm = TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2))
     ids = some_ids(B, N, below=V - 1) + 1
@@ -153,3 +165,29 @@ def test_bfloat16_stays_finite_and_close():
     assert (U.double() - expected).abs().max() < 0.05 * expected.abs().max()
     U.float().sum().backward()
     assert all(p.grad.isfinite().all() for p in half.parameters())
+
+
+def test_a_fresh_model_knows_nothing():
+    """Its loss is near log |V|, that of guessing."""
+    torch.manual_seed(0)
+    lm, ids = TransformerLM(TransformerConfig(997, 101, 60, 3, 3)), some_ids(7, 101, below=997)
+    loss = F.cross_entropy(lm(ids).flatten(0, 1), ids.roll(-1, 1).flatten())
+    assert loss.item() == pytest.approx(torch.log(torch.tensor(997.0)).item(), abs=0.05)
+
+
+# --- What PyTorch makes of it --------------------------------------------------------------------
+
+
+def test_gradients_of_each_sequence_alone_by_vmap():
+    lm, ids = model(), some_ids(B, N)
+    weights = dict(lm.named_parameters())
+
+    def loss(weights, row):
+        U = torch.func.functional_call(lm, weights, (row[:-1],))
+        return F.cross_entropy(U, row[1:])
+
+    together = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, ids)
+    for b, row in enumerate(ids):
+        alone = torch.autograd.grad(loss(weights, row), list(weights.values()))
+        for name, gradient in zip(weights, alone, strict=True):
+            assert_same(together[name][b], gradient)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer import MultiHeadAttention, TransformerConfig, TransformerLM
+from slp_transformer import EncoderDecoder, MultiHeadAttention, TransformerConfig, TransformerLM
 from slp_transformer.lora import (
     ATTENTION_MATRICES,
     LoRA,
@@ -54,6 +54,13 @@ def test_a_model_begins_as_the_one_it_is_made_from():
     assert all((W == 0).all() == name.endswith(".B") for name, W in lora_state_dict(model).items())
 
 
+def test_a_keeps_the_variance_of_a_row_and_b_is_0():
+    torch.manual_seed(0)
+    pair = LoRA(401, 307, rank=199)
+    assert (torch.randn(1009, 401) @ pair.A).var().item() == pytest.approx(1.0, abs=0.03)
+    assert not pair.B.any()
+
+
 def test_only_a_and_b_learn_and_the_base_comes_back_to_the_last_bit():
     torch.manual_seed(0)
     model = TransformerLM(CONFIG)
@@ -98,6 +105,14 @@ def test_only_the_columns_of_the_matrices_that_were_named_change():
     torch.testing.assert_close(mha.W_Q, before[0])
     torch.testing.assert_close(mha.W_K, before[1] + weights["W_K.A"] @ weights["W_K.B"])
     assert (mha.W_V - before[2]).abs().min() > 0
+
+
+def test_any_matrices_by_name_and_in_cross_attention_too():
+    model = EncoderDecoder(CONFIG)
+    add_lora(model, 1, ["W_V", "W_2"])
+    names = {name.split(".")[-2] for name in lora_state_dict(model)}
+    assert names == {"W_V", "W_2"}
+    assert any("cross_attention.W_V" in name for name in lora_state_dict(model))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from comparing import (
 )
 from twins import twin_attention
 
-from slp_transformer import MultiHeadAttention, causal_mask, padding_mask
+from slp_transformer import MultiHeadAttention, causal_mask, fused_attention, padding_mask
 from slp_transformer.multi_head import join_heads, split_heads
 
 
@@ -203,6 +203,18 @@ def test_causal_with_left_padding_blinds_rows_without_nan():
 # --- Axes, masks' axes and types ---------------------------------------------------------------
 
 
+@pytest.mark.parametrize("leading", [(B,), (B, 7)])
+def test_leading_axes_are_taken_one_by_one(leading):
+    layer, X, H_enc = mha(), normal(*leading, N, D), normal(*leading, M, D, seed=1)
+    for output in outputs(layer, X, causal=True):
+        each = [layer(x, causal=True) for x in X.reshape(-1, N, D)]
+        assert_same(output.reshape(-1, N, D), torch.stack(each))
+    output, alpha = layer(X, H_enc=H_enc, return_weights=True)
+    assert alpha.shape == (*leading, A, N, M)
+    pairs = zip(X.reshape(-1, N, D), H_enc.reshape(-1, M, D), strict=True)
+    assert_same(output.reshape(-1, N, D), torch.stack([layer(x, H_enc=h) for x, h in pairs]))
+
+
 def test_a_mask_with_some_of_the_leading_axes_is_one_for_each_sentence_never_for_each_head():
     """X has leading axes [B × A], so a mask [A × N × N] could be mistaken for one a head."""
     layer, X = mha(), normal(B, A, N, D)
@@ -213,6 +225,14 @@ def test_a_mask_with_some_of_the_leading_axes_is_one_for_each_sentence_never_for
     )
     for output in outputs(layer, X, mask):
         assert_same(output, expected)
+
+
+def test_one_mask_for_each_head_of_one_sentence():
+    layer, X = mha(), normal(N, D)
+    hidden = torch.rand(A, N, N, generator=torch.Generator().manual_seed(6)) < 0.3
+    _, alpha = layer(X, additive(hidden), return_weights=True)
+    assert torch.equal(alpha == 0, hidden)
+    assert_same(*outputs(layer, X, additive(hidden)))
 
 
 # --- Dropout ---------------------------------------------------------
@@ -227,3 +247,12 @@ def test_dropout_drops_its_share_of_the_weights_and_scales_the_rest():
     dropped = alpha == 0
     assert dropped.double().mean().item() == pytest.approx(0.25, abs=0.005)
     assert_same(alpha[~dropped], whole[~dropped] / 0.75)
+
+
+def test_fused_dropout_drops_its_share_of_the_weights():
+    """With V = I for d_v = M the values are the weights themselves."""
+    torch.manual_seed(0)
+    zeros = torch.zeros(7, 101, 3)
+    values = fused_attention(zeros, zeros, torch.eye(101).expand(7, 101, 101), dropout=0.25)
+    assert (values == 0).double().mean().item() == pytest.approx(0.25, abs=0.005)
+    torch.testing.assert_close(values.max().item(), 1 / 101 / 0.75)

@@ -119,6 +119,11 @@ def test_top_p_keeps_no_word_more_where_a_sum_is_p_itself(dtype):
     assert len(kept(top_p(U, 1e-9))) == 1
 
 
+def test_top_p_of_1_keeps_the_rarest():
+    u = tensor([20.0, 0.0, -20.0])
+    assert torch.equal(top_p(u, 1.0), u)
+
+
 # --- Repetition penalty --------------------------------------------------------------------------
 
 
@@ -191,6 +196,10 @@ def test_filtered_does_top_k_before_top_p_and_what_is_allowed_before_both():
     assert torch.equal(filter_logits(u, ids, tau=2.0)[0], u[0] / 2)
     penalised = filter_logits(torch.tensor([[2.0, 1.5]]), ids, theta=2.0, k=1)
     assert kept(penalised[0]) == [1]
+
+
+def test_by_default_nothing_is_filtered():
+    assert torch.equal(filter_logits(U.unsqueeze(0), tensor([[0]]))[0], U)
 
 
 # --- Choosing ------------------------------------------------------------------------------------

@@ -111,6 +111,14 @@ def test_param_count_of_published_models_to_the_last_parameter(name, left_out):
     assert model.matrices + model.embeddings + left_out == model.total
 
 
+def test_param_count_of_published_models_is_the_books_where_they_are_the_books():
+    for name in ("GPT-2 XL", "GPT-3"):
+        model = PUBLISHED_MODELS[name]
+        assert model.matrices == approximate_parameters(model.num_blocks, model.model_dim)
+    gpt_3 = PUBLISHED_MODELS["GPT-3"]
+    assert abs(gpt_3.matrices + gpt_3.embeddings - gpt_3.total) < 0.005 * gpt_3.total
+
+
 def test_published_caches_hold_a_key_and_a_value_for_each_shared_head():
     assert PUBLISHED_MODELS["GPT-2 XL"].kv_cache_bytes(1) == 2 * 48 * 25 * 64 * 2
     assert PUBLISHED_MODELS["Llama 3.1 8B"].kv_cache_bytes(7, 4) == 7 * 2 * 32 * 8 * 128 * 4

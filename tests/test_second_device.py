@@ -99,6 +99,14 @@ def test_the_same_words_are_written_there(device, how):
     )
 
 
+@pytest.mark.parametrize("how", [{"temperature": 0}, {"num_beams": 3, "stop": 2}], ids=str)
+def test_the_same_translations_are_written_there(device, how):
+    given = {"prompts": [[1], [1, 4]], "max_new_tokens": 5, "sources": [[3, 4, 5], [6]]}
+    here = generate(encoder_decoder(), **given, **how)
+    there = generate(encoder_decoder().to(device), **given, **how)
+    assert [each.ids for each in there] == [each.ids for each in here]
+
+
 @pytest.mark.parametrize("how", [{"temperature": 0}, {"top_k": 3}, {"top_p": 0.9}], ids=str)
 def test_words_are_waited_for_once_at_the_end(device, how, waits):
     """Each prompt is looked at once; how much is written makes no difference."""
@@ -110,6 +118,17 @@ def test_words_are_waited_for_once_at_the_end(device, how, waits):
         return sum(waits.values())
 
     assert count(5) == count(40) <= 3
+
+
+@pytest.mark.parametrize("how", [{}, {"stop": 2}, {"repetition_penalty": 1.2}], ids=str)
+def test_a_beam_is_waited_for_where_it_chooses(device, how, waits):
+    """For the words it kept and for their scores, whatever the number of layers."""
+    model, counts = language_model(context_length=43, num_blocks=3).to(device), {}
+    for words in (5, 25):
+        waits.clear()
+        generate(model, [[1, 2]], words, num_beams=3, **how)
+        counts[words] = sum(waits.values())
+    assert 0 < counts[25] - counts[5] <= 2 * 20
 
 
 # --- Training ----------------------------------------------------------------------------------

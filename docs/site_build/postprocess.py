@@ -187,13 +187,7 @@ def drop_switching(site_dir: Path) -> None:
     """Take a rule for all elements out of Material's palette, which needs it only for a fade.
 
     Its script sets and unsets the attribute as each page opens, and every style is computed again.
-
-    Raises:
-        FileNotFoundError: if Material has no such rule any more.
     """
     for path in site_dir.glob("assets/stylesheets/palette.*.css"):
-        css, count = SWITCHING.subn("", path.read_text("utf-8"))
-        if count:
-            path.write_text(css, encoding="utf-8", newline="")
-            return
-    raise FileNotFoundError("Material's palette has no rule for data-md-color-switching any more.")
+        css = SWITCHING.sub("", path.read_text("utf-8"))
+        path.write_text(css, encoding="utf-8", newline="")
