@@ -88,6 +88,14 @@ def test_length_normalization_can_turn_the_choice():
     assert length_normalized_score(math.log(0.25), 2) == pytest.approx(math.log(0.5))
 
 
+def test_a_stop_word_that_cannot_come_ends_nothing():
+    """Only word 1 can follow anything; the beam is wider than what is possible."""
+    table = torch.full((V, V), -math.inf)
+    table[:, 1] = 0.0
+    found, _ = search(table, end=4, width=3, stop=[2])
+    assert [(h.ids, h.hit_stop_token) for h in found] == [([0, 1, 1, 1], False)]
+
+
 def test_logits_that_are_not_numbers_are_an_error():
     with pytest.raises(ValueError, match=r"not numbers, so no word can follow: \[0\]"):
         search(torch.full((V, V), math.nan), width=2)

@@ -7,6 +7,7 @@ import torch
 from writers import PROMPTS, SOURCES, WINDOW, V, make, seeded
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, generate
+from slp_transformer.sampling import filter_logits
 
 KINDS = [
     {"norm": "pre", "positions": "learned"},
@@ -77,6 +78,18 @@ def test_a_beams_score_is_the_mean_log_probability_of_its_words():
         assert result.score == pytest.approx(total / 7**alpha, abs=1e-4)
 
 
+def test_a_tensor_is_a_batch_too():
+    model = make()
+    prompts = torch.tensor([[3, 1, 4], [1, 5, 9]])
+    assert words(generate(model, prompts, 5, temperature=0)) == words(
+        generate(model, prompts.tolist(), 5, temperature=0)
+    )
+    translator, sources = make(EncoderDecoder), torch.tensor(SOURCES[1:2] * 2)
+    of_tensor = generate(translator, prompts, 5, sources=sources, temperature=0)
+    assert of_tensor == generate(translator, prompts, 5, sources=sources.tolist(), temperature=0)
+    assert generate(model, [], 5) == []
+
+
 # --- Where it ends -------------------------------------------------------------------------------
 
 
@@ -87,7 +100,6 @@ def test_it_ends_with_the_length_the_window_or_a_stop_token():
     assert (full.finish_reason, len(full.ids)) == ("window", WINDOW)
     (to_the_end,) = generate(model, [[3, 1]], temperature=0)
     assert (to_the_end.finish_reason, len(to_the_end.ids)) == ("window", WINDOW)
-    assert generate(model, [], 5) == []
     assert to_the_end.ids[:6] == short.ids and to_the_end.prompt_length == 2
     model(torch.tensor(to_the_end.ids))  # fits the window
 
@@ -121,6 +133,19 @@ def test_the_same_seed_writes_the_same():
     assert generate(model, PROMPTS, 12) == first
 
 
+def test_words_come_as_often_as_the_filtered_probabilities_say():
+    model, prompt = make(), [3, 1]
+    options = {"temperature": 2.0, "top_k": 6, "top_p": 0.9}
+    results = generate(model, [prompt] * 6000, 1, generator=seeded(), **options)
+    shares = torch.bincount(torch.tensor([r.new_ids[0] for r in results]), minlength=V) / 6000
+    u = model(torch.tensor([prompt]))[:, -1].detach()
+    expected = torch.softmax(filter_logits(u, torch.tensor([prompt]), tau=2.0, k=6, p=0.9), dim=-1)[
+        0
+    ]
+    torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
+    assert (expected > 0.05).sum() > 2 and (expected == 0).sum() > 2
+
+
 @pytest.mark.parametrize("how", HOW)
 def test_what_is_not_allowed_is_never_written(how):
     def even_after_odd(ids):
@@ -129,6 +154,15 @@ def test_what_is_not_allowed_is_never_written(how):
     for result in generate(make(), PROMPTS, generator=seeded(), allowed=even_after_odd, **HOW[how]):
         line = result.ids[result.prompt_length - 1 :]
         assert all((a + b) % 2 for a, b in zip(line, line[1:], strict=False))
+
+
+def test_allowed_sees_every_text_so_far_and_none_that_has_ended_or_not_begun():
+    seen = []
+    results = generate(
+        make(), PROMPTS, 3, temperature=0, allowed=lambda ids: seen.append(ids), stop=8
+    )
+    asked = [r.ids[:n] for r in results for n in range(r.prompt_length, len(r.ids))]
+    assert sorted(seen) == sorted(asked)
 
 
 def test_tokens_are_handed_out_as_they_are_written():
@@ -159,6 +193,19 @@ def test_the_model_is_read_without_dropout_and_left_as_it_was():
         generate(model, PROMPTS, 5, temperature=0, on_token=lambda row, word: 1 / 0)
     assert [module.training for module in model.modules()] == modes
     assert all(weights.grad is None for weights in model.parameters())
+
+
+def test_each_word_is_read_once(monkeypatch):
+    read, model = [], make()
+    forward = model.forward
+    monkeypatch.setattr(
+        model, "forward", lambda ids, **how: read.append(ids.shape[1]) or forward(ids, **how)
+    )
+    generate(model, [[3, 1, 4]], 5, temperature=0)
+    assert read == [3, 1, 1, 1, 1]
+    read.clear()
+    generate(model, [[3, 1, 4], [3] * 9], 1, temperature=0)
+    assert read == [3, 6]  # the short one is done, so the long one is read in one go
 
 
 # --- What is refused -----------------------------------------------------------------------------

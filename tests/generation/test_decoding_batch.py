@@ -1,9 +1,11 @@
 """A batch is searched and written as one: the results of one by one, from fewer rows and calls."""
 
 import pytest
+import torch
 from writers import PROMPTS, SOURCES, V, make
 
 from slp_transformer import EncoderDecoder, TransformerLM, generate
+from slp_transformer.generation.decoding import DecoderSession
 
 
 def rows_read(monkeypatch, model, method: str) -> list[int]:
@@ -49,6 +51,22 @@ def test_the_beams_of_all_prompts_are_read_in_one_call_a_step(monkeypatch):
     read = rows_read(monkeypatch, model, "forward")
     generate(model, [[3, 1], [5, 9], [2, 7]], 5, num_beams=4)
     assert read == [3, 12, 12, 12, 12]
+
+
+@torch.no_grad()
+def test_rows_read_their_source_wherever_they_go():
+    """Uneven beams, in any order; then two of five rows are left."""
+    model, sources = make(EncoderDecoder, seed=2).double(), [[3, 1, 4], [2], [5, 6], [1, 1], [4, 2]]
+    rows, ids = list(range(5)), torch.tensor([[n] for n in range(5)])
+    reader, new = DecoderSession(model, sources, 9), [[2], [7], [3], [1], [5], [6], [4]]
+    many = [4, 0, 0, 2, 1, 3, 4], [6, 1, 1, 2, 4, 0], [3, 4, 5, 0], [0, 1, 2, 3]
+    for kept in (*many, [3, 0], [1, 0], [0, 1]):
+        u, alone = reader(ids), DecoderSession(model, [sources[row] for row in rows], None)(ids)
+        torch.testing.assert_close(u, alone)
+        reader.reorder(kept)
+        rows = [rows[row] for row in kept]
+        ids = torch.cat([ids[kept], torch.tensor(new[: len(kept)])], dim=1)
+    assert len(reader.H_enc) == len(reader.cache[0].cross_attention.K) == 2
 
 
 # --- What has ended is dropped --------------------------------------------------------------------

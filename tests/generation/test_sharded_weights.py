@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from torch import nn
 from writers import WINDOW, make
 
-from slp_transformer import EncoderDecoder, KVCache, TransformerLM, generate
+from slp_transformer import EncoderDecoder, KVCache, MultiHeadAttention, TransformerLM, generate
 from slp_transformer._internal.reference_mode import reference_mode
 from slp_transformer.generation import sharded_weights as module
 from slp_transformer.generation.sharded_weights import (
@@ -19,6 +20,22 @@ def two_cores(monkeypatch):
     """As many shards, but no second thread, which tensors so small would only wait for."""
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     monkeypatch.setattr(module, "MIN_MATRIX_NUMEL", 1)
+
+
+@pytest.mark.parametrize("n", [7, 12, 1])
+@pytest.mark.parametrize("leading", [(), (1,), (3,), (3, 1), (2, 3, 5)])
+@torch.no_grad()
+def test_a_few_rows_meet_the_shares_and_give_the_product(n, leading, monkeypatch):
+    X, W, b = torch.randn(*leading, 5), torch.randn(5, n), torch.randn(n)
+    laid = ShardedMatrix.of(W)
+    assert laid.shards.shape == ((2, 6, 5) if n == 12 else (1, n, 5))
+    seen, real = [], module.sharded_matmul
+    monkeypatch.setattr(module, "sharded_matmul", lambda *args: seen.append(1) or real(*args))
+    torch.testing.assert_close(X @ laid, X @ W)
+    torch.testing.assert_close(nn.functional.linear(X, laid.T, b), X @ W + b)
+    assert len(seen) == 2
+    many = torch.randn(67, 5)
+    assert torch.equal(many @ laid, many @ W) and torch.equal(laid + 1, W + 1) and len(seen) == 2
 
 
 @pytest.mark.parametrize("kind", [TransformerLM, EncoderDecoder])
@@ -71,3 +88,20 @@ def test_a_fixed_rule_decides(monkeypatch):
     handle.remove()
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     assert with_sharded_weights(model, 1, 64) is model
+
+
+def test_parts_of_the_readers_own_are_left_alone():
+    class Own(MultiHeadAttention):
+        pass
+
+    model = make(TransformerLM)
+    model.stack.blocks[0].attention = Own(*(model.config.model_dim, model.config.num_heads))
+    assert with_sharded_weights(model, 1, 64) is model
+
+
+def test_a_part_in_two_places_stays_one():
+    model = make(EncoderDecoder)
+    twin = shard_matrices(model)
+    assert (model.source_embedding.tokens is model.target_embedding.tokens) == (
+        twin.source_embedding.tokens is twin.target_embedding.tokens
+    )

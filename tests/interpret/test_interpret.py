@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from slp_transformer import (
+    EncoderDecoder,
     MultiHeadAttention,
     TransformerConfig,
     TransformerLM,
     causal_mask,
     lm_head,
 )
-from slp_transformer.hooks import HookedModule
+from slp_transformer.hooks import HookedModule, record_activations
 from slp_transformer.interpret import (
     circuit_in_vocabulary,
     find_hook_points,
@@ -77,6 +78,27 @@ def test_T1_to_T_H_and_every_point_hold_what_the_equations_say(model):
     close(U, lm_head(model.stack.final_norm(X), model.embedding.tokens.E))
 
 
+def test_only_what_is_asked_for_is_kept(model):
+    with patch_activations(model, ["1.T3"]) as seen:
+        model(IDS)
+    assert list(seen) == ["1.T3"]
+    with patch_activations(model, patches={"1.T3": zero_ablate()}) as seen:
+        model(IDS)
+    assert seen == {}
+
+
+def test_the_points_of_an_encoder_decoder_say_which_stack():
+    torch.manual_seed(0)
+    model = EncoderDecoder(CONFIG).eval()
+    with patch_activations(model) as seen:
+        model(IDS, IDS[:, :7])
+    assert set(seen) == set(find_hook_points(model))
+    assert seen["encoder.1.alpha"].shape == (2, 3, 11, 11)
+    assert seen["decoder.0.alpha"].shape == (2, 3, 7, 7)
+    assert seen["decoder.0.alpha_cross"].shape == (2, 3, 7, 11)
+    assert "encoder.0.C1" not in seen and "decoder.0.C1" in seen
+
+
 # --- Changing ----------------------------------------------------------------------------------
 
 
@@ -86,6 +108,15 @@ def test_a_head_that_is_zeroed_is_a_head_whose_output_matrix_is_0(model):
         U = model(IDS)
     model.stack.blocks[1].attention.heads[2].W_O = torch.zeros(7, 15)
     close(U, model(IDS))
+
+
+@torch.no_grad()
+def test_weights_put_in_their_place_are_those_that_values_are_gathered_with(model):
+    itself = torch.eye(11).expand(2, 3, 11, 11)
+    with patch_activations(model, ["0.head", "0.V", "0.alpha"], {"0.alpha": itself}) as seen:
+        model(IDS)
+    close(seen["0.head"], seen["0.V"])
+    assert torch.equal(seen["0.alpha"], itself)
 
 
 @torch.no_grad()
@@ -111,6 +142,22 @@ def test_a_pattern_stands_for_all_points_of_such_names(model):
     with pytest.raises(ValueError, match=r'no point "\*.alfa"'):
         with patch_activations(model, ["0.T1", "*.alfa"]):
             pass
+
+
+@torch.no_grad()
+def test_a_stream_put_in_its_place_is_gone_on_with(model):
+    """What one run had after block 0, put into another's, gives the first one's words."""
+    with patch_activations(model, ["0.H"]) as seen:
+        U = model(IDS)
+    with patch_activations(model, patches={"0.H": seen["0.H"]}):
+        close(model(IDS.flip(0)), U)
+
+
+def test_gradients_flow_through_points(model):
+    with patch_activations(model, ["0.T3"]) as seen:
+        U = model(IDS)
+    (gradient,) = torch.autograd.grad(U.sum(), seen["0.T3"])
+    assert gradient.shape == (2, 11, 15) and gradient.abs().sum() > 0
 
 
 # --- Nothing is left ---------------------------------------------------------------------------
@@ -140,6 +187,19 @@ def test_nothing_is_left_after_the_context_even_if_it_ends_in_an_error(model):
     seen.clear()
     assert torch.equal(model(IDS), U) and seen == {}
     assert all(part.hook is None for part in model.modules() if isinstance(part, HookedModule))
+
+
+@torch.no_grad()
+def test_contexts_within_contexts_see_what_the_outer_ones_changed(model):
+    with patch_activations(model, patches={"0.T2": zero_ablate()}):
+        with record_activations(model):
+            pass
+        with patch_activations(model, ["0.T2"]) as seen:
+            model(IDS)
+        changed = model(IDS)
+    assert (seen["0.T2"] == 0).all()
+    with patch_activations(model, patches={"0.T2": torch.zeros(2, 11, 15)}):
+        assert torch.equal(model(IDS), changed)
 
 
 # --- What is refused ---------------------------------------------------------------------------

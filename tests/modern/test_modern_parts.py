@@ -111,6 +111,19 @@ def test_rotations_are_those_of_hugging_face(rope, long):
         torch.testing.assert_close(mine, yours)
 
 
+def test_what_is_kept_of_the_angles_serves_any_length_type_and_mode():
+    """A table made in inference mode would spoil training afterwards."""
+    rotary, X = RotaryPositions(EVEN), torch.randn(1, EVEN)
+    with torch.inference_mode():
+        rotary(X, 3)
+    Y = X.clone().requires_grad_()
+    rotary(Y, 3).sum().backward()
+    assert Y.grad is not None
+    exact = RotaryPositions(EVEN)(X.double(), 40)
+    assert_same(rotary(X.double(), 40), exact)
+    torch.testing.assert_close(rotary(X, 40).double(), exact, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("make", "wrong", "said"),
     [

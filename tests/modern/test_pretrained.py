@@ -10,7 +10,7 @@ from foreign import CAUSAL, MODELS, WINDOW, V, foreign, load_again, logits
 from own_process import printed
 from safetensors.torch import load_file, save_file
 
-from slp_transformer import TransformerConfig, TransformerLM, generate
+from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.cli.info import published_info
 from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained, save_pretrained
 
@@ -60,6 +60,14 @@ def test_greedy_words_are_theirs_token_by_token(pair):
         assert len({tuple(row) for row in expected}) == B and len(expected[0]) == WINDOW
         written = generate(ours, IDS[:, :5], temperature=0, cached=cached)
         assert [one.ids for one in written] == expected
+
+
+@pytest.mark.parametrize("pair", CAUSAL, indirect=True)
+def test_with_the_cache_each_token_has_the_logits_it_has_without(pair):
+    ours = from_pretrained(pair[2], dtype=torch.float64)
+    cache, whole = KVCache(), say(ours)
+    pieces = [say(ours, IDS[:, a:b], cache=cache) for a, b in ((0, 3), (3, 4), (4, N))]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama 3, tied", "qwen3", "bert"])
@@ -130,6 +138,17 @@ def test_what_older_files_keep_beside_the_weights(name, more, again, tmp_path):
     path = tmp_path / "model.safetensors"
     weights = load_file(path)
     save_file(weights | {more: weights[again].clone() if again else torch.ones(3)}, path)
+    torch.testing.assert_close(say(from_pretrained(tmp_path)), logits(theirs, IDS), **CLOSE)
+
+
+def test_older_settings_of_rotations(tmp_path):
+    """Before version 5 of transformers they stood in two places."""
+    theirs = foreign("llama 3, tied", tmp_path)
+    path = tmp_path / "config.json"
+    content = json.loads(path.read_text("utf-8"))
+    rope = content.pop("rope_parameters")
+    content |= {"rope_theta": rope.pop("rope_theta"), "rope_scaling": rope}
+    path.write_text(json.dumps(content), encoding="utf-8")
     torch.testing.assert_close(say(from_pretrained(tmp_path)), logits(theirs, IDS), **CLOSE)
 
 
@@ -244,3 +263,16 @@ def test_published_settings_make_the_published_model(name, tmp_path):
     content, total = OF_OTHERS[name]
     (tmp_path / "config.json").write_text(json.dumps(content), encoding="utf-8")
     assert published_info(tmp_path)["parameters"]["total"] == total
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_dropout_is_read_and_written_and_is_off_until_training(name, tmp_path):
+    foreign(name, tmp_path / "a")
+    model = from_pretrained(tmp_path / "a")
+    assert model.config.dropout == 0.1 and not model.training
+    save_pretrained(model, tmp_path / "b")
+    theirs = json.loads((tmp_path / "b" / "config.json").read_text("utf-8"))
+    shares = {key: value for key, value in theirs.items() if "drop" in key}
+    assert set(shares.values()) == {0.1} and len(shares) == {"gpt2": 3, "bert": 2}[name]
+    ids = torch.arange(12)[None]
+    assert not torch.equal(model.train()(ids)[0], model(ids)[0])

@@ -23,10 +23,13 @@ def change(folder, **settings):
 
 NOT_OURS = [
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx"),
+    ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights"),
+    ("gpt2", {"add_cross_attention": True}, "add_cross_attention"),
     ("gpt2", {"activation_function": "swish"}, "activation_function"),
     ("gpt2", {"model_type": "gpt_neox"}, "model_type.*gpt2, llama, mistral, qwen2, qwen3, bert"),
     ("llama", {"quantization_config": {"quant_method": "gptq"}}, "quantization_config"),
     ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "yarn"),
+    ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 4.0}}, "dynamic"),
     (
         "llama",
         {"rope_parameters": None, "rope_scaling": {"type": "longrope", "factor": 2.0}},
@@ -35,21 +38,35 @@ NOT_OURS = [
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "keep one of the two"),
     ("mistral", {"sliding_window": 4}, "sliding_window"),
     ("llama", {"rope_parameters": {"rope_type": "default", "beta_fast": 1}}, "beta_fast"),
+    ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor"),
     ("llama", {"rope_interleaved": True}, "rope_interleaved"),
+    ("llama", {"sliding_window": 7}, "sliding_window"),
+    ("llama", {"hidden_act": "gelu"}, "hidden_act"),
+    ("llama", {"pretraining_tp": 2}, "pretraining_tp"),
     ("qwen3", {"use_sliding_window": True}, "use_sliding_window"),
+    ("qwen3", {"layer_types": ["full_attention", "sliding_attention"]}, "layer_types"),
     ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type"),
+    ("bert", {"is_decoder": True}, "is_decoder"),
+    ("bert", {"hidden_act": "silu"}, "hidden_act"),
     # Sizes that no model can be made from, or not this one.
     ("llama", {"num_attention_heads": 5}, "num_kv_heads = 3"),
+    ("llama", {"head_dim": 7}, "even"),
     ("llama", {"hidden_size": "large"}, "hidden_size must be a whole number"),
     ("llama", {"hidden_size": 10**12}, "hidden_size must be from 1"),
     ("llama", {"num_hidden_layers": 10**7}, "no tensor model.layers.2"),
     ("llama", {"rms_norm_eps": "small"}, "rms_norm_eps"),
+    ("llama", {"rms_norm_eps": -1.0}, "eps"),
     ("llama", {"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false"),
+    ("llama", {"bos_token_id": "begin"}, "bos_token_id"),
+    ("llama", {"rope_parameters": [1]}, "rope_parameters"),
+    ("llama", {"layer_types": 3}, "layer_types"),
     ("llama", {"vocab_size": 51}, r"weight is \[53×18\].*\[51×18\]"),
+    ("llama", {"num_key_value_heads": 2}, r"k_proj.weight is \[30×18\].*\[20×18\]"),
     ("llama", {"num_hidden_layers": 1}, "no such part here as model.layers.1"),
     ("llama", {"attention_bias": True}, "no tensor model.layers.0.self_attn.q_proj.bias"),
     ("llama 3, tied", {"tie_word_embeddings": False}, "no tensor lm_head.weight"),
     ("llama", {"tie_word_embeddings": True}, "lm_head.weight is not model.embed_tokens.weight"),
+    ("gpt2", {"n_head": 4}, "model_dim = 15 cannot be shared"),
 ]
 
 
@@ -105,6 +122,7 @@ def test_no_folder_no_config_no_json(tmp_path):
     ("index", "why"),
     [
         ([], "weight_map"),
+        ({"weight_map": {}}, "weight_map"),
         ({"weight_map": {"model.norm.weight": "../elsewhere.safetensors"}}, "weight_map"),
         ({"weight_map": {"model.norm.weight": "..\\elsewhere.safetensors"}}, "weight_map"),
         ({"weight_map": {"model.norm.weight": "C:elsewhere.safetensors"}}, "weight_map"),

@@ -7,7 +7,7 @@ from tiny_training import stop_at
 
 from slp_transformer.lora import add_lora, merge_lora
 from slp_transformer.modern import from_pretrained, save_pretrained
-from slp_transformer.training import load_model, train
+from slp_transformer.training import load_model, make_lora_base, train
 
 
 @pytest.mark.parametrize("rank", [None, 3])
@@ -45,3 +45,14 @@ def test_a_published_model_is_tuned_saved_resumed_and_published_again(name, rank
     theirs = load_again(name, save_pretrained(tuned, tmp_path / "ours"))
     torch.testing.assert_close(theirs(ids).logits, tuned(ids))
     assert not torch.allclose(tuned(ids), from_pretrained(tmp_path / "theirs")(ids), atol=1e-2)
+
+
+def test_an_adapter_of_other_matrices_is_loaded_with_its_base(tmp_path):
+    foreign("llama", tmp_path / "theirs")
+    text = torch.arange(700) % V
+    data, settings = (text[:600], text[600:]), {"steps": 4, "sequence_length": 13, "batch_size": 5}
+    train(from_pretrained(tmp_path / "theirs"), *data, out_dir=tmp_path / "base", **settings)
+    model, base = load_model(tmp_path / "base"), make_lora_base(tmp_path / "base", 2)
+    add_lora(model, 2, ["W_V", "W_3"])
+    train(model, *data, out_dir=tmp_path / "adapter", lora_base=base, **settings)
+    assert torch.equal(load_model(tmp_path / "adapter", "last")(text[:7]), model(text[:7]))

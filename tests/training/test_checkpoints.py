@@ -48,6 +48,18 @@ def test_resume_begins_where_there_is_nothing_and_ends_where_all_is_done(tmp_pat
     assert same(first, second) and again == records
 
 
+def test_taken_further_it_goes_on_as_one_that_was_meant_to_be_so_long(tmp_path):
+    """But for the learning rate of the steps that were made before."""
+    flat = {"learning_rate": 1e-12, "weight_decay": 0.0, "warmup_steps": 0}
+    long, expected = run(tmp_path / "long", steps=8, **flat)
+    run(tmp_path / "short", **flat)
+    short, records = run(tmp_path / "short", tiny(seed=5), steps=8, resume=True, **flat)
+    for mine, other in zip(long.parameters(), short.parameters(), strict=True):
+        assert torch.allclose(mine, other, atol=1e-9)
+    assert [record.step for record in records] == [2, 4, 6, 8]
+    assert records[-1].train_loss == pytest.approx(expected[-1].train_loss, rel=1e-6)
+
+
 @pytest.mark.parametrize("step", [1, 3, 4])
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, step):
     expected, _ = run(tmp_path / "whole")
@@ -173,6 +185,9 @@ def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name
     [
         ("{}", "format is missing"),
         ('{"format": 99, "step": 1, "files": {}}', "format should be 1, not 99"),
+        ('{"format": 1, "step": 1, "files": {"x": 3}}', "damaged: x is missing, not 3"),
+        ("#", "no JSON"),
+        ("[]", "should be an object"),
     ],
 )
 def test_a_foreign_checkpoint_is_refused(tmp_path, content, says):

@@ -31,6 +31,15 @@ def modern() -> ModernLM:
     return ModernLM(ModernConfig(7, **SIZES, qk_norm=True, zero_init=True, tied=False))
 
 
+def test_only_matrices_decay():
+    model = book()
+    decayed, spared = make_optimizer(model, TrainConfig(steps=1)).param_groups
+    assert decayed["weight_decay"] > 0 and spared["weight_decay"] == 0
+    assert all(p.dim() == 2 for p in decayed["params"])
+    assert all(p.dim() == 1 for p in spared["params"])
+    assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
+
+
 @pytest.mark.parametrize("make", [book, modern])
 def test_muon_takes_the_matrices_inside_blocks_and_is_pytorchs_to_the_last_bit(make):
     model = make().eval()

@@ -7,7 +7,7 @@ import own_process
 import pytest
 import safetensors.torch
 import torch
-from commands import SMALL, fine, output, refused, weights
+from commands import SMALL, fine, output, refused, result, weights
 
 from slp_transformer import TransformerConfig
 from slp_transformer.training.checkpoints import load_model
@@ -81,6 +81,13 @@ def test_without_memory_it_says_what_takes_less(error, at, capsys, monkeypatch):
     assert "not enough memory" in said and "--batch-size" in said and "9 bytes" not in said
 
 
+def test_a_progress_without_its_evaluations_is_refused(run, capsys):
+    path = run / "training.json"
+    path.write_text(path.read_text("utf-8").replace("eval_history", "eval_histori"), "utf-8")
+    said = refused(capsys, "train", "--out-dir", "a", "--resume", "--steps", "6")
+    assert "training.json" in said and "eval_history" in said
+
+
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_weights_that_are_no_numbers_are_refused(value, run, capsys):
     path = run / "model.safetensors"
@@ -89,6 +96,31 @@ def test_weights_that_are_no_numbers_are_refused(value, run, capsys):
     safetensors.torch.save_file(tensors, path)
     for command in (["generate", "a"], ["evaluate", "a", "--json"]):
         assert "NaN or infinite numbers" in refused(capsys, *command)
+
+
+def test_weights_of_whole_numbers_are_refused(run, capsys):
+    path = run / "model.safetensors"
+    tensors = {k: v.long() for k, v in safetensors.torch.load_file(path).items()}
+    safetensors.torch.save_file(tensors, path)
+    fix_size(path)
+    assert "is I64, not torch.float32" in refused(capsys, "generate", "a")
+
+
+def test_a_loss_too_large_for_the_exponential_is_told(run, capsys):
+    path = run / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    for name in ("ffn.b_2", "b_2"):
+        for key in tensors:
+            if key.endswith(name):
+                tensors[key] += torch.linspace(-1e7, 1e7, tensors[key].numel())
+    norm = next(key for key in sorted(tensors, reverse=True) if key.endswith("gamma"))
+    for key in tensors:
+        if key.endswith(norm.rpartition(".")[2]):
+            tensors[key] *= 1e4
+    safetensors.torch.save_file(tensors, path)
+    measured = result(capsys, "evaluate", "a")
+    assert measured["loss"] > 709.8 and measured["perplexity"] is None
+    assert "perplexity          above 1e308" in output(capsys, "evaluate", "a")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from commands import SMALL, fine, refused
 from own_process import OWN
 from tiny_training import run
 
+from slp_transformer.tasks.text import TextTask
 from slp_transformer.training.run_folder import run_lock
 
 HOLD = """
@@ -73,6 +74,25 @@ def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
                 pass
 
 
+# --- Cleaning up after a start that failed -------------------------------------------------------
+
+
+def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
+    Path("tokens").mkdir()
+    Path("tokens/mine.md").write_text("mine", encoding="utf-8")
+    real = TextTask.prepare
+
+    def meanwhile(*arguments):
+        Path("draft.md").write_text("draft", encoding="utf-8")
+        return real(*arguments)
+
+    monkeypatch.setattr(TextTask, "prepare", meanwhile)
+    said = refused(capsys, "train", "text", "fox.txt", "--out-dir", ".", "--context-length", "999")
+    assert "too little" in said
+    assert Path("draft.md").exists() and Path("tokens/mine.md").exists()
+    assert Path("fox.txt").exists() and not Path("config.toml").exists()
+
+
 # --- The checkpoints -----------------------------------------------------------------------------
 
 
@@ -105,3 +125,22 @@ def test_every_file_of_a_run_may_be_read_by_whom_the_umask_lets(at):
     modes = {path: path.stat().st_mode & 0o777 for path in Path("run").rglob("*")}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o640}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o750}
+
+
+@pytest.mark.parametrize("where", ["mkdir", "acquire"])
+def test_a_signal_while_it_is_taken_leaves_nothing(where, tmp_path, monkeypatch):
+    filelock = pytest.importorskip("filelock")
+    home = Path if where == "mkdir" else filelock.FileLock
+    real = getattr(home, where)
+
+    def stopped(*arguments, **options):
+        real(*arguments, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(home, where, stopped)
+        with run_lock(tmp_path / "a" / "b"):
+            pass
+    assert list(tmp_path.iterdir()) == []
+    with run_lock(tmp_path / "a"):
+        pass

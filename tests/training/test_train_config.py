@@ -24,11 +24,9 @@ from slp_transformer.training.train_config import TrainConfig, cosine_schedule
         {"max_grad_norm": -1.0},
         {"weight_decay": -0.1},
         {"label_smoothing": 1.0},
-        {"schedule": "sine"},
-        {"adam_beta2": 1.0},
     ],
 )
-def test_a_wrong_setting_is_named_with_its_value(wrong, unchecked):
+def test_a_wrong_setting_is_named_with_its_value(wrong):
     (name, value), *_ = wrong.items()
     with pytest.raises(ValueError, match=rf"^{name} .*not {value!r}\.$"):
         TrainConfig(**{"steps": 1} | wrong)

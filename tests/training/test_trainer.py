@@ -10,11 +10,13 @@ import torch
 from own_process import python
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, with_dropout
 
+from slp_transformer import generate
 from slp_transformer.data.batches import TokenWindows, eval_subset
 from slp_transformer.training import callbacks
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import pick_device
 from slp_transformer.training.evaluation import mean_loss, summed_token_loss
+from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import Trainer, train, training_step
 
@@ -66,6 +68,14 @@ def test_accumulated_parts_give_the_gradient_of_the_whole():
     assert loss == pytest.approx(loss_of_parts, rel=1e-5)
     assert close(weights, weights_of_parts)
     assert not close(weights, encoder_decoder().parameters())
+
+
+def test_accumulation_draws_as_many_batches_for_a_step():
+    one = train(language_model(), STREAM, STREAM, steps=3, batch_size=6, eval_interval=1)
+    parts = {"batch_size": 2, "gradient_accumulation_steps": 3}
+    two = train(language_model(), STREAM, STREAM, steps=3, **parts, eval_interval=1)
+    for a, b in zip(one, two, strict=True):
+        assert (a.train_loss, a.val_loss) == pytest.approx((b.train_loss, b.val_loss), rel=1e-4)
 
 
 def test_a_long_gradient_is_shortened_to_clip():
@@ -222,6 +232,16 @@ def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatc
     assert all(p.isfinite().all() for p in load_model(tmp_path, "last").parameters())
 
 
+@pytest.mark.parametrize(
+    ("losses", "since", "best"),
+    [([], 0, None), ([3.0, 2.0], 0, 2), ([2.0, 3.0, 2.0], 2, 1), ([3.0, 2.0, 2.5], 1, 2)],
+)
+def test_the_best_of_equals_is_the_first(losses, since, best):
+    history = [EvalRecord(i, 0.0, loss) for i, loss in enumerate(losses, 1)]
+    state = TrainerState(len(losses), TrainConfig(steps=9), {}, history, [])
+    assert (state.evals_since_best(), state.best_step()) == (since, best)
+
+
 # --- What it says and shows --------------------------------------------------------------------
 
 
@@ -265,9 +285,7 @@ def test_tensorboard_has_the_curves(tmp_path):
     assert valid == [(r.step, pytest.approx(r.val_loss, rel=1e-5)) for r in records]
 
 
-def test_epochs_of_a_stream_and_tensorboard_without_a_folder_are_refused():
-    with pytest.raises(ValueError, match="randomly drawn batches have none"):
-        train(language_model(), STREAM, STREAM, steps=1, eval_interval="epoch")
+def test_tensorboard_without_a_folder_is_refused():
     with pytest.raises(ValueError, match="give out_dir"):
         train(language_model(), STREAM, STREAM, steps=1, tensorboard=True)
 
@@ -289,3 +307,26 @@ def test_plain_training_needs_torch_alone(tmp_path, monkeypatch):
     result = python("-W", "ignore", "-c", PLAIN)
     assert result.returncode == 0, result.stderr
     assert result.stdout == result.stderr == "" and list(tmp_path.iterdir()) == []
+
+
+def test_a_default_device_changes_nothing(tmp_path):
+    """Meta tensors hold no numbers, so that any tensor that is made there would show."""
+    settings = {"steps": 2, "batch_size": 2, "eval_interval": 1, "device": "cpu", "progress": False}
+    source = pairs((3, 5), (2, 1), (7, 2))
+    plain, model, translator = language_model(), language_model(), encoder_decoder()
+    history = train(plain, STREAM, STREAM, **settings)
+    expected = generate(plain, [[1, 2], [3]], 3, temperature=0)
+    before = torch.get_default_device()
+    torch.set_default_device("meta")
+    try:
+        assert train(model, STREAM, STREAM, **settings, out_dir=tmp_path) == history
+        train(model, STREAM, STREAM, **settings | {"steps": 2}, out_dir=tmp_path, resume=True)
+        train(translator, source, source, **settings)
+        loss = mean_loss(plain, STREAM, 5)
+        written = generate(plain, [[1, 2], [3]], 3, temperature=0)
+        loaded = load_model(tmp_path, "last")
+    finally:
+        torch.set_default_device(None)
+    assert before.type == "cpu" and loss == mean_loss(plain, STREAM, 5)
+    assert [result.ids for result in written] == [result.ids for result in expected]
+    assert close(loaded.parameters(), plain.parameters())
