@@ -4,23 +4,32 @@
 
 Each trial writes a practice piece as a file of one kind (ASCII, MIDI, Guitar Pro 3, 4 and 5,
 MusicXML, alphaTex), or an excerpt in GuitarSet's form, alone or in an archive; damages it; and
-reads it. It is kept if the file is read, or refused by a ValueError of one sentence, in at most 5
-seconds of processor time and 1 GiB beyond what the process had. The last lines count each kind.
+reads it. Where Node.js is, alphaTab writes Guitar Pro 7 files (`.gp`), and most damage is done to
+the XML in them. It is kept if the file is read, or refused by a ValueError of one sentence, in at
+most 5 seconds of processor time and 1 GiB beyond what the process had. The last lines count each
+kind.
 """
 
 import argparse
 import json
 import random
+import shutil
 import sys
 import time
 import traceback
+import xml.etree.ElementTree as ET
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
+
+from alphatab import export_guitar_pro_7
 from mutations import BYTES, SECONDS, cut, flip, high_water, insert
 
 from slp_transformer.guitar.formats.notation import fill_durations
@@ -31,6 +40,9 @@ from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.timing import bar_start_steps
 
 KINDS = (".txt", ".mid", ".gp3", ".gp4", ".gp5", ".musicxml", ".atex", ".jams", ".zip")
+KINDS += (".gp",) if shutil.which("node") else ()
+WORDED, XML = (".txt", ".atex", ".jams"), (".musicxml", ".gp")
+SCORE = "Content/score.gpif"
 HUGE = (b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0\0\0\x80", b"\x7f\xff\xff\xff", b"\xff" * 9)
 LONG = ("9" * 40, "-1", "1e308", "nan", "0", "(" * 3000, "{" * 3000, "-" * 3000, "[" * 3000)
 
@@ -71,6 +83,15 @@ def excerpt_of(tab: Tab) -> bytes:
     return json.dumps({"annotations": annotations}).encode()
 
 
+@cache
+def _guitar_pro_7(tab: Tab, folder: Path) -> bytes:
+    """Return a piece as alphaTab would save it for Guitar Pro 7."""
+    source, target = folder / "piece.atex", folder / "piece.gp"
+    write_tab(tab, source)
+    export_guitar_pro_7(source, target)
+    return target.read_bytes()
+
+
 def write(tab: Tab, kind: str, folder: Path) -> Path:
     """Write a piece as a file of one kind."""
     name = "00_SS1-120-C_solo"
@@ -80,6 +101,8 @@ def write(tab: Tab, kind: str, folder: Path) -> Path:
     elif kind == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"{name}.jams", excerpt_of(tab))
+    elif kind == ".gp":
+        path.write_bytes(_guitar_pro_7(tab, folder))
     else:
         write_tab(tab, path)
     return path
@@ -124,6 +147,42 @@ def reword(path: Path, draw: random.Random) -> str:
     return "words replaced"
 
 
+def rewrite_xml(path: Path, draw: random.Random) -> str:
+    """Change elements of XML, so that it stays XML: their words, number, order and attributes."""
+    root = ET.fromstring(path.read_bytes())
+    for _ in range(draw.choice([1, 1, 3, 20])):
+        parent = draw.choice([each for each in root.iter() if len(each)])
+        elements = list(root.iter())
+        child, other = draw.choice(parent), draw.choice(elements)
+        match draw.choice(["text", "text", "text", "attribute", "remove", "repeat", "move"]):
+            case "text":
+                child.text = draw.choice([*LONG, "", other.text])
+            case "attribute" if child.attrib:
+                child.set(
+                    draw.choice(list(child.attrib)), draw.choice([*LONG, other.get("id", "")])
+                )
+            case "repeat" if len(elements) < 9000:
+                times = min(draw.choice([1, 20, 5000]), 30_000 // len(list(child.iter())))
+                parent[:] = [*parent, *[child] * times]
+            case "move" if len(parent) > 1:
+                parent[:] = draw.sample(list(parent), len(parent))
+            case _:
+                parent.remove(child)
+    path.write_bytes(ET.tostring(root))
+    return "elements changed"
+
+
+def damage_score(way: Callable[[Path, random.Random], str], path: Path, draw: random.Random) -> str:
+    """Damage the XML in a Guitar Pro 7 file, and pack it again."""
+    score = path.with_suffix(".gpif")
+    with zipfile.ZipFile(path) as archive:
+        score.write_bytes(archive.read(SCORE))
+    told = way(score, draw)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(SCORE, score.read_bytes())
+    return f"in its XML: {told}"
+
+
 WAYS = (flip, flip, flip, cut, insert, overwrite, overwrite, repeat, exchange)
 
 
@@ -134,9 +193,11 @@ def one_trial(folder: Path, kind: str, number: int, seed: int, tabs: list[Tab]) 
     """Damage a file, and read it."""
     draw = random.Random(f"{seed} {kind} {number}")
     path = write(draw.choice(tabs), kind, folder)
-    ways = (*WAYS, *([reword] * 3 if kind in (".txt", ".atex", ".jams") else []))
-    told = draw.choice(ways)(path, draw)
-    if draw.random() < 0.3 and path.stat().st_size:
+    ways = (*WAYS, *[reword] * 3 * (kind in WORDED), *[rewrite_xml] * 20 * (kind in XML))
+    way = draw.choice(ways)
+    told = way(path, draw) if kind != ".gp" else damage_score(way, path, draw)
+    ways = WAYS if kind in XML else ways  # a second way damages the archive, or the XML's form
+    if draw.random() < (0.1 if kind in XML else 0.3) and path.stat().st_size:
         told += "; " + draw.choice(ways)(path, draw)
     before, begun = high_water(reset=True), time.process_time()
     problem = ""
