@@ -32,7 +32,6 @@ different tuning is stated between two systems: then a new one begins there.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 from math import gcd, inf
@@ -50,23 +49,16 @@ from slp_transformer.guitar.ascii_bars import (
     split_system_into_bars,
 )
 from slp_transformer.guitar.ascii_tab import (
-    StaffSystem,
-    build_system,
+    find_all_systems,
     find_other_tunings,
-    get_string_label,
-    group_string_lines,
     infer_tuning,
-    is_barre_mark,
     is_string_line,
     split_by_guitar,
-    split_group_into_systems,
-    split_other_systems,
     tidy_lines,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
 from slp_transformer.guitar.tab_header import (
-    OpenPitches,
     find_style,
     find_title,
     find_unread_statement,
@@ -169,7 +161,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     # What a style is called says nothing else, so that Drop D or a row of dashes may be one.
     lines = tidy_lines(["" if is_style_line(line) else line for line in written])
     tunings = find_other_tunings([line for line in lines if not is_string_line(line)])
-    systems, problems = _find_all_systems(lines, source, tunings)
+    systems, problems = find_all_systems(lines, source, tunings)
     prose = ["" if is_string_line(line) else line for line in lines]
     tabs = []
     file_head = systems[0].first_line_number - 1 if systems else 0
@@ -227,55 +219,9 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     return tabs, sorted(problems, key=lambda problem: problem.line_number)
 
 
-def _find_all_systems(
-    lines: list[str], source: str, tunings: list[OpenPitches]
-) -> tuple[list[StaffSystem], list[ReadProblem]]:
-    """Every system of a text, and the string lines that belong to none."""
-    systems, problems = [], []
-    for run in group_string_lines(lines):
-        chosen = split_other_systems(lines, run, tunings) or split_group_into_systems(lines, run)
-        systems += [build_system(lines, six) for six in chosen]
-        for left_out in _lines_between_systems(run, chosen):
-            if chosen and len(left_out) == 1 and _is_seventh_string_line(lines, left_out[0]):
-                message = "a string line too many for six strings, with frets; it is left out"
-                problems.append(ReadProblem(source, left_out[0] + 1, message))
-            elif _is_broken_system([lines[i] for i in left_out], complete_systems=not chosen):
-                message = f"{len(left_out)} string lines where a system has six; they are left out"
-                problems.append(ReadProblem(source, left_out[0] + 1, message))
-    return systems, problems
-
-
-def _lines_between_systems(line_indices: list[int], systems: list[list[int]]) -> list[list[int]]:
-    """The lines of a group that are in none of its chosen systems, in stretches."""
-    stretches, first = [], 0
-    for six in systems:
-        start = bisect_left(line_indices, six[0])
-        stretches.append(line_indices[first:start])
-        first = start + len(six)
-    return [stretch for stretch in (*stretches, line_indices[first:]) if stretch]
-
-
-def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
-    """Return whether a line next to a system is a string: fretted, with a label or bar lines."""
-    line = lines[line_index]
-    if is_barre_mark(line) or not re.search(r"[-=|~][0-9]", line):
-        return False
-    bars = [found.start() for found in re.finditer(r"\|", line)]
-    adjacent = lines[max(0, line_index - 1) : line_index] + lines[line_index + 1 : line_index + 2]
-    same = any(bars == [f.start() for f in re.finditer(r"\|", other)] for other in adjacent)
-    return bool(get_string_label(line)) or (len(bars) > 1 and same)
-
-
-def _is_broken_system(lines: list[str], complete_systems: bool) -> bool:
-    """Return whether lines in no system were meant as strings: enough of them, with frets."""
-    strings = [line for line in lines if not is_barre_mark(line)]
-    fretted = sum(bool(re.search(r"[-=|~][0-9]", line)) for line in strings)
-    return len(strings) >= (3 if complete_systems else 2) and fretted > 0
-
-
 _TIME_PATTERN = re.compile(
-    r"\s*time: (?:(?P<unit>\d{1,2}) steps? to a quarter, )?"
-    r"(?P<columns>\d{1,4}) columns? to a step\s*"
+    r"\s*time: (?:(?P<unit>[1-9]\d?) steps? to a quarter, )?"
+    r"(?P<columns>[1-9]\d{0,3}) columns? to a step\s*"
 )
 MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
@@ -309,12 +255,9 @@ class ColumnTiming(NamedTuple):
 def parse_time_line(line: str) -> ColumnTiming | None:
     """Parse a time line; return None for any other line."""
     found = _TIME_PATTERN.fullmatch(line)
-    if found is None or int(found["columns"]) < 1:
+    if found is None or found["unit"] and int(found["unit"]) > MAX_STEPS_PER_QUARTER:
         return None
-    unit = int(found["unit"]) if found["unit"] else None
-    if unit is not None and not 1 <= unit <= MAX_STEPS_PER_QUARTER:
-        return None
-    return ColumnTiming(int(found["columns"]), unit)
+    return ColumnTiming(int(found["columns"]), int(found["unit"]) if found["unit"] else None)
 
 
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:

@@ -56,14 +56,12 @@ def coarsest_grid(tab: Tab) -> Tab:
     for event in tab.iter_events():
         places += [event.step, *event.durations]
     size = gcd(unit, *places)
-    bars = []
-    for bar in tab.bars:
-        events = (
-            replace(e, step=e.step // size, durations=tuple(d // size for d in e.durations))
-            for e in bar.events
-        )
-        bars.append(replace(bar, steps=bar.steps // size, events=tuple(events)))
-    return replace(tab, bars=tuple(bars), steps_per_quarter=unit // size)
+    tab = tab.with_events(
+        replace(event, step=event.step // size, durations=tuple(d // size for d in event.durations))
+        for event in tab.iter_events()
+    )
+    bars = tuple(replace(bar, steps=bar.steps // size) for bar in tab.bars)
+    return replace(tab, bars=bars, steps_per_quarter=unit // size)
 
 
 def find_common_steps_per_quarter(moments_in_quarters: list[Fraction]) -> int | None:

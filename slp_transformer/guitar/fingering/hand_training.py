@@ -8,7 +8,6 @@ it. `benchmarks/pitch_to_tab.py` measures it.
 """
 
 import argparse
-import random
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -36,6 +35,7 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
+from slp_transformer.guitar.tab_dataset import split_train_val
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training import TrainConfig, Trainer
 from slp_transformer.training.callbacks import MetricsFile, ProgressBar
@@ -159,9 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         train = load_passages(args.tabs)
         if args.val_data is None:
-            random.Random(0).shuffle(train)  # always the same pieces
-            count = max(1, len(train) // 10)
-            train, val = train[count:], train[:count]
+            train, val = split_train_val(train, 0.1)
         else:
             val = load_passages(args.val_data)
         print(f"{len(train)} training pieces, {len(val)} validation pieces", file=sys.stderr)

@@ -15,6 +15,7 @@ from slp_transformer.guitar.formats.notation import (
     BarHeader,
     Beat,
     Measure,
+    NoteEvent,
     TabBuilder,
     TiedNote,
     check_same_bars,
@@ -377,20 +378,17 @@ class _AlphaTexParser:
         if not 1 <= string <= len(self.pitches):
             raise self.error(f"string {string} is none of {len(self.pitches)}")
         note = Note(string, int(fret) if fret.isdigit() else 0)
-        is_tied = fret == "-" or any(name == "t" for name, _ in effects)
-        struck = self.builder.read_note(onset, duration, note, self.voice, is_tied)
-        if struck is None:
-            return
-        if fret in "xX":
-            struck.techniques.add(Technique("dead"))
+        techniques = {Technique("dead")} if fret in "xX" else set()
         for name, numbers in effects:
             if name in TECHNIQUE_OF_EFFECT:
-                struck.techniques.add(Technique(TECHNIQUE_OF_EFFECT[name]))
+                techniques.add(Technique(TECHNIQUE_OF_EFFECT[name]))
             elif name in ("b", "be") and numbers:
                 size = max(numbers[1::2] if name == "be" else numbers, default=0)
-                struck.techniques.add(Technique("bend", min(max(size, 1), 24)))
+                techniques.add(Technique("bend", min(max(size, 1), 24)))
             elif name not in (*BEAT_EFFECTS, "t"):
                 self.warn(f"{{{name[:30]}}} is left out")
+        event = NoteEvent(onset, duration, note, techniques, self.voice)
+        self.builder.read_note(event, fret == "-" or any(name == "t" for name, _ in effects))
 
 
 def _parse_effects(text: str) -> _Effects:

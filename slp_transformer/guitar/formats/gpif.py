@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer.guitar.formats.notation import AFTER_BAR, BarHeader, TabBuilder
+from slp_transformer.guitar.formats.notation import AFTER_BAR, BarHeader, NoteEvent, TabBuilder
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
@@ -192,9 +192,6 @@ def _read_note(
         note = Note(0, int(value("Midi")))
     tie = element.find("Tie")
     is_tied = tie is not None and tie.get("destination") == "true"
-    struck = builder.read_note(onset, duration, note, voice, is_tied)
-    if struck is None:
-        return
     bends = ("BendOriginValue", "BendMiddleValue", "BendDestinationValue")
     top = round(max(float(value(name)) for name in bends) / BEND_UNITS_PER_QUARTER_TONE)
     marked = {
@@ -206,4 +203,5 @@ def _read_note(
         Technique("let ring"): element.find("LetRing") is not None,
         Technique("vibrato"): element.find("Vibrato") is not None,
     }
-    struck.techniques |= {technique for technique, is_marked in marked.items() if is_marked}
+    techniques = {technique for technique, is_marked in marked.items() if is_marked}
+    builder.read_note(NoteEvent(onset, duration, note, techniques, voice), is_tied)

@@ -19,6 +19,7 @@ from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,
     Beat,
+    NoteEvent,
     TabBuilder,
     TiedNote,
     check_same_bars,
@@ -167,11 +168,7 @@ def _read_note(
     """Take in one note."""
     if note.type not in (gp.NoteType.normal, gp.NoteType.dead, gp.NoteType.tie):
         return
-    place, is_tied = Note(note.string, note.value), note.type == gp.NoteType.tie
-    struck = tab_builder.read_note(onset, duration, place, voice, is_tied)
-    if struck is None:
-        return
-    effect = note.effect
+    place, effect = Note(note.string, note.value), note.effect
     marked: dict[TechniqueKind, bool] = {
         "hammer": effect.hammer,
         "slide": effect.slides,
@@ -180,14 +177,16 @@ def _read_note(
         "let ring": effect.letRing,
         "vibrato": effect.vibrato or note.beat.effect.vibrato,
     }
-    struck.techniques |= {Technique(kind) for kind, is_marked in marked.items() if is_marked}
+    techniques = {Technique(kind) for kind, is_marked in marked.items() if is_marked}
     if effect.isBend:
         top = max((point.value for point in effect.bend.points), default=0)
         size = top if top > 0 else effect.bend.value // BEND_UNITS_PER_QUARTER_TONE
-        struck.techniques.add(Technique("bend", max(1, min(size, 24))))
+        techniques.add(Technique("bend", max(1, min(size, 24))))
     for attribute, name in (("grace", "grace"), ("trill", "trill"), ("tremoloPicking", "tremolo")):
         if getattr(effect, attribute):
             tab_builder.omission_counts[f"notes with a {name} are read without it"] += 1
+    event = NoteEvent(onset, duration, place, techniques, voice)
+    tab_builder.read_note(event, is_tied=note.type == gp.NoteType.tie)
 
 
 # --- Writing --------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def read_midi(
         for note in _quantize([note for note in chosen if note.track in members], ticks, unit):
             place = _place_on_string(note, own, strings, path) if own else Note(0, note.pitch)
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
-            builder.add_note(NoteEvent(onset, end - onset, place))
+            builder.read_note(NoteEvent(onset, end - onset, place))
         name = contents.track_names.get(members[0], "") if len(parts) > 1 else ""
         tab, found = builder.build_tab(contents.track_names.get(1, ""), own, contents.source, name)
         messages += found
@@ -405,15 +405,14 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
     for channel in channels:
         messages.append((0, mido.Message("program_change", channel=channel, program=program)))
     ends: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-    for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
-        for event in bar.events:
-            sounding = event.sounding_notes()
-            for each in (each for each in event.tab_notes() if each.note in sounding):
-                pitch, onset = tab.tuning.pitch_of(each.note), start + event.step
-                if not 0 <= pitch <= 127:
-                    raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {pitch}.")
-                own = ends[channels[each.note.string - 1 if has_strings else 0], pitch]
-                own[onset] = max(onset + each.duration_steps, own.get(onset, 0))
+    for start, _, event in tab.iter_placed_events():
+        sounding = event.sounding_notes()
+        for each in (each for each in event.tab_notes() if each.note in sounding):
+            pitch, onset = tab.tuning.pitch_of(each.note), start + event.step
+            if not 0 <= pitch <= 127:
+                raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {pitch}.")
+            own = ends[channels[each.note.string - 1 if has_strings else 0], pitch]
+            own[onset] = max(onset + each.duration_steps, own.get(onset, 0))
     for (channel, pitch), own in ends.items():
         for (onset, end), following in zip_longest(own.items(), [*own][1:]):
             end = end if following is None else min(end, following)

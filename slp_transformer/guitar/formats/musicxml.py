@@ -17,6 +17,7 @@ from slp_transformer.guitar.formats.notation import (
     BarHeader,
     Beat,
     Measure,
+    NoteEvent,
     NoteValue,
     TabBuilder,
     TiedNote,
@@ -31,11 +32,8 @@ from slp_transformer.guitar.formats.safe_read import (
 )
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, midi_program
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique, TechniqueKind
+from slp_transformer.guitar.theory import NOTE_NAMES
 
-PITCH_SPELLINGS = (
-    *(("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0)),
-    *(("F", 1), ("G", 0), ("A", -1), ("A", 0), ("B", -1), ("B", 0)),
-)
 NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
 NOTE_TYPE_NAMES = dict(zip(NOTE_VALUE_DENOMINATORS, NOTE_TYPES, strict=True))
 DOCTYPE = (
@@ -117,7 +115,7 @@ class _MusicXmlWriter:
             if second:
                 length = sum(self.to_divisions(beat.note_value) for beat in first)
                 content.append(_element("backup", _element("duration", length)))
-            content += [note for beat in second for note in self.note_elements(beat, 2)]
+                content += [note for beat in second for note in self.note_elements(beat, 2)]
             content += self.barline_elements(measure, around[1], "right")
             part.append(_element("measure", *content, number=str(number)))
         return part
@@ -232,8 +230,8 @@ def _tie_types(tied: TiedNote) -> list[str]:
 
 def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
     """Return a pitch as letter, half steps from it, and octave."""
-    letter, alter = PITCH_SPELLINGS[pitch % 12]
-    alters = [_element(f"{prefix}alter", alter)] if alter else []
+    letter, *signs = NOTE_NAMES[pitch % 12]
+    alters = [_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in signs]
     octave = _element(f"{prefix}octave", pitch // 12 - 1)
     return [_element(f"{prefix}step", letter), *alters, octave]
 
@@ -423,10 +421,8 @@ class _PartReader:
             if (voice := element.findtext("voice", "1")) not in voices:
                 voices.append(voice)
             number = min(voices.index(voice) + 1, 2)
-            is_tied = element.find("tie[@type='stop']") is not None
-            struck = builder.read_note(onset, duration, note, number, is_tied)
-            if struck is not None:
-                struck.techniques |= _read_techniques(element)
+            event = NoteEvent(onset, duration, note, _read_techniques(element), number)
+            builder.read_note(event, is_tied=element.find("tie[@type='stop']") is not None)
         stated = self.tunings.get(self.tab_staff or "1", {})
         tuning = None
         if fretted:
