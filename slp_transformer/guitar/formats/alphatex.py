@@ -16,8 +16,10 @@ from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
     NoteEvent,
+    Part,
     TabBuilder,
     TiedNote,
+    build_tabs,
     check_same_bars,
     measures_from_tab,
 )
@@ -186,14 +188,9 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[list[Tab], list[Re
     """
     parser = _AlphaTexParser(text, source_name)
     parser.parse()
-    problems = [ReadProblem(source_name, line, what) for what, line in parser.warnings.items()]
-    tabs = []
-    for name, tuning, builder in parser.tracks:
-        name = name if len(parser.tracks) > 1 else ""
-        tab, omissions = builder.build_tab(parser.title, tuning, source_name, name)
-        tabs.append(tab)
-        problems += [ReadProblem(source_name, 0, what) for what in omissions]
-    return tabs, problems
+    warnings = [ReadProblem(source_name, line, what) for what, line in parser.warnings.items()]
+    tabs, problems = build_tabs(source_name, parser.title, parser.parts)
+    return tabs, warnings + problems
 
 
 class _AlphaTexParser:
@@ -203,7 +200,7 @@ class _AlphaTexParser:
         """Begin before the first bar."""
         self.text, self.source_name = text, source_name
         self.position = 0
-        self.tracks: list[tuple[str, Tuning, TabBuilder]] = []
+        self.parts: list[Part] = []
         self.warnings: dict[str, int] = {}
         self.title, self.num_beats = "", 0
         self.time_signature = (4, 4)
@@ -293,8 +290,8 @@ class _AlphaTexParser:
     def begin_track(self) -> None:
         """Begin a track, whose bars are those of the first one."""
         self.builder, self.length = TabBuilder(), Fraction(1)
-        if self.tracks:
-            self.builder.bars = self.tracks[0][2].bars
+        if self.parts:
+            self.builder.bars = self.parts[0].builder.bars
         self.track, self.pitches, self.capo = "", STANDARD.open_pitches, 0
         self.begin_voice(1)
 
@@ -302,7 +299,7 @@ class _AlphaTexParser:
         """Keep the track that ends here, if there is anything in it, and begin the next."""
         if self.has_notes:
             self.finish_bar()
-        self.tracks.append((self.track, Tuning(self.pitches, self.capo), self.builder))
+        self.parts.append(Part(self.track, Tuning(self.pitches, self.capo), self.builder))
         self.begin_track()
 
     def begin_voice(self, voice: int) -> None:
@@ -319,7 +316,7 @@ class _AlphaTexParser:
     def finish_bar(self) -> None:
         """End a bar."""
         bars = self.builder.bars
-        if self.voice == 1 and not self.tracks:
+        if self.voice == 1 and not self.parts:
             bars.append(self.header)
         elif self.bar_index >= len(bars):
             raise self.error("a second voice or track has more bars than the first")

@@ -20,7 +20,9 @@ from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
     BarHeader,
     NoteEvent,
+    Part,
     TabBuilder,
+    build_tabs,
     check_same_bars,
     fill_durations,
 )
@@ -130,7 +132,7 @@ def read_midi(
     parts = [(guitars[track], [track]) for track in used]
     if not all(guitars.values()):
         parts = [(None, used)]
-    tabs = []
+    found = []
     for own, members in parts:
         strings = contents.programs[members[0]]
         builder = _build_bars(contents, chosen, unit)
@@ -138,11 +140,9 @@ def read_midi(
             place = _place_on_string(note, own, strings, path) if own else Note(0, note.pitch)
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
             builder.read_note(NoteEvent(onset, end - onset, place))
-        name = contents.track_names.get(members[0], "") if len(parts) > 1 else ""
-        tab, found = builder.build_tab(contents.track_names.get(1, ""), own, contents.source, name)
-        messages += found
-        tabs.append(tab)
-    return tabs, [ReadProblem(contents.source, 0, message) for message in messages]
+        found.append(Part(contents.track_names.get(members[0], ""), own, builder))
+    tabs, problems = build_tabs(contents.source, contents.track_names.get(1, ""), found)
+    return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
 
 
 def _stated_tuning(texts: list[str]) -> Tuning | None:

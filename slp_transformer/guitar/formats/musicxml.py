@@ -19,8 +19,10 @@ from slp_transformer.guitar.formats.notation import (
     Measure,
     NoteEvent,
     NoteValue,
+    Part,
     TabBuilder,
     TiedNote,
+    build_tabs,
     check_same_bars,
     measures_from_tab,
 )
@@ -230,10 +232,10 @@ def _tie_types(tied: TiedNote) -> list[str]:
 
 def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
     """Return a pitch as letter, half steps from it, and octave."""
-    letter, *signs = NOTE_NAMES[pitch % 12]
-    alters = [_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in signs]
+    name = NOTE_NAMES[pitch % 12]
+    alters = [_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
     octave = _element(f"{prefix}octave", pitch // 12 - 1)
-    return [_element(f"{prefix}step", letter), *alters, octave]
+    return [_element(f"{prefix}step", name[0]), *alters, octave]
 
 
 def _tempo_element(tempo_bpm: int) -> ET.Element:
@@ -306,20 +308,7 @@ def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             tempo = next((bar.tempo for bar in same if bar.tempo), None)
             for bar in same:
                 bar.length_quarters, bar.tempo = length, tempo
-        tabs, problems = [], []
-        for part in parts:
-            if part.is_drums or not part.notes:
-                problems.append(
-                    f"{part.name} is left out: it is {'drums' if part.is_drums else 'empty'}"
-                )
-                continue
-            name = " ".join(part.name.split()) if len(parts) > 1 else ""
-            tab, omissions = part.build_tab(" ".join(title.split()), source, name)
-            tabs.append(tab)
-            problems += [f"{part.name}: {what}" for what in omissions]
-        if not tabs:
-            raise ValueError("it has no notes")
-    return tabs, [ReadProblem(source, 0, message) for message in problems]
+        return build_tabs(source, title, [part.build_part() for part in parts])
 
 
 class _PartReader:
@@ -396,8 +385,11 @@ class _PartReader:
                     octaves = int(element.findtext("octave-change") or 0)
                     self.half_steps = int(element.findtext("chromatic") or 0) + 12 * octaves
 
-    def build_tab(self, title: str, source: str, name: str) -> tuple[Tab, list[str]]:
-        """Return the tab, and what of the part is not in it."""
+    def build_part(self) -> Part:
+        """Return the notes with their places, and the guitar."""
+        if self.is_drums or not self.notes:
+            reason = "it is drums" if self.is_drums else "it is empty"
+            return Part(self.name, None, TabBuilder(), reason)
         fretted = [each for each in self.notes if each[3].find(FRET) is not None]
         staves = {each[3].findtext("staff", "1") for each in fretted}
         if self.tab_staff in staves:  # the others have the same in notation
@@ -431,7 +423,7 @@ class _PartReader:
             usual = [*STANDARD.open_pitches, 35, 30]
             found = [open_pitches.get(s, usual[s - 1]) for s in range(1, count + 1)]
             tuning = Tuning(tuple(lowest_first[::-1] or found), self.capo)
-        return builder.build_tab(title, tuning, source, name)
+        return Part(self.name, tuning, builder)
 
 
 def _read_techniques(note: ET.Element) -> set[Technique]:

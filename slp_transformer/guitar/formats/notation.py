@@ -19,9 +19,12 @@ from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import (
+    MAX_STRINGS,
+    MIN_STRINGS,
     TECHNIQUE_KINDS,
     Bar,
     Event,
+    ReadProblem,
     Tab,
     TabNote,
     Technique,
@@ -453,6 +456,50 @@ class TabBuilder:
                 if after.note.fret < struck.note.fret:
                     struck.techniques ^= {Technique("hammer"), Technique("pull")}
             following[struck.note.string] = struck
+
+
+class Part(NamedTuple):
+    """An instrument of a file.
+
+    Attributes:
+        name: what the file calls it; may be empty.
+        tuning: its guitar; None if its notes have no strings.
+        builder: its bars and notes.
+        reason_left_out: why no tab is made of it; empty if one is.
+    """
+
+    name: str
+    tuning: Tuning | None
+    builder: TabBuilder
+    reason_left_out: str = ""
+
+
+def build_tabs(
+    source: str, title: str, parts: Sequence[Part]
+) -> tuple[list[Tab], list[ReadProblem]]:
+    """Return the tabs of a file, named where there are several parts; and what is not in them.
+
+    Raises:
+        ValueError: if there is no part of which a tab can be made.
+    """
+    tabs, problems = [], []
+    for number, part in enumerate(parts, start=1):
+        name, reason = " ".join(part.name.split()), part.reason_left_out
+        strings = len(part.tuning.open_pitches) if part.tuning else MIN_STRINGS
+        if not MIN_STRINGS <= strings <= MAX_STRINGS:
+            reason = f"it has {strings} strings"
+        messages = [f"left out, since {reason}"]
+        if not reason:
+            track = name if len(parts) > 1 else ""
+            tab, messages = part.builder.build_tab(
+                " ".join(title.split()), part.tuning, source, track
+            )
+            tabs.append(tab)
+        where = f"{name or f'track {number}'}: " if len(parts) > 1 else ""
+        problems += [ReadProblem(source, 0, where + message) for message in messages]
+    if not tabs:
+        raise ValueError("it has no track of 4 to 8 strings with notes")
+    return tabs, problems
 
 
 def _lane(note: Note) -> int:
