@@ -349,34 +349,28 @@ def _remove_time_signature_notes(bars: list[Bar]) -> list[Bar]:
     there are notes. A bar as ``G|-4-|``, ``D|-4-|`` has at most half of the columns of the longest.
     """
     longest = max((bar.steps for bar in bars), default=0)
+
+    def holds_nothing_else(bar: Bar) -> bool:
+        is_short = bar.steps <= min(MAX_TIME_SIGNATURE_COLUMNS, longest / 2)
+        return is_short and len(bar.events) == 1 and looks_like_time_signature(bar.events[0].notes)
+
     kept: list[Bar] = []
-    own: Bar | None = None  # a bar that holds a time signature
     for bar in bars:
-        if own is not None:
-            repeats = bar.starts_repeat or own.starts_repeat
-            bar = _with_time_signature(replace(bar, starts_repeat=repeats), own.events[0])
-            own = None
-        if (
-            len(bar.events) == 1
-            and bar.steps <= min(MAX_TIME_SIGNATURE_COLUMNS, longest / 2)
-            and looks_like_time_signature(bar.events[0].notes)
-        ):
-            own = bar
-        else:
-            kept.append(bar)
-    bars = kept
-    begun = [bar for bar in bars if bar.events]
-    at_once = [bar for bar in begun if bar.events[0].step == 0]
-    if len(at_once) == len(begun) or not all(
-        looks_like_time_signature(bar.events[0].notes) for bar in at_once
-    ):
-        return bars
-    return [
-        _with_time_signature(replace(bar, events=bar.events[1:]), bar.events[0])
-        if bar.events and bar.events[0].step == 0
-        else bar
-        for bar in bars
-    ]
+        if kept and holds_nothing_else(kept[-1]):
+            own = kept.pop()
+            bar = replace(bar, starts_repeat=bar.starts_repeat or own.starts_repeat)
+            bar = _with_time_signature(bar, own.events[0])
+        kept.append(bar)
+    if kept and holds_nothing_else(kept[-1]):
+        del kept[-1]
+    at_once = [place for place, bar in enumerate(kept) if bar.events and bar.events[0].step == 0]
+    digits = [kept[place].events[0] for place in at_once]
+    has_margin = len(at_once) < sum(bool(bar.events) for bar in kept)
+    if has_margin and all(looks_like_time_signature(event.notes) for event in digits):
+        for place, event in zip(at_once, digits, strict=True):
+            bar = replace(kept[place], events=kept[place].events[1:])
+            kept[place] = _with_time_signature(bar, event)
+    return kept
 
 
 def _with_time_signature(bar: Bar, digits: Event) -> Bar:

@@ -137,7 +137,7 @@ def _parse_seconds(value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{value!r:.40} should be a number of seconds")
-    if not math.isfinite(value) or not -MAX_EXCERPT_SECONDS <= value <= MAX_EXCERPT_SECONDS:
+    if not abs(value) <= MAX_EXCERPT_SECONDS:  # which is false of NaN, too
         raise ValueError(f"{value!r:.40} is no moment of an excerpt")
     return float(value)
 

@@ -31,6 +31,7 @@ from slp_transformer.guitar.fingering.hand_model import (
 from slp_transformer.guitar.fingering.passages import (
     Passage,
     compare_fingerings,
+    list_windows,
     passage_from_tab,
     read_passages_jsonl,
     sum_metrics,
@@ -69,12 +70,8 @@ class HandWindows:
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all windows that do not overlap."""
-        windows = [
-            (number, start)
-            for number, length in enumerate(self.lengths.tolist())
-            for start in range(0, length, self.window)
-        ]
-        for part in torch.tensor(windows).split(batch_size):
+        windows = torch.tensor(list_windows(self.lengths.tolist(), self.window))
+        for part in windows.split(batch_size):
             yield self.make_batch(*part.unbind(1))
 
     def make_batch(self, numbers: Tensor, starts: Tensor) -> Batch:

@@ -44,6 +44,15 @@ class Passage:
         return [None, *(None if step is None or step < 0 else step / unit for step in steps)]
 
 
+def list_windows(lengths: Sequence[int], window: int) -> list[tuple[int, int]]:
+    """Return windows that do not overlap: the number of a piece, and where each begins in it."""
+    return [
+        (number, start)
+        for number, length in enumerate(lengths)
+        for start in range(0, length, window)
+    ]
+
+
 def passage_from_grips(
     tuning: Tuning,
     events: Sequence[Sequence[Note]],

@@ -57,11 +57,12 @@ def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 capo = int(staff.findtext("*/Property[@name='CapoFret']/Fret") or 0)
                 tuning = Tuning(tuple(map(int, reversed(pitches))), capo)
                 guitar = tuning if any(tuning.open_pitches) else None
-                name, reason = track.findtext("Name", ""), "it is drums" if is_drums else ""
-                builder = TabBuilder()
-                if not is_drums:
+                name = track.findtext("Name", "")
+                if is_drums:
+                    parts.append(Part(name, guitar, TabBuilder(), "it is drums"))
+                else:
                     builder = song.read_staff(len(parts), len(pitches) if guitar else 0)
-                parts.append(Part(name, guitar, builder, reason))
+                    parts.append(Part(name, guitar, builder))
         return build_tabs(source, root.findtext("Score/Title", ""), parts)
 
 

@@ -87,6 +87,9 @@ def _read_headers(song: Any) -> list[BarHeader]:
 
 def _read_track(song: Any, track: Any, headers: list[BarHeader], library: ModuleType) -> Part:
     """Return the guitar and the notes of one track."""
+    name = decode_text(track.name.encode("latin-1"))
+    if track.isPercussionTrack:
+        return Part(name, None, TabBuilder(), "it is drums")
     builder, begin, kinds = TabBuilder(headers), Fraction(0), library.NoteType
     for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
@@ -108,8 +111,7 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
                 now += length
         begin += bar.length_quarters
     tuning = Tuning(tuple(string.value for string in track.strings), max(0, track.offset))
-    name = decode_text(track.name.encode("latin-1"))
-    return Part(name, tuning, builder, "it is drums" if track.isPercussionTrack else "")
+    return Part(name, tuning, builder)
 
 
 def _read_measure_header(header: Any) -> BarHeader:
