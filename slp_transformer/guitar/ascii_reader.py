@@ -56,6 +56,7 @@ from slp_transformer.guitar.ascii_tab import (
     split_by_guitar,
     tidy_lines,
 )
+from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
 from slp_transformer.guitar.tab_header import (
@@ -67,6 +68,7 @@ from slp_transformer.guitar.tab_header import (
 )
 
 TEXT_SUFFIXES = (".txt", ".tab")
+MAX_FILE_BYTES = 16 << 20
 
 
 def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
@@ -93,7 +95,10 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     problems: list[ReadProblem] = []
     for path in paths:
         name = path.name if path == tabs_path else path.relative_to(tabs_path).as_posix()
-        more_tabs, more_problems = _read_named_file(path, name)
+        try:
+            more_tabs, more_problems = _read_named_file(path, name)
+        except ValueError as error:
+            more_tabs, more_problems = [], [ReadProblem(name, 1, str(error))]
         tabs += more_tabs
         problems += more_problems
     if not tabs:
@@ -115,36 +120,21 @@ def read_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         Its tabs, more than one where the tuning changes; and what could not be read.
 
     Raises:
-        ValueError: if there is no such file.
+        ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"There is no file {path}.")
-    return _read_named_file(path, path.name)
+    return _read_named_file(Path(path), Path(path).name)
 
 
 def _read_named_file(path: Path, name: str) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a file, or report why it cannot be."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        return [], [ReadProblem(name, 1, f"the file cannot be opened ({error.strerror})")]
-    text = decode_text(content)
+    """Read a file, which is called so in problems.
+
+    Raises:
+        ValueError: as `read_tab_file`.
+    """
+    text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES))
     if "\0" in text:
         return [], [ReadProblem(name, 1, "this is not a text file")]
     return parse_ascii_tabs(text, name)
-
-
-def decode_text(raw_bytes: bytes) -> str:
-    """Text from bytes: UTF-8 if that fits, UTF-16 if marked as such, else Latin-1 as on Windows."""
-    if raw_bytes.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw_bytes.decode("utf-16", errors="replace")
-    for encoding in ("utf-8-sig", "cp1252"):
-        try:
-            return raw_bytes.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return raw_bytes.decode("latin-1")
 
 
 def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:

@@ -155,11 +155,14 @@ def sounding_moments(tab: Tab) -> list[MomentNotes]:
 
 def find_repeated_bars(tab: Tab) -> list[bool]:
     """For each bar with notes, whether an earlier one has its length and its notes in its steps."""
-    bars = [
-        (bar.steps, tuple((e.step, e.sounding_notes()) for e in bar.events if e.sounding_notes()))
-        for bar in tab.bars
-    ]
-    return [bar in bars[:place] for place, bar in enumerate(bars) if bar[1]]
+    seen: set[tuple[int, tuple[tuple[int, MomentNotes], ...]]] = set()
+    found = []
+    for bar in tab.bars:
+        inside = tuple((e.step, e.sounding_notes()) for e in bar.events if e.sounding_notes())
+        if inside:
+            found.append((bar.steps, inside) in seen)
+            seen.add((bar.steps, inside))
+    return found
 
 
 def find_repeated_rhythms(tabs: Iterable[Tab]) -> Iterator[bool]:

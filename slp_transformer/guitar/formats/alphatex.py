@@ -9,7 +9,6 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,
@@ -23,7 +22,7 @@ from slp_transformer.guitar.formats.notation import (
     check_same_bars,
     measures_from_tab,
 )
-from slp_transformer.guitar.formats.safe_read import read_bytes
+from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_transformer.guitar.tab import (
     MAX_STRINGS,

@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import Any
 
 from slp_transformer._internal.atomic_write import require_extra
-from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,
@@ -29,6 +28,7 @@ from slp_transformer.guitar.formats.notation import (
 )
 from slp_transformer.guitar.formats.safe_read import (
     TimeLimitedBytes,
+    decode_text,
     read_bytes,
     translate_read_errors,
 )
