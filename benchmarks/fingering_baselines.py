@@ -19,9 +19,26 @@ def random_legal(
     """Any grip of each moment, all equally likely.
 
     Raises:
-        OutOfReach: for the first moment that no hand can play.
+        UnplayableError: for the first moment that no hand can play.
     """
     return [chance.choice(find_playable_grips(p, tuning, max_span=max_span)) for p in moments]
+
+
+def finger_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
+    """Each note on the lowest fret that is left, the lowest note of a chord first.
+
+    Spans are not looked at: this is the rule of many tab editors.
+
+    Raises:
+        UnplayableError: for the first moment whose notes do not find a string each.
+    """
+    return [
+        min(
+            find_playable_grips(p, tuning, max_span=MAX_FRET),
+            key=lambda grip: [n.fret for n in grip],
+        )
+        for p in moments
+    ]
 
 
 class StringHabits:
@@ -53,7 +70,7 @@ class StringHabits:
         """Of each moment's grips the likeliest, whatever the hand has to do for it.
 
         Raises:
-            OutOfReach: for the first moment that no hand can play.
+            UnplayableError: for the first moment that no hand can play.
         """
         return [
             max(

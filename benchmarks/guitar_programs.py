@@ -40,6 +40,7 @@ import java.io.*;
 import java.util.ServiceLoader;
 import org.herac.tuxguitar.io.base.*;
 import org.herac.tuxguitar.song.factory.TGFactory;
+import org.herac.tuxguitar.song.managers.TGSongManager;
 import org.herac.tuxguitar.util.TGContext;
 import org.herac.tuxguitar.util.plugin.TGPlugin;
 
@@ -59,6 +60,10 @@ class Convert {
         in.setFormat(formats.findReaderFileFormatByCode(paths[0].replaceAll(".*[.]", "")));
         in.setInputStream(new FileInputStream(paths[0]));
         formats.read(in);
+        // Its window does this with every song that it shows: rests between notes, in order.
+        TGSongManager manager = new TGSongManager();
+        manager.autoCompleteSilences(in.getSong());
+        manager.orderBeats(in.getSong());
         out.setFormat(formats.findWriterFileFormatByCode("gp5"));
         out.setSong(in.getSong());
         out.setOutputStream(new FileOutputStream(paths[1]));

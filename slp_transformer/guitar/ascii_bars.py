@@ -22,7 +22,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import accumulate
 from math import log
 from statistics import median
@@ -260,16 +259,14 @@ MAX_BEND_QUARTER_TONES = 24
 UNCLEAR_MARK_PATTERN = re.compile(
     r"[0-9](?:\^|\*(?=-))|\[[0-9]+\]|-%-|-O[^|]*/|\\-+[0-9]+/|\|\s*\* ?[2-9]\s*$"
 )
-TECHNIQUE_OF_MARK: dict[str, TechniqueKind] = {
-    "h": "hammer",
-    "H": "hammer",
-    "p": "pull",
-    "P": "pull",
-    "~": "vibrato",
-    "/": "slide",
-    "\\": "slide",
-    "s": "slide",
+MARKS_OF_TECHNIQUE: dict[TechniqueKind, str] = {
+    "hammer": "hH",
+    "pull": "pP",
+    "slide": "/\\s",
+    "vibrato": "~",
 }
+"""The marks behind a fret for each technique that has one; the first is how it is written."""
+TECHNIQUE_OF_MARK = {mark: kind for kind, marks in MARKS_OF_TECHNIQUE.items() for mark in marks}
 
 
 def encode_marks(row: str, is_x_dead: bool) -> str:
@@ -293,23 +290,11 @@ def encode_marks(row: str, is_x_dead: bool) -> str:
     return _BEND_PATTERN.sub(mark, row)
 
 
-def parse_techniques(
-    rows: tuple[str, ...], column: int, notes: tuple[Note, ...]
-) -> tuple[tuple[Technique, ...], ...]:
-    """Return the techniques of the notes that begin in a column; empty if none is marked."""
-    marked = tuple(_techniques_at(rows[note.string - 1], column, note.fret) for note in notes)
-    return marked if any(marked) else ()
-
-
-def _techniques_at(row: str, column: int, fret: int) -> tuple[Technique, ...]:
-    """Return the techniques marked at a fret that begins in this column, or the next."""
-    marks = str(fret), DEAD_MARK
-    start = next((c for c in (column, column + 1) if row.startswith(marks, c)), None)
-    if start is None:
-        return ()
-    if row[start] == DEAD_MARK:
+def parse_techniques(row: str, column: int, fret: int) -> tuple[Technique, ...]:
+    """Return the techniques that are marked at a fret."""
+    if row[column] == DEAD_MARK:
         return (Technique("dead"),)
-    before, after = row[start - 1 : start], row[start + len(str(fret)) :][:1]
+    before, after = row[column - 1 : column], row[column + len(str(fret)) :][:1]
     if before == "<" and after == ">":
         return (Technique("harmonic"),)
     if after and BEND_MARK_BASE < ord(after) <= BEND_MARK_BASE + MAX_BEND_QUARTER_TONES:
@@ -341,16 +326,6 @@ def find_digit_runs(bar: tuple[str, ...]) -> list[DigitRun]:
         for found in re.finditer(r"[0-9]+", segment)
     ]
     return sorted(runs, key=lambda run: (run.start_column, -run.string))
-
-
-def find_dead_notes(bar: tuple[str, ...]) -> list[tuple[int, int, int]]:
-    """Column, string and fret, which is 0, of every dead note in a bar."""
-    return [
-        (column, string, 0)
-        for string, segment in enumerate(bar, start=1)
-        for column, mark in enumerate(segment)
-        if mark == DEAD_MARK
-    ]
 
 
 def _fret_digit_counts(digits: str, start: int) -> tuple[int, ...]:
@@ -424,17 +399,15 @@ def two_digit_cost(digit_runs: list[DigitRun]) -> float:
 
 def estimate_hand_fret(digit_run: DigitRun, nearby_runs: list[DigitRun]) -> float | None:
     """Return the median of the eight nearest plain frets, or None if there are none."""
-    plain = [other for other in nearby_runs if _is_plain_fret(other.digits)]
+    plain = [
+        other
+        for other in nearby_runs
+        if len(other.digits) in _fret_digit_counts(other.digits, 0)
+        and 0 < int(other.digits) <= MAX_FRET
+    ]
     plain.sort(key=lambda other: abs(other.start_column - digit_run.start_column))
     frets = [int(other.digits) for other in plain[:8]]
     return float(median(frets)) if frets else None
-
-
-@lru_cache(maxsize=1024)
-def _is_plain_fret(digits: str) -> bool:
-    """Return whether digits can be one fret that a hand holds."""
-    fretted = digits != "0" and len(digits) in _fret_digit_counts(digits, 0)
-    return fretted and int(digits) <= MAX_FRET
 
 
 def split_run_into_notes(
@@ -499,13 +472,14 @@ def _stretch_penalty(fret: int, other_fret: int | float) -> float:
 
 
 def read_events(
-    digit_runs: list[DigitRun],
-    pair_cost: float,
-    hand_fret: float | None,
-    dead: list[tuple[int, int, int]],
+    rows: tuple[str, ...], digit_runs: list[DigitRun], pair_cost: float, hand_fret: float | None
 ) -> list[Event]:
     """Return the notes of a bar, gathered into the columns in which they sound together."""
-    placed = list(dead)
+    placed = [
+        (found.start(), string, 0)
+        for string, row in enumerate(rows, start=1)
+        for found in re.finditer(DEAD_MARK, row)
+    ]
     certain = pair_cost >= IMPOSSIBLE_COST  # then two digits are one fret, wherever the hand is
     for i, run in enumerate(digit_runs):
         if len(run.digits) == 1 or (certain and len(run.digits) == 2):
@@ -520,10 +494,14 @@ def read_events(
             groups[-1].append(note)
         else:
             groups.append([note])
-    return [
-        Event.from_notes(group[0][0], [TabNote(Note(string, fret)) for _, string, fret in group])
-        for group in groups
-    ]
+    events = []
+    for group in groups:
+        notes = [
+            TabNote(Note(string, fret), 0, parse_techniques(rows[string - 1], column, fret))
+            for column, string, fret in group
+        ]
+        events.append(Event.from_notes(group[0][0], notes))
+    return events
 
 
 def _is_same_column(column_notes: list[tuple[int, int, int]], note: tuple[int, int, int]) -> bool:
@@ -543,10 +521,7 @@ def read_bars(bar_rows: list[BarRows]) -> list[Bar]:
     bars: list[Bar] = []
     hand = None
     for text, runs in zip(bar_rows, all_runs, strict=True):
-        events = [
-            replace(event, techniques=parse_techniques(text.rows, event.step, event.notes))
-            for event in read_events(runs, pair_cost, hand, find_dead_notes(text.rows))
-        ]
+        events = read_events(text.rows, runs, pair_cost, hand)
         frets = [note.fret for event in events for note in event.notes if note.fret]
         hand = float(median(frets[-8:])) if frets else hand
         bars.append(

@@ -32,7 +32,6 @@ different tuning is stated between two systems: then a new one begins there.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 from math import gcd, inf
@@ -50,23 +49,17 @@ from slp_transformer.guitar.ascii_bars import (
     split_system_into_bars,
 )
 from slp_transformer.guitar.ascii_tab import (
-    StaffSystem,
-    build_system,
+    find_all_systems,
     find_other_tunings,
-    get_string_label,
-    group_string_lines,
     infer_tuning,
-    is_barre_mark,
     is_string_line,
     split_by_guitar,
-    split_group_into_systems,
-    split_other_systems,
     tidy_lines,
 )
+from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
 from slp_transformer.guitar.tab_header import (
-    OpenPitches,
     find_style,
     find_title,
     find_unread_statement,
@@ -75,6 +68,7 @@ from slp_transformer.guitar.tab_header import (
 )
 
 TEXT_SUFFIXES = (".txt", ".tab")
+MAX_FILE_BYTES = 16 << 20
 
 
 def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
@@ -101,7 +95,10 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     problems: list[ReadProblem] = []
     for path in paths:
         name = path.name if path == tabs_path else path.relative_to(tabs_path).as_posix()
-        more_tabs, more_problems = _read_named_file(path, name)
+        try:
+            more_tabs, more_problems = _read_named_file(path, name)
+        except ValueError as error:
+            more_tabs, more_problems = [], [ReadProblem(name, 1, str(error))]
         tabs += more_tabs
         problems += more_problems
     if not tabs:
@@ -123,36 +120,21 @@ def read_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         Its tabs, more than one where the tuning changes; and what could not be read.
 
     Raises:
-        ValueError: if there is no such file.
+        ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"There is no file {path}.")
-    return _read_named_file(path, path.name)
+    return _read_named_file(Path(path), Path(path).name)
 
 
 def _read_named_file(path: Path, name: str) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a file, or report why it cannot be."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        return [], [ReadProblem(name, 1, f"the file cannot be opened ({error.strerror})")]
-    text = decode_text(content)
+    """Read a file, which is called so in problems.
+
+    Raises:
+        ValueError: as `read_tab_file`.
+    """
+    text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES))
     if "\0" in text:
         return [], [ReadProblem(name, 1, "this is not a text file")]
     return parse_ascii_tabs(text, name)
-
-
-def decode_text(raw_bytes: bytes) -> str:
-    """Text from bytes: UTF-8 if that fits, UTF-16 if marked as such, else Latin-1 as on Windows."""
-    if raw_bytes.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw_bytes.decode("utf-16", errors="replace")
-    for encoding in ("utf-8-sig", "cp1252"):
-        try:
-            return raw_bytes.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return raw_bytes.decode("latin-1")
 
 
 def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:
@@ -169,7 +151,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     # What a style is called says nothing else, so that Drop D or a row of dashes may be one.
     lines = tidy_lines(["" if is_style_line(line) else line for line in written])
     tunings = find_other_tunings([line for line in lines if not is_string_line(line)])
-    systems, problems = _find_all_systems(lines, source, tunings)
+    systems, problems = find_all_systems(lines, source, tunings)
     prose = ["" if is_string_line(line) else line for line in lines]
     tabs = []
     file_head = systems[0].first_line_number - 1 if systems else 0
@@ -227,55 +209,9 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     return tabs, sorted(problems, key=lambda problem: problem.line_number)
 
 
-def _find_all_systems(
-    lines: list[str], source: str, tunings: list[OpenPitches]
-) -> tuple[list[StaffSystem], list[ReadProblem]]:
-    """Every system of a text, and the string lines that belong to none."""
-    systems, problems = [], []
-    for run in group_string_lines(lines):
-        chosen = split_other_systems(lines, run, tunings) or split_group_into_systems(lines, run)
-        systems += [build_system(lines, six) for six in chosen]
-        for left_out in _lines_between_systems(run, chosen):
-            if chosen and len(left_out) == 1 and _is_seventh_string_line(lines, left_out[0]):
-                message = "a string line too many for six strings, with frets; it is left out"
-                problems.append(ReadProblem(source, left_out[0] + 1, message))
-            elif _is_broken_system([lines[i] for i in left_out], complete_systems=not chosen):
-                message = f"{len(left_out)} string lines where a system has six; they are left out"
-                problems.append(ReadProblem(source, left_out[0] + 1, message))
-    return systems, problems
-
-
-def _lines_between_systems(line_indices: list[int], systems: list[list[int]]) -> list[list[int]]:
-    """The lines of a group that are in none of its chosen systems, in stretches."""
-    stretches, first = [], 0
-    for six in systems:
-        start = bisect_left(line_indices, six[0])
-        stretches.append(line_indices[first:start])
-        first = start + len(six)
-    return [stretch for stretch in (*stretches, line_indices[first:]) if stretch]
-
-
-def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
-    """Return whether a line next to a system is a string: fretted, with a label or bar lines."""
-    line = lines[line_index]
-    if is_barre_mark(line) or not re.search(r"[-=|~][0-9]", line):
-        return False
-    bars = [found.start() for found in re.finditer(r"\|", line)]
-    adjacent = lines[max(0, line_index - 1) : line_index] + lines[line_index + 1 : line_index + 2]
-    same = any(bars == [f.start() for f in re.finditer(r"\|", other)] for other in adjacent)
-    return bool(get_string_label(line)) or (len(bars) > 1 and same)
-
-
-def _is_broken_system(lines: list[str], complete_systems: bool) -> bool:
-    """Return whether lines in no system were meant as strings: enough of them, with frets."""
-    strings = [line for line in lines if not is_barre_mark(line)]
-    fretted = sum(bool(re.search(r"[-=|~][0-9]", line)) for line in strings)
-    return len(strings) >= (3 if complete_systems else 2) and fretted > 0
-
-
 _TIME_PATTERN = re.compile(
-    r"\s*time: (?:(?P<unit>\d{1,2}) steps? to a quarter, )?"
-    r"(?P<columns>\d{1,4}) columns? to a step\s*"
+    r"\s*time: (?:(?P<unit>[1-9]\d?) steps? to a quarter, )?"
+    r"(?P<columns>[1-9]\d{0,3}) columns? to a step\s*"
 )
 MAX_TIME_SIGNATURE_COLUMNS = 5  # of a bar that holds nothing else
 COMMON_BEATS, BEAT_UNITS = (2, 3, 4, 5, 6, 7, 9, 12), (2, 4, 8, 16)
@@ -309,12 +245,9 @@ class ColumnTiming(NamedTuple):
 def parse_time_line(line: str) -> ColumnTiming | None:
     """Parse a time line; return None for any other line."""
     found = _TIME_PATTERN.fullmatch(line)
-    if found is None or int(found["columns"]) < 1:
+    if found is None or found["unit"] and int(found["unit"]) > MAX_STEPS_PER_QUARTER:
         return None
-    unit = int(found["unit"]) if found["unit"] else None
-    if unit is not None and not 1 <= unit <= MAX_STEPS_PER_QUARTER:
-        return None
-    return ColumnTiming(int(found["columns"]), unit)
+    return ColumnTiming(int(found["columns"]), int(found["unit"]) if found["unit"] else None)
 
 
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
@@ -406,34 +339,28 @@ def _remove_time_signature_notes(bars: list[Bar]) -> list[Bar]:
     there are notes. A bar as ``G|-4-|``, ``D|-4-|`` has at most half of the columns of the longest.
     """
     longest = max((bar.steps for bar in bars), default=0)
+
+    def holds_nothing_else(bar: Bar) -> bool:
+        is_short = bar.steps <= min(MAX_TIME_SIGNATURE_COLUMNS, longest / 2)
+        return is_short and len(bar.events) == 1 and looks_like_time_signature(bar.events[0].notes)
+
     kept: list[Bar] = []
-    own: Bar | None = None  # a bar that holds a time signature
     for bar in bars:
-        if own is not None:
-            repeats = bar.starts_repeat or own.starts_repeat
-            bar = _with_time_signature(replace(bar, starts_repeat=repeats), own.events[0])
-            own = None
-        if (
-            len(bar.events) == 1
-            and bar.steps <= min(MAX_TIME_SIGNATURE_COLUMNS, longest / 2)
-            and looks_like_time_signature(bar.events[0].notes)
-        ):
-            own = bar
-        else:
-            kept.append(bar)
-    bars = kept
-    begun = [bar for bar in bars if bar.events]
-    at_once = [bar for bar in begun if bar.events[0].step == 0]
-    if len(at_once) == len(begun) or not all(
-        looks_like_time_signature(bar.events[0].notes) for bar in at_once
-    ):
-        return bars
-    return [
-        _with_time_signature(replace(bar, events=bar.events[1:]), bar.events[0])
-        if bar.events and bar.events[0].step == 0
-        else bar
-        for bar in bars
-    ]
+        if kept and holds_nothing_else(kept[-1]):
+            own = kept.pop()
+            bar = replace(bar, starts_repeat=bar.starts_repeat or own.starts_repeat)
+            bar = _with_time_signature(bar, own.events[0])
+        kept.append(bar)
+    if kept and holds_nothing_else(kept[-1]):
+        del kept[-1]
+    at_once = [place for place, bar in enumerate(kept) if bar.events and bar.events[0].step == 0]
+    digits = [kept[place].events[0] for place in at_once]
+    has_margin = len(at_once) < sum(bool(bar.events) for bar in kept)
+    if has_margin and all(looks_like_time_signature(event.notes) for event in digits):
+        for place, event in zip(at_once, digits, strict=True):
+            bar = replace(kept[place], events=kept[place].events[1:])
+            kept[place] = _with_time_signature(bar, event)
+    return kept
 
 
 def _with_time_signature(bar: Bar, digits: Event) -> Bar:

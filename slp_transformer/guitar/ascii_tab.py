@@ -15,6 +15,7 @@ their notes.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD
+from slp_transformer.guitar.tab import ReadProblem
 from slp_transformer.guitar.tab_header import (
     OpenPitches,
     infer_open_pitches,
@@ -484,3 +486,52 @@ def infer_tuning(part: TabPart, tunings: list[OpenPitches]) -> OpenPitches:
     if inferred not in (None, STANDARD.open_pitches):
         return inferred
     return stated or STANDARD.open_pitches
+
+
+# --- The systems of a text ------------------------------------------------------------------------
+
+
+def find_all_systems(
+    lines: list[str], source: str, tunings: list[OpenPitches]
+) -> tuple[list[StaffSystem], list[ReadProblem]]:
+    """Every system of a text, and the string lines that belong to none."""
+    systems, problems = [], []
+    for run in group_string_lines(lines):
+        chosen = split_other_systems(lines, run, tunings) or split_group_into_systems(lines, run)
+        systems += [build_system(lines, six) for six in chosen]
+        for left_out in _lines_between_systems(run, chosen):
+            if chosen and len(left_out) == 1 and _is_seventh_string_line(lines, left_out[0]):
+                message = "a string line too many for six strings, with frets; it is left out"
+                problems.append(ReadProblem(source, left_out[0] + 1, message))
+            elif _is_broken_system([lines[i] for i in left_out], complete_systems=not chosen):
+                message = f"{len(left_out)} string lines where a system has six; they are left out"
+                problems.append(ReadProblem(source, left_out[0] + 1, message))
+    return systems, problems
+
+
+def _lines_between_systems(line_indices: list[int], systems: list[list[int]]) -> list[list[int]]:
+    """The lines of a group that are in none of its chosen systems, in stretches."""
+    stretches, first = [], 0
+    for six in systems:
+        start = bisect_left(line_indices, six[0])
+        stretches.append(line_indices[first:start])
+        first = start + len(six)
+    return [stretch for stretch in (*stretches, line_indices[first:]) if stretch]
+
+
+def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
+    """Return whether a line next to a system is a string: fretted, with a label or bar lines."""
+    line = lines[line_index]
+    if is_barre_mark(line) or not re.search(r"[-=|~][0-9]", line):
+        return False
+    bars = [found.start() for found in re.finditer(r"\|", line)]
+    adjacent = lines[max(0, line_index - 1) : line_index] + lines[line_index + 1 : line_index + 2]
+    same = any(bars == [f.start() for f in re.finditer(r"\|", other)] for other in adjacent)
+    return bool(get_string_label(line)) or (len(bars) > 1 and same)
+
+
+def _is_broken_system(lines: list[str], complete_systems: bool) -> bool:
+    """Return whether lines in no system were meant as strings: enough of them, with frets."""
+    strings = [line for line in lines if not is_barre_mark(line)]
+    fretted = sum(bool(re.search(r"[-=|~][0-9]", line)) for line in strings)
+    return len(strings) >= (3 if complete_systems else 2) and fretted > 0

@@ -36,10 +36,8 @@ def is_playable_event(event: Event, max_span: int = MAX_SPAN, max_fret: int = MA
     True when every note has a string of its own, every fret is from 0 to `max_fret`, and the
     fretted notes lie at most `max_span` frets apart.
     """
-    on_the_neck = all(
-        1 <= note.string <= NUM_STRINGS and 0 <= note.fret <= max_fret for note in event.notes
-    )
-    return on_the_neck and is_playable_grip(event.notes, max_span)
+    on_neck = (1 <= string <= NUM_STRINGS and 0 <= fret <= max_fret for string, fret in event.notes)
+    return all(on_neck) and is_playable_grip(event.notes, max_span)
 
 
 def compute_playable_share(

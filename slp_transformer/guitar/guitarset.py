@@ -15,9 +15,8 @@ import math
 import re
 import zipfile
 from bisect import bisect_right
-from collections.abc import Callable
-from functools import partial
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,43 +67,35 @@ def read_guitarset(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         raise ValueError(f"There is no folder or archive {path}.")
     excerpts: list[Tab] = []
     problems: list[ReadProblem] = []
-    with contextlib.ExitStack() as stack:
-        for name, open_file in _list_jams_files(path, stack):
-            try:
-                with translate_read_errors(name, "a JAMS file"), open_file() as file:
-                    content = file.read(MAX_FILE_BYTES + 1)
-                if len(content) > MAX_FILE_BYTES:
-                    raise ValueError(f"it has more than {MAX_FILE_BYTES >> 20} MiB")
-                excerpt, omissions = read_jams(content, name)
-            except ValueError as error:
-                problems.append(ReadProblem(name, 0, str(error)))
-                continue
-            excerpts.append(excerpt)
-            problems += omissions
+    for jams in _iter_jams_files(path):
+        try:
+            with translate_read_errors(jams.name, "a JAMS file"), jams.open("rb") as file:
+                content = file.read(MAX_FILE_BYTES + 1)
+            if len(content) > MAX_FILE_BYTES:
+                raise ValueError(f"it has more than {MAX_FILE_BYTES >> 20} MiB")
+            excerpt, omissions = read_jams(content, jams.name)
+        except ValueError as error:
+            problems.append(ReadProblem(jams.name, 0, str(error)))
+            continue
+        excerpts.append(excerpt)
+        problems += omissions
     if not excerpts:
         first = f" First problem: {problems[0]}" if problems else ""
         raise ValueError(f"{path} holds no JAMS file of GuitarSet that can be read.{first}")
     return sorted(excerpts, key=lambda tab: tab.source), problems
 
 
-def _list_jams_files(
-    path: Path, stack: contextlib.ExitStack
-) -> list[tuple[str, Callable[[], Any]]]:
-    """List the JAMS files of a folder or archive: their names, and what opens them."""
-    found: list[tuple[str, Callable[[], Any]]]
-    if path.suffix.lower() == ".zip" and path.is_file():
-        with translate_read_errors(path, "a zip archive"):
-            archive = stack.enter_context(zipfile.ZipFile(path))
-        found = [(Path(i.filename).name, partial(archive.open, i)) for i in archive.infolist()]
-    else:
-        files = [path] if path.is_file() else list_files(path)
-        found = [(file.name, partial(file.open, "rb")) for file in files]
-    wanted = [
-        (name, open_file)
-        for name, open_file in found
-        if name.lower().endswith(".jams") and not name.startswith("._")  # macOS adds those
-    ]
-    return wanted[:MAX_EXCERPTS]
+def _iter_jams_files(path: Path) -> Iterator[Path | zipfile.Path]:
+    """Yield the JAMS files of a folder or archive."""
+    with contextlib.ExitStack() as stack:
+        files: Sequence[Path | zipfile.Path] = [path] if path.is_file() else list_files(path)
+        if path.suffix.lower() == ".zip" and path.is_file():
+            with translate_read_errors(path, "a zip archive"):
+                archive = stack.enter_context(zipfile.ZipFile(path))
+            files = [zipfile.Path(archive, name) for name in archive.namelist()]
+        jams = (file for file in files if file.name.lower().endswith(".jams"))
+        own = (file for file in jams if not file.name.startswith("._"))  # macOS adds those
+        yield from islice(own, MAX_EXCERPTS)
 
 
 def read_jams(raw_bytes: bytes, file_name: str) -> tuple[Tab, list[ReadProblem]]:
@@ -146,7 +137,7 @@ def _parse_seconds(value: Any) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{value!r:.40} should be a number of seconds")
-    if not math.isfinite(value) or not -MAX_EXCERPT_SECONDS <= value <= MAX_EXCERPT_SECONDS:
+    if not abs(value) <= MAX_EXCERPT_SECONDS:  # which is false of NaN, too
         raise ValueError(f"{value!r:.40} is no moment of an excerpt")
     return float(value)
 

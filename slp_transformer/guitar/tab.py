@@ -11,7 +11,8 @@ notation: a note that is held over a bar line is one note with a duration that c
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
@@ -162,8 +163,21 @@ class Tab:
 
     def iter_events(self) -> Iterator[Event]:
         """Every event of the piece, in order."""
+        return (event for _, _, event in self.iter_placed_events())
+
+    def iter_placed_events(self) -> Iterator[tuple[int, Bar, Event]]:
+        """Every event in order, after its bar and the step of the piece at which that begins."""
+        start = 0
         for bar in self.bars:
-            yield from bar.events
+            yield from ((start, bar, event) for event in bar.events)
+            start += bar.steps
+
+    def with_events(self, events: Iterable[Event]) -> "Tab":
+        """The same bars with other events, as many in each as it has now."""
+        rest = iter(events)
+        own = (tuple(islice(rest, len(bar.events))) for bar in self.bars)
+        bars = zip(self.bars, own, strict=True)
+        return replace(self, bars=tuple(replace(bar, events=each) for bar, each in bars))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """Tabs as training tokens and validation tokens."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -16,6 +17,7 @@ from slp_transformer.guitar.tab_header import is_valid_style
 from slp_transformer.guitar.tab_tokenizer import NUM_STRINGS, TabTokenizer, encode_all_tabs
 
 MAX_STYLES = 64  # styles that a new tokenizer takes
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
     return kept, problems + others
 
 
-def split_train_val(tabs: list[Tab], val_share: float) -> tuple[list[Tab], list[Tab]]:
+def split_train_val(tabs: Sequence[T], val_share: float) -> tuple[list[T], list[T]]:
     """Split pieces at random, always in the same way, into a training and a held-out part.
 
     Raises:
@@ -125,10 +127,10 @@ def split_train_val(tabs: list[Tab], val_share: float) -> tuple[list[Tab], list[
             f"There is only {len(tabs)} piece, of which nothing can be held out: give more tabs, "
             "or hold out another folder."
         )
-    tabs = list(tabs)
-    random.Random(0).shuffle(tabs)
-    count = min(max(1, int(val_share * len(tabs))), len(tabs) - 1)
-    return tabs[count:], tabs[:count]
+    shuffled = list(tabs)
+    random.Random(0).shuffle(shuffled)
+    count = min(max(1, int(val_share * len(shuffled))), len(shuffled) - 1)
+    return shuffled[count:], shuffled[:count]
 
 
 def collect_styles(tabs: Iterable[Tab]) -> tuple[tuple[str, ...], list[str]]:

@@ -314,12 +314,10 @@ class TabTokenizer:
 
     def _read(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":
         """Read a sequence: from its beginning, or as the middle of a piece."""
-        header: list[tuple[str, ...]] = []
-        if not ids or ids[0] == self.bos_id:
-            header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",), ("COLUMNS", "STEPS")]
-            header += [("METRE",), ("KEY",), *([("STYLE",)] if self.styles else [])]
-            header.append(("BAR", "<eos>"))
-        reader = TokenReader(self.max_position, default_tuning, header)
+        header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",), ("COLUMNS", "STEPS"), ("METRE",)]
+        header += [("KEY",), *([("STYLE",)] if self.styles else []), ("BAR", "<eos>")]
+        has_header = not ids or ids[0] == self.bos_id
+        reader = TokenReader(self.max_position, default_tuning, header if has_header else [])
         for token in self.to_tokens(ids):
             reader.read_token(token)
         return reader
@@ -475,8 +473,8 @@ class TokenReader:
         if self.remaining_header_kinds:
             return kind in self.remaining_header_kinds[0]
         last = self.last_kind
-        if kind == "WITH":
-            return last in ("TAB", "WITH") and self.is_on_higher_string(numbers[0])
+        if kind == "WITH":  # on a string above that of the last note
+            return last in ("TAB", "WITH") and numbers[0] < self.moments[-1][1][-1].string
         if kind in ("BAR", "<eos>", "SAME"):
             return last not in ("POS", "LONG") and (kind != "SAME" or self.has_bar(numbers[0]))
         if last == "SAME":
@@ -513,10 +511,6 @@ class TokenReader:
         if kind == "BAR":
             return numbers[0] == (steps - 1) % self.max_position + 1
         return kind != "LONGER"
-
-    def is_on_higher_string(self, string: int) -> bool:
-        """Return whether a string is above that of the last note."""
-        return string < self.moments[-1][1][-1].string
 
     def is_inside_bar(self, step: int) -> bool:
         """Return whether a moment lies in the bar that is being read."""

@@ -56,14 +56,12 @@ def coarsest_grid(tab: Tab) -> Tab:
     for event in tab.iter_events():
         places += [event.step, *event.durations]
     size = gcd(unit, *places)
-    bars = []
-    for bar in tab.bars:
-        events = (
-            replace(e, step=e.step // size, durations=tuple(d // size for d in e.durations))
-            for e in bar.events
-        )
-        bars.append(replace(bar, steps=bar.steps // size, events=tuple(events)))
-    return replace(tab, bars=tuple(bars), steps_per_quarter=unit // size)
+    tab = tab.with_events(
+        replace(event, step=event.step // size, durations=tuple(d // size for d in event.durations))
+        for event in tab.iter_events()
+    )
+    bars = tuple(replace(bar, steps=bar.steps // size) for bar in tab.bars)
+    return replace(tab, bars=bars, steps_per_quarter=unit // size)
 
 
 def find_common_steps_per_quarter(moments_in_quarters: list[Fraction]) -> int | None:
@@ -125,17 +123,10 @@ def fit_bars_to_time_signature(tab: Tab, max_bar_quarters: int = 16) -> tuple[Ta
             end = min(bar.steps, start + max_bar_quarters * unit)
             inside = (event for event in bar.events if start <= event.step < end)
             events = tuple(replace(event, step=event.step - start) for event in inside)
-            first, last = start == 0, end == bar.steps
-            bars.append(
-                replace(
-                    bar,
-                    steps=end - start,
-                    events=events,
-                    tempo_bpm=bar.tempo_bpm if first else None,
-                    starts_repeat=bar.starts_repeat and first,
-                    num_plays=bar.num_plays if last else 0,
-                )
-            )
+            part = replace(bar, steps=end - start, events=events)
+            if start > 0:
+                part = replace(part, tempo_bpm=None, starts_repeat=False)
+            bars.append(part if end == bar.steps else replace(part, num_plays=0))
         if len(parts) > 1 and number not in changed:
             changed.append(number)
     return replace(tab, bars=tuple(bars)), changed

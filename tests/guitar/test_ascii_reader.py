@@ -5,13 +5,10 @@ Every tab text in here was written for these tests.
 
 import pytest
 
+from slp_transformer.guitar import ascii_reader
 from slp_transformer.guitar.ascii_bars import realign_bar_rows
-from slp_transformer.guitar.ascii_reader import (
-    decode_text,
-    parse_ascii_tabs,
-    read_tab_file,
-    read_tab_folder,
-)
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file, read_tab_folder
+from slp_transformer.guitar.formats.safe_read import decode_text
 from slp_transformer.guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
 from slp_transformer.guitar.tab_header import find_style, find_title, parse_capo, parse_tuning
 
@@ -492,6 +489,17 @@ def test_nothing_readable_is_an_error(tmp_path):
         read_tab_folder(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="There is no file"):
         read_tab_file(tmp_path / "nothing.txt")
+
+
+def test_a_file_too_large_or_empty_is_refused_and_left_out_of_a_folder(tmp_path, monkeypatch):
+    for name, text in (("a.txt", ""), ("b.txt", PLAIN + "-"), ("c.txt", PLAIN)):
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="\n")
+    monkeypatch.setattr(ascii_reader, "MAX_FILE_BYTES", len(PLAIN))
+    with pytest.raises(ValueError, match=r"b\.txt is too large for an ASCII tab"):
+        read_tab_file(tmp_path / "b.txt")
+    tabs, problems = read_tab_folder(tmp_path)
+    assert [tab.source for tab in tabs] == ["c.txt"]
+    assert [problem.source for problem in problems] == ["a.txt", "b.txt"]
 
 
 def test_empty_strings_are_no_tab():

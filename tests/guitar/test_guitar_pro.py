@@ -165,7 +165,9 @@ def test_drums_and_other_tracks_are_told(tmp_path):
     guitarpro.write(song, str(tmp_path / "band.gp5"))
     (tab,), problems = read_guitar_pro(tmp_path / "band.gp5")
     assert (tab.title, tab.track) == ("Band", "Lead")
-    assert [str(problem) for problem in problems] == ["band.gp5: track 2 is left out: it is drums"]
+    assert [str(problem) for problem in problems] == [
+        "band.gp5: Drums: left out, since it is drums"
+    ]
 
 
 def test_what_is_no_guitar_pro_file_is_said_in_a_sentence(tmp_path):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,19 +61,20 @@ def build_moment_states(pitches: tuple[int, ...], tuning: Tuning) -> MomentState
     Raises:
         UnplayableError: if no hand can play them.
     """
-    choices = find_playable_grips(pitches, tuning)
-    costs = HandCosts()
-    states = [(k, hand) for k, grip in enumerate(choices) for hand in possible_hand_frets(grip)]
-    if len(states) > MAX_STATES_PER_MOMENT:
-        states.sort(key=lambda state: costs.grip_cost(choices[state[0]], state[1]))
-        states = sorted(states[:MAX_STATES_PER_MOMENT])
-    held = [(choices[k], hand) for k, hand in states]
+    choices, costs = find_playable_grips(pitches, tuning), HandCosts()
+    states = [
+        (costs.grip_cost(grip, hand), k, hand)
+        for k, grip in enumerate(choices)
+        for hand in possible_hand_frets(grip)
+    ]
+    states = sorted(sorted(states)[:MAX_STATES_PER_MOMENT], key=itemgetter(1, 2))
+    prices, ids, hands = zip(*states, strict=True)
     return MomentStates(
         choices,
-        torch.tensor([k for k, _ in states]),
-        torch.tensor([hand for _, hand in states]),
-        torch.stack([extract_features(grip, hand) for grip, hand in held]),
-        torch.tensor([costs.grip_cost(grip, hand) for grip, hand in held]),
+        torch.tensor(ids),
+        torch.tensor(hands),
+        torch.stack([extract_features(choices[k], hand) for _, k, hand in states]),
+        torch.tensor(prices),
     )
 
 

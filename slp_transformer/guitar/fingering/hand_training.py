@@ -8,7 +8,6 @@ it. `benchmarks/pitch_to_tab.py` measures it.
 """
 
 import argparse
-import random
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -32,10 +31,12 @@ from slp_transformer.guitar.fingering.hand_model import (
 from slp_transformer.guitar.fingering.passages import (
     Passage,
     compare_fingerings,
+    list_windows,
     passage_from_tab,
     read_passages_jsonl,
     sum_metrics,
 )
+from slp_transformer.guitar.tab_dataset import split_train_val
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training import TrainConfig, Trainer
 from slp_transformer.training.callbacks import MetricsFile, ProgressBar
@@ -69,12 +70,8 @@ class HandWindows:
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all windows that do not overlap."""
-        windows = [
-            (number, start)
-            for number, length in enumerate(self.lengths.tolist())
-            for start in range(0, length, self.window)
-        ]
-        for part in torch.tensor(windows).split(batch_size):
+        windows = torch.tensor(list_windows(self.lengths.tolist(), self.window))
+        for part in windows.split(batch_size):
             yield self.make_batch(*part.unbind(1))
 
     def make_batch(self, numbers: Tensor, starts: Tensor) -> Batch:
@@ -159,9 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         train = load_passages(args.tabs)
         if args.val_data is None:
-            random.Random(0).shuffle(train)  # always the same pieces
-            count = max(1, len(train) // 10)
-            train, val = train[count:], train[:count]
+            train, val = split_train_val(train, 0.1)
         else:
             val = load_passages(args.val_data)
         print(f"{len(train)} training pieces, {len(val)} validation pieces", file=sys.stderr)

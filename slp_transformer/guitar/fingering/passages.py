@@ -16,7 +16,6 @@ from typing import NamedTuple
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.timing import bar_start_steps
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,15 @@ class Passage:
         return [None, *(None if step is None or step < 0 else step / unit for step in steps)]
 
 
+def list_windows(lengths: Sequence[int], window: int) -> list[tuple[int, int]]:
+    """Return windows that do not overlap: the number of a piece, and where each begins in it."""
+    return [
+        (number, start)
+        for number, length in enumerate(lengths)
+        for start in range(0, length, window)
+    ]
+
+
 def passage_from_grips(
     tuning: Tuning,
     events: Sequence[Sequence[Note]],
@@ -70,12 +78,8 @@ def passage_from_grips(
 
 def passage_from_tab(tab: Tab) -> Passage:
     """A tab as a passage, with its steps as times."""
-    places = [
-        (event.sounding_notes(), float(start + event.step))
-        for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False)
-        for event in bar.events
-    ]
-    events, onsets = zip(*places, strict=True) if places else ((), ())
+    events = [event.sounding_notes() for event in tab.iter_events()]
+    onsets = [float(start + event.step) for start, _, event in tab.iter_placed_events()]
     return passage_from_grips(tab.tuning, events, onsets, name=tab.title or tab.source)
 
 
@@ -161,29 +165,26 @@ def compare_fingerings(
     Raises:
         ValueError: if they have not equally many events, or notes in an event.
     """
-    events = []
-    for theirs, ours in zip(reference_grips, predicted_grips, strict=True):
-        right = [a == b for a, b in zip(theirs, ours, strict=True)]
-        pitches = [tuning.pitch_of(note) for note in theirs]
-        free = [len(tuning.positions_of(pitch)) > 1 for pitch in pitches]
-        chord = len(theirs) > 1
-        events.append(
-            FingeringMetrics(
-                num_notes=len(right),
-                correct_notes=sum(right),
-                ambiguous_notes=sum(free),
-                correct_ambiguous_notes=sum(r for r, f in zip(right, free, strict=True) if f),
-                num_chords=int(chord),
-                correct_chords=int(chord and all(right)),
-                num_events=1,
-                correct_events=int(all(right)),
-                playable_events=int(is_playable_grip(ours, max_span)),
-                correct_pitches=sum(
-                    tuning.pitch_of(n) == p for n, p in zip(ours, pitches, strict=True)
-                ),
-            )
-        )
-    return sum_metrics(events)
+    events = list(zip(reference_grips, predicted_grips, strict=True))
+    notes = [pair for event in events for pair in zip(*event, strict=True)]
+    free = [pair for pair in notes if len(tuning.positions_of(tuning.pitch_of(pair[0]))) > 1]
+    chords = [event for event in events if len(event[0]) > 1]
+
+    def count_equal(pairs: Sequence[tuple[object, object]]) -> int:
+        return sum(theirs == ours for theirs, ours in pairs)
+
+    return FingeringMetrics(
+        num_notes=len(notes),
+        correct_notes=count_equal(notes),
+        ambiguous_notes=len(free),
+        correct_ambiguous_notes=count_equal(free),
+        num_chords=len(chords),
+        correct_chords=count_equal(chords),
+        num_events=len(events),
+        correct_events=count_equal(events),
+        playable_events=sum(is_playable_grip(ours, max_span) for _, ours in events),
+        correct_pitches=sum(tuning.pitch_of(a) == tuning.pitch_of(b) for a, b in notes),
+    )
 
 
 def sum_metrics(metrics: Sequence[FingeringMetrics]) -> FingeringMetrics:

@@ -8,6 +8,7 @@ write is what leaves every note of the chord a place, so pitches are kept by con
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from slp_transformer.cache import KVCache
 from slp_transformer.data.batches import Batch, compute_checksum
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.guitar.fingering.grips import Grip, allowed_next_notes
-from slp_transformer.guitar.fingering.passages import Passage
+from slp_transformer.guitar.fingering.passages import Passage, list_windows
 from slp_transformer.guitar.fretboard import MAX_FRET, Note
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
@@ -125,11 +126,7 @@ class FingeringDataset:
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """All windows that do not overlap, without noise."""
-        windows = [
-            (n, start)
-            for n, source in enumerate(self.sources)
-            for start in range(0, len(source), self.window_notes)
-        ]
+        windows = list_windows([len(source) for source in self.sources], self.window_notes)
         for start in range(0, len(windows), batch_size):
             yield self.make_batch(windows[start : start + batch_size])
 
@@ -165,16 +162,13 @@ class FingeringDataset:
 
 def _nearest_alternative_targets(passage: Passage) -> Int[Tensor, "notes"]:
     """For each note another of its places; its own where there is no other."""
-    ids = []
-    for grip in passage.grips:
-        for note in grip:
-            places = passage.tuning.positions_of(passage.tuning.pitch_of(note))
-            others = [place for place in places if place != note] or [note]
-            # The nearest by fret: what a hand, or a model, would most likely have taken instead.
-            ids.append(
-                note_to_target_id(min(others, key=lambda place: abs(place.fret - note.fret)))
-            )
-    return torch.tensor(ids)
+    nearest = []
+    for note in chain(*passage.grips):
+        places = passage.tuning.positions_of(passage.tuning.pitch_of(note))
+        others = [place for place in places if place != note] or [note]
+        # The nearest by fret: what a hand, or a model, would most likely have taken instead.
+        nearest.append(min(others, key=lambda place: abs(place.fret - note.fret)))
+    return torch.tensor(list(map(note_to_target_id, nearest)))
 
 
 # --- Writing -----------------------------------------------------------------------------------

@@ -9,18 +9,20 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,
     Beat,
     Measure,
+    NoteEvent,
+    Part,
     TabBuilder,
     TiedNote,
+    build_tabs,
     check_same_bars,
     measures_from_tab,
 )
-from slp_transformer.guitar.formats.safe_read import read_bytes
+from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_transformer.guitar.tab import (
     MAX_STRINGS,
@@ -185,14 +187,9 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[list[Tab], list[Re
     """
     parser = _AlphaTexParser(text, source_name)
     parser.parse()
-    problems = [ReadProblem(source_name, line, what) for what, line in parser.warnings.items()]
-    tabs = []
-    for name, tuning, builder in parser.tracks:
-        name = name if len(parser.tracks) > 1 else ""
-        tab, omissions = builder.build_tab(parser.title, tuning, source_name, name)
-        tabs.append(tab)
-        problems += [ReadProblem(source_name, 0, what) for what in omissions]
-    return tabs, problems
+    warnings = [ReadProblem(source_name, line, what) for what, line in parser.warnings.items()]
+    tabs, problems = build_tabs(source_name, parser.title, parser.parts)
+    return tabs, warnings + problems
 
 
 class _AlphaTexParser:
@@ -202,7 +199,7 @@ class _AlphaTexParser:
         """Begin before the first bar."""
         self.text, self.source_name = text, source_name
         self.position = 0
-        self.tracks: list[tuple[str, Tuning, TabBuilder]] = []
+        self.parts: list[Part] = []
         self.warnings: dict[str, int] = {}
         self.title, self.num_beats = "", 0
         self.time_signature = (4, 4)
@@ -292,8 +289,8 @@ class _AlphaTexParser:
     def begin_track(self) -> None:
         """Begin a track, whose bars are those of the first one."""
         self.builder, self.length = TabBuilder(), Fraction(1)
-        if self.tracks:
-            self.builder.bars = self.tracks[0][2].bars
+        if self.parts:
+            self.builder.bars = self.parts[0].builder.bars
         self.track, self.pitches, self.capo = "", STANDARD.open_pitches, 0
         self.begin_voice(1)
 
@@ -301,7 +298,7 @@ class _AlphaTexParser:
         """Keep the track that ends here, if there is anything in it, and begin the next."""
         if self.has_notes:
             self.finish_bar()
-        self.tracks.append((self.track, Tuning(self.pitches, self.capo), self.builder))
+        self.parts.append(Part(self.track, Tuning(self.pitches, self.capo), self.builder))
         self.begin_track()
 
     def begin_voice(self, voice: int) -> None:
@@ -318,7 +315,7 @@ class _AlphaTexParser:
     def finish_bar(self) -> None:
         """End a bar."""
         bars = self.builder.bars
-        if self.voice == 1 and not self.tracks:
+        if self.voice == 1 and not self.parts:
             bars.append(self.header)
         elif self.bar_index >= len(bars):
             raise self.error("a second voice or track has more bars than the first")
@@ -377,20 +374,17 @@ class _AlphaTexParser:
         if not 1 <= string <= len(self.pitches):
             raise self.error(f"string {string} is none of {len(self.pitches)}")
         note = Note(string, int(fret) if fret.isdigit() else 0)
-        is_tied = fret == "-" or any(name == "t" for name, _ in effects)
-        struck = self.builder.read_note(onset, duration, note, self.voice, is_tied)
-        if struck is None:
-            return
-        if fret in "xX":
-            struck.techniques.add(Technique("dead"))
+        techniques = {Technique("dead")} if fret in "xX" else set()
         for name, numbers in effects:
             if name in TECHNIQUE_OF_EFFECT:
-                struck.techniques.add(Technique(TECHNIQUE_OF_EFFECT[name]))
+                techniques.add(Technique(TECHNIQUE_OF_EFFECT[name]))
             elif name in ("b", "be") and numbers:
                 size = max(numbers[1::2] if name == "be" else numbers, default=0)
-                struck.techniques.add(Technique("bend", min(max(size, 1), 24)))
+                techniques.add(Technique("bend", min(max(size, 1), 24)))
             elif name not in (*BEAT_EFFECTS, "t"):
                 self.warn(f"{{{name[:30]}}} is left out")
+        event = NoteEvent(onset, duration, note, techniques, self.voice)
+        self.builder.read_note(event, fret == "-" or any(name == "t" for name, _ in effects))
 
 
 def _parse_effects(text: str) -> _Effects:

@@ -8,7 +8,14 @@ import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer.guitar.formats.notation import AFTER_BAR, BarHeader, TabBuilder
+from slp_transformer.guitar.formats.notation import (
+    AFTER_BAR,
+    BarHeader,
+    NoteEvent,
+    Part,
+    TabBuilder,
+    build_tabs,
+)
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
@@ -16,7 +23,7 @@ from slp_transformer.guitar.formats.safe_read import (
     translate_read_errors,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import MAX_STRINGS, MIN_STRINGS, ReadProblem, Tab, Technique
+from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
 
 MAX_FILE_BYTES = 8 << 20
 MAX_UNPACKED_BYTES = 64 << 20
@@ -41,36 +48,22 @@ def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     with translate_read_errors(path, "a Guitar Pro 7 or 8 file"):
         root = parse_xml(read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES))
         song = _Song(root)
-        title, tabs, problems = " ".join(root.findtext("Score/Title", "").split()), [], []
-        staves = [
-            (track, staff) for track in root.iterfind("Tracks/Track") for staff in _staves(track)
-        ]
-        for place, (track, staff) in enumerate(staves):
-            name = " ".join(track.findtext("Name", "").split())
-            pitches = tuple(
-                map(int, staff.findtext("*/Property[@name='Tuning']/Pitches", "").split())
-            )
-            capo = int(staff.findtext("*/Property[@name='CapoFret']/Fret") or 0)
-            if "drum" in track.findtext("InstrumentSet/Type", "").lower():
-                messages = ["it is drums, which are left out"]
-            elif pitches and not MIN_STRINGS <= len(pitches) <= MAX_STRINGS:
-                messages = [f"it has {len(pitches)} strings, and is left out"]
-            else:
-                tuning = Tuning(pitches[::-1], capo) if any(pitches) else None
-                builder = song.read_staff(place, len(pitches) if tuning else 0)
-                tab, messages = builder.build_tab(
-                    title, tuning, source, name if len(staves) > 1 else ""
-                )
-                tabs.append(tab)
-            problems += [ReadProblem(source, 0, f"{name}: {message}") for message in messages]
-        if not tabs:
-            raise ValueError("it has no track of 4 to 8 strings")
-    return tabs, problems
-
-
-def _staves(track: ET.Element) -> list[ET.Element]:
-    """Return the staves of a track, of which older files have one that is not named so."""
-    return track.findall("Staves/Staff") or [track]
+        parts: list[Part] = []
+        for track in root.iterfind("Tracks/Track"):
+            is_drums = "drum" in track.findtext("InstrumentSet/Type", "").lower()
+            # Older files have one staff, which is not named so.
+            for staff in track.findall("Staves/Staff") or [track]:
+                pitches = staff.findtext("*/Property[@name='Tuning']/Pitches", "").split()
+                capo = int(staff.findtext("*/Property[@name='CapoFret']/Fret") or 0)
+                tuning = Tuning(tuple(map(int, reversed(pitches))), capo)
+                guitar = tuning if any(tuning.open_pitches) else None
+                name = track.findtext("Name", "")
+                if is_drums:
+                    parts.append(Part(name, guitar, TabBuilder(), "it is drums"))
+                else:
+                    builder = song.read_staff(len(parts), len(pitches) if guitar else 0)
+                    parts.append(Part(name, guitar, builder))
+        return build_tabs(source, root.findtext("Score/Title", ""), parts)
 
 
 class _Song:
@@ -128,12 +121,12 @@ class _Song:
                     length = _read_rhythm(
                         self.rhythms[rhythm.get("ref") if rhythm is not None else ""]
                     )
-                    for note in notes:
-                        if now < header.length_quarters:
-                            element = self.notes[note]
-                            _read_note(builder, element, begin + now, length, voice, num_strings)
-                        else:
-                            builder.omission_counts[AFTER_BAR] += 1
+                    for number in notes if now < header.length_quarters else ():
+                        note, techniques, is_tied = _read_note(self.notes[number], num_strings)
+                        event = NoteEvent(begin + now, length, note, techniques, voice)
+                        builder.read_note(event, is_tied)
+                    if now >= header.length_quarters:
+                        builder.omission_counts[AFTER_BAR] += len(notes)
                     now += length
             begin += header.length_quarters
         return builder
@@ -172,15 +165,8 @@ def _read_rhythm(rhythm: ET.Element) -> Fraction:
     return length
 
 
-def _read_note(
-    builder: TabBuilder,
-    element: ET.Element,
-    onset: Fraction,
-    duration: Fraction,
-    voice: int,
-    num_strings: int,
-) -> None:
-    """Take in one note."""
+def _read_note(element: ET.Element, num_strings: int) -> tuple[Note, set[Technique], bool]:
+    """Return where a note is, how it is played, and whether it is held on from the one before."""
     properties = {each.get("name"): each for each in element.iterfind("Properties/Property")}
 
     def value(name: str, default: str = "0") -> str:
@@ -192,9 +178,6 @@ def _read_note(
         note = Note(0, int(value("Midi")))
     tie = element.find("Tie")
     is_tied = tie is not None and tie.get("destination") == "true"
-    struck = builder.read_note(onset, duration, note, voice, is_tied)
-    if struck is None:
-        return
     bends = ("BendOriginValue", "BendMiddleValue", "BendDestinationValue")
     top = round(max(float(value(name)) for name in bends) / BEND_UNITS_PER_QUARTER_TONE)
     marked = {
@@ -206,4 +189,4 @@ def _read_note(
         Technique("let ring"): element.find("LetRing") is not None,
         Technique("vibrato"): element.find("Vibrato") is not None,
     }
-    struck.techniques |= {technique for technique, is_marked in marked.items() if is_marked}
+    return note, {technique for technique, is_marked in marked.items() if is_marked}, is_tied

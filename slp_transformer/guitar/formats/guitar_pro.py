@@ -14,25 +14,26 @@ from types import ModuleType
 from typing import Any
 
 from slp_transformer._internal.atomic_write import require_extra
-from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,
     Beat,
+    NoteEvent,
+    Part,
     TabBuilder,
     TiedNote,
+    build_tabs,
     check_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.formats.safe_read import (
     TimeLimitedBytes,
+    decode_text,
     read_bytes,
     translate_read_errors,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
 from slp_transformer.guitar.tab import (
-    MAX_STRINGS,
-    MIN_STRINGS,
     ReadProblem,
     Tab,
     Technique,
@@ -62,26 +63,13 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """
     library = import_guitarpro()
     content = read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES)
-    source, tabs, problems = Path(path).name, [], []
     with translate_read_errors(path, "a Guitar Pro 3, 4 or 5 file"):
         if b"GUITAR" not in content[:32]:
             raise ValueError("it does not begin like one")
         song = library.parse(TimeLimitedBytes(content), encoding="latin-1")
         headers = _read_headers(song)
-        for track in song.tracks:
-            name = f"track {track.number}"
-            if track.isPercussionTrack:
-                messages = [f"{name} is left out: it is drums"]
-            elif not MIN_STRINGS <= len(track.strings) <= MAX_STRINGS:
-                messages = [f"{name} is left out: {len(track.strings)} strings"]
-            else:
-                tab, omissions = _read_track(song, track, headers, library, source)
-                messages = [f"{name}: {what}" for what in omissions]
-                tabs.append(tab)
-            problems += [ReadProblem(source, 0, message) for message in messages]
-    if not tabs:
-        raise ValueError(f"{path} has no track of 4 to 8 strings that a tab can be made of.")
-    return tabs, problems
+        parts = [_read_track(song, track, headers, library) for track in song.tracks]
+        return build_tabs(Path(path).name, decode_text(song.title.encode("latin-1")), parts)
 
 
 def _read_headers(song: Any) -> list[BarHeader]:
@@ -97,11 +85,12 @@ def _read_headers(song: Any) -> list[BarHeader]:
     return headers
 
 
-def _read_track(
-    song: Any, track: Any, headers: list[BarHeader], library: ModuleType, source: str
-) -> tuple[Tab, list[str]]:
-    """Return the tab of one track, and what of the track is not in it."""
-    builder, begin = TabBuilder(headers), Fraction(0)
+def _read_track(song: Any, track: Any, headers: list[BarHeader], library: ModuleType) -> Part:
+    """Return the guitar and the notes of one track."""
+    name = decode_text(track.name.encode("latin-1"))
+    if track.isPercussionTrack:
+        return Part(name, None, TabBuilder(), "it is drums")
+    builder, begin, kinds = TabBuilder(headers), Fraction(0), library.NoteType
     for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
             builder.omission_counts["bars in triplet feel are read as they are written"] += 1
@@ -111,18 +100,18 @@ def _read_track(
                 length = _duration_in_quarters(beat.duration)
                 if beat.status == library.BeatStatus.empty:
                     continue
-                for note in beat.notes:
-                    if now < bar.length_quarters:
-                        _read_note(builder, note, begin + now, length, number, library)
-                    else:
-                        builder.omission_counts[AFTER_BAR] += 1
+                for note in beat.notes if now < bar.length_quarters else ():
+                    if note.type in (kinds.normal, kinds.dead, kinds.tie):
+                        techniques = _read_techniques(note, builder, kinds)
+                        place = Note(note.string, note.value)
+                        event = NoteEvent(begin + now, length, place, techniques, number)
+                        builder.read_note(event, is_tied=note.type == kinds.tie)
+                if now >= bar.length_quarters:
+                    builder.omission_counts[AFTER_BAR] += len(beat.notes)
                 now += length
         begin += bar.length_quarters
     tuning = Tuning(tuple(string.value for string in track.strings), max(0, track.offset))
-    title, name = (
-        " ".join(decode_text(text.encode("latin-1")).split()) for text in (song.title, track.name)
-    )
-    return builder.build_tab(title, tuning, source, name if len(song.tracks) > 1 else "")
+    return Part(name, tuning, builder)
 
 
 def _read_measure_header(header: Any) -> BarHeader:
@@ -156,38 +145,26 @@ def _duration_in_quarters(duration: Any) -> Fraction:
     return length * 3 / 2 if duration.isDotted else length
 
 
-def _read_note(
-    tab_builder: TabBuilder,
-    note: Any,
-    onset: Fraction,
-    duration: Fraction,
-    voice: int,
-    gp: ModuleType,
-) -> None:
-    """Take in one note."""
-    if note.type not in (gp.NoteType.normal, gp.NoteType.dead, gp.NoteType.tie):
-        return
-    place, is_tied = Note(note.string, note.value), note.type == gp.NoteType.tie
-    struck = tab_builder.read_note(onset, duration, place, voice, is_tied)
-    if struck is None:
-        return
+def _read_techniques(note: Any, builder: TabBuilder, kinds: Any) -> set[Technique]:
+    """Return how a note is played, and count what of it no tab has."""
     effect = note.effect
     marked: dict[TechniqueKind, bool] = {
         "hammer": effect.hammer,
         "slide": effect.slides,
         "harmonic": effect.harmonic,
-        "dead": note.type == gp.NoteType.dead,
+        "dead": note.type == kinds.dead,
         "let ring": effect.letRing,
         "vibrato": effect.vibrato or note.beat.effect.vibrato,
     }
-    struck.techniques |= {Technique(kind) for kind, is_marked in marked.items() if is_marked}
+    techniques = {Technique(kind) for kind, is_marked in marked.items() if is_marked}
     if effect.isBend:
         top = max((point.value for point in effect.bend.points), default=0)
         size = top if top > 0 else effect.bend.value // BEND_UNITS_PER_QUARTER_TONE
-        struck.techniques.add(Technique("bend", max(1, min(size, 24))))
+        techniques.add(Technique("bend", max(1, min(size, 24))))
     for attribute, name in (("grace", "grace"), ("trill", "trill"), ("tremoloPicking", "tremolo")):
         if getattr(effect, attribute):
-            tab_builder.omission_counts[f"notes with a {name} are read without it"] += 1
+            builder.omission_counts[f"notes with a {name} are read without it"] += 1
+    return techniques
 
 
 # --- Writing --------------------------------------------------------------------------------------

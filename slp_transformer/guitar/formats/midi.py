@@ -16,16 +16,18 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from slp_transformer._internal.atomic_write import require_extra
-from slp_transformer.guitar.ascii_reader import decode_text
 from slp_transformer.guitar.formats.notation import (
     BarHeader,
     NoteEvent,
+    Part,
     TabBuilder,
+    build_tabs,
     check_same_bars,
     fill_durations,
 )
 from slp_transformer.guitar.formats.safe_read import (
     TimeLimitedBytes,
+    decode_text,
     read_bytes,
     translate_read_errors,
 )
@@ -130,19 +132,17 @@ def read_midi(
     parts = [(guitars[track], [track]) for track in used]
     if not all(guitars.values()):
         parts = [(None, used)]
-    tabs = []
+    found = []
     for own, members in parts:
         strings = contents.programs[members[0]]
         builder = _build_bars(contents, chosen, unit)
         for note in _quantize([note for note in chosen if note.track in members], ticks, unit):
             place = _place_on_string(note, own, strings, path) if own else Note(0, note.pitch)
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
-            builder.add_note(NoteEvent(onset, end - onset, place))
-        name = contents.track_names.get(members[0], "") if len(parts) > 1 else ""
-        tab, found = builder.build_tab(contents.track_names.get(1, ""), own, contents.source, name)
-        messages += found
-        tabs.append(tab)
-    return tabs, [ReadProblem(contents.source, 0, message) for message in messages]
+            builder.read_note(NoteEvent(onset, end - onset, place))
+        found.append(Part(contents.track_names.get(members[0], ""), own, builder))
+    tabs, problems = build_tabs(contents.source, contents.track_names.get(1, ""), found)
+    return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
 
 
 def _stated_tuning(texts: list[str]) -> Tuning | None:
@@ -405,15 +405,14 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
     for channel in channels:
         messages.append((0, mido.Message("program_change", channel=channel, program=program)))
     ends: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-    for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
-        for event in bar.events:
-            sounding = event.sounding_notes()
-            for each in (each for each in event.tab_notes() if each.note in sounding):
-                pitch, onset = tab.tuning.pitch_of(each.note), start + event.step
-                if not 0 <= pitch <= 127:
-                    raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {pitch}.")
-                own = ends[channels[each.note.string - 1 if has_strings else 0], pitch]
-                own[onset] = max(onset + each.duration_steps, own.get(onset, 0))
+    for start, _, event in tab.iter_placed_events():
+        sounding = event.sounding_notes()
+        for each in (each for each in event.tab_notes() if each.note in sounding):
+            pitch, onset = tab.tuning.pitch_of(each.note), start + event.step
+            if not 0 <= pitch <= 127:
+                raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {pitch}.")
+            own = ends[channels[each.note.string - 1 if has_strings else 0], pitch]
+            own[onset] = max(onset + each.duration_steps, own.get(onset, 0))
     for (channel, pitch), own in ends.items():
         for (onset, end), following in zip_longest(own.items(), [*own][1:]):
             end = end if following is None else min(end, following)

@@ -17,9 +17,12 @@ from slp_transformer.guitar.formats.notation import (
     BarHeader,
     Beat,
     Measure,
+    NoteEvent,
     NoteValue,
+    Part,
     TabBuilder,
     TiedNote,
+    build_tabs,
     check_same_bars,
     measures_from_tab,
 )
@@ -31,11 +34,8 @@ from slp_transformer.guitar.formats.safe_read import (
 )
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, midi_program
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique, TechniqueKind
+from slp_transformer.guitar.theory import NOTE_NAMES
 
-PITCH_SPELLINGS = (
-    *(("C", 0), ("C", 1), ("D", 0), ("E", -1), ("E", 0), ("F", 0)),
-    *(("F", 1), ("G", 0), ("A", -1), ("A", 0), ("B", -1), ("B", 0)),
-)
 NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
 NOTE_TYPE_NAMES = dict(zip(NOTE_VALUE_DENOMINATORS, NOTE_TYPES, strict=True))
 DOCTYPE = (
@@ -117,7 +117,7 @@ class _MusicXmlWriter:
             if second:
                 length = sum(self.to_divisions(beat.note_value) for beat in first)
                 content.append(_element("backup", _element("duration", length)))
-            content += [note for beat in second for note in self.note_elements(beat, 2)]
+                content += [note for beat in second for note in self.note_elements(beat, 2)]
             content += self.barline_elements(measure, around[1], "right")
             part.append(_element("measure", *content, number=str(number)))
         return part
@@ -232,10 +232,10 @@ def _tie_types(tied: TiedNote) -> list[str]:
 
 def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
     """Return a pitch as letter, half steps from it, and octave."""
-    letter, alter = PITCH_SPELLINGS[pitch % 12]
-    alters = [_element(f"{prefix}alter", alter)] if alter else []
+    name = NOTE_NAMES[pitch % 12]
+    alters = [_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
     octave = _element(f"{prefix}octave", pitch // 12 - 1)
-    return [_element(f"{prefix}step", letter), *alters, octave]
+    return [_element(f"{prefix}step", name[0]), *alters, octave]
 
 
 def _tempo_element(tempo_bpm: int) -> ET.Element:
@@ -308,20 +308,7 @@ def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             tempo = next((bar.tempo for bar in same if bar.tempo), None)
             for bar in same:
                 bar.length_quarters, bar.tempo = length, tempo
-        tabs, problems = [], []
-        for part in parts:
-            if part.is_drums or not part.notes:
-                problems.append(
-                    f"{part.name} is left out: it is {'drums' if part.is_drums else 'empty'}"
-                )
-                continue
-            name = " ".join(part.name.split()) if len(parts) > 1 else ""
-            tab, omissions = part.build_tab(" ".join(title.split()), source, name)
-            tabs.append(tab)
-            problems += [f"{part.name}: {what}" for what in omissions]
-        if not tabs:
-            raise ValueError("it has no notes")
-    return tabs, [ReadProblem(source, 0, message) for message in problems]
+        return build_tabs(source, title, [part.build_part() for part in parts])
 
 
 class _PartReader:
@@ -398,8 +385,11 @@ class _PartReader:
                     octaves = int(element.findtext("octave-change") or 0)
                     self.half_steps = int(element.findtext("chromatic") or 0) + 12 * octaves
 
-    def build_tab(self, title: str, source: str, name: str) -> tuple[Tab, list[str]]:
-        """Return the tab, and what of the part is not in it."""
+    def build_part(self) -> Part:
+        """Return the notes with their places, and the guitar."""
+        if self.is_drums or not self.notes:
+            reason = "it is drums" if self.is_drums else "it is empty"
+            return Part(self.name, None, TabBuilder(), reason)
         fretted = [each for each in self.notes if each[3].find(FRET) is not None]
         staves = {each[3].findtext("staff", "1") for each in fretted}
         if self.tab_staff in staves:  # the others have the same in notation
@@ -423,10 +413,8 @@ class _PartReader:
             if (voice := element.findtext("voice", "1")) not in voices:
                 voices.append(voice)
             number = min(voices.index(voice) + 1, 2)
-            is_tied = element.find("tie[@type='stop']") is not None
-            struck = builder.read_note(onset, duration, note, number, is_tied)
-            if struck is not None:
-                struck.techniques |= _read_techniques(element)
+            event = NoteEvent(onset, duration, note, _read_techniques(element), number)
+            builder.read_note(event, is_tied=element.find("tie[@type='stop']") is not None)
         stated = self.tunings.get(self.tab_staff or "1", {})
         tuning = None
         if fretted:
@@ -435,7 +423,7 @@ class _PartReader:
             usual = [*STANDARD.open_pitches, 35, 30]
             found = [open_pitches.get(s, usual[s - 1]) for s in range(1, count + 1)]
             tuning = Tuning(tuple(lowest_first[::-1] or found), self.capo)
-        return builder.build_tab(title, tuning, source, name)
+        return Part(self.name, tuning, builder)
 
 
 def _read_techniques(note: ET.Element) -> set[Technique]:

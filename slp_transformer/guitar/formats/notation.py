@@ -9,7 +9,7 @@ sounds on is tied. In the other direction ties are joined and time is in steps a
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, pairwise, zip_longest
@@ -19,9 +19,12 @@ from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import (
+    MAX_STRINGS,
+    MIN_STRINGS,
     TECHNIQUE_KINDS,
     Bar,
     Event,
+    ReadProblem,
     Tab,
     TabNote,
     Technique,
@@ -129,24 +132,19 @@ def fill_durations(tab: Tab) -> Tab:
     A note without a duration lasts until the next event of its voice, and at most to the end of its
     bar. A note ends where the next one begins on its string, and with the piece.
     """
-    starts = bar_start_steps(tab)
+    end, events = bar_start_steps(tab)[-1], []
     nexts: dict[int, int] = {}  # by voice: when the event after begins
     strings: dict[int, int] = {}  # by string: when it is struck again
-    bars = []
-    for start, bar in reversed(list(zip(starts, tab.bars, strict=False))):
-        events = []
-        for event in reversed(bar.events):
-            now, notes = start + event.step, []
-            for each in event.tab_notes():
-                follows = nexts.get(each.voice, starts[-1])
-                usual = min(follows, start + bar.steps) - now
-                most = strings.get(each.note.string, starts[-1]) - now
-                notes.append(each._replace(duration_steps=min(each.duration_steps or usual, most)))
-            strings |= {each.note.string: now for each in notes}
-            nexts |= {each.voice: now for each in notes}
-            events.append(Event.from_notes(event.step, notes))
-        bars.append(replace(bar, events=tuple(reversed(events))))
-    return replace(tab, bars=tuple(reversed(bars)))
+    for start, bar, event in reversed(list(tab.iter_placed_events())):
+        now, notes = start + event.step, []
+        for each in event.tab_notes():
+            usual = min(nexts.get(each.voice, end), start + bar.steps) - now
+            most = strings.get(each.note.string, end) - now
+            notes.append(each._replace(duration_steps=min(each.duration_steps or usual, most)))
+        strings |= {each.note.string: now for each in notes}
+        nexts |= {each.voice: now for each in notes}
+        events.append(Event.from_notes(event.step, notes))
+    return tab.with_events(reversed(events))
 
 
 def count_cut_notes(tab: Tab) -> int:
@@ -177,29 +175,20 @@ def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
     """
     if num_voices > 1 and any(event.voices for event in tab.iter_events()):
         return tab
-    starts = bar_start_steps(tab)
-    onsets: list[tuple[int, list[int]]] = [
-        (start + event.step, [note.string for note in event.notes])
-        for start, bar in zip(starts, tab.bars, strict=False)
-        for event in bar.events
-    ]
-    index, busy_until, bars = 0, 0, []
-    for bar in tab.bars:
-        events = []
-        for event in bar.events:
-            now, notes = onsets[index][0], []
-            index += 1
-            for each in event.tab_notes():
-                end = now + each.duration_steps
-                last = bisect_left(onsets, end, lo=index, key=itemgetter(0))
-                above = [max(strings) < each.note.string for _, strings in onsets[index:last]]
-                is_held = num_voices > 1 and bool(above) and all(above) and now >= busy_until
-                if is_held:
-                    busy_until = end
-                notes.append(each._replace(voice=2 if is_held else 1))
-            events.append(Event.from_notes(event.step, notes))
-        bars.append(replace(bar, events=tuple(events)))
-    return replace(tab, bars=tuple(bars))
+    placed = [(start + event.step, event) for start, _, event in tab.iter_placed_events()]
+    busy_until, events = 0, []
+    for index, (now, event) in enumerate(placed, start=1):
+        notes = []
+        for each in event.tab_notes():
+            end = now + each.duration_steps
+            last = bisect_left(placed, end, lo=index, key=itemgetter(0))
+            above = [max(other.notes).string < each.note.string for _, other in placed[index:last]]
+            is_held = num_voices > 1 and bool(above) and all(above) and now >= busy_until
+            if is_held:
+                busy_until = end
+            notes.append(each._replace(voice=2 if is_held else 1))
+        events.append(Event.from_notes(event.step, notes))
+    return tab.with_events(events)
 
 
 def check_same_bars(tracks: Sequence[Tab]) -> None:
@@ -249,13 +238,12 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
     unit, starts = require_steps_per_quarter(tab), bar_start_steps(tab)
     begins: dict[int, list[tuple[int, int, TabNote]]] = defaultdict(list)
     cuts = set(starts)
-    for start, bar in zip(starts, tab.bars, strict=False):
-        for event in bar.events:
-            onset = start + event.step
-            for each in event.tab_notes():
-                if each.voice == voice:
-                    begins[onset].append((onset, onset + each.duration_steps, each))
-                    cuts |= {onset, onset + each.duration_steps}
+    for start, _, event in tab.iter_placed_events():
+        onset = start + event.step
+        for each in event.tab_notes():
+            if each.voice == voice:
+                begins[onset].append((onset, onset + each.duration_steps, each))
+                cuts |= {onset, onset + each.duration_steps}
     windows = [
         window
         for start, end in pairwise(starts)
@@ -397,34 +385,18 @@ class TabBuilder:
     omission_counts: Counter[str] = field(default_factory=Counter)
     _last_by_voice_and_string: dict[tuple[int, int], NoteEvent] = field(default_factory=dict)
 
-    def add_note(self, note_event: NoteEvent) -> NoteEvent:
-        """Take in a note that begins."""
-        self.notes.append(note_event)
-        self._last_by_voice_and_string[note_event.voice, _lane(note_event.note)] = note_event
-        return note_event
-
-    def read_note(
-        self,
-        onset_quarters: Fraction,
-        duration_quarters: Fraction,
-        note: Note,
-        voice: int,
-        is_tied: bool,
-    ) -> NoteEvent | None:
-        """Take in a note, or hold on the last one of its voice and string if it is tied to it.
-
-        Returns:
-            The note that is struck; None if there is none to hold.
-        """
+    def read_note(self, event: NoteEvent, is_tied: bool = False) -> None:
+        """Take in a note, or hold on the last one of its voice and string if it is tied to it."""
+        lane = event.voice, _lane(event.note)
+        struck = self._last_by_voice_and_string.get(lane)
         if not is_tied:
-            event = NoteEvent(onset_quarters, duration_quarters, note, set(), voice)
-            return self.add_note(event)
-        struck = self._last_by_voice_and_string.get((voice, _lane(note)))
-        if struck is None or struck.onset_quarters + struck.duration_quarters != onset_quarters:
+            self.notes.append(event)
+            self._last_by_voice_and_string[lane] = event
+        elif struck and struck.onset_quarters + struck.duration_quarters == event.onset_quarters:
+            struck.duration_quarters += event.duration_quarters
+            struck.techniques |= event.techniques
+        else:
             self.omission_counts["ties that continue no note are left out"] += 1
-            return None
-        struck.duration_quarters += duration_quarters
-        return struck
 
     def build_tab(
         self, title: str, tuning: Tuning | None, source: str, track: str = ""
@@ -484,6 +456,50 @@ class TabBuilder:
                 if after.note.fret < struck.note.fret:
                     struck.techniques ^= {Technique("hammer"), Technique("pull")}
             following[struck.note.string] = struck
+
+
+class Part(NamedTuple):
+    """An instrument of a file.
+
+    Attributes:
+        name: what the file calls it; may be empty.
+        tuning: its guitar; None if its notes have no strings.
+        builder: its bars and notes.
+        reason_left_out: why no tab is made of it; empty if one is.
+    """
+
+    name: str
+    tuning: Tuning | None
+    builder: TabBuilder
+    reason_left_out: str = ""
+
+
+def build_tabs(
+    source: str, title: str, parts: Sequence[Part]
+) -> tuple[list[Tab], list[ReadProblem]]:
+    """Return the tabs of a file, named where there are several parts; and what is not in them.
+
+    Raises:
+        ValueError: if there is no part of which a tab can be made.
+    """
+    tabs, problems = [], []
+    for number, part in enumerate(parts, start=1):
+        name, reason = " ".join(part.name.split()), part.reason_left_out
+        strings = len(part.tuning.open_pitches) if part.tuning else MIN_STRINGS
+        if not MIN_STRINGS <= strings <= MAX_STRINGS:
+            reason = f"it has {strings} strings"
+        messages = [f"left out, since {reason}"]
+        if not reason:
+            track = name if len(parts) > 1 else ""
+            tab, messages = part.builder.build_tab(
+                " ".join(title.split()), part.tuning, source, track
+            )
+            tabs.append(tab)
+        where = f"{name or f'track {number}'}: " if len(parts) > 1 else ""
+        problems += [ReadProblem(source, 0, where + message) for message in messages]
+    if not tabs:
+        raise ValueError("it has no track of 4 to 8 strings with notes")
+    return tabs, problems
 
 
 def _lane(note: Note) -> int:

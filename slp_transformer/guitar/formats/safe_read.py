@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slp_transformer.guitar.ascii_reader import decode_text
-
 MAX_CPU_SECONDS = 4.0
 """Most processor time that a library may take to read one file."""
 
@@ -63,6 +61,18 @@ def read_bytes(path: str | Path, file_type: str, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise ValueError(f"{path} is too large for {file_type}: more than {max_bytes >> 10:,} KiB.")
     return content
+
+
+def decode_text(raw_bytes: bytes) -> str:
+    """Text from bytes: UTF-8 if that fits, UTF-16 if marked as such, else Latin-1 as on Windows."""
+    if raw_bytes.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw_bytes.decode("utf-16", errors="replace")
+    for encoding in ("utf-8-sig", "cp1252"):
+        try:
+            return raw_bytes.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return raw_bytes.decode("latin-1")
 
 
 def read_zip_member(content: bytes, name: str, max_bytes: int) -> bytes:
