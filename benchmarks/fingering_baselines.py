@@ -24,23 +24,6 @@ def random_legal(
     return [chance.choice(find_playable_grips(p, tuning, max_span=max_span)) for p in moments]
 
 
-def finger_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
-    """Each note on the lowest fret that is left, the lowest note of a chord first.
-
-    Spans are not looked at: this is the rule of many tab editors.
-
-    Raises:
-        UnplayableError: for the first moment whose notes do not find a string each.
-    """
-    return [
-        min(
-            find_playable_grips(p, tuning, max_span=MAX_FRET),
-            key=lambda grip: [n.fret for n in grip],
-        )
-        for p in moments
-    ]
-
-
 class StringHabits:
     """P(string given pitch), counted on tabs, every legal string half a time more than it occurs.
 

@@ -22,12 +22,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
 
-from fingering_baselines import StringHabits, bootstrap, finger_lowest_frets, random_legal
+from fingering_baselines import StringHabits, bootstrap, random_legal
 
 from slp_transformer.guitar.fingering.grips import (
     Grip,
     UnplayableError,
     find_playable_grips,
+    finger_lowest_frets,
 )
 from slp_transformer.guitar.fingering.hand_model import HandEnsemble
 from slp_transformer.guitar.fingering.hand_training import make_hand_trainer

@@ -28,9 +28,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fingering_baselines import StringHabits, bootstrap, finger_lowest_frets, random_legal
+from fingering_baselines import StringHabits, bootstrap, random_legal
 
-from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fingering.grips import Grip, finger_lowest_frets
 from slp_transformer.guitar.fingering.hand_model import (
     DEFAULT_COST_WEIGHT,
     HandEnsemble,

@@ -19,6 +19,7 @@ from slp_transformer.guitar.fingering.grips import (
     allowed_next_notes,
     find_grips,
     find_playable_grips,
+    finger_lowest_frets,
 )
 from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
@@ -284,6 +285,14 @@ def test_a_pinned_place_is_kept():
 
     assert find_cheapest_fingering(moments, STANDARD, extra_cost=pinned)[1] == (fifth,)
     assert find_cheapest_fingering([], STANDARD) == []
+
+
+# --- Baselines ---------------------------------------------------------------------------------
+
+
+def test_the_lowest_fret_is_what_it_says():
+    moments = [(64,), C_MAJOR]
+    assert finger_lowest_frets(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
 
 
 # --- Measures ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ string of its own, and the fretted ones have to lie within the hand's span. So a
 not placed one by one: its grips are listed, and one of them is chosen.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from slp_transformer.guitar.fretboard import (
@@ -104,3 +105,20 @@ def explain_unplayable(pitches: tuple[int, ...], tuning: Tuning, max_fret: int =
         return f"{len(pitches)} notes at once need more than {strings} strings"
     names = ", ".join(map(format_pitch, pitches))
     return f"{names} cannot sound together: one needs a string that another takes"
+
+
+def finger_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
+    """Each note on the lowest fret that is left, the lowest note of a chord first.
+
+    Spans are not looked at: this is the rule of many tab editors.
+
+    Raises:
+        UnplayableError: for the first moment whose notes do not find a string each.
+    """
+    return [
+        min(
+            find_playable_grips(p, tuning, max_span=MAX_FRET),
+            key=lambda grip: [n.fret for n in grip],
+        )
+        for p in moments
+    ]
