@@ -5,15 +5,15 @@
 
 import argparse
 import contextlib
-import difflib
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from slp_transformer._internal.atomic_write import check_place
+from slp_transformer._internal.atomic_write import check_place, require_extra
+from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result, rank
 from slp_transformer.data.text_files import STANDARD_INPUT
 from slp_transformer.modern.published_folders import is_pretrained_folder
@@ -27,7 +27,6 @@ from slp_transformer.tasks.base import (
 )
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
-    GROUPS,
     TOKENIZER_SETTINGS,
     RunConfig,
     closest_match,
@@ -40,13 +39,20 @@ from slp_transformer.training.run_folder import (
     checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
+    load_model_spec,
     load_trainer_state,
     run_lock,
 )
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
 DataT = TypeVar("DataT", bound=DataSettings)
-COUNTS = ("max_new_tokens", "num_samples", "samples", "num_beams", "n_best")  # at least 1
+COUNT: Range = (lambda n: n >= 1), "1 or more"
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(("max_new_tokens", "num_samples", "samples", "num_beams", "n_best"), COUNT),
+    "temperature": ((lambda x: x >= 0), "0 or more"),
+    "top_p": ((lambda x: 0 < x <= 1), "above 0 and at most 1"),
+    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
+}
 
 
 @dataclass(frozen=True)
@@ -70,15 +76,7 @@ class RunOptions:
         Raises:
             ValueError: naming the flag.
         """
-        for name in COUNTS:
-            if (count := getattr(self, name, None)) is not None and count < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be 1 or more, not {count}.")
-        if (heat := getattr(self, "temperature", None)) is not None and not heat >= 0:
-            raise ValueError(f"--temperature must be 0 or more, not {heat:g}.")
-        if (share := getattr(self, "top_p", None)) is not None and not 0 < share <= 1:
-            raise ValueError(f"--top-p must be above 0 and at most 1, not {share:g}.")
-        if (seed := getattr(self, "seed", None)) is not None and not 0 <= seed < 2**63:
-            raise ValueError(f"--seed must be from 0 to 2**63 - 1, not {seed}.")
+        check_ranges(self, RANGES, flags=True)
         if (output := getattr(self, "output", None)) is not None:
             check_place(output)
 
@@ -458,8 +456,7 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
         SystemExit: with 0 after help.
         ValueError: with what tyro says of a mistake, in one sentence.
     """
-    import tyro
-
+    tyro = require_extra("tyro", "Options", "guitar" if name in ("tab", "convert") else "text")
     how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "config": (tyro.conf.OmitArgPrefixes,)}
     if default is not None:
         how["default"] = default
@@ -472,18 +469,12 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
         if not ended.code or rank() > 0:
             raise
         box = re.sub(r"[│╭╮╰╯]", " ", printed.getvalue())
-        sentence = " ".join(box.partition("\n")[2].partition("─────")[0].split())
+        sentence, *more = (" ".join(part.split()) for part in re.split("─{3,}", box)[1:])
         if found := re.fullmatch(r"Error parsing (?!-)[^:]+: (.*)", sentence):
             raise ValueError(found[1]) from None  # one of our own sentences
-        groups = [options] if default is None else [default, default.run]
-        groups += [getattr(default.run, group) for group in GROUPS] if default else []
-        known = [f"--{field.name.replace('_', '-')}" for group in groups for field in fields(group)]
-        meant: list[str] = []
-        if unknown := re.match(r"Unrecognized options: (--[\w-]+)", sentence):
-            sentence = f"There is no option {unknown[1]}"
-            meant = difflib.get_close_matches(unknown[1], known, n=1)
-        end = f": did you mean {meant[0]}?" if meant else f" (see {PROGRAM} {name} --help)."
-        raise ValueError(sentence.rstrip(".") + end) from None
+        meant = re.match(r"Perhaps you meant: (--[\w-]+)", " ".join(more))
+        hint = f": did you mean {meant[1]}?" if meant else f" (see {PROGRAM} {name} --help)."
+        raise ValueError(sentence.rstrip(".") + hint) from None
 
 
 def check_run(name: str, options: Any) -> None:
@@ -530,7 +521,9 @@ def parse_train(args: Sequence[str]) -> Train[Any]:
         raise ValueError(f"{error}.") from None
     saved = Path(given.out_dir) / CONFIG_FILE if given.out_dir and given.resume else None
     if saved is not None and not saved.exists():
-        raise ValueError(f"There is no run in {given.out_dir} to resume.")
+        kept = find_checkpoints(given.out_dir)
+        held = f", but a {load_model_spec(kept[-1]).model} without a {CONFIG_FILE}" if kept else ""
+        raise ValueError(f"There is no run in {given.out_dir} to resume{held}.")
     files = [file for file in (saved, given.config) if file is not None]
     if name is None and not files:
         if not {"-h", "--help"} & set(rest):

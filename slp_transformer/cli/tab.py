@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_place
+from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer.cli.console import plural, print_result, print_status
 from slp_transformer.cli.options import Convert
 from slp_transformer.cli.options import Tab as Options
@@ -40,6 +41,13 @@ FINGERING_FLAGS = (
     *("tuning", "capo", "max_fret", "max_span", "position", "open_strings"),
     *("pin", "review", "alternatives", "unplayable", "model", "refinger"),
 )
+RANGES: dict[str, Range] = {
+    "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
+    "max_span": ((lambda n: 1 <= n <= 12), "from 1 to 12"),
+    "alternatives": ((lambda n: 1 <= n <= 20), "from 1 to 20"),
+    "position": ((lambda n: 1 <= n <= 15), "from 1 to 15"),
+    "review": ((lambda n: 0 <= n <= 1000), "from 0 to 1000"),
+}
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
 
@@ -174,19 +182,10 @@ def make_options(options: Options, tab: Tab) -> FingeringOptions:
     Raises:
         ValueError: naming the flag that makes no sense.
     """
-    ranges = {
-        "capo": (0, 12),
-        "max_fret": ((options.capo or 0) + 1, 36),
-        "max_span": (1, 12),
-        "alternatives": (1, 20),
-        "position": (1, 15),
-        "review": (0, 1000),
-    }
-    for name, (low, high) in ranges.items():
-        value = getattr(options, name)
-        if value is not None and not low <= value <= high:
-            flag = name.replace("_", "-")
-            raise ValueError(f"--{flag} must be from {low} to {high}, not {value}.")
+    check_ranges(options, RANGES, flags=True)
+    lowest = (options.capo or 0) + 1
+    if not lowest <= options.max_fret <= 36:
+        raise ValueError(f"--max-fret must be from {lowest} to 36, not {options.max_fret}.")
     tuning = tab.tuning if tab.is_fingered else STANDARD
     capo = tuning.capo if options.capo is None else options.capo
     if options.tuning:

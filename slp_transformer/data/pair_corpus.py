@@ -93,6 +93,8 @@ def read_pairs(
     Raises:
         ValueError: if something cannot be read, or its two sides do not go together.
     """
+    if source is None and target is not None:
+        raise ValueError(f"{target} translates nothing: name its source too.")
     if source is None:
         return make_number_pairs(NUM_BUNDLED_PAIRS), ("English", "Spanish")
     places = source, source
@@ -159,7 +161,8 @@ def read_aligned_files(
 ) -> tuple[NumberedPairs, Languages]:
     """Return the lines of two files that translate each other as pairs, and the languages.
 
-    A language without a name is called what the name of its file ends in, as in train.de.gz.
+    A language without a name is called what the name of its file ends in, as in train.de.gz; where
+    both would have one name, "source" and "target".
 
     Raises:
         ValueError: if a file cannot be read, they have not the same number of lines, or both
@@ -172,10 +175,7 @@ def read_aligned_files(
         for language, name in zip(languages, (source, target), strict=True)
     )
     if first == second:
-        raise ValueError(
-            f"Both languages would be called {first!r}: name them by --source-language and "
-            "--target-language."
-        )
+        first, second = "source", "target"
     sides = {name: read_lines(Path(name)) for name in (source, target)}
     short, long = sorted(sides, key=lambda name: len(sides[name]))
     if len(sides[short]) != len(sides[long]):

@@ -1,12 +1,13 @@
 """Settings of a training run; nothing here needs PyTorch."""
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from slp_transformer._internal.config_checks import (
+    Range,
     check_choice,
+    check_ranges,
     check_size,
     is_integer,
     to_builtin_ints,
@@ -31,13 +32,17 @@ NO_EPOCHS = (
     'eval_interval = "epoch" needs epochs, and randomly drawn batches have none: give a number '
     "of steps, or batch sentence pairs by length with batch_tokens."
 )
-
-
-Range = tuple[Callable[[Any], bool], str]
 COUNT: Range = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or more"
+SIZE: Range = (lambda n: n == EPOCH or is_integer(n) and n >= 1), "a whole number of 1 or more"
 POSITIVE: Range = (lambda x: 0 < x < math.inf), "a number above 0"
 SHARE: Range = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
+SIZES = (
+    *("steps", "batch_size", "gradient_accumulation_steps", "keep_last", "eval_interval"),
+    *("sequence_length", "batch_tokens", "max_eval_samples", "early_stopping_patience"),
+    "cooldown_steps",
+)
 RANGES: dict[str, Range] = {
+    **dict.fromkeys(SIZES, SIZE),
     "seed": ((lambda n: is_integer(n) and 0 <= n < 2**63), "a whole number from 0 to 2**63 - 1"),
     "warmup_steps": COUNT,
     "learning_rate": POSITIVE,
@@ -122,15 +127,7 @@ class TrainConfig:
             ValueError: naming the setting, what it was and what would do.
         """
         to_builtin_ints(self)
-        names = ["steps", "batch_size", "gradient_accumulation_steps", "keep_last", "eval_interval"]
-        names += ["sequence_length", "batch_tokens", "max_eval_samples", "early_stopping_patience"]
-        names += ["cooldown_steps"]
-        sizes = {name: getattr(self, name) for name in names}
-        check_size(**{name: n for name, n in sizes.items() if n not in (None, EPOCH)})
-        for name, (fits, what) in RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not fits(value):
-                raise ValueError(f"{name} must be {what}, not {value!r}.")
+        check_ranges(self, RANGES)
         check_choice(Optimizer, optimizer=self.optimizer)
         check_choice(Schedule, schedule=self.schedule)
         check_choice(Parallel, parallel=self.parallel)

@@ -540,7 +540,10 @@ def training_step(
     """
     count, total = batch.num_targets, torch.zeros((), device=device)
     optimizer.zero_grad()
-    for part in strategy.micro_batches(batch, micro_batch_size(batch, config)):
+    size = config.batch_size
+    if config.batch_tokens is not None:
+        size = -(-len(batch.targets) // config.gradient_accumulation_steps)
+    for part in strategy.micro_batches(batch, size):
         with autocast(config, device):
             summed = loss(model, part.to(device), label_smoothing=config.label_smoothing)
         share = summed / count
@@ -552,10 +555,3 @@ def training_step(
         group["lr"] = config.learning_rate_at(step)
     optimizer.step()
     return strategy.all_reduce(total)
-
-
-def micro_batch_size(batch: Batch, config: TrainConfig) -> int:
-    """Return the number of sequences of a batch that go through the model at once."""
-    if config.batch_tokens is None:
-        return config.batch_size
-    return -(-len(batch.targets) // config.gradient_accumulation_steps)

@@ -192,7 +192,7 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
             for i in range(len(mine)):
                 assert all(torch.equal(*sides) for sides in zip(mine[i], theirs[i], strict=True))
     (tmp_path / "tokens" / "held-out.json").write_text("[[1, 2]]", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"held-out.json: 0.0 should be a valid string"):
+    with pytest.raises(ValueError, match=r"held-out.json: 0.0: Input should be a valid string"):
         load_pair_corpus(tmp_path / "tokens")
     (tmp_path / "tokens" / "held-out.json").write_text('[["a", "b"]]', encoding="utf-8")
     with pytest.raises(ValueError, match=r"held-out.json is damaged: it should have 2 pairs"):

@@ -183,10 +183,10 @@ def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{}", "format is missing"),
-        ('{"format": 99, "step": 1, "files": {}}', "format should be 1, not 99"),
+        ("{}", "format: Field required"),
+        ('{"format": 99, "step": 1, "files": {}}', "format: Input should be 1"),
         ('{"format": 1, "step": 1, "files": {"x": 3}}', "damaged: x is missing, not 3"),
-        ("#", "no JSON"),
+        ("#", "Invalid JSON"),
         ("[]", "should be an object"),
     ],
 )

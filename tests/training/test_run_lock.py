@@ -88,7 +88,7 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
 
     monkeypatch.setattr(TextTask, "prepare", meanwhile)
     said = refused(capsys, "train", "text", "fox.txt", "--out-dir", ".", "--context-length", "999")
-    assert "too little" in said
+    assert "one window of 999 and its next token need 1000" in said
     assert Path("draft.md").exists() and Path("tokens/mine.md").exists()
     assert Path("fox.txt").exists() and not Path("config.toml").exists()
 
