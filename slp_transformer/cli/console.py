@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -16,6 +16,7 @@ from slp_transformer._internal.signals import SignalHandler
 PROGRAM = "slp-transformer"
 MODULE = "-m -- slp_transformer"  # the program, as torchrun takes it
 EXIT_OK, FAILED, BAD_INPUT, BROKEN_PIPE = 0, 1, 2, 141
+MAX_REMARKS = 8  # remarks of one kind that are printed
 SIGNALLED = 128  # and the number of the signal, as shells have it
 
 
@@ -39,6 +40,14 @@ def print_status(text: str) -> None:
     """Print a status message to stderr, on rank 0."""
     if rank() == 0:
         print(text, file=sys.stderr, flush=True)
+
+
+def print_remarks(remarks: Sequence[object]) -> None:
+    """Print the first remarks on some data, and the number of the others."""
+    for remark in remarks[:MAX_REMARKS]:
+        print_status(str(remark))
+    if len(remarks) > MAX_REMARKS:
+        print_status(f"... and {len(remarks) - MAX_REMARKS} more like this")
 
 
 def print_error(text: str) -> None:

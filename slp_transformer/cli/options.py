@@ -306,8 +306,31 @@ class Merge:
     checkpoint: Literal["best", "last"] = "best"
 
 
-@dataclass(frozen=True)
-class Tab:
+@dataclass(frozen=True, kw_only=True)
+class SongOptions:
+    """A file with notes, how to read it, and how to write another.
+
+    Attributes:
+        song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
+        tracks: tracks to read, from 1; all of them if empty, but `tab` then takes the first, except
+            of a MIDI file.
+        channels: channels of a MIDI file; all but 10, drums, if empty.
+        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
+        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
+        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
+            step is the number of columns in which all its notes are spaced.
+    """
+
+    song: Positional[Path]
+    tracks: tuple[int, ...] = ()
+    channels: tuple[int, ...] = ()
+    quantize: int | None = None
+    one_channel: bool = False
+    steps_per_quarter: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tab(SongOptions):
     """Turn notes without strings, or a tab for another guitar, into tab that can be played.
 
     Examples:
@@ -325,7 +348,6 @@ class Tab:
     one.
 
     Attributes:
-        song: a file with notes: .mid, .txt, .tab, .gp3, .gp4, .gp5, .gp, .musicxml, .mxl or .atex.
         output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
         tuning: a name, or the strings from the lowest, as in "D A D G B E" [the file's, or
             standard].
@@ -343,15 +365,8 @@ class Tab:
             move them by octaves, or drop them.
         model: fingering models, trained on written tab; their probabilities are averaged.
         refinger: find a new fingering for a tab.
-        tracks: tracks to read, from 1; all of a MIDI file if empty, and the first of another.
-        channels: channels of a MIDI file; all but 10, drums, if empty.
-        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
-        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
-        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
-            step is the number of columns in which all its notes are spaced.
     """
 
-    song: Positional[Path]
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     tuning: str | None = None
     capo: int | None = None
@@ -365,15 +380,10 @@ class Tab:
     unplayable: Literal["refuse", "octave", "drop"] = "refuse"
     model: tuple[Path, ...] = ()
     refinger: bool = False
-    tracks: tuple[int, ...] = ()
-    channels: tuple[int, ...] = ()
-    quantize: int | None = None
-    one_channel: bool = False
-    steps_per_quarter: int | None = None
 
 
-@dataclass(frozen=True)
-class Convert:
+@dataclass(frozen=True, kw_only=True)
+class Convert(SongOptions):
     """Convert guitar music from one kind of file into another.
 
     Examples:
@@ -385,37 +395,16 @@ class Convert:
     what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.
 
     Attributes:
-        song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
         output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
-        tracks: tracks to convert, from 1; all if empty.
-        channels: channels of a MIDI file; all but 10, drums, if empty.
-        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
-        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
         no_capo: write open strings as the capo has them, for programs that ignore capos.
-        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
-            step is the number of columns in which all its notes are spaced.
     """
 
-    song: Positional[Path]
     output: Annotated[Path, arg(aliases=["-o"])]
-    tracks: tuple[int, ...] = ()
-    channels: tuple[int, ...] = ()
-    quantize: int | None = None
-    one_channel: bool = False
     no_capo: bool = False
-    steps_per_quarter: int | None = None
 
 
-COMMANDS: dict[str, type] = {
-    "train": Train,
-    "generate": Generate,
-    "translate": Translate,
-    "evaluate": Evaluate,
-    "info": Info,
-    "merge": Merge,
-    "tab": Tab,
-    "convert": Convert,
-}
+KINDS: tuple[type, ...] = (Train, Generate, Translate, Evaluate, Info, Merge, Tab, Convert)
+COMMANDS = {kind.__name__.lower(): kind for kind in KINDS}
 """The options of each command; what it does is in the module of its name."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_place
 from slp_transformer._internal.config_checks import Range, check_ranges
-from slp_transformer.cli.console import plural, print_result, print_status
+from slp_transformer.cli.console import plural, print_remarks, print_result, print_status
 from slp_transformer.cli.options import Convert
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
@@ -35,7 +35,6 @@ from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 from slp_transformer.guitar.tab_header import parse_tuning
 from slp_transformer.tasks.base import format_table
 
-MAX_REMARKS = 8  # remarks of one kind that are printed
 MIDI_SUFFIXES = (".mid", ".midi")
 FINGERING_FLAGS = (
     *("tuning", "capo", "max_fret", "max_span", "position", "open_strings"),
@@ -147,10 +146,6 @@ def read_tracks(options: Options | Convert) -> list[Tab]:
         ValueError: if it cannot be read, or an option has no effect on it.
     """
     path, suffix = options.song, options.song.suffix.lower()
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: name a file.")
-    if suffix == ".gpx":
-        raise ValueError(f"{path} is of Guitar Pro 6, which is not read: save it as .gp or .gp5.")
     if suffix not in READER_OF_SUFFIX:
         raise ValueError(
             f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."
@@ -260,11 +255,3 @@ def print_cut_notes(tab: Tab) -> None:
     """Say how many notes cannot last as long as the piece has them."""
     if count := count_cut_notes(tab):
         print_status(f"{plural(count, 'note')} cut short: the string is struck again.")
-
-
-def print_remarks(remarks: Sequence[object]) -> None:
-    """Print the first remarks on a file or a piece, and the number of the others."""
-    for remark in remarks[:MAX_REMARKS]:
-        print_status(str(remark))
-    if len(remarks) > MAX_REMARKS:
-        print_status(f"... and {len(remarks) - MAX_REMARKS} more like this")

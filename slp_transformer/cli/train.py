@@ -16,6 +16,7 @@ from slp_transformer.cli.console import (
     MODULE,
     command,
     plural,
+    print_remarks,
     print_result,
     print_status,
     processes,
@@ -160,10 +161,7 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
 
 def print_overview(task: Task, data: Dataset, model: nn.Module) -> None:
     """Print what is trained on what."""
-    for warning in data.warnings[:5]:
-        print_status(warning)
-    if len(data.warnings) > 5:
-        print_status(f"... and {plural(len(data.warnings) - 5, 'more warning')}")
+    print_remarks(data.warnings)
     if languages := getattr(data.tokenizer, "languages", None):
         print_status(f"From {' to '.join(languages)}.")
     size = sum(W.numel() for W in model.parameters())

@@ -220,26 +220,18 @@ def find_columns(
     """Return the indices of the columns of the two languages.
 
     Raises:
-        ValueError: if a column is missing, or it is unclear which two of many are meant.
+        ValueError: if these are not two of the columns.
     """
-    listed = ", ".join(header) or "nothing"
+    lower = [name.casefold() for name in header]
+    named = [(language or "").casefold() for language in languages]
     if languages == (None, None) and len(header) == 2:
-        return 0, 1
-    lower, found = [name.casefold() for name in header], []
-    for language in languages:
-        if language is None:
-            raise ValueError(
-                f"{source_name} has the columns {listed}: say which two by --source-language and "
-                "--target-language."
-            )
-        if language.casefold() not in lower:
-            raise ValueError(
-                f'{source_name} has no column "{language}": its header names {listed}.'
-            )
-        found.append(lower.index(language.casefold()))
-    if found[0] == found[1]:
-        raise ValueError(f"{header[found[0]]} cannot be its own translation: name two columns.")
-    return found[0], found[1]
+        named = lower
+    if len({*named} & {*lower}) < 2:
+        raise ValueError(
+            f"{source_name} has the columns {', '.join(header) or '(none)'}: name two of them by "
+            "--source-language and --target-language."
+        )
+    return lower.index(named[0]), lower.index(named[1])
 
 
 # --- Making them ready -------------------------------------------------------------------------

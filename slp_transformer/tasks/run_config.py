@@ -38,6 +38,7 @@ from slp_transformer.tasks.text import PublishedTask
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
+    flatten_dict,
     load_lora_base,
     load_model_spec,
     load_tokenizer,
@@ -151,12 +152,9 @@ class RunConfig(Generic[DataT]):
 
     def changes(self, other: "RunConfig[Any]") -> dict[str, tuple[Any, Any]]:
         """Return the settings that another configuration has otherwise: both values by name."""
-        mine, theirs = (
-            {**config.to_dict(), **vars(config.data), **vars(config.model), **vars(config.train)}
-            for config in (self, other)
-        )
-        names = [name for name in mine if name not in GROUPS]
-        return {n: (mine[n], theirs[n]) for n in names if mine[n] != theirs[n]}
+        mine, theirs = (flatten_dict("", config.to_dict()) for config in (self, other))
+        changed = [name for name in mine if mine[name] != theirs[name]]
+        return {name.rpartition(".")[2]: (mine[name], theirs[name]) for name in changed}
 
     def to_toml(self) -> str:
         """Return the configuration as a TOML file.

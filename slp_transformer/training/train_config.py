@@ -142,16 +142,20 @@ class TrainConfig:
             )
 
     def learning_rate_at(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
+        """Return the learning rate of a step, counted from 0.
+
+        "wsd" is that of Hu et al. 2024 (arXiv 2404.06395), section 4; "linear" has no level part.
+        """
         warmup = self.steps // 20 if self.warmup_steps is None else self.warmup_steps
-        if self.schedule == "inverse-sqrt":
-            return self.learning_rate * inverse_sqrt_schedule(step, warmup)
         if self.schedule == "cosine":
             return self.learning_rate * cosine_schedule(step, self.steps, warmup)
+        rise = (step + 1) / max(1, warmup)
+        if self.schedule == "inverse-sqrt":
+            return self.learning_rate * min(rise, math.sqrt(max(1, warmup) / (step + 1)))
         cooldown = self.steps - warmup
         if self.schedule == "wsd":
             cooldown = self.cooldown_steps or self.steps // 5
-        return self.learning_rate * wsd_schedule(step, self.steps, warmup, cooldown)
+        return self.learning_rate * min(rise, 1.0, (self.steps - step) / max(1, cooldown))
 
     @classmethod
     def of_2017(
@@ -195,17 +199,3 @@ def cosine_schedule(step: int, steps: int, warmup: int) -> float:
         return (step + 1) / warmup
     progress = (step - warmup) / max(1, steps - warmup)
     return 0.1 + 0.45 * (1 + math.cos(math.pi * progress))
-
-
-def wsd_schedule(step: int, steps: int, warmup: int, cooldown: int) -> float:
-    """Return the share of the full rate at a step: straight up, level, straight down to 0.
-
-    Hu et al. 2024 (arXiv 2404.06395), section 4. Without a level part it is the linear schedule.
-    """
-    return min((step + 1) / max(1, warmup), 1.0, (steps - step) / max(1, cooldown))
-
-
-def inverse_sqrt_schedule(step: int, warmup: int) -> float:
-    """Return the share of the full rate at a step: a straight warm-up, then as 1/√step falls."""
-    warmup = max(1, warmup)
-    return min((step + 1) / warmup, math.sqrt(warmup / (step + 1)))

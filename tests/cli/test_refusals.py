@@ -134,7 +134,10 @@ def test_begin_with_another_run(words, sentence, check):
     (["no.csv"], "no.csv cannot be read"),
     (["pairs.csv", "--target", "no.es"], "There is no use for"),
     (["pairs.csv", "--target", "latin.csv"], "There is no use for"),
-    (["pairs.csv", "--source-language", "Thai", "--target-language", "x"], 'no column "Thai"'),
+    (
+        ["pairs.csv", "--source-language", "Thai", "--target-language", "x"],
+        "has the columns English, Spanish: name two",
+    ),
     (["latin.csv"], "line 2 has the byte 0xE9"),
     (["cut.csv.gz"], "cut.csv.gz is damaged: Compressed file ended"),
     (["pairs.csv", "--sequence-length", "9"], "sequence_length has no effect"),
