@@ -127,12 +127,9 @@ def read_json(path: Path) -> Any:
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-    except RecursionError:
-        raise ValueError(f"{path} cannot be read: it is nested too deeply.") from None
-    except ValueError as error:  # no UTF-8, no JSON, or a number of thousands of digits
-        raise ValueError(f"{path} cannot be read: {error}.") from None
+    # It is not there, is no UTF-8 or no JSON, is nested too deeply, or has a number without end.
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
 
 
 # --- JSON with a schema ---------------------------------------------------------------------------

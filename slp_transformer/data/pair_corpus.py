@@ -268,8 +268,8 @@ def prepare_pair_corpus(
         output_dir: where to keep it all; `load_pair_corpus` opens it again. None for memory.
 
     Raises:
-        ValueError: if too little is left, an argument is out of its range, or the folder cannot be
-            written to.
+        ValueError: if too little is left, or an argument is out of its range.
+        OSError: if the folder cannot be written to.
         ImportError: for words and BPE, if `tokenizers` is not installed.
     """
     if tokenizer is None:

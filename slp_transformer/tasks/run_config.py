@@ -249,10 +249,8 @@ def read_tables(file: str | Path) -> Tables:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"The configuration {path} cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"The configuration {path} is not TOML: {error}.") from None
-    except RecursionError:
-        raise ValueError(f"The configuration {path} is nested too deeply.") from None
     if tables.get("task", "text") not in list(TASKS):  # a table cannot be looked up
         names = closest_match(str(tables["task"]), TASKS)
         raise ValueError(f'{path}: there is no task "{tables["task"]}": {names}')

@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
@@ -78,10 +78,6 @@ class TrainerState:
     data: dict[str, Any]
     eval_history: list[EvalRecord]
     losses: list[float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return asdict(self)
 
     def eval_due(self, interval: int) -> bool:
         """Return whether to evaluate before the next step."""

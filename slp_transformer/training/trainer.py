@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -387,7 +387,7 @@ class Trainer:
             self.out_dir,
             self.state.step,
             self.model,
-            training=self.state.to_dict(),
+            training=asdict(self.state),
             state=self.strategy.optimizer_state(self.optimizer) | random,
             tokenizer=self.tokenizer,
             lora_base=self.lora_base,
