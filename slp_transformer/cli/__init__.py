@@ -63,7 +63,7 @@ def check_libraries(args: Sequence[str]) -> None:
         ImportError: naming all that are missing, and how to install them.
     """
     extras = ["guitar" if args[0] in GUITAR_COMMANDS else "text"]
-    if extras == ["text"] and any(word.lower().endswith(GUITAR_SUFFIXES) for word in args):
+    if args[0] == "generate" and any(word.lower().endswith(GUITAR_SUFFIXES) for word in args):
         extras.append("guitar")
     names = dict.fromkeys(name for extra in extras for name in LIBRARIES[extra])
     if missing := [name for name in names if find_spec(name) is None]:
