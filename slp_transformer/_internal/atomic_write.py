@@ -17,12 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
 WINDOWS_RETRIES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to rename
-UNKNOWN_FIELD_ERRORS = (
-    "unexpected_keyword_argument",
-    "extra_forbidden",
-)  # pydantic's names for such an error
 
 
 def require_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
@@ -132,12 +127,9 @@ def read_json(path: Path) -> Any:
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-    except RecursionError:
-        raise ValueError(f"{path} cannot be read: it is nested too deeply.") from None
-    except ValueError as error:  # no UTF-8, no JSON, or a number of thousands of digits
-        raise ValueError(f"{path} cannot be read: {error}.") from None
+    # It is not there, is no UTF-8 or no JSON, is nested too deeply, or has a number without end.
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
 
 
 # --- JSON with a schema ---------------------------------------------------------------------------
@@ -155,10 +147,6 @@ def load_validated(schema: Any, path: Path) -> Any:
         ImportError: if pydantic is not installed.
     """
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise ValueError(
-                f"{path} is too large: it should have at most {MAX_JSON_BYTES:,} bytes."
-            )
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
@@ -181,35 +169,15 @@ def validate_json(schema: Any, content: bytes, source_name: str) -> Any:
     try:
         return type_adapter(schema).validate_json(content, strict=True, extra="forbid")
     except pydantic.ValidationError as error:
-        wrong = error.errors(include_url=False)
-    # What is wrong with a known setting, rather than that another one is unknown.
-    wrong.sort(key=lambda each: each["type"] in UNKNOWN_FIELD_ERRORS)
-    raise ValueError(f"{source_name}: {format_validation_error(wrong[0])}")
+        wrong = error.errors(include_url=False)[0]
+    place = ".".join(map(str, wrong["loc"])) or "this"
+    reason = f"{place}: {wrong['msg']} (found {wrong['input']!r:.60})."
+    if wrong["type"] == "value_error":  # one of our own sentences
+        reason = wrong["msg"].removeprefix("Value error, ")
+    raise ValueError(f"{source_name}: {reason}")
 
 
 @cache
 def type_adapter(schema: Any) -> Any:
     """Return pydantic's adapter of a type."""
     return require_extra("pydantic", "Kept runs").TypeAdapter(schema)
-
-
-def format_validation_error(error: dict[str, Any]) -> str:
-    """Format one of pydantic's errors as the rest of a sentence."""
-    place = error_path(error["loc"])
-    if error["type"] == "json_invalid":
-        return f"this is no JSON ({error['msg'].removeprefix('Invalid JSON: ')})."
-    if error["type"] in ("missing", "missing_argument"):
-        return f"{place} is missing."
-    if error["type"] in UNKNOWN_FIELD_ERRORS:
-        return f"{place} is nothing that this version knows: the file may be from a newer one."
-    if error["type"] == "value_error":
-        return error["msg"].removeprefix("Value error, ")
-    value = repr(error["input"])
-    value = value if len(value) <= 60 else value[:57] + "..."
-    return f"{place or 'this'} {error['msg'].removeprefix('Input ')}, not {value}."
-
-
-def error_path(location: tuple[str | int, ...]) -> str:
-    """Format a location in JSON, as `records.3.step`."""
-    text = ".".join(map(str, location))
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -4,12 +4,15 @@ Nothing here needs PyTorch, so that settings are read and refused before it is l
 """
 
 import operator
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 Activation = Literal["relu", "gelu", "swiglu"]
 NormOrder = Literal["pre", "post"]
 Positions = Literal["learned", "sinusoidal"]
 Initialization = Literal["gpt2", "xavier", "bert"]
+
+Range = tuple[Callable[[Any], bool], str]
 
 
 def is_integer(number: Any) -> bool:
@@ -45,6 +48,24 @@ def check_size(**sizes: int) -> None:
     for name, size in sizes.items():
         if not is_integer(size) or size < 1:
             raise ValueError(f"{name} must be a whole number of 1 or more, not {size!r}.")
+
+
+def check_ranges(settings: Any, ranges: Mapping[str, Range], *, flags: bool = False) -> None:
+    """Refuse fields of settings that are out of their ranges; None is in any range.
+
+    Args:
+        settings: whose fields are checked, those that it has.
+        ranges: by a field's name, what its values fulfil, and this in words.
+        flags: name a field as a flag, `--top-p` for `top_p`.
+
+    Raises:
+        ValueError: naming the first that is out of its range, and the range.
+    """
+    for name, (fits, what) in ranges.items():
+        value = getattr(settings, name, None)
+        if value is not None and not fits(value):
+            name = f"--{name.replace('_', '-')}" if flags else name
+            raise ValueError(f"{name} must be {what}, not {value!r}.")
 
 
 def check_choice(kind: Any, **choices: str) -> None:

@@ -4,20 +4,19 @@ import contextlib
 import errno
 import os
 import shlex
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from slp_transformer._internal.signals import STOP_SIGNALS
+from slp_transformer._internal.signals import SignalHandler
 
 PROGRAM = "slp-transformer"
 MODULE = "-m -- slp_transformer"  # the program, as torchrun takes it
 EXIT_OK, FAILED, BAD_INPUT, BROKEN_PIPE = 0, 1, 2, 141
+MAX_REMARKS = 8  # remarks of one kind that are printed
 SIGNALLED = 128  # and the number of the signal, as shells have it
 
 
@@ -43,6 +42,14 @@ def print_status(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+def print_remarks(remarks: Sequence[object]) -> None:
+    """Print the first remarks on some data, and the number of the others."""
+    for remark in remarks[:MAX_REMARKS]:
+        print_status(str(remark))
+    if len(remarks) > MAX_REMARKS:
+        print_status(f"... and {len(remarks) - MAX_REMARKS} more like this")
+
+
 def print_error(text: str) -> None:
     """Print why there is no result; on each rank, since reasons may differ."""
     who = f"{PROGRAM} (process {rank()})" if rank() else PROGRAM
@@ -63,12 +70,10 @@ def resource_hint(error: BaseException, command: str) -> str:
     words = ("out of memory", "can't allocate memory", "not enough memory")
     if not (isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)):
         return ""
-    how = {
-        "train": "choose a smaller --batch-size (with more --gradient-accumulation-steps the steps "
-        "stay the same), --context-length, --model-dim or --num-blocks",
-        "generate": "ask for fewer --num-samples or --max-new-tokens",
-    }
-    return f"There is not enough memory for this: {how.get(command, 'take a smaller model')}."
+    return (
+        "There is not enough memory for this: choose a smaller model, --batch-size, "
+        "--context-length, --num-samples or --max-new-tokens."
+    )
 
 
 def plural(count: int, noun: str) -> str:
@@ -115,23 +120,15 @@ def torch_import_notice(quiet: bool = False) -> Iterator[None]:
         return
     if not quiet:
         print_status("Loading PyTorch ...")
-    if threading.current_thread() is not threading.main_thread():
+    with ExitOnSignal(defer=False):
         yield
-        return
-    before = {
-        number: signal.signal(number, exit_on_signal)
-        for number in STOP_SIGNALS
-        if signal.getsignal(number) not in (signal.SIG_IGN, None)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
-def exit_on_signal(number: int, _: FrameType | None) -> NoReturn:
-    """End the process at once."""
-    if rank() == 0:
-        os.write(2, f"{PROGRAM}: Stopped before it began.\n".encode())
-    os._exit(SIGNALLED + number)
+class ExitOnSignal(SignalHandler):
+    """Ends the process at once."""
+
+    def handle_signal(self, number: int, _: FrameType | None) -> NoReturn:
+        """Say so on rank 0, and end."""
+        if rank() == 0:
+            os.write(2, f"{PROGRAM}: Stopped before it began.\n".encode())
+        os._exit(SIGNALLED + number)

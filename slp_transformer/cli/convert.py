@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from slp_transformer.cli.console import print_status
+from slp_transformer.cli.console import print_remarks, print_status
 from slp_transformer.cli.options import Convert as Options
 from slp_transformer.cli.tab import (
     add_time,
     check_output,
     print_cut_notes,
-    print_remarks,
     read_tracks,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import (

@@ -47,20 +47,17 @@ def execute(options: Generate) -> None:
             on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
             **{name: getattr(options, name) for name in SAMPLING},
         )
-    except BaseException:
+    finally:
         if stream is not None:
-            print_result("")  # the reason begins a line of its own
-        raise
+            print_result(stream.flush())  # so that a reason to stop begins a line of its own
     content = format_samples(session, texts)
     if options.json:
         content = to_json(samples_to_json(session, texts, options.seed)) + "\n"
-    if stream is not None:
-        print_result(stream.flush())
-    elif output is None:
+    if output is None and stream is None:
         print_result(content, end="")
-    elif session.writes(output) and not options.json:
+    elif output is not None and session.writes(output) and not options.json:
         write_files(output, session, texts)
-    else:
+    elif output is not None:
         with atomic_write(output) as unfinished:
             unfinished.write_text(content, encoding="utf-8", newline="\n")
         print_status(f"Written to {output}.")

@@ -35,13 +35,10 @@ def execute(options: Merge) -> None:
     model = load_model(run, which)
     merge_lora(model)
     with run_lock(folder), cleanup_on_error(folder):
-        try:
-            if config := find_config(run):
-                config.save(folder / CONFIG_FILE)
-            if (run / TOKENS).is_dir():
-                shutil.copytree(run / TOKENS, folder / TOKENS, dirs_exist_ok=True)
-        except OSError as error:
-            raise ValueError(f"Cannot write to run folder {folder}: {error.strerror}.") from None
+        if config := find_config(run):
+            config.save(folder / CONFIG_FILE)
+        if (run / TOKENS).is_dir():
+            shutil.copytree(run / TOKENS, folder / TOKENS, dirs_exist_ok=True)
         step = read_json(checkpoint_folder(run, which) / "checkpoint.json")["step"]
         save_checkpoint(folder, step, model, tokenizer=load_tokenizer(run, which))
     print_result(f"The merged model is in {folder}. To use it:\n  {command('generate', folder)}")

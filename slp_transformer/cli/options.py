@@ -5,15 +5,15 @@
 
 import argparse
 import contextlib
-import difflib
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from slp_transformer._internal.atomic_write import check_place
+from slp_transformer._internal.atomic_write import check_place, require_extra
+from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result, rank
 from slp_transformer.data.text_files import STANDARD_INPUT
 from slp_transformer.modern.published_folders import is_pretrained_folder
@@ -27,7 +27,6 @@ from slp_transformer.tasks.base import (
 )
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
-    GROUPS,
     TOKENIZER_SETTINGS,
     RunConfig,
     closest_match,
@@ -40,13 +39,20 @@ from slp_transformer.training.run_folder import (
     checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
+    load_model_spec,
     load_trainer_state,
     run_lock,
 )
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
 DataT = TypeVar("DataT", bound=DataSettings)
-COUNTS = ("max_new_tokens", "num_samples", "samples", "num_beams", "n_best")  # at least 1
+COUNT: Range = (lambda n: n >= 1), "1 or more"
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(("max_new_tokens", "num_samples", "samples", "num_beams", "n_best"), COUNT),
+    "temperature": ((lambda x: x >= 0), "0 or more"),
+    "top_p": ((lambda x: 0 < x <= 1), "above 0 and at most 1"),
+    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
+}
 
 
 @dataclass(frozen=True)
@@ -70,15 +76,7 @@ class RunOptions:
         Raises:
             ValueError: naming the flag.
         """
-        for name in COUNTS:
-            if (count := getattr(self, name, None)) is not None and count < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be 1 or more, not {count}.")
-        if (heat := getattr(self, "temperature", None)) is not None and not heat >= 0:
-            raise ValueError(f"--temperature must be 0 or more, not {heat:g}.")
-        if (share := getattr(self, "top_p", None)) is not None and not 0 < share <= 1:
-            raise ValueError(f"--top-p must be above 0 and at most 1, not {share:g}.")
-        if (seed := getattr(self, "seed", None)) is not None and not 0 <= seed < 2**63:
-            raise ValueError(f"--seed must be from 0 to 2**63 - 1, not {seed}.")
+        check_ranges(self, RANGES, flags=True)
         if (output := getattr(self, "output", None)) is not None:
             check_place(output)
 
@@ -308,8 +306,31 @@ class Merge:
     checkpoint: Literal["best", "last"] = "best"
 
 
-@dataclass(frozen=True)
-class Tab:
+@dataclass(frozen=True, kw_only=True)
+class SongOptions:
+    """A file with notes, how to read it, and how to write another.
+
+    Attributes:
+        song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
+        tracks: tracks to read, from 1; all of them if empty, but `tab` then takes the first, except
+            of a MIDI file.
+        channels: channels of a MIDI file; all but 10, drums, if empty.
+        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
+        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
+        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
+            step is the number of columns in which all its notes are spaced.
+    """
+
+    song: Positional[Path]
+    tracks: tuple[int, ...] = ()
+    channels: tuple[int, ...] = ()
+    quantize: int | None = None
+    one_channel: bool = False
+    steps_per_quarter: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tab(SongOptions):
     """Turn notes without strings, or a tab for another guitar, into tab that can be played.
 
     Examples:
@@ -327,7 +348,6 @@ class Tab:
     one.
 
     Attributes:
-        song: a file with notes: .mid, .txt, .tab, .gp3, .gp4, .gp5, .gp, .musicxml, .mxl or .atex.
         output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
         tuning: a name, or the strings from the lowest, as in "D A D G B E" [the file's, or
             standard].
@@ -345,15 +365,8 @@ class Tab:
             move them by octaves, or drop them.
         model: fingering models, trained on written tab; their probabilities are averaged.
         refinger: find a new fingering for a tab.
-        tracks: tracks to read, from 1; all of a MIDI file if empty, and the first of another.
-        channels: channels of a MIDI file; all but 10, drums, if empty.
-        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
-        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
-        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
-            step is the number of columns in which all its notes are spaced.
     """
 
-    song: Positional[Path]
     output: Annotated[Path | None, arg(aliases=["-o"])] = None
     tuning: str | None = None
     capo: int | None = None
@@ -367,15 +380,10 @@ class Tab:
     unplayable: Literal["refuse", "octave", "drop"] = "refuse"
     model: tuple[Path, ...] = ()
     refinger: bool = False
-    tracks: tuple[int, ...] = ()
-    channels: tuple[int, ...] = ()
-    quantize: int | None = None
-    one_channel: bool = False
-    steps_per_quarter: int | None = None
 
 
-@dataclass(frozen=True)
-class Convert:
+@dataclass(frozen=True, kw_only=True)
+class Convert(SongOptions):
     """Convert guitar music from one kind of file into another.
 
     Examples:
@@ -387,37 +395,16 @@ class Convert:
     what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.
 
     Attributes:
-        song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
         output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
-        tracks: tracks to convert, from 1; all if empty.
-        channels: channels of a MIDI file; all but 10, drums, if empty.
-        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
-        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
         no_capo: write open strings as the capo has them, for programs that ignore capos.
-        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
-            step is the number of columns in which all its notes are spaced.
     """
 
-    song: Positional[Path]
     output: Annotated[Path, arg(aliases=["-o"])]
-    tracks: tuple[int, ...] = ()
-    channels: tuple[int, ...] = ()
-    quantize: int | None = None
-    one_channel: bool = False
     no_capo: bool = False
-    steps_per_quarter: int | None = None
 
 
-COMMANDS: dict[str, type] = {
-    "train": Train,
-    "generate": Generate,
-    "translate": Translate,
-    "evaluate": Evaluate,
-    "info": Info,
-    "merge": Merge,
-    "tab": Tab,
-    "convert": Convert,
-}
+KINDS: tuple[type, ...] = (Train, Generate, Translate, Evaluate, Info, Merge, Tab, Convert)
+COMMANDS = {kind.__name__.lower(): kind for kind in KINDS}
 """The options of each command; what it does is in the module of its name."""
 
 
@@ -458,8 +445,7 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
         SystemExit: with 0 after help.
         ValueError: with what tyro says of a mistake, in one sentence.
     """
-    import tyro
-
+    tyro = require_extra("tyro", "Options", "guitar" if name in ("tab", "convert") else "text")
     how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "config": (tyro.conf.OmitArgPrefixes,)}
     if default is not None:
         how["default"] = default
@@ -472,18 +458,12 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
         if not ended.code or rank() > 0:
             raise
         box = re.sub(r"[│╭╮╰╯]", " ", printed.getvalue())
-        sentence = " ".join(box.partition("\n")[2].partition("─────")[0].split())
+        sentence, *more = (" ".join(part.split()) for part in re.split("─{3,}", box)[1:])
         if found := re.fullmatch(r"Error parsing (?!-)[^:]+: (.*)", sentence):
             raise ValueError(found[1]) from None  # one of our own sentences
-        groups = [options] if default is None else [default, default.run]
-        groups += [getattr(default.run, group) for group in GROUPS] if default else []
-        known = [f"--{field.name.replace('_', '-')}" for group in groups for field in fields(group)]
-        meant: list[str] = []
-        if unknown := re.match(r"Unrecognized options: (--[\w-]+)", sentence):
-            sentence = f"There is no option {unknown[1]}"
-            meant = difflib.get_close_matches(unknown[1], known, n=1)
-        end = f": did you mean {meant[0]}?" if meant else f" (see {PROGRAM} {name} --help)."
-        raise ValueError(sentence.rstrip(".") + end) from None
+        meant = re.match(r"Perhaps you meant: (--[\w-]+)", " ".join(more))
+        hint = f": did you mean {meant[1]}?" if meant else f" (see {PROGRAM} {name} --help)."
+        raise ValueError(sentence.rstrip(".") + hint) from None
 
 
 def check_run(name: str, options: Any) -> None:
@@ -530,7 +510,9 @@ def parse_train(args: Sequence[str]) -> Train[Any]:
         raise ValueError(f"{error}.") from None
     saved = Path(given.out_dir) / CONFIG_FILE if given.out_dir and given.resume else None
     if saved is not None and not saved.exists():
-        raise ValueError(f"There is no run in {given.out_dir} to resume.")
+        kept = find_checkpoints(given.out_dir)
+        held = f", but a {load_model_spec(kept[-1]).model} without a {CONFIG_FILE}" if kept else ""
+        raise ValueError(f"There is no run in {given.out_dir} to resume{held}.")
     files = [file for file in (saved, given.config) if file is not None]
     if name is None and not files:
         if not {"-h", "--help"} & set(rest):

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_place
-from slp_transformer.cli.console import plural, print_result, print_status
+from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer.cli.console import plural, print_remarks, print_result, print_status
 from slp_transformer.cli.options import Convert
 from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
@@ -34,12 +35,18 @@ from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 from slp_transformer.guitar.tab_header import parse_tuning
 from slp_transformer.tasks.base import format_table
 
-MAX_REMARKS = 8  # remarks of one kind that are printed
 MIDI_SUFFIXES = (".mid", ".midi")
 FINGERING_FLAGS = (
     *("tuning", "capo", "max_fret", "max_span", "position", "open_strings"),
     *("pin", "review", "alternatives", "unplayable", "model", "refinger"),
 )
+RANGES: dict[str, Range] = {
+    "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
+    "max_span": ((lambda n: 1 <= n <= 12), "from 1 to 12"),
+    "alternatives": ((lambda n: 1 <= n <= 20), "from 1 to 20"),
+    "position": ((lambda n: 1 <= n <= 15), "from 1 to 15"),
+    "review": ((lambda n: 0 <= n <= 1000), "from 0 to 1000"),
+}
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
 
@@ -139,10 +146,6 @@ def read_tracks(options: Options | Convert) -> list[Tab]:
         ValueError: if it cannot be read, or an option has no effect on it.
     """
     path, suffix = options.song, options.song.suffix.lower()
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: name a file.")
-    if suffix == ".gpx":
-        raise ValueError(f"{path} is of Guitar Pro 6, which is not read: save it as .gp or .gp5.")
     if suffix not in READER_OF_SUFFIX:
         raise ValueError(
             f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."
@@ -174,19 +177,10 @@ def make_options(options: Options, tab: Tab) -> FingeringOptions:
     Raises:
         ValueError: naming the flag that makes no sense.
     """
-    ranges = {
-        "capo": (0, 12),
-        "max_fret": ((options.capo or 0) + 1, 36),
-        "max_span": (1, 12),
-        "alternatives": (1, 20),
-        "position": (1, 15),
-        "review": (0, 1000),
-    }
-    for name, (low, high) in ranges.items():
-        value = getattr(options, name)
-        if value is not None and not low <= value <= high:
-            flag = name.replace("_", "-")
-            raise ValueError(f"--{flag} must be from {low} to {high}, not {value}.")
+    check_ranges(options, RANGES, flags=True)
+    lowest = (options.capo or 0) + 1
+    if not lowest <= options.max_fret <= 36:
+        raise ValueError(f"--max-fret must be from {lowest} to 36, not {options.max_fret}.")
     tuning = tab.tuning if tab.is_fingered else STANDARD
     capo = tuning.capo if options.capo is None else options.capo
     if options.tuning:
@@ -261,11 +255,3 @@ def print_cut_notes(tab: Tab) -> None:
     """Say how many notes cannot last as long as the piece has them."""
     if count := count_cut_notes(tab):
         print_status(f"{plural(count, 'note')} cut short: the string is struck again.")
-
-
-def print_remarks(remarks: Sequence[object]) -> None:
-    """Print the first remarks on a file or a piece, and the number of the others."""
-    for remark in remarks[:MAX_REMARKS]:
-        print_status(str(remark))
-    if len(remarks) > MAX_REMARKS:
-        print_status(f"... and {len(remarks) - MAX_REMARKS} more like this")

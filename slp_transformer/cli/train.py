@@ -16,6 +16,7 @@ from slp_transformer.cli.console import (
     MODULE,
     command,
     plural,
+    print_remarks,
     print_result,
     print_status,
     processes,
@@ -29,7 +30,6 @@ from slp_transformer.tasks.base import TOKENS, Task, load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
 from slp_transformer.training.checkpoints import (
-    check_lora_rank,
     load_weights,
     locate_lora_base,
     make_lora_base,
@@ -83,8 +83,9 @@ def execute(options: Train[Any]) -> None:
 def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     """Prepare the data and the model, and train."""
     config, task = options.run, load_task(options.run.data.task)
-    if config.lora_rank is not None:  # rather now than after the data
-        check_lora_rank(task.build_model, config.model.to_config(1), config.lora_rank)
+    if config.lora_rank is not None:  # can the model have it? rather now than after the data
+        with torch.device("meta"):
+            add_lora(task.build_model(config.model.to_config(1)), config.lora_rank)
     with make_strategy(config.train, folder) as strategy:  # rank 0 prepares the data
         data = strategy.on_rank_zero(prepare_run, task, config, folder, options.resume)
     if data is None:
@@ -160,10 +161,7 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
 
 def print_overview(task: Task, data: Dataset, model: nn.Module) -> None:
     """Print what is trained on what."""
-    for warning in data.warnings[:5]:
-        print_status(warning)
-    if len(data.warnings) > 5:
-        print_status(f"... and {plural(len(data.warnings) - 5, 'more warning')}")
+    print_remarks(data.warnings)
     if languages := getattr(data.tokenizer, "languages", None):
         print_status(f"From {' to '.join(languages)}.")
     size = sum(W.numel() for W in model.parameters())

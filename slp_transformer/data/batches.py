@@ -6,6 +6,7 @@ The trainer needs nothing else, so a custom source only has to implement the met
 accumulated gradient, or among several processes, which then see the same batches as one.
 """
 
+import copy
 import zlib
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
@@ -113,19 +114,6 @@ def evenly_spaced_indices(count: int, num_indices: int) -> Int[Tensor, "places"]
 # --- Windows of a stream -----------------------------------------------------------------------
 
 
-def check_stream(stream: Tensor | TokenStore, N: int) -> None:
-    """Refuse a corpus that does not fill one window.
-
-    Raises:
-        ValueError: saying how many tokens there are and how many are needed.
-    """
-    if len(stream) <= N:
-        raise ValueError(
-            f"The corpus has {len(stream)} tokens, but one window of {N} and its next token need "
-            f"{N + 1}: give more text, or choose a shorter context."
-        )
-
-
 def random_windows(
     stream: Int[Tensor, "tokens"] | TokenStore, N: int, batch_size: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch N"], Int[Tensor, "batch N"]]:
@@ -143,10 +131,8 @@ def random_windows(
     Raises:
         ValueError: if the stream is too short for one window.
     """
-    check_stream(stream, N)
-    starts = torch.randint(len(stream) - N, (batch_size, 1), generator=generator)
-    windows = stream[starts + torch.arange(N + 1)]
-    return windows[:, :-1], windows[:, 1:]
+    batch = TokenWindows(stream, N).draw(batch_size, generator)
+    return batch.inputs[0], batch.targets
 
 
 class TokenWindows:
@@ -158,7 +144,11 @@ class TokenWindows:
         Raises:
             ValueError: if the stream is too short for one window.
         """
-        check_stream(stream, N)
+        if len(stream) <= N:
+            raise ValueError(
+                f"The corpus has {len(stream)} tokens, but one window of {N} and its next token "
+                f"need {N + 1}: give more text, or choose a shorter context."
+            )
         self.stream: Tensor | TokenStore = stream
         self.N = N
         # A tensor of them would outgrow the stream.
@@ -170,14 +160,17 @@ class TokenWindows:
 
     def eval_subset(self, num_windows: int) -> "TokenWindows":
         """Return a source whose `iter_eval` yields just this many windows, evenly spaced."""
-        part = TokenWindows(self.stream, self.N)
+        part = copy.copy(self)
         part.window_indices = evenly_spaced_indices(len(self), num_windows).tolist()
         return part
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return windows from random positions."""
-        inputs, targets = random_windows(self.stream, self.N, batch_size, generator)
-        return Batch((inputs,), targets)
+        return self.cut(self.draw_starts(batch_size, generator))
+
+    def draw_starts(self, batch_size: int, generator: torch.Generator) -> Int[Tensor, "batch"]:
+        """Return where the windows of a random batch begin."""
+        return torch.randint(len(self.stream) - self.N, (batch_size,), generator=generator)
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield windows that do not overlap; tokens after the last full one are left out."""
@@ -222,18 +215,16 @@ class DocumentWindows(TokenWindows):
         """
         super().__init__(stream, N)
         begins = find_token(stream, begin_id)
-        self.document_starts: Tensor = begins[
-            begins < len(stream) - N
-        ]  # from the others no window fits
+        self.document_starts: Tensor = begins[begins < len(stream) - N]  # where a window fits
 
-    def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
-        """Return windows from the beginnings of random documents, then from random positions."""
-        starts = torch.randint(len(self.stream) - self.N, (batch_size,), generator=generator)
+    def draw_starts(self, batch_size: int, generator: torch.Generator) -> Int[Tensor, "batch"]:
+        """Return the beginnings of random documents, then random positions."""
+        starts = super().draw_starts(batch_size, generator)
         if len(self.document_starts):
             half = (batch_size + 1) // 2
             which = torch.randint(len(self.document_starts), (half,), generator=generator)
             starts[:half] = self.document_starts[which]
-        return self.cut(starts)
+        return starts
 
 
 def as_data_source(
@@ -297,11 +288,7 @@ class PaddedPairs:
         self.pad_id: int = pad_id
         self.begin_id: int = begin_id
         self.end_id: int = end_id
-        self.init_kwargs: dict[str, int] = {
-            "pad_id": pad_id,
-            "begin_id": begin_id,
-            "end_id": end_id,
-        }
+        self.eval_indices: Tensor = torch.arange(len(pairs))
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -309,8 +296,9 @@ class PaddedPairs:
 
     def eval_subset(self, num_pairs: int) -> "PaddedPairs":
         """Return a source of this many of the pairs, evenly spaced."""
-        pairs = [self.pairs[i] for i in evenly_spaced_indices(len(self), num_pairs).tolist()]
-        return type(self)(pairs, **self.init_kwargs)
+        part = copy.copy(self)
+        part.eval_indices = evenly_spaced_indices(len(self), num_pairs)
+        return part
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return random pairs, padded to the longest among them."""
@@ -318,7 +306,7 @@ class PaddedPairs:
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all pairs, in their order."""
-        yield from map(self.collate, torch.arange(len(self.pairs)).split(batch_size))
+        yield from map(self.collate, self.eval_indices.split(batch_size))
 
     def collate(self, indices: Int[Tensor, "collate"]) -> Batch:
         """Return some pairs, given by index, as one padded batch."""
@@ -365,7 +353,6 @@ class LengthBucketedPairs(PaddedPairs):
         """
         super().__init__(pairs, **special_ids)
         check_size(max_tokens=max_tokens)
-        self.init_kwargs["max_tokens"] = max_tokens
         sizes = [(len(source), len(target) + 1) for source, target in pairs]
         self.max_tokens: int = max_tokens
         self.lengths: Tensor = torch.tensor(sizes)
@@ -387,12 +374,10 @@ class LengthBucketedPairs(PaddedPairs):
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return the next batch of the epoch, of at most `batch_size` pairs."""
-        seed = generator.initial_seed()
+        seed = generator.initial_seed() * 1_000_003
         while self.step >= self.epoch_start_step + len(self.batches):
             self.epoch_start_step += len(self.batches)
-            self.batches = self.shuffle_into_batches(
-                batch_size, seed * 1_000_003 + self.num_epochs_begun
-            )
+            self.batches = self.shuffle_into_batches(batch_size, seed + self.num_epochs_begun)
             self.num_epochs_begun += 1
         batch = self.collate(self.batches[self.step - self.epoch_start_step])
         self.step += 1
@@ -400,9 +385,8 @@ class LengthBucketedPairs(PaddedPairs):
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all pairs, the short ones first."""
-        yield from map(
-            self.collate, self.pack_batches(length_sorted_indices(self.lengths), batch_size)
-        )
+        order = length_sorted_indices(self.lengths[self.eval_indices])
+        yield from map(self.collate, self.pack_batches(self.eval_indices[order], batch_size))
 
     def steps_per_epoch(self, batch_size: int, seed: int) -> int:
         """Return the number of batches in the first epoch of a seed; others differ by a few."""

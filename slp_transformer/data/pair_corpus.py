@@ -93,6 +93,8 @@ def read_pairs(
     Raises:
         ValueError: if something cannot be read, or its two sides do not go together.
     """
+    if source is None and target is not None:
+        raise ValueError(f"{target} translates nothing: name its source too.")
     if source is None:
         return make_number_pairs(NUM_BUNDLED_PAIRS), ("English", "Spanish")
     places = source, source
@@ -159,7 +161,8 @@ def read_aligned_files(
 ) -> tuple[NumberedPairs, Languages]:
     """Return the lines of two files that translate each other as pairs, and the languages.
 
-    A language without a name is called what the name of its file ends in, as in train.de.gz.
+    A language without a name is called what the name of its file ends in, as in train.de.gz; where
+    both would have one name, "source" and "target".
 
     Raises:
         ValueError: if a file cannot be read, they have not the same number of lines, or both
@@ -172,10 +175,7 @@ def read_aligned_files(
         for language, name in zip(languages, (source, target), strict=True)
     )
     if first == second:
-        raise ValueError(
-            f"Both languages would be called {first!r}: name them by --source-language and "
-            "--target-language."
-        )
+        first, second = "source", "target"
     sides = {name: read_lines(Path(name)) for name in (source, target)}
     short, long = sorted(sides, key=lambda name: len(sides[name]))
     if len(sides[short]) != len(sides[long]):
@@ -220,26 +220,18 @@ def find_columns(
     """Return the indices of the columns of the two languages.
 
     Raises:
-        ValueError: if a column is missing, or it is unclear which two of many are meant.
+        ValueError: if these are not two of the columns.
     """
-    listed = ", ".join(header) or "nothing"
+    lower = [name.casefold() for name in header]
+    named = [(language or "").casefold() for language in languages]
     if languages == (None, None) and len(header) == 2:
-        return 0, 1
-    lower, found = [name.casefold() for name in header], []
-    for language in languages:
-        if language is None:
-            raise ValueError(
-                f"{source_name} has the columns {listed}: say which two by --source-language and "
-                "--target-language."
-            )
-        if language.casefold() not in lower:
-            raise ValueError(
-                f'{source_name} has no column "{language}": its header names {listed}.'
-            )
-        found.append(lower.index(language.casefold()))
-    if found[0] == found[1]:
-        raise ValueError(f"{header[found[0]]} cannot be its own translation: name two columns.")
-    return found[0], found[1]
+        named = lower
+    if len({*named} & {*lower}) < 2:
+        raise ValueError(
+            f"{source_name} has the columns {', '.join(header) or '(none)'}: name two of them by "
+            "--source-language and --target-language."
+        )
+    return lower.index(named[0]), lower.index(named[1])
 
 
 # --- Making them ready -------------------------------------------------------------------------
@@ -276,8 +268,8 @@ def prepare_pair_corpus(
         output_dir: where to keep it all; `load_pair_corpus` opens it again. None for memory.
 
     Raises:
-        ValueError: if too little is left, an argument is out of its range, or the folder cannot be
-            written to.
+        ValueError: if too little is left, or an argument is out of its range.
+        OSError: if the folder cannot be written to.
         ImportError: for words and BPE, if `tokenizers` is not installed.
     """
     if tokenizer is None:

@@ -69,10 +69,7 @@ class PairTokenizer:
 
     def encode_source(self, sentence: str) -> list[int]:
         """Return the ids that the encoder reads, [EOS] at the end."""
-        return [
-            *self.source.encode(with_leading_space(sentence, self.source.token_type)),
-            self.end_id,
-        ]
+        return [*encode_sentence(self.source, sentence), self.end_id]
 
     def encode_target(self, sentence: str) -> list[int]:
         """Return the ids of a target, without [SOS] and [EOS]."""

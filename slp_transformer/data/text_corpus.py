@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import error_message
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
@@ -79,8 +78,9 @@ def prepare_corpus(
             looked at. Documents are followed by its end token, if it has one.
 
     Raises:
-        ValueError: if there is no text, it is not UTF-8, an argument is out of its range, the
-            tokenizer does not know a character, or the folder cannot be written to.
+        ValueError: if there is no text, it is not UTF-8, an argument is out of its range, or the
+            tokenizer does not know a character.
+        OSError: if the folder cannot be written to.
         ImportError: if a library of the `text` extra is needed and not installed.
     """
     if not 0 <= val_split < 1:
@@ -126,7 +126,7 @@ def working_dir(output_dir: Path | None) -> Iterator[Path]:
     A folder that was created for it and is empty in the end is removed again.
 
     Raises:
-        ValueError: if the folder cannot be written to.
+        OSError: if the folder cannot be written to.
     """
     if output_dir is None:
         with TemporaryDirectory(prefix="slp-transformer-") as folder:
@@ -134,12 +134,7 @@ def working_dir(output_dir: Path | None) -> Iterator[Path]:
         return
     work, is_new = output_dir / ".preparing", not output_dir.exists()
     shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
-    try:
-        work.mkdir(parents=True)
-    except OSError as error:
-        raise ValueError(
-            f"The corpus cannot be written to {output_dir}: {error_message(error)}."
-        ) from None
+    work.mkdir(parents=True)
     try:
         yield work
     finally:

@@ -62,7 +62,23 @@ class TextTokenizer:
         self.ids: dict[str, int] = {token: i for i, token in enumerate(self.vocabulary)}
         if len(self.ids) != len(self.vocabulary):
             raise ValueError("The vocabulary has a token twice: every token needs one id.")
-        check_vocabulary(self.token_type, self.ids, self.merges)
+        if not self.ids:
+            raise ValueError("The vocabulary is empty: a tokenizer needs a token.")
+        alphabet = byte_alphabet().keys()
+        for token in self.ids.keys() - SILENT_TOKENS - {UNK}:
+            if self.token_type == "characters" and len(token) != 1:
+                raise ValueError(
+                    f"The vocabulary has {token[:30]!r}, which is no single character."
+                )
+            if self.token_type == "bpe" and not alphabet >= set(token):
+                raise ValueError(f"The vocabulary has {token[:30]!r}, which is no row of bytes.")
+        if self.token_type == "words" and not {UNKNOWN_TOKEN, UNK} & self.ids.keys():
+            raise ValueError(
+                f"The vocabulary lacks {UNKNOWN_TOKEN}, which stands for every other word."
+            )
+        for left, right in self.merges:
+            if not {left, right, left + right} <= self.ids.keys():
+                raise ValueError(f"The merge of {left!r} and {right!r} has no token.")
 
     @property
     def vocab_size(self) -> int:
@@ -238,31 +254,6 @@ def byte_alphabet() -> dict[str, int]:
     others = [b for b in range(256) if not (33 <= b <= 126 or 161 <= b <= 172 or 174 <= b)]
     signs = {chr(256 + n): b for n, b in enumerate(others)}
     return signs | {chr(b): b for b in range(256) if b not in others}
-
-
-def check_vocabulary(
-    token_type: TokenType, ids: Mapping[str, int], merges: Sequence[tuple[str, str]]
-) -> None:
-    """Refuse tokens that no training gave.
-
-    Raises:
-        ValueError: naming the first one.
-    """
-    if not ids:
-        raise ValueError("The vocabulary is empty: a tokenizer needs a token.")
-    alphabet = byte_alphabet().keys()
-    for token in ids.keys() - SILENT_TOKENS - {UNK}:
-        if token_type == "characters" and len(token) != 1:
-            raise ValueError(f"The vocabulary has {token[:30]!r}, which is no single character.")
-        if token_type == "bpe" and not alphabet >= set(token):
-            raise ValueError(f"The vocabulary has {token[:30]!r}, which is no row of bytes.")
-    if token_type == "words" and not {UNKNOWN_TOKEN, UNK} & ids.keys():
-        raise ValueError(
-            f"The vocabulary lacks {UNKNOWN_TOKEN}, which stands for every other word."
-        )
-    for left, right in merges:
-        if not {left, right, left + right} <= ids.keys():
-            raise ValueError(f"The merge of {left!r} and {right!r} has no token.")
 
 
 # --- Training ----------------------------------------------------------------------------------

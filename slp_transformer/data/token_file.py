@@ -97,28 +97,24 @@ def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> Token
         The file, opened.
 
     Raises:
-        ValueError: if an id is outside the vocabulary, or the file cannot be written.
+        ValueError: if an id is outside the vocabulary.
+        OSError: if the file cannot be written.
         ImportError: if NumPy is not installed.
     """
     path, ids, count = Path(path), iter(ids), 0
     array_format = require_extra("numpy", "Token files").lib.format
     code, dtype = ("H", "<u2") if vocab_size <= 2**16 else ("I", "<u4")
-    try:
-        with atomic_write(path) as unfinished, open(unfinished, "wb") as file:
-            file.write(bytes(HEADER_BYTES))
-            while chunk := array("q", islice(ids, CHUNK_TOKENS)):
-                if not 0 <= min(chunk) <= max(chunk) < vocab_size:
-                    wrong = next(i for i in chunk if not 0 <= i < vocab_size)
-                    raise ValueError(f"Token ids go from 0 to {vocab_size - 1}, not {wrong}.")
-                array(code, chunk).tofile(file)
-                count += len(chunk)
-            file.seek(0)
-            header = {"descr": dtype, "fortran_order": False, "shape": (count,)}
-            array_format.write_array_header_1_0(file, header)
-    except OSError as error:
-        raise ValueError(
-            f"The tokens could not be written to {path}: {error_message(error)}."
-        ) from error
+    with atomic_write(path) as unfinished, open(unfinished, "wb") as file:
+        file.write(bytes(HEADER_BYTES))
+        while chunk := array("q", islice(ids, CHUNK_TOKENS)):
+            if not 0 <= min(chunk) <= max(chunk) < vocab_size:
+                wrong = next(i for i in chunk if not 0 <= i < vocab_size)
+                raise ValueError(f"Token ids go from 0 to {vocab_size - 1}, not {wrong}.")
+            array(code, chunk).tofile(file)
+            count += len(chunk)
+        file.seek(0)
+        header = {"descr": dtype, "fortran_order": False, "shape": (count,)}
+        array_format.write_array_header_1_0(file, header)
     return TokenStore(path, vocab_size)
 
 
@@ -145,22 +141,17 @@ def write_token_folder(
         val_names: what is held out, as JSON.
 
     Raises:
-        ValueError: if the files cannot be written.
+        OSError: if the files cannot be written.
     """
     size = max_vocab_size(tokenizer)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in (TOKENIZER_FILE, TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, VAL_NAMES_FILE):
-            (folder / name).unlink(missing_ok=True)
-        write_tokens(folder / TRAIN_TOKENS_FILE, train, size)
-        if val is not None:
-            write_tokens(folder / VAL_TOKENS_FILE, val, size)
-            write_json(folder / VAL_NAMES_FILE, val_names)
-        write_json(folder / TOKENIZER_FILE, tokenizer.to_json())
-    except OSError as error:
-        raise ValueError(
-            f"The tokens cannot be written to {folder}: {error_message(error)}."
-        ) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (TOKENIZER_FILE, TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, VAL_NAMES_FILE):
+        (folder / name).unlink(missing_ok=True)
+    write_tokens(folder / TRAIN_TOKENS_FILE, train, size)
+    if val is not None:
+        write_tokens(folder / VAL_TOKENS_FILE, val, size)
+        write_json(folder / VAL_NAMES_FILE, val_names)
+    write_json(folder / TOKENIZER_FILE, tokenizer.to_json())
 
 
 def open_token_folder(

@@ -66,7 +66,7 @@ class PairTask(Task):
     unit = "pairs"
 
     def check(self, config: Any) -> None:
-        """Refuse files that do not exist, and what only language models have.
+        """Refuse what only language models have.
 
         Raises:
             ValueError: naming what is wrong.
@@ -76,17 +76,7 @@ class PairTask(Task):
         if config.lora_rank is not None:
             raise ValueError("lora_rank is for language models, not for translation.")
         if parts := config.model.modern_parts():
-            raise ValueError(f"{' and '.join(parts)} are for language models, not for translation.")
-        data = config.data
-        for source, target in ((data.source, data.target), (data.val_data, data.val_target)):
-            for path in (source, target):
-                if path and not Path(path).is_file():
-                    raise ValueError(
-                        f"There is no file {path}: name a table of pairs (.csv, .tsv), or two "
-                        "files whose lines translate each other, SOURCE and --target."
-                    )
-            if target is not None and source is None:
-                raise ValueError(f"{target} translates nothing: name its source too.")
+            raise ValueError(f"Only language models have {' and '.join(parts)}, not translators.")
 
     def prepare(self, config: Any, folder: Path) -> Dataset:
         """Read pairs, hold some out, and turn them into tokens.
@@ -100,7 +90,7 @@ class PairTask(Task):
         named = data.source_language, data.target_language
         pairs, languages = read_pairs(data.source, data.target, named)
         held_out: Any = data.val_split
-        if data.val_data is not None:
+        if (data.val_data, data.val_target) != (None, None):
             held_out, _ = read_pairs(data.val_data, data.val_target, languages)
         return prepare_pair_corpus(
             pairs,
@@ -217,8 +207,6 @@ class PairTask(Task):
         """
         why = "a translation ends by itself, and draws nothing"
         reject_unused_flags(options, ("max_new_tokens", "seed", "temperature"), why)
-        if options.target is not None and options.source is None:
-            raise ValueError(f"{options.target} translates nothing: name its source too.")
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Measure loss, BLEU and chrF of translations of held-out pairs, or of others.
@@ -230,7 +218,7 @@ class PairTask(Task):
         from slp_transformer.tasks import evaluation
 
         translator = to_translator(run)
-        if options.source is None:
+        if options.source is None and options.target is None:
             pairs = evaluation.val_data(run).val_texts
         else:  # of two files nobody needs to say which languages they are
             languages = run.tokenizer.languages if options.target is None else (None, None)

@@ -38,6 +38,7 @@ from slp_transformer.tasks.text import PublishedTask
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
+    flatten_dict,
     load_lora_base,
     load_model_spec,
     load_tokenizer,
@@ -151,12 +152,9 @@ class RunConfig(Generic[DataT]):
 
     def changes(self, other: "RunConfig[Any]") -> dict[str, tuple[Any, Any]]:
         """Return the settings that another configuration has otherwise: both values by name."""
-        mine, theirs = (
-            {**config.to_dict(), **vars(config.data), **vars(config.model), **vars(config.train)}
-            for config in (self, other)
-        )
-        names = [name for name in mine if name not in GROUPS]
-        return {n: (mine[n], theirs[n]) for n in names if mine[n] != theirs[n]}
+        mine, theirs = (flatten_dict("", config.to_dict()) for config in (self, other))
+        changed = [name for name in mine if mine[name] != theirs[name]]
+        return {name.rpartition(".")[2]: (mine[name], theirs[name]) for name in changed}
 
     def to_toml(self) -> str:
         """Return the configuration as a TOML file.
@@ -251,10 +249,8 @@ def read_tables(file: str | Path) -> Tables:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"The configuration {path} cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"The configuration {path} is not TOML: {error}.") from None
-    except RecursionError:
-        raise ValueError(f"The configuration {path} is nested too deeply.") from None
     if tables.get("task", "text") not in list(TASKS):  # a table cannot be looked up
         names = closest_match(str(tables["task"]), TASKS)
         raise ValueError(f'{path}: there is no task "{tables["task"]}": {names}')

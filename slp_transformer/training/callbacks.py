@@ -75,19 +75,14 @@ class MetricsFile(Callback):
             "device": name,
             "peak_flops": trainer.monitor.peak_flops,
         }
-        before = self.read_rows()
+        before: dict[int, dict[str, Any]] = {}
+        with suppress(OSError, ValueError, KeyError, TypeError):  # there is none, or it is damaged
+            rows = read_json(self.path)["evaluations"]
+            before = {row["step"]: row for row in rows if isinstance(row["seconds"], float)}
         self.rows: list[dict[str, Any]] = []
         for record in trainer.state.eval_history:
             row = asdict(record) | {"seconds": self.seconds()}
             self.rows.append(before.get(record.step, row))
-
-    def read_rows(self) -> dict[int, dict[str, Any]]:
-        """Return the rows of earlier sessions by step; none if the file is missing or damaged."""
-        try:
-            rows = read_json(self.path)["evaluations"]
-            return {row["step"]: row for row in rows if isinstance(row["seconds"], float)}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
 
     def seconds(self) -> float:
         """Return the time that the run has taken so far."""

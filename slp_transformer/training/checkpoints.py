@@ -45,7 +45,6 @@ from slp_transformer._internal.atomic_write import (
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
-from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.training.devices import check_memory, cpu_default_device
 from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
@@ -121,7 +120,18 @@ def save_checkpoint(
         if temp.exists():  # of a process that was killed
             shutil.rmtree(temp)
         temp.mkdir()
-        write_files(temp, step, model, training, state or {}, tokenizer, lora_base)
+        write_json(temp / "config.json", model_spec(model))
+        write_json(temp / "training.json", training)
+        if tokenizer is not None:
+            write_json(temp / "tokenizer.json", tokenizer)
+        if lora_base is not None:
+            write_json(temp / LORA_BASE_FILE, asdict(lora_base))
+            save_tensors(temp / LORA_WEIGHTS_FILE, lora_state_dict(model))
+        else:
+            save_tensors(temp / WEIGHTS_FILE, unique_weights(model))
+        save_tensors(temp / STATE_FILE, state or {})
+        sizes = {path.name: path.stat().st_size for path in sorted(temp.iterdir())}
+        write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes)))
         rename(temp, target)
         fsync_path(run)
     except (OSError, RuntimeError, safetensors_error()) as error:
@@ -136,32 +146,13 @@ def save_checkpoint(
     return target
 
 
-def write_files(
-    folder: Path,
-    step: int,
-    model: nn.Module,
-    training: Any,
-    state: dict[str, Tensor],
-    tokenizer: Any,
-    lora_base: LoraBase | None,
-) -> None:
-    """Write all files of a checkpoint, and flush them to the disk; the manifest comes last."""
-    tensors = {WEIGHTS_FILE: unique_weights(model), STATE_FILE: state}
-    if lora_base is not None:
-        tensors = {LORA_WEIGHTS_FILE: lora_state_dict(model), STATE_FILE: state}
-        write_json(folder / LORA_BASE_FILE, asdict(lora_base))
-    write_json(folder / "config.json", model_spec(model))
-    write_json(folder / "training.json", training)
-    if tokenizer is not None:
-        write_json(folder / "tokenizer.json", tokenizer)
+def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write tensors to a file, and flush it to the disk."""
     save_file = require_extra("safetensors.torch", "Checkpoints").save_file
-    for name, values in tensors.items():
-        save_file({n: x.detach().cpu().contiguous() for n, x in values.items()}, folder / name)
-        # safetensors makes a file that only its owner can read; the umask decided on the others.
-        shutil.copymode(folder / "config.json", folder / name)
-        fsync_path(folder / name)
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-    write_json(folder / MANIFEST_FILE, asdict(Manifest(1, step, sizes)))
+    save_file({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, path)
+    # safetensors makes a file that only its owner can read; the umask decided on the others.
+    shutil.copymode(path.with_name("config.json"), path)
+    fsync_path(path)
 
 
 def unique_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -211,7 +202,6 @@ def load_model(
     folder = checkpoint_folder(run, which)
     spec, lora_base = load_model_spec(folder), load_lora_base(folder)
     full = folder if lora_base is None else locate_lora_base(folder, lora_base)
-    weights = full / WEIGHTS_FILE
     if lora_base is not None and which == "average":
         raise ValueError(f"{run} is a LoRA adapter and cannot be averaged: take the last.")
     if model is None and spec.model not in MODELS:
@@ -219,26 +209,20 @@ def load_model(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
             "pass load_model a function that makes one, as model."
         )
-    if model is None and any(".parametrizations." in name for name in tensor_headers(weights)):
-        raise ValueError(
-            f"{weights} has LoRA matrices as well as weights: pass load_model a function that "
-            "makes such a model, by add_lora, as model."
-        )
     if type(spec.config) is TransformerConfig:
-        check_model_size(spec, full)
-    rng_state = torch.get_rng_state()
+        check_memory(spec.config, encoder_decoder=spec.model == "EncoderDecoder")
     kind = model or resolve_name(MODELS[spec.model][0])
-    with cpu_default_device():
-        loaded: nn.Module = kind(spec.config)
+    with torch.random.fork_rng([]):  # loading draws no random numbers
+        with cpu_default_device():
+            loaded: nn.Module = kind(spec.config)
+        if lora_base is not None:
+            load_weights(loaded, full)
+            names = tensor_headers(folder / LORA_WEIGHTS_FILE)
+            add_lora(loaded, lora_base.rank, sorted({name.split(".")[-2:][0] for name in names}))
     if which == "average":
         average_weights(loaded, recent_checkpoints(folder))
     else:
-        load_weights(loaded, full)
-    if lora_base is not None:
-        adapted = {name.split(".")[-2:][0] for name in tensor_headers(folder / LORA_WEIGHTS_FILE)}
-        add_lora(loaded, lora_base.rank, sorted(adapted))
         load_weights(loaded, folder)
-    torch.set_rng_state(rng_state)  # loading draws no random numbers
     return loaded.eval()
 
 
@@ -335,23 +319,6 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
             )
 
 
-def check_model_size(spec: ModelSpec, folder: Path) -> None:
-    """Refuse a configuration that cannot belong to its weights file, before the model is built.
-
-    Raises:
-        ValueError: if the model would be larger than the file of its weights, or than the memory.
-    """
-    encoder_decoder = spec.model == "EncoderDecoder"
-    check_memory(spec.config, encoder_decoder=encoder_decoder)
-    count = count_parameters(spec.config, encoder_decoder=encoder_decoder).total
-    size = (folder / WEIGHTS_FILE).stat().st_size
-    if count > size:  # each parameter takes a byte at least
-        raise ValueError(
-            f"{folder / 'config.json'} describes a model of {count:,} parameters, but "
-            f"{WEIGHTS_FILE} has only {size:,} bytes."
-        )
-
-
 def recent_checkpoints(last: Path) -> list[Path]:
     """Return the checkpoints that a run keeps to be averaged, up to the last one.
 
@@ -386,13 +353,12 @@ def average_weights(model: nn.Module, folders: list[Path]) -> None:
 @contextlib.contextmanager
 def preserve_rng_state(seed: int, device: torch.device) -> Iterator[None]:
     """Seed the global random numbers; afterwards the caller's continue where they were."""
-    generator = torch.Generator()
-    before = get_rng_state(generator, device)
+    before = get_rng_state(torch.default_generator, device)
     torch.manual_seed(seed)
     try:
         yield
     finally:
-        set_rng_state(before, generator, device)
+        set_rng_state(before, torch.default_generator, device)
 
 
 def get_rng_state(generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
@@ -473,15 +439,3 @@ def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def check_lora_rank(
-    kind: Callable[[TransformerConfig], nn.Module], config: TransformerConfig, rank: int
-) -> None:
-    """Refuse a rank that a model's matrices cannot have, before the model is built.
-
-    Raises:
-        ValueError: naming the largest possible rank.
-    """
-    with torch.device("meta"):
-        add_lora(kind(config), rank)

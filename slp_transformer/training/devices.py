@@ -35,14 +35,12 @@ def pick_device(wanted: str | None = None) -> torch.device:
     found = available_devices()
     if wanted is None or wanted in found:
         return torch.device(wanted or found[0])
-    try:  # a number among several, or a kind that others have brought to PyTorch
+    # A number among several, or a kind that others have brought to PyTorch.
+    with contextlib.suppress(RuntimeError, AttributeError):  # as of no kind, or one not built in
         device = torch.device(wanted)
-        count = torch.get_device_module(device).device_count()
         known = device.type not in ("cuda", "mps") or device.type in found
-        if known and (device.index or 0) < count:
+        if known and (device.index or 0) < torch.get_device_module(device).device_count():
             return device
-    except (RuntimeError, AttributeError):  # no kind of device, or one that is not built in
-        pass
     raise ValueError(f'device must be {" or ".join(found)} on this machine, not "{wanted}".')
 
 
@@ -142,18 +140,13 @@ def check_memory(
     needed = 4 * copies * count + 4 * positions + BLOCK_OVERHEAD_BYTES * blocks
     there = total_memory_bytes(device or torch.device("cpu"))
     for_batch = 2 * batch * (8 * config.model_dim * blocks + 2 * config.vocab_size)  # in bf16
-    if needed <= there < needed + for_batch:
+    if needed + for_batch > there:
+        of_batch = f" and a batch of {batch:,} tokens" if batch else ""
         raise ValueError(
-            f"A batch of {batch:,} tokens needs at least {for_batch / 1e9:,.0f} GB on top of the "
-            f"model's {needed / 1e9:,.0f}, and here are {there / 1e9:,.0f} GB: choose a smaller "
-            "batch_size or context_length (more gradient_accumulation_steps keep the steps the "
-            "same)."
-        )
-    if needed > there:
-        raise ValueError(
-            f"A model of {count:,} parameters in {blocks:,} blocks needs "
-            f"{needed / 1e9:,.0f} GB at the least, and here are {there / 1e9:,.0f} GB: choose a "
-            "smaller model_dim, num_blocks, vocab_size or context_length."
+            f"A model of {count:,} parameters in {blocks:,} blocks{of_batch} needs "
+            f"{(needed + for_batch) / 1e9:,.0f} GB at the least, and here are {there / 1e9:,.0f} "
+            "GB: choose a smaller batch_size (more gradient_accumulation_steps keep the steps the "
+            "same), model_dim, num_blocks, vocab_size or context_length."
         )
 
 

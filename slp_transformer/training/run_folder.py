@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
@@ -78,10 +78,6 @@ class TrainerState:
     data: dict[str, Any]
     eval_history: list[EvalRecord]
     losses: list[float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON."""
-        return asdict(self)
 
     def eval_due(self, interval: int) -> bool:
         """Return whether to evaluate before the next step."""
@@ -348,10 +344,8 @@ def run_lock(run_dir: Path) -> Iterator[None]:
                 "folder."
             ) from None
         except OSError as error:
-            in_the_way = next((p for p in (run_dir, *run_dir.parents) if p.is_file()), None)
-            reason = f"{in_the_way} is a file" if in_the_way else error_message(error)
             raise ValueError(
-                f"Nothing can be kept in {run_dir}: {reason}. Choose another folder."
+                f"Nothing can be kept in {run_dir}: {error_message(error)}. Choose another folder."
             ) from None
         yield
     finally:

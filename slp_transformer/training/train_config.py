@@ -1,12 +1,13 @@
 """Settings of a training run; nothing here needs PyTorch."""
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from slp_transformer._internal.config_checks import (
+    Range,
     check_choice,
+    check_ranges,
     check_size,
     is_integer,
     to_builtin_ints,
@@ -31,13 +32,17 @@ NO_EPOCHS = (
     'eval_interval = "epoch" needs epochs, and randomly drawn batches have none: give a number '
     "of steps, or batch sentence pairs by length with batch_tokens."
 )
-
-
-Range = tuple[Callable[[Any], bool], str]
 COUNT: Range = (lambda n: is_integer(n) and n >= 0), "a whole number of 0 or more"
+SIZE: Range = (lambda n: n == EPOCH or is_integer(n) and n >= 1), "a whole number of 1 or more"
 POSITIVE: Range = (lambda x: 0 < x < math.inf), "a number above 0"
 SHARE: Range = (lambda x: 0 <= x < 1), "a share from 0 up to but not 1"
+SIZES = (
+    *("steps", "batch_size", "gradient_accumulation_steps", "keep_last", "eval_interval"),
+    *("sequence_length", "batch_tokens", "max_eval_samples", "early_stopping_patience"),
+    "cooldown_steps",
+)
 RANGES: dict[str, Range] = {
+    **dict.fromkeys(SIZES, SIZE),
     "seed": ((lambda n: is_integer(n) and 0 <= n < 2**63), "a whole number from 0 to 2**63 - 1"),
     "warmup_steps": COUNT,
     "learning_rate": POSITIVE,
@@ -122,15 +127,7 @@ class TrainConfig:
             ValueError: naming the setting, what it was and what would do.
         """
         to_builtin_ints(self)
-        names = ["steps", "batch_size", "gradient_accumulation_steps", "keep_last", "eval_interval"]
-        names += ["sequence_length", "batch_tokens", "max_eval_samples", "early_stopping_patience"]
-        names += ["cooldown_steps"]
-        sizes = {name: getattr(self, name) for name in names}
-        check_size(**{name: n for name, n in sizes.items() if n not in (None, EPOCH)})
-        for name, (fits, what) in RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not fits(value):
-                raise ValueError(f"{name} must be {what}, not {value!r}.")
+        check_ranges(self, RANGES)
         check_choice(Optimizer, optimizer=self.optimizer)
         check_choice(Schedule, schedule=self.schedule)
         check_choice(Parallel, parallel=self.parallel)
@@ -145,16 +142,20 @@ class TrainConfig:
             )
 
     def learning_rate_at(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
+        """Return the learning rate of a step, counted from 0.
+
+        "wsd" is that of Hu et al. 2024 (arXiv 2404.06395), section 4; "linear" has no level part.
+        """
         warmup = self.steps // 20 if self.warmup_steps is None else self.warmup_steps
-        if self.schedule == "inverse-sqrt":
-            return self.learning_rate * inverse_sqrt_schedule(step, warmup)
         if self.schedule == "cosine":
             return self.learning_rate * cosine_schedule(step, self.steps, warmup)
+        rise = (step + 1) / max(1, warmup)
+        if self.schedule == "inverse-sqrt":
+            return self.learning_rate * min(rise, math.sqrt(max(1, warmup) / (step + 1)))
         cooldown = self.steps - warmup
         if self.schedule == "wsd":
             cooldown = self.cooldown_steps or self.steps // 5
-        return self.learning_rate * wsd_schedule(step, self.steps, warmup, cooldown)
+        return self.learning_rate * min(rise, 1.0, (self.steps - step) / max(1, cooldown))
 
     @classmethod
     def of_2017(
@@ -198,17 +199,3 @@ def cosine_schedule(step: int, steps: int, warmup: int) -> float:
         return (step + 1) / warmup
     progress = (step - warmup) / max(1, steps - warmup)
     return 0.1 + 0.45 * (1 + math.cos(math.pi * progress))
-
-
-def wsd_schedule(step: int, steps: int, warmup: int, cooldown: int) -> float:
-    """Return the share of the full rate at a step: straight up, level, straight down to 0.
-
-    Hu et al. 2024 (arXiv 2404.06395), section 4. Without a level part it is the linear schedule.
-    """
-    return min((step + 1) / max(1, warmup), 1.0, (steps - step) / max(1, cooldown))
-
-
-def inverse_sqrt_schedule(step: int, warmup: int) -> float:
-    """Return the share of the full rate at a step: a straight warm-up, then as 1/√step falls."""
-    warmup = max(1, warmup)
-    return min((step + 1) / warmup, math.sqrt(warmup / (step + 1)))

@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -387,7 +387,7 @@ class Trainer:
             self.out_dir,
             self.state.step,
             self.model,
-            training=self.state.to_dict(),
+            training=asdict(self.state),
             state=self.strategy.optimizer_state(self.optimizer) | random,
             tokenizer=self.tokenizer,
             lora_base=self.lora_base,
@@ -540,7 +540,10 @@ def training_step(
     """
     count, total = batch.num_targets, torch.zeros((), device=device)
     optimizer.zero_grad()
-    for part in strategy.micro_batches(batch, micro_batch_size(batch, config)):
+    size = config.batch_size
+    if config.batch_tokens is not None:
+        size = -(-len(batch.targets) // config.gradient_accumulation_steps)
+    for part in strategy.micro_batches(batch, size):
         with autocast(config, device):
             summed = loss(model, part.to(device), label_smoothing=config.label_smoothing)
         share = summed / count
@@ -552,10 +555,3 @@ def training_step(
         group["lr"] = config.learning_rate_at(step)
     optimizer.step()
     return strategy.all_reduce(total)
-
-
-def micro_batch_size(batch: Batch, config: TrainConfig) -> int:
-    """Return the number of sequences of a batch that go through the model at once."""
-    if config.batch_tokens is None:
-        return config.batch_size
-    return -(-len(batch.targets) // config.gradient_accumulation_steps)

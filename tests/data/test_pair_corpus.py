@@ -56,12 +56,12 @@ def test_a_table_has_quoted_commas_a_byte_order_mark_and_columns_by_name(tmp_pat
 def wrong_tables() -> dict[str, tuple[bytes, str]]:
     utf16 = "a,b\nx,y\n".encode("utf-16")
     return {
-        "column": (b"a,b,c\n1,2,3\n", 'has no column "thai": its header names a, b, c'),
+        "column": (b"a,b,c\n1,2,3\n", "has the columns a, b, c: name two of them by --source-lang"),
         "cell": (b"a,thai\nx,y\nx\n", "line 3 is empty"),
         "empty": (b"a,thai\nx,y\nx,  \n", "line 3 is empty"),
         "blank": (b"a,thai\nx,y\n\nx,y\n", "line 3 is empty"),
         "quote": (b'a,thai\nx,"y\n', "line 2 is no row of a table"),
-        "nothing": (b"", 'has no column "a": its header names nothing'),
+        "nothing": (b"", "has the columns (none): name two of them"),
         "header": (b"a,thai\n", "has no pairs"),
         "latin": ("a,thai\nx,é\n".encode("latin-1"), "line 2 has the byte 0xE9"),
         "utf16": (utf16, "line 1 has the byte 0xFF"),
@@ -192,7 +192,7 @@ def test_kept_pairs_are_opened_again_without_their_source(tmp_path):
             for i in range(len(mine)):
                 assert all(torch.equal(*sides) for sides in zip(mine[i], theirs[i], strict=True))
     (tmp_path / "tokens" / "held-out.json").write_text("[[1, 2]]", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"held-out.json: 0.0 should be a valid string"):
+    with pytest.raises(ValueError, match=r"held-out.json: 0.0: Input should be a valid string"):
         load_pair_corpus(tmp_path / "tokens")
     (tmp_path / "tokens" / "held-out.json").write_text('[["a", "b"]]', encoding="utf-8")
     with pytest.raises(ValueError, match=r"held-out.json is damaged: it should have 2 pairs"):

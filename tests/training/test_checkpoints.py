@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     for step, loss in [(0, None), (2, 1.0), (4, 3.0), (6, 2.0)]:
         history += [EvalRecord(step, 4.0, loss)] if loss else []
         state = TrainerState(step, config, {}, history, [])
-        save_checkpoint(tmp_path, step, tiny(seed=step), training=state.to_dict())
+        save_checkpoint(tmp_path, step, tiny(seed=step), training=asdict(state))
     assert same(load_model(tmp_path, "best"), tiny(seed=2))
     assert same(load_model(tmp_path, "last"), tiny(seed=6))
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
@@ -123,7 +124,7 @@ def test_the_average_is_of_the_last_that_were_trained_and_no_others(tmp_path, st
     for step in steps:
         history += [EvalRecord(step, 4.0, float(step))] if step else []
         state = TrainerState(step, config, {}, history, [])
-        training = state.to_dict()
+        training = asdict(state)
         save_checkpoint(tmp_path, step, tiny(seed=step), training=training, keep_last=2)
     models = [tiny(seed=step).double() for step in averaged]
     for name, W in load_model(tmp_path, "average").named_parameters():
@@ -183,10 +184,10 @@ def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{}", "format is missing"),
-        ('{"format": 99, "step": 1, "files": {}}', "format should be 1, not 99"),
+        ("{}", "format: Field required"),
+        ('{"format": 99, "step": 1, "files": {}}', "format: Input should be 1"),
         ('{"format": 1, "step": 1, "files": {"x": 3}}', "damaged: x is missing, not 3"),
-        ("#", "no JSON"),
+        ("#", "Invalid JSON"),
         ("[]", "should be an object"),
     ],
 )

@@ -39,13 +39,10 @@ def fix_size(path: Path) -> None:
 # --- Damage --------------------------------------------------------------------------------------
 
 
-def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_built(run, capsys):
+def test_a_model_larger_than_the_machine_is_refused_before_it_is_built(run, capsys):
     config = json.loads((run / "config.json").read_text("utf-8"))["config"]
     change(run / "config.json", config=config | {"num_blocks": 10**9})
     assert "1,000,000,000 blocks needs" in refused(capsys, "generate", "a")
-    change(run / "config.json", config=config | {"num_blocks": 100})
-    said = refused(capsys, "generate", "a")
-    assert "parameters, but model.safetensors has only" in said
     change(run / "config.json", config=config | {"num_blocks": 2})
     assert "does not fit the model" in refused(capsys, "generate", "a")
 
@@ -53,8 +50,8 @@ def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_bui
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
-        ("--num-blocks", "choose a smaller model_dim, num_blocks"),
-        ("--batch-size", "A batch of 13,000,000,000 tokens needs"),
+        ("--num-blocks", "in 1,000,000,000 blocks and a batch of"),
+        ("--batch-size", "and a batch of 13,000,000,000 tokens needs"),
     ],
 )
 def test_what_no_machine_holds_is_not_tried(flag, said, at, capsys):
