@@ -5,10 +5,11 @@
 
 import argparse
 import contextlib
+import difflib
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -27,6 +28,7 @@ from slp_transformer.tasks.base import (
 )
 from slp_transformer.tasks.run_config import (
     CONFIG_FILE,
+    GROUPS,
     TOKENIZER_SETTINGS,
     RunConfig,
     closest_match,
@@ -458,12 +460,18 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
         if not ended.code or rank() > 0:
             raise
         box = re.sub(r"[│╭╮╰╯]", " ", printed.getvalue())
-        sentence, *more = (" ".join(part.split()) for part in re.split("─{3,}", box)[1:])
+        sentence = " ".join(box.partition("\n")[2].partition("─────")[0].split())
         if found := re.fullmatch(r"Error parsing (?!-)[^:]+: (.*)", sentence):
             raise ValueError(found[1]) from None  # one of our own sentences
-        meant = re.match(r"Perhaps you meant: (--[\w-]+)", " ".join(more))
-        hint = f": did you mean {meant[1]}?" if meant else f" (see {PROGRAM} {name} --help)."
-        raise ValueError(sentence.rstrip(".") + hint) from None
+        groups = [options] if default is None else [default, default.run]
+        groups += [getattr(default.run, group) for group in GROUPS] if default else []
+        known = [f"--{field.name.replace('_', '-')}" for group in groups for field in fields(group)]
+        meant: list[str] = []
+        if unknown := re.match(r"Unrecognized options: (--[\w-]+)", sentence):
+            sentence = f"There is no option {unknown[1]}"
+            meant = difflib.get_close_matches(unknown[1], known, n=1)  # tyro's are less close
+        end = f": did you mean {meant[0]}?" if meant else f" (see {PROGRAM} {name} --help)."
+        raise ValueError(sentence.rstrip(".") + end) from None
 
 
 def check_run(name: str, options: Any) -> None:
