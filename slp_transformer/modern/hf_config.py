@@ -9,7 +9,7 @@ TYPE_NAMES |= {list: "a list", dict: "a table of settings"}
 SettingsTable = dict[str, tuple[str, Any]]
 """For settings of ours their name in config.json, and the value of those that it leaves out.
 
-A type in the place of the value stands for None, and says what the setting has to be if it is there.
+A type in the place of the value stands for None, and is that of the setting where it is there.
 """
 
 

@@ -184,6 +184,7 @@ GPT2 = HFFamily(
 
 # --- BERT (Devlin et al. 2019): post-norm, bidirectional, with a row for each segment ------------
 
+
 def write_bert(config: BertConfig) -> dict[str, Any]:
     """Return the settings of BERT that are not in its table."""
     return {
