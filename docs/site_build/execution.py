@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 import nbformat
 from chapter_source import PACKAGE, Chapter, Ran, files_of, key_of, module_name
 from filelock import FileLock
+from links import SHOWN
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from traitlets.config import Config
@@ -117,7 +118,6 @@ def run_chapter(chapter: Chapter) -> tuple[list, Ran]:
 
 
 RECORDING = f'__import__("runpy").run_path({str(Path(__file__).with_name("recording.py"))!r})'
-SHOWN = re.compile(r'<autoref identifier=\\?"([^"\\]+)\\?"')
 
 
 def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
