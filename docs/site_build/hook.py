@@ -27,6 +27,7 @@ import postprocess
 import previews
 import reference
 from chapter_source import PACKAGE, Chapter, equations_of, with_numbers
+from markdown.extensions.toc import nest_toc_tokens
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
@@ -239,7 +240,7 @@ def on_page_content(content, page, config, files):
     body, headings = notebook_html.finished(content)
     body = re.sub(r'href="(\d\d[a-z]?_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
     body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
-    page.toc = get_toc(pages.nested(headings))
+    page.toc = get_toc(nest_toc_tokens(headings))
     stem = chapter.path.stem
     body = figures.with_wirings(body, site.figures[stem], pages.link_from(page))
     numbered = partial(figures.with_references, stem=stem, known=site.figures)

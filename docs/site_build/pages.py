@@ -155,19 +155,6 @@ def to_chapter(match: re.Match) -> str:
     return f'href="../{match[1]}/' if match[1] in site.summaries else match[0]
 
 
-def nested(headings: list[tuple[int, str, str]]) -> list[dict]:
-    """The headings as the tree that MkDocs wants."""
-    root: list[dict] = []
-    open_levels: list[tuple[int, list[dict]]] = [(0, root)]
-    for level, name, text in headings:
-        while open_levels[-1][0] >= level:
-            open_levels.pop()
-        token = {"level": level, "id": name, "name": html.escape(text), "children": []}
-        open_levels[-1][1].append(token)
-        open_levels.append((level, token["children"]))
-    return root
-
-
 def write(chapter: Chapter, path: Path) -> None:
     """Writes a chapter's notebook for mkdocs-jupyter, if it has changed."""
     stem = chapter.path.stem

@@ -296,7 +296,8 @@ def test_headings_get_ids_of_their_own_and_tables_a_box():
     html, headings = notebook_html.finished(
         "<style>x</style><h1>One</h1><h2>Two <code>f</code></h2><h2>Two f</h2><table></table>"
     )
-    assert headings == [(1, "one", "One"), (2, "two-f", "Two f"), (2, "two-f_1", "Two f")]
+    found = [(each["level"], each["id"], each["name"]) for each in headings]
+    assert found == [(1, "one", "One"), (2, "two-f", "Two f"), (2, "two-f_1", "Two f")]
     assert "<style" not in html and '<div class="slp-wide" tabindex="0"><table>' in html
 
 
