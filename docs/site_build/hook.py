@@ -116,7 +116,7 @@ def on_files(files: Files, config) -> Files:
         text = (
             reference.markdown(entry, site.members, pages.inside(entry))
             if render
-            else f"# <code>{entry.name}</code>\n"
+            else reference.heading(entry)
         )
         files.append(File.generated(config, entry.path, content=text))
     if site.proofs:
@@ -227,13 +227,16 @@ def on_page_content(content, page, config, files):
     chapter = chapter_of(page)
     if chapter is None:
         uri = page.file.src_uri
+        if entry := next((entry for entry in site.api_pages if entry.path == uri), None):
+            for name in pages.names_on(entry):
+                config.plugins["autorefs"].register_anchor(page, name)
         if kept := pages.kept(uri):
             page.toc = get_toc(kept["toc"])
             content = kept["content"]
         elif site.deferring and uri in site.reference_keys:
             content += pages.PREPARING
         content = pages.with_model(content, page)
-        drawn = _reported(postprocess.drawn, pages.resolved(content, page), uri)
+        drawn = _reported(postprocess.drawn, reference.renamed(content, pages.shown_as), uri)
         if uri == "equations.md":  # each has its row
             return drawn
         return previews.linked(drawn, pages.link_from(page), site.book)
@@ -252,7 +255,7 @@ def on_page_content(content, page, config, files):
     body = (body if found else below_title + body) + pages.modules_used(chapter, page)
     body = model_pages.with_player(body, relative("assets/alphatab/", page))
     body = previews.with_symbols(body, site.symbols, relative("notation/", page))
-    body = _reported(postprocess.drawn, pages.resolved(body, page), chapter.name)
+    body = _reported(postprocess.drawn, reference.renamed(body, pages.shown_as), chapter.name)
     body = previews.linked(body, pages.link_from(page), site.book)
     return f'<div class="slp-chapter">{body}</div>'
 

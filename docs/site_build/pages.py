@@ -212,27 +212,18 @@ def defined_as(name: str) -> str:
     return name
 
 
-def resolved(content: str, page) -> str:
-    """A page whose references lead to where a thing is shown, by whatever name they asked for it.
+def names_on(entry: ApiPage) -> list[str]:
+    """The names on a page of the reference that mkdocstrings does not register in this build.
 
-    Links to the kept pages of the reference are made here: the autorefs plugin has not heard of
-    them.
+    It registers no module, and nothing of a page that is kept, or not rendered yet.
     """
-    if "<autoref" not in content:
-        return content
-    content = reference.renamed(content, shown_as)
-    urls = {name: relative(url_of(name), page) for name in site.modules}
-    for entry in site.api_pages:
-        url = relative(url_of(entry.modules[0]), page)
-        if found := kept(entry.path):
-            names = reference.ids_in(found["content"])
-        elif site.deferring:
-            paths = [site.modules[name] for name in entry.modules]
-            names = [shown_as(n) for path in paths for n in links.public_names(path, site.root)]
-        else:
-            names = []
-        urls |= {name: f"{url}#{name}" for name in names}
-    return reference.resolve(content, urls, forget=site.deferring)
+    names = list(entry.modules)
+    if found := kept(entry.path):
+        names += reference.ids_in(found["content"])
+    elif site.deferring:
+        paths = [site.modules[name] for name in entry.modules]
+        names += [shown_as(name) for path in paths for name in links.public_names(path, site.root)]
+    return names
 
 
 def with_links_back(content: str, page) -> str:
