@@ -1,7 +1,5 @@
 """The key-value cache: what attention has computed of earlier tokens, kept for those to come."""
 
-import copy
-
 import torch
 
 from slp_transformer._internal.config_checks import check_size
@@ -194,10 +192,6 @@ class KVCache:
         """
         for block in self._blocks:
             block.cross_attention.reorder(rows)
-
-    def copy(self) -> "KVCache":
-        """Return another cache that holds the same, to continue one beginning in several ways."""
-        return copy.deepcopy(self)
 
     def _layers(self) -> list[LayerCache]:
         return [

@@ -55,15 +55,13 @@ class PublishedModel:
         """Parameters of E, of the head if it is not E, and of learned positions."""
         return self.model_dim * (self.vocab_size * (1 if self.tied else 2) + self.num_positions)
 
-    def kv_cache_bytes(self, num_tokens: int, bytes_per_number: int = 2) -> int:
-        """Bytes of the keys and values of so many tokens (`kv-attn`).
+    def kv_cache_bytes(self, num_tokens: int) -> int:
+        """Bytes of the keys and values of so many tokens (`kv-attn`), in bfloat16.
 
         Args:
             num_tokens: tokens in the cache, of all sequences together.
-            bytes_per_number: 2 for bfloat16, 4 for float32.
         """
-        numbers = 2 * self.num_blocks * self.num_kv_heads * self.key_dim
-        return num_tokens * numbers * bytes_per_number
+        return num_tokens * 2 * self.num_blocks * self.num_kv_heads * self.key_dim * 2
 
 
 _QWEN = "Qwen3 Technical Report (2025), Table 1, and the model's config.json"

@@ -203,22 +203,13 @@ def without_idle(text: str, ran: frozenset[str]) -> str:
 
 def modules_named(chapter: Chapter) -> list[str]:
     """The modules of the package that a chapter itself imports, in the order of their files."""
-    found: set[Path] = set()
-    for cell in chapter.code_cells:
-        for name in _imported(_parse(cell.source)):
-            found.update(files_of(name, chapter.root))
-    return [module_name(path, chapter.root) for path in sorted(found)]
+    return [module_name(path, chapter.root) for path in sorted({p for _, p in _imported(chapter)})]
 
 
 def objects_named(chapter: Chapter) -> list[str]:
     """The classes and functions of the package that a chapter imports, where they are defined."""
-    found = []
-    for cell in chapter.code_cells:
-        for name in sorted(_imported(_parse(cell.source))):
-            for path in files_of(name, chapter.root):
-                module = module_name(path, chapter.root)
-                if name != module:
-                    found.append(f"{module}.{name.rpartition('.')[2]}")
+    named = [(name, module_name(path, chapter.root)) for name, path in _imported(chapter)]
+    found = [f"{module}.{name.rpartition('.')[2]}" for name, module in named if name != module]
     return list(dict.fromkeys(found))
 
 
@@ -249,20 +240,33 @@ def _parse(source: str) -> ast.Module:
         return ast.Module([], [])  # running it will say so, with the line
 
 
-def _imported(tree: ast.AST) -> set[str]:
-    """The dotted names of the package that a piece of code imports."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {name for name in names if name.split(".")[0] == PACKAGE}
+def _imported(chapter: Chapter) -> list[tuple[str, Path]]:
+    """The dotted names of the package that a chapter imports, each with the file of its source."""
+    found = []
+    for cell in chapter.code_cells:
+        names = set()
+        for node in ast.walk(_parse(cell.source)):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                stem = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                names.update(stem + alias.name for alias in node.names)
+        for name in sorted(name for name in names if name.split(".")[0] == PACKAGE):
+            found += [(name, path) for path in files_of(name, chapter.root)]
+    return found
 
 
-@lru_cache(maxsize=16)
-def _from_imports(text: str) -> list[ast.ImportFrom]:
-    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+def imported_names(init: Path) -> dict[str, str]:
+    """Return where the names are defined that a file imports from modules."""
+    return _imported_names(init.read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=32)
+def _imported_names(text: str) -> dict[str, str]:
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def files_of(name: str, root: Path) -> list[Path]:
@@ -273,14 +277,8 @@ def files_of(name: str, root: Path) -> list[Path]:
         if path.with_suffix(".py").is_file():
             return [path.with_suffix(".py")]
         init = path / "__init__.py"
-        if not init.is_file():
-            continue
-        if length == len(parts) or parts[length] == "*":
-            return [init]
-        for node in _from_imports(init.read_text(encoding="utf-8")):
-            for alias in node.names:
-                if (alias.asname or alias.name) == parts[length]:
-                    origin = f"{node.module}.{alias.name}"
-                    return files_of(origin, root) if origin != name else [init]
-        return [init]
+        if init.is_file():
+            inner = parts[length] if length < len(parts) else ""
+            origin = imported_names(init).get(inner, name)
+            return [init] if origin == name else files_of(origin, root)
     return []

@@ -9,7 +9,6 @@ among what its authors still wish for.)
 
 import json
 import os
-import queue
 import re
 import threading
 import time
@@ -21,6 +20,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 import nbformat
 from chapter_source import PACKAGE, Chapter, Ran, files_of, key_of, module_name
 from filelock import FileLock
+from links import SHOWN
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from traitlets.config import Config
@@ -117,7 +117,6 @@ def run_chapter(chapter: Chapter) -> tuple[list, Ran]:
 
 
 RECORDING = f'__import__("runpy").run_path({str(Path(__file__).with_name("recording.py"))!r})'
-SHOWN = re.compile(r'<autoref identifier=\\?"([^"\\]+)\\?"')
 
 
 def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
@@ -228,24 +227,19 @@ class Background:
         self.cache, self.say, self.done = cache, say, done
         self.failures: dict[str, ChapterError] = {}
         self._wanted: dict[str, str] = {}
-        self._queue: queue.Queue[tuple[Chapter, str]] = queue.Queue()
-        self._threads: list[threading.Thread] = []
+        self._free = threading.Semaphore(WORKERS)
 
     def want(self, chapter: Chapter, key: str) -> None:
         """Asks for a chapter to be run, unless it already is or has failed."""
         if self._wanted.get(chapter.name) == key or key in self.failures:
             return
         self._wanted[chapter.name] = key
-        self._queue.put((chapter, key))
-        while len(self._threads) < WORKERS:
-            self._threads.append(threading.Thread(target=self._work, daemon=True))
-            self._threads[-1].start()
+        threading.Thread(target=self._run, args=(chapter, key), daemon=True).start()
 
-    def _work(self) -> None:
-        while True:
-            chapter, key = self._queue.get()
+    def _run(self, chapter: Chapter, key: str) -> None:
+        with self._free:
             if self._wanted.get(chapter.name) != key:
-                continue  # edited again before its turn came
+                return  # edited again before its turn came
             self.say(f"Running {chapter.name} in the background")
             try:
                 self.cache.run(chapter)

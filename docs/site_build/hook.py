@@ -27,6 +27,7 @@ import postprocess
 import previews
 import reference
 from chapter_source import PACKAGE, Chapter, equations_of, with_numbers
+from markdown.extensions.toc import nest_toc_tokens
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
@@ -115,7 +116,7 @@ def on_files(files: Files, config) -> Files:
         text = (
             reference.markdown(entry, site.members, pages.inside(entry))
             if render
-            else f"# <code>{entry.name}</code>\n"
+            else reference.heading(entry)
         )
         files.append(File.generated(config, entry.path, content=text))
     if site.proofs:
@@ -226,20 +227,23 @@ def on_page_content(content, page, config, files):
     chapter = chapter_of(page)
     if chapter is None:
         uri = page.file.src_uri
+        if entry := next((entry for entry in site.api_pages if entry.path == uri), None):
+            for name in pages.names_on(entry):
+                config.plugins["autorefs"].register_anchor(page, name)
         if kept := pages.kept(uri):
             page.toc = get_toc(kept["toc"])
             content = kept["content"]
         elif site.deferring and uri in site.reference_keys:
             content += pages.PREPARING
         content = pages.with_model(content, page)
-        drawn = _reported(postprocess.drawn, pages.resolved(content, page), uri)
+        drawn = _reported(postprocess.drawn, reference.renamed(content, pages.shown_as), uri)
         if uri == "equations.md":  # each has its row
             return drawn
         return previews.linked(drawn, pages.link_from(page), site.book)
     body, headings = notebook_html.finished(content)
     body = re.sub(r'href="(\d\d[a-z]?_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
     body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
-    page.toc = get_toc(pages.nested(headings))
+    page.toc = get_toc(nest_toc_tokens(headings))
     stem = chapter.path.stem
     body = figures.with_wirings(body, site.figures[stem], pages.link_from(page))
     numbered = partial(figures.with_references, stem=stem, known=site.figures)
@@ -251,7 +255,7 @@ def on_page_content(content, page, config, files):
     body = (body if found else below_title + body) + pages.modules_used(chapter, page)
     body = model_pages.with_player(body, relative("assets/alphatab/", page))
     body = previews.with_symbols(body, site.symbols, relative("notation/", page))
-    body = _reported(postprocess.drawn, pages.resolved(body, page), chapter.name)
+    body = _reported(postprocess.drawn, reference.renamed(body, pages.shown_as), chapter.name)
     body = previews.linked(body, pages.link_from(page), site.book)
     return f'<div class="slp-chapter">{body}</div>'
 

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
 from pathlib import Path
+from textwrap import dedent
 
-from chapter_source import Chapter, equations_of, module_name, number_of
+from chapter_source import Chapter, equations_of, imported_names, module_name, number_of
+
+from slp_transformer.plotting.source_code import strip_docstrings
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
 SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -150,20 +153,13 @@ def modules(root: Path) -> list[Path]:
 
 def offered(root: Path) -> dict[str, str]:
     """Return where each name is defined that a package hands on: `slp_transformer.generate`."""
-    found = {}
-    for init in sorted((root / "slp_transformer").rglob("__init__.py")):
-        package = module_name(init, root)
-        tree = ast.parse(init.read_text(encoding="utf-8"))
-        offers = {e.value for n in tree.body if _names_all(n) for e in n.value.elts}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package + "."):
-                for alias in (a for a in node.names if a.name in offers):
-                    found[f"{package}.{alias.name}"] = f"{node.module}.{alias.name}"
-    return found
-
-
-def _names_all(node: ast.AST) -> bool:
-    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    return {
+        f"{package}.{name}": origin
+        for init in sorted((root / "slp_transformer").rglob("__init__.py"))
+        for package in [module_name(init, root)]
+        for name, origin in imported_names(init).items()
+        if origin.startswith(f"{package}.")
+    }
 
 
 def first_sentence(path: Path) -> str:
@@ -220,16 +216,8 @@ def source_of(name: str, root: Path) -> str:
         for part in name.removeprefix(prefix).split("."):
             body = getattr(node, "body", [])
             node = next((child for child in body if getattr(child, "name", "") == part), None)
-        if node is None:
-            continue
-        lines = text.splitlines()
-        inner = node.body[0]
-        if ast.get_docstring(node) is not None:
-            del lines[inner.lineno - 1 : inner.end_lineno]
-            end = node.end_lineno - (inner.end_lineno - inner.lineno + 1)
-        else:
-            end = node.end_lineno
-        return "\n".join(lines[node.lineno - 1 : end])
+        if node is not None:
+            return strip_docstrings(dedent(ast.get_source_segment(text, node, padded=True)))
     raise KeyError(name)
 
 

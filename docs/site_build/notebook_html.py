@@ -7,14 +7,15 @@ the elements and classes of Material's own pages and look like the rest of the s
 import copy
 import re
 from collections.abc import Iterable
-from html import unescape
+from html import escape, unescape
+from typing import Any
 
 import exercises
 import figures
 import nbformat
 from markdown.extensions.toc import slugify, unique
 
-Heading = tuple[int, str, str]  # level, id, text
+Heading = dict[str, Any]  # its level, id and name, as Markdown's table of contents has them
 
 
 def filled(
@@ -124,7 +125,7 @@ def _with_anchors(html: str) -> tuple[str, list[Heading]]:
         inside = re.sub(r'<a class="anchor-link".*?</a>', "", match[2])
         text = unescape(re.sub(r"<[^>]+>", "", inside)).strip()
         name = unique(slugify(text, "-"), used)
-        headings.append((int(level), name, text))
+        headings.append({"level": int(level), "id": name, "name": escape(text)})
         link = f'<a class="headerlink" href="#{name}" title="Link to this section">¶</a>'
         return f'<h{level} id="{name}">{inside}{link}</h{level}>'
 

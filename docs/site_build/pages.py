@@ -155,19 +155,6 @@ def to_chapter(match: re.Match) -> str:
     return f'href="../{match[1]}/' if match[1] in site.summaries else match[0]
 
 
-def nested(headings: list[tuple[int, str, str]]) -> list[dict]:
-    """The headings as the tree that MkDocs wants."""
-    root: list[dict] = []
-    open_levels: list[tuple[int, list[dict]]] = [(0, root)]
-    for level, name, text in headings:
-        while open_levels[-1][0] >= level:
-            open_levels.pop()
-        token = {"level": level, "id": name, "name": html.escape(text), "children": []}
-        open_levels[-1][1].append(token)
-        open_levels.append((level, token["children"]))
-    return root
-
-
 def write(chapter: Chapter, path: Path) -> None:
     """Writes a chapter's notebook for mkdocs-jupyter, if it has changed."""
     stem = chapter.path.stem
@@ -225,27 +212,18 @@ def defined_as(name: str) -> str:
     return name
 
 
-def resolved(content: str, page) -> str:
-    """A page whose references lead to where a thing is shown, by whatever name they asked for it.
+def names_on(entry: ApiPage) -> list[str]:
+    """The names on a page of the reference that mkdocstrings does not register in this build.
 
-    Links to the kept pages of the reference are made here: the autorefs plugin has not heard of
-    them.
+    It registers no module, and nothing of a page that is kept, or not rendered yet.
     """
-    if "<autoref" not in content:
-        return content
-    content = reference.renamed(content, shown_as)
-    urls = {name: relative(url_of(name), page) for name in site.modules}
-    for entry in site.api_pages:
-        url = relative(url_of(entry.modules[0]), page)
-        if found := kept(entry.path):
-            names = reference.ids_in(found["content"])
-        elif site.deferring:
-            paths = [site.modules[name] for name in entry.modules]
-            names = [shown_as(n) for path in paths for n in links.public_names(path, site.root)]
-        else:
-            names = []
-        urls |= {name: f"{url}#{name}" for name in names}
-    return reference.resolve(content, urls, forget=site.deferring)
+    names = list(entry.modules)
+    if found := kept(entry.path):
+        names += reference.ids_in(found["content"])
+    elif site.deferring:
+        paths = [site.modules[name] for name in entry.modules]
+        names += [shown_as(name) for path in paths for name in links.public_names(path, site.root)]
+    return names
 
 
 def with_links_back(content: str, page) -> str:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 
@@ -88,6 +87,11 @@ def url_of(module: str) -> str:
     return f"api/{name}/" if module == f"{PACKAGE}.{name}" else f"api/{name}/#{module}"
 
 
+def heading(entry: ApiPage) -> str:
+    """The heading of a page, to which references to its module lead."""
+    return f"# <code>{entry.name}</code> {{ #{PACKAGE}.{entry.name} }}"
+
+
 def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, str]) -> str:
     """A page for mkdocstrings: what a package offers, or a module, then those below it.
 
@@ -97,7 +101,7 @@ def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, st
         inside: the pages of a package's modules, each with its first sentence.
     """
     own = f"{PACKAGE}.{entry.name}"
-    lines = [f"# <code>{entry.name}</code>", "", f"::: {own}", ""]
+    lines = [heading(entry), "", f"::: {own}", ""]
     if "." in entry.name:
         package = entry.name.partition(".")[0]
         lines[1:1] = ["", f"A module of [`{package}`]({package}.md)."]
@@ -119,8 +123,6 @@ def markdown(entry: ApiPage, members: dict[str, list[str]], inside: dict[str, st
 
 
 ID = re.compile(r'\bid="(slp_transformer[\w.]*)"')
-AUTOREF = re.compile(r"<autoref ([^>]*)>(.*?)</autoref>", flags=re.DOTALL)
-IDENTIFIER = re.compile(r'\bidentifier="?([^"\s>]+)"?')
 
 
 @lru_cache(maxsize=256)
@@ -180,24 +182,6 @@ def renamed(content: str, shown_as: Callable[[str], str]) -> str:
         return match[1] + shown_as(match[2])
 
     return re.sub(r'(<autoref [^>]*?identifier="?)([^"\s>]+)', name, content)
-
-
-def resolve(content: str, urls: dict[str, str], forget: bool) -> str:
-    """Makes links of the references to known objects.
-
-    Args:
-        content: a page.
-        urls: where each known object is found.
-        forget: whether to make plain text of the others, rather than leave them to autorefs.
-    """
-
-    def link(match: re.Match) -> str:
-        name = IDENTIFIER.search(match[1])
-        if name and name[1] in urls:
-            return f'<a href="{escape(urls[name[1]])}">{match[2]}</a>'
-        return match[2] if forget else match[0]
-
-    return AUTOREF.sub(link, content)
 
 
 class ShapeStrings(griffe.Extension):

@@ -7,7 +7,10 @@ TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", s
 TYPE_NAMES |= {list: "a list", dict: "a table of settings"}
 
 SettingsTable = dict[str, tuple[str, Any]]
-"""For settings of ours their name in config.json, and the value of those that it leaves out."""
+"""For settings of ours their name in config.json, and the value of those that it leaves out.
+
+A type in the place of the value stands for None, and is that of the setting where it is there.
+"""
 
 
 class HFConfigReader:
@@ -66,7 +69,9 @@ class HFConfigReader:
             ValueError: if one has another type than its default.
         """
         return {
-            ours: self.get(theirs, type(default), default)
+            ours: self.get_optional(theirs, default)
+            if isinstance(default, type)
+            else self.get(theirs, type(default), default)
             for ours, (theirs, default) in table.items()
         }
 

@@ -34,6 +34,8 @@ class HFFamily:
     Attributes:
         model_type: its name in config.json.
         settings: what is read and written as it is.
+        activations: its setting for the activation, and ours for each of its words; the first is
+            the default.
         fixed: settings of ours that it has in one way only.
         required: settings of its own that can be loaded in one way only.
         read: our settings that take more than a name.
@@ -49,6 +51,7 @@ class HFFamily:
 
     model_type: str
     settings: SettingsTable
+    activations: tuple[str, dict[str, str]]
     fixed: dict[str, Any]
     required: dict[str, Any]
     read: Callable[[HFConfigReader], dict[str, Any]]
@@ -68,6 +71,8 @@ class HFFamily:
         """
         settings.require(**self.required, quantization_config=False)
         found = settings.read(self.settings) | self.fixed | settings.read_token_ids()
+        name, known = self.activations
+        found["activation"] = settings.get_choice(name, known, next(iter(known)))
         return self.config_class(**found | self.read(settings))
 
     def write_config(self, config: ModernConfig) -> dict[str, Any]:
@@ -80,8 +85,14 @@ class HFFamily:
             if getattr(config, name) != value:
                 ours = getattr(config, name)
                 raise ValueError(f"{self.model_type} has no {name} = {ours!r}, only {value!r}.")
+        activation, known = self.activations
+        words = [word for word, ours in known.items() if ours == config.activation]
+        if not words:
+            only = ", ".join(dict.fromkeys(known.values()))
+            raise ValueError(f"{self.model_type} has no {config.activation}, only {only}.")
         return {
             "model_type": self.model_type,
+            activation: words[0],
             **{theirs: getattr(config, ours) for ours, (theirs, _) in self.settings.items()},
             "bos_token_id": config.begin_id,
             "eos_token_id": list(config.end_ids) or None,
@@ -108,29 +119,10 @@ class HFFamily:
         )
 
 
-def write_activation(config: ModernConfig, known: dict[str, str], family: str) -> str:
-    """Return a family's name of the activation.
-
-    Raises:
-        ValueError: if it has none.
-    """
-    for theirs, ours in known.items():
-        if ours == config.activation:
-            return theirs
-    raise ValueError(f"{family} has no {config.activation}, only {', '.join(known.values())}.")
-
-
 # --- GPT-2 (Radford et al. 2019): the book's block with GELU and biases on all products ----------
 
 GPT2_ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
 GPT2_ACTIVATIONS |= {name: name for name in ("gelu", "relu", "relu2")}
-
-
-def read_gpt2(settings: HFConfigReader) -> dict[str, Any]:
-    """Return the settings of GPT-2 that are not in its table."""
-    activation = settings.get_choice("activation_function", GPT2_ACTIVATIONS, "gelu_new")
-    hidden_dim = settings.get_optional("n_inner", int)
-    return {"positions": "learned", "hidden_dim": hidden_dim, "activation": activation}
 
 
 def write_gpt2(config: ModernConfig) -> dict[str, Any]:
@@ -143,8 +135,6 @@ def write_gpt2(config: ModernConfig) -> dict[str, Any]:
         raise ValueError("gpt2 has no num_kv_heads, key_dim or value_dim of its own.")
     return {
         "architectures": ["GPT2LMHeadModel"],
-        "n_inner": config.hidden_dim,
-        "activation_function": write_activation(config, GPT2_ACTIVATIONS, "gpt2"),
         "embd_pdrop": config.dropout,
         "attn_pdrop": config.dropout,
     }
@@ -159,17 +149,19 @@ GPT2 = HFFamily(
         "model_dim": ("n_embd", 768),
         "num_heads": ("n_head", 12),
         "num_blocks": ("n_layer", 12),
+        "hidden_dim": ("n_inner", int),
         "dropout": ("resid_pdrop", 0.1),  # of three shares, which are one here
         "eps": ("layer_norm_epsilon", 1e-5),
         "tied": ("tie_word_embeddings", True),
     },
+    activations=("activation_function", GPT2_ACTIVATIONS),
     fixed={"norm": "pre", **LAYER_NORMS},
     required={
         "scale_attn_weights": True,
         "scale_attn_by_inverse_layer_idx": False,
         "add_cross_attention": False,
     },
-    read=read_gpt2,
+    read=lambda settings: {"positions": "learned"},  # sinusoids are written as learned ones
     write=write_gpt2,
     params={
         "embedding.tokens.E": "transformer.wte",
@@ -192,20 +184,12 @@ GPT2 = HFFamily(
 
 # --- BERT (Devlin et al. 2019): post-norm, bidirectional, with a row for each segment ------------
 
-BERT_ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}
-
-
-def read_bert(settings: HFConfigReader) -> dict[str, Any]:
-    """Return the settings of BERT that are not in its table."""
-    return {"activation": settings.get_choice("hidden_act", BERT_ACTIVATIONS, "gelu")}
-
 
 def write_bert(config: BertConfig) -> dict[str, Any]:
     """Return the settings of BERT that are not in its table."""
     return {
         "architectures": ["BertForMaskedLM"],
         "intermediate_size": config.hidden_dim or 4 * config.model_dim,
-        "hidden_act": write_activation(config, BERT_ACTIVATIONS, "bert"),
         "attention_probs_dropout_prob": config.dropout,
         "tie_word_embeddings": True,
     }
@@ -224,6 +208,7 @@ BERT = HFFamily(
         "eps": ("layer_norm_eps", 1e-12),
         "num_segments": ("type_vocab_size", 2),
     },
+    activations=("hidden_act", {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}),
     fixed={"norm": "post", "positions": "learned", **LAYER_NORMS},
     required={
         "position_embedding_type": "absolute",
@@ -231,7 +216,7 @@ BERT = HFFamily(
         "is_decoder": False,
         "add_cross_attention": False,
     },
-    read=read_bert,
+    read=lambda settings: {},
     write=write_bert,
     params={
         "embedding.tokens.E": "bert.embeddings.word_embeddings",
@@ -358,7 +343,6 @@ def write_llama(kind: str, config: ModernConfig) -> dict[str, Any]:
         "architectures": [f"{kind.capitalize()}ForCausalLM"],
         "intermediate_size": config.hidden_dim or SwiGLU.default_hidden_dim(config.model_dim),
         "num_key_value_heads": config.num_kv_heads or config.num_heads,
-        "hidden_act": "silu",
         **write_rope(config),
         **({} if kind == "qwen2" else {"head_dim": key_dim}),
     }
@@ -384,7 +368,7 @@ def llama_family(
     """
     attention = "model.layers.#.self_attn."
     qkv = (f"{attention}q_proj", f"{attention}k_proj", f"{attention}v_proj")
-    fixed = {"norm": "pre", "normalization": "rms", "activation": "swiglu", **fixed}
+    fixed = {"norm": "pre", "normalization": "rms", "positions": "rotary", **fixed}
     # Without use_sliding_window a Qwen's sliding_window says nothing.
     windows = ["use_sliding_window"] if "qwen" in kind else ["use_sliding_window", "sliding_window"]
     return HFFamily(
@@ -400,9 +384,10 @@ def llama_family(
             "tied": ("tie_word_embeddings", False),
             **more,
         },
-        fixed={"positions": "rotary", **fixed},
+        activations=("hidden_act", {"silu": "swiglu"}),
+        fixed=fixed,
         required={
-            **{"hidden_act": "silu", "pretraining_tp": 1, "partial_rotary_factor": 1.0},
+            **{"pretraining_tp": 1, "partial_rotary_factor": 1.0},
             **dict.fromkeys(["rope_interleaved", *windows], False),
         },
         read=partial(read_llama, kind),

@@ -15,12 +15,7 @@ from slp_transformer.modern.hf_config import HFConfigReader
 from slp_transformer.modern.hf_families import HF_FAMILIES, HFFamily, HFTensor, choose_family
 from slp_transformer.modern.language_model import ModernLM
 from slp_transformer.modern.published_folders import CONFIG_FILE
-from slp_transformer.modern.weight_files import (
-    MAX_SHARD_BYTES,
-    WeightFiles,
-    column_widths,
-    write_weights,
-)
+from slp_transformer.modern.weight_files import WeightFiles, column_widths, write_weights
 
 GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
 
@@ -135,9 +130,7 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 # --- Out ---------------------------------------------------------------------------------------
 
 
-def save_pretrained(
-    model: TransformerLM | Bert, folder: str | Path, *, max_file_bytes: int = MAX_SHARD_BYTES
-) -> Path:
+def save_pretrained(model: TransformerLM | Bert, folder: str | Path) -> Path:
     """Write a model in Hugging Face's layout: `transformers` loads it, and computes the same.
 
     A `ModernLM` becomes a Llama, a Qwen2, a Qwen3 or a GPT-2, whichever has its parts; the book's
@@ -146,7 +139,6 @@ def save_pretrained(
     Args:
         model: the model.
         folder: a new folder, or an empty one; written whole or not at all.
-        max_file_bytes: where there are more, there are several files and an index.
 
     Returns:
         The folder.
@@ -181,7 +173,7 @@ def save_pretrained(
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
     unfinished.mkdir(parents=True)
     try:
-        write_weights(unfinished, theirs, max_file_bytes)
+        write_weights(unfinished, theirs)
         write_json(unfinished / CONFIG_FILE, settings)
         if folder.exists():
             folder.rmdir()

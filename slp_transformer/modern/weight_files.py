@@ -163,18 +163,15 @@ def open_safetensors(path: Path) -> Any:
         raise ValueError(f"{path} holds no weights that can be read: {error}.") from None
 
 
-def write_weights(
-    folder: Path, tensors: dict[str, Tensor], max_shard_bytes: int = MAX_SHARD_BYTES
-) -> None:
+def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
     """Write tensors to one file, or to several with an index, copying those of one at a time.
 
     Args:
         folder: where to.
         tensors: by name.
-        max_shard_bytes: bytes of a file at the most; a larger tensor has one of its own.
     """
     save_file = require_extra("safetensors.torch", "Weights").save_file
-    shards = list(iter_shards(tensors, max_shard_bytes))
+    shards = list(iter_shards(tensors))
     listed: dict[str, str] = {}
     for number, names in enumerate(shards, 1):
         several = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
@@ -188,15 +185,15 @@ def write_weights(
         write_json(folder / INDEX_FILE, {"metadata": total, "weight_map": listed})
 
 
-def iter_shards(tensors: dict[str, Tensor], max_bytes: int) -> Iterator[list[str]]:
-    """Yield their names in order, in groups of at most so many bytes."""
+def iter_shards(tensors: dict[str, Tensor]) -> Iterator[list[str]]:
+    """Yield their names in order, in groups of at most so many bytes; a larger tensor is one."""
     names: list[str] = []
-    room = max_bytes
+    room = MAX_SHARD_BYTES
     for name, W in tensors.items():
         size = W.numel() * W.element_size()
         if names and size > room:
             yield names
-            names, room = [], max_bytes
+            names, room = [], MAX_SHARD_BYTES
         names.append(name)
         room -= size
     yield names

@@ -11,7 +11,6 @@ Usage, each as the last expression of a cell (a figure's cell names its alt text
     plotting.bars(probabilities, words, title="y")           # a distribution
     plotting.flow(causal_mask(5) == 0, columns=inputs, rows=outputs)    # who may look at whom
     plotting.lines({"training": losses, "validation": others}, x="step", y="loss in nats")
-    plotting.attention_figure(plotting.AttentionMaps("Cross-attention", weights, written, read))
 
 and, for the site, figures that a reader can change: `interactive_weights`, `interactive_sampling`,
 `interactive_scores`, `interactive_lines` and `interactive_steps`. In a plain script these lines
@@ -19,7 +18,6 @@ draw nothing and print nothing. Titles and labels are plain Unicode (Kᵀ, √d�
 figures take the font and the color of the page they stand on.
 """
 
-from slp_transformer.plotting.attention_maps import AttentionFigure, AttentionMaps, attention_figure
 from slp_transformer.plotting.figures import Figure, Panel, bars, flow, heatmap, lines, panels
 from slp_transformer.plotting.interactive import (
     InteractiveFigure,
@@ -32,13 +30,10 @@ from slp_transformer.plotting.interactive import (
 from slp_transformer.plotting.source_code import CodeBlock, show_source
 
 __all__ = [
-    "AttentionFigure",
-    "AttentionMaps",
     "Panel",
     "Figure",
     "CodeBlock",
     "InteractiveFigure",
-    "attention_figure",
     "bars",
     "flow",
     "heatmap",

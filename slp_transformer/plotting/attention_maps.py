@@ -5,14 +5,14 @@ each weight can be read off where the pointer stands, and a page of hundreds of 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import torch
 
 from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.interpret.translation_attention import attention_weights
 from slp_transformer.plotting.canvas import POSITIVE_COLOR
@@ -39,50 +39,28 @@ body {{ font-family: system-ui, sans-serif; margin: 1.5em; overflow-x: auto; }}
 """
 
 
-@dataclass
-class AttentionMaps:
+class AttentionMaps(NamedTuple):
     """The weights of one kind of attention, in every layer and head.
 
     Attributes:
         title: which attention, above its maps.
-        weights: [layers × heads × rows × columns]: rows look, columns are looked at.
+        note: a sentence below the title.
+        weights: rows look, columns are looked at.
         rows: a word for each row.
         columns: a word for each column.
-        note: a sentence below the title.
-
-    Raises:
-        ValueError: if there are no such weights, or not one word for each row and column.
     """
 
     title: str
-    weights: Any
+    note: str
+    weights: Float[Tensor, "layers heads rows columns"]
     rows: Sequence[str]
     columns: Sequence[str]
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        self.values: torch.Tensor = (
-            torch.as_tensor(self.weights, dtype=torch.float64).detach().cpu()
-        )
-        if self.values.dim() != 4 or not self.values.numel():
-            raise ValueError(
-                f"The weights of {self.title!r} must be [layers × heads × rows × columns], not "
-                f"{list(self.values.shape)}."
-            )
-        for what, words, size in zip(
-            ("row", "column"), (self.rows, self.columns), self.values.shape[2:], strict=True
-        ):
-            if len(words) != size:
-                raise ValueError(
-                    f"The weights of {self.title!r} have {size} {what}s, but {len(words)} words "
-                    f"were given for them; give one for each {what}."
-                )
 
 
 class AttentionFigure:
     """Maps of attention; an SVG in the color of its page where a notebook shows it."""
 
-    def __init__(self, parts: Sequence[AttentionMaps], title: str = "Attention"):
+    def __init__(self, parts: Sequence[AttentionMaps], title: str):
         self.parts: list[AttentionMaps] = list(parts)
         self.title: str = title
 
@@ -123,24 +101,9 @@ class AttentionFigure:
             unfinished.write_text(text, encoding="utf-8")
 
 
-def attention_figure(*parts: AttentionMaps, title: str = "Attention") -> AttentionFigure:
-    """Draw the weights of attention, every layer and head of each part.
-
-    Args:
-        parts: one for each kind of attention.
-        title: of the page, and for those who do not see the drawing.
-
-    Raises:
-        ValueError: if there is none.
-    """
-    if not parts:
-        raise ValueError("attention_figure needs at least one AttentionMaps to draw.")
-    return AttentionFigure(parts, title)
-
-
 def _draw_maps(part: AttentionMaps) -> tuple[str, float, float]:
     """Draw the maps of one part, a row for each layer; return them with their width and height."""
-    layers, heads, rows, columns = part.values.shape
+    layers, heads, rows, columns = part.weights.shape
     drawn = [_text(0, _LINE_HEIGHT_PX * 0.7, part.title, 'font-weight="bold" font-size="13"')]
     drawn.append(_text(0, _LINE_HEIGHT_PX * 1.7, part.note, 'font-size="11"'))
     top = _LINE_HEIGHT_PX * (2 if part.note else 1)
@@ -160,7 +123,7 @@ def _draw_maps(part: AttentionMaps) -> tuple[str, float, float]:
             for j, word in enumerate(part.columns):
                 turned = f"translate({(j + 0.7) * _CELL_PX:g} -4) rotate(-90)"
                 drawn.append(_text(0, 0, word, f'transform="{turned}" font-size="11"'))
-            drawn += [*_draw_cells(part, part.values[layer, head].tolist()), "</g>"]
+            drawn += [*_draw_cells(part, part.weights[layer, head].tolist()), "</g>"]
     longest = _LETTER_WIDTH_PX * max(len(part.title), len(part.note))
     return "".join(drawn), max(left + heads * step_x, longest), top + layers * step_y
 
@@ -208,22 +171,23 @@ def translation_attention_figure(
     """
     if len(target) < 2:
         raise ValueError("A translation has a start token and one word more, or there is no look.")
-    if len(target_words) != len(target):
-        raise ValueError(
-            f"There are {len(target)} ids of the target and {len(target_words)} words."
-        )
+    for name, ids, words in (
+        ("source", source, source_words),
+        ("target", target, target_words),
+    ):
+        if len(words) != len(ids):
+            raise ValueError(f"There are {len(ids)} ids of the {name} and {len(words)} words.")
     device = next(model.parameters()).device
     read, written = target_words[:-1], target_words[1:]
-    ids = [torch.as_tensor(each, device=device) for each in (source, target[:-1])]
-    weights = attention_weights(model, *ids)
+    rows = [torch.as_tensor(each, device=device) for each in (source, target[:-1])]
+    weights = attention_weights(model, *rows)
     across = "A row for each word as it is written: where in the source the decoder looks."
     both = "A row for each word of the source: it looks both ways."
     back = "A row for each word as it is read: it looks at itself and back."
-    return attention_figure(
-        AttentionMaps("Cross-attention", weights["cross"], written, source_words, across),
-        AttentionMaps(
-            "Encoder self-attention", weights["encoder"], source_words, source_words, both
-        ),
-        AttentionMaps("Decoder self-attention", weights["decoder"], read, read, back),
-        title="Attention of every layer and head",
-    )
+    parts = [
+        ("Cross-attention", across, weights["cross"], written, source_words),
+        ("Encoder self-attention", both, weights["encoder"], source_words, source_words),
+        ("Decoder self-attention", back, weights["decoder"], read, read),
+    ]
+    title = "Attention of every layer and head"
+    return AttentionFigure([AttentionMaps(*part) for part in parts], title)

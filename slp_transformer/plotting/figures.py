@@ -116,12 +116,11 @@ def heatmap(
     return panels(Panel(matrix, title, shape, rows, columns, top, decimals))
 
 
-def panels(*parts: Panel | str, title: str = "") -> Figure:
+def panels(*parts: Panel | str) -> Figure:
     """Draw several matrices side by side, with what stands between them ("×", "+", "=", "→").
 
     Args:
         parts: panels and texts, from left to right.
-        title: above them all.
 
     Raises:
         ValueError: if there is no panel among them.
@@ -130,8 +129,7 @@ def panels(*parts: Panel | str, title: str = "") -> Figure:
     if not boxes:
         raise ValueError("plotting.panels needs at least one plotting.Panel to draw.")
     return Figure(
-        lambda: matrix_figures.draw_panels(parts, title),
-        lambda: matrix_figures.panels_to_html(parts, title),
+        lambda: matrix_figures.draw_panels(parts), lambda: matrix_figures.panels_to_html(parts)
     )
 
 
@@ -163,7 +161,6 @@ def flow(
     weights: Any,
     rows: Sequence[Any] | None = None,
     columns: Sequence[Any] | None = None,
-    title: str = "",
     row: int | None = None,
 ) -> Figure:
     """Draw who looks at whom: inputs below, outputs above, a line where the weight is not 0.
@@ -172,13 +169,12 @@ def flow(
         weights: [outputs × inputs], the attention weights, or True where attention is allowed.
         rows: a label for each output.
         columns: a label for each input.
-        title: above the figure.
         row: the output whose lines stand out; all do by default.
 
     Raises:
         ValueError: for what is not a matrix, or the wrong number of labels.
     """
-    panel = Panel(weights, title, rows=rows, columns=columns)
+    panel = Panel(weights, rows=rows, columns=columns)
     return Figure(lambda: plots.draw_flow(panel, row))
 
 

@@ -161,7 +161,7 @@ class PanelLayout:
         axes.imshow(pixels.numpy(), extent=extent, interpolation="none", aspect="auto")
 
 
-def draw_panels(parts: Sequence[Any], title: str) -> Any:
+def draw_panels(parts: Sequence[Any]) -> Any:
     """Draw the parts of `plotting.panels` side by side on one canvas."""
     drawn = [part if isinstance(part, str) else PanelLayout(part) for part in parts]
     boxes = [part for part in drawn if not isinstance(part, str)]
@@ -171,10 +171,7 @@ def draw_panels(parts: Sequence[Any], title: str) -> Any:
         8 + text_width_px(part, 13) if isinstance(part, str) else part.width for part in drawn
     ]
     width = sum(widths) + _GAP_PX * (len(parts) - 1)
-    top = half + head + (_LINE_HEIGHT_PX + 8 if title else 0.0)
-    axes = make_axes(width, -half - foot, top)
-    if title:
-        draw_text(axes, width / 2, top - 10, title, size=LARGE_FONT_PT, weight="bold")
+    axes = make_axes(width, -half - foot, half + head)
     x = 0.0
     for part, room in zip(drawn, widths, strict=True):
         if isinstance(part, str):
@@ -185,7 +182,7 @@ def draw_panels(parts: Sequence[Any], title: str) -> Any:
     return axes.figure
 
 
-def panels_to_html(parts: Sequence[Any], title: str) -> str:
+def panels_to_html(parts: Sequence[Any]) -> str:
     """Draw the parts for a page: a picture for each matrix, in a row that may break."""
     several = sum(not isinstance(part, str) for part in parts) > 3
     cell = _ROW_CELL_PX if several else _MAX_PLAIN_CELL_PX
@@ -196,7 +193,7 @@ def panels_to_html(parts: Sequence[Any], title: str) -> str:
     head, foot = _margins([piece for piece in pieces if isinstance(piece, PanelLayout)])
     # On the height of the middle of the matrices, whatever stands above and below them.
     down = f"padding-top: calc(var(--slp-figure, 1) * {max(0.0, head - foot):.0f}px)"
-    shown = [f'<strong style="flex: 0 0 100%">{title}</strong>'] if title else []
+    shown = []
     for piece in pieces:
         if isinstance(piece, PanelLayout):
             axes = make_axes(piece.width, -piece.height / 2 - foot, piece.height / 2 + head)

@@ -74,11 +74,7 @@ def draw_flow(panel: Any, row: int | None) -> Any:
     turned = widest > step - 4
     room = widest + 14 if turned else 26.0
     rise, across = 110.0, step * max(outputs, inputs)
-    axes = make_axes(across, -room, rise + room + (24 if panel.title else 0))
-    if panel.title:
-        draw_text(
-            axes, across / 2, rise + room + 10, panel.title, size=LARGE_FONT_PT, weight="bold"
-        )
+    axes = make_axes(across, -room, rise + room)
     full = full_color_value(panel)
     for i in range(outputs):
         for j in range(inputs):

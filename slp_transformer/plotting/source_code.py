@@ -55,7 +55,7 @@ def show_source(*objects: Any) -> CodeBlock:
             raise ValueError(
                 f"show_source can show only what was written in Python, and {thing!r} was not."
             ) from None
-        code = _strip_docstrings(code)
+        code = strip_docstrings(code)
         if len(objects) > 1 and "." in thing.__qualname__:
             code = f"# {thing.__qualname__}\n{code}"  # two methods may have the same name
         blocks.append(code)
@@ -68,7 +68,7 @@ def show_source(*objects: Any) -> CodeBlock:
     return CodeBlock("\n\n\n".join(blocks), names)
 
 
-def _strip_docstrings(code: str) -> str:
+def strip_docstrings(code: str) -> str:
     """Return the same code, less the docstrings of the definition and of all inside it."""
     lines: list[str | None] = [*code.splitlines()]
     for node in ast.walk(ast.parse(code)):

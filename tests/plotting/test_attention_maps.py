@@ -7,9 +7,13 @@ import pytest
 import torch
 from comparing import randomized, some_ids
 
-from slp_transformer import EncoderDecoder, TransformerConfig, plotting, record_activations
+from slp_transformer import EncoderDecoder, TransformerConfig, record_activations
 from slp_transformer.interpret import attention_weights
-from slp_transformer.plotting.attention_maps import translation_attention_figure
+from slp_transformer.plotting.attention_maps import (
+    AttentionFigure,
+    AttentionMaps,
+    translation_attention_figure,
+)
 
 V, M, N = 23, 5, 4
 SVG = "{http://www.w3.org/2000/svg}"
@@ -47,9 +51,8 @@ def told(svg: str) -> dict[str, float]:
 
 def test_each_weight_stands_beside_its_own_words():
     weights = torch.tensor([[[[0.25, 0.75, 0.0], [0.004, 0.006, 0.99]]]])
-    svg = plotting.attention_figure(
-        plotting.AttentionMaps("Across", weights, ["un", "dos"], ["a", "b", "c"])
-    ).svg()
+    maps = AttentionMaps("Across", "", weights, ["un", "dos"], ["a", "b", "c"])
+    svg = AttentionFigure([maps], "Attention").svg()
     expected = {"un → a": 0.25, "un → b": 0.75, "dos → c": 0.99}
     assert told(svg) == expected
     cells = {
@@ -79,9 +82,8 @@ def test_a_map_for_every_layer_and_head_of_each_attention():
 
 def test_files_stand_alone_and_say_every_sign_as_it_is(tmp_path):
     weights = torch.full((1, 1, 1, 1), 1.0)
-    picture = plotting.attention_figure(
-        plotting.AttentionMaps("<b>", weights, ["&"], ["día</svg>"]), title='"Tab" & <b>'
-    )
+    maps = AttentionMaps("<b>", "", weights, ["&"], ["día</svg>"])
+    picture = AttentionFigure([maps], '"Tab" & <b>')
     for name in ("a.html", "a.svg"):
         picture.save(tmp_path / name)
         text = (tmp_path / name).read_text(encoding="utf-8")
@@ -94,18 +96,8 @@ def test_files_stand_alone_and_say_every_sign_as_it_is(tmp_path):
 
 
 def test_what_cannot_be_drawn_is_named(tmp_path, unchecked):
-    weights = torch.ones(1, 1, 2, 3)
-    with pytest.raises(ValueError, match="has? ?.* 2 rows, but 1 words"):
-        plotting.AttentionMaps("x", weights, ["a"], ["a", "b", "c"])
-    with pytest.raises(
-        ValueError, match=r"must be \[layers × heads × rows × columns\], not \[2, 3"
-    ):
-        plotting.AttentionMaps("x", weights[0, 0], ["a", "b"], ["a", "b", "c"])
-    with pytest.raises(ValueError, match="at least one"):
-        plotting.attention_figure()
-    picture = plotting.attention_figure(
-        plotting.AttentionMaps("x", weights, ["a", "b"], ["a", "b", "c"])
-    )
+    maps = AttentionMaps("x", "", torch.ones(1, 1, 2, 3), ["a", "b"], ["a", "b", "c"])
+    picture = AttentionFigure([maps], "x")
     with pytest.raises(ValueError, match=r"\.html or \.svg, and a\.pdf is neither"):
         picture.save(tmp_path / "a.pdf")
     assert not list(tmp_path.iterdir())
@@ -114,5 +106,7 @@ def test_what_cannot_be_drawn_is_named(tmp_path, unchecked):
         translation_attention_figure(model, [3], [1], ["a"], ["[SOS]"])
     with pytest.raises(ValueError, match="2 ids of the target and 3 words"):
         translation_attention_figure(model, [3], [1, 2], ["a"], ["[SOS]", "b", "c"])
+    with pytest.raises(ValueError, match="1 ids of the source and 2 words"):
+        translation_attention_figure(model, [3], [1, 2], ["a", "b"], ["[SOS]", "b"])
     with pytest.raises(ValueError, match="need a token each"):
         attention_weights(model, torch.tensor([], dtype=torch.long), torch.tensor([1]))

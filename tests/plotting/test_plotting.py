@@ -67,9 +67,7 @@ def figures():
     matrix = [[1.0, -2.0, 0.5], [0.25, 3.0, -INF]]
     yield plotting.heatmap(matrix, rows=["a", "b"], columns=["x", "y", "z"], title="S")
     yield plotting.heatmap(torch.eye(40), decimals=None)
-    yield plotting.panels(
-        plotting.Panel(matrix, "Q"), "×", plotting.Panel([1, 2, 3], "v"), title="both"
-    )
+    yield plotting.panels(plotting.Panel(matrix, "Q"), "×", plotting.Panel([1, 2, 3], "v"))
     yield plotting.bars([0.7, 0.2, 0.1], ["all", "the", "that"], title="y")
     yield plotting.flow(causal_mask(3) == 0)
     yield plotting.lines({"one": [3.0, 2.0], "two": [3.0, 2.5]}, x="step", levels={"chance": 2.7})
