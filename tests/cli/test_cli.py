@@ -359,8 +359,7 @@ def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, co
 
 
 @pytest.mark.parametrize(
-    "bug",
-    [KeyError("a bug"), ModuleNotFoundError("no", name="ours"), RuntimeError("a shape")],
+    "bug", [KeyError("a bug"), ModuleNotFoundError("no", name="ours"), RuntimeError("a shape")]
 )
 def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     def broken():

@@ -11,10 +11,7 @@ from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tun
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 from slp_transformer.guitar.tab_dataset import collect_styles
-from slp_transformer.guitar.tab_tokenizer import (
-    TabTokenizer,
-    encode_all_tabs,
-)
+from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 
 STYLES = ("Jazz", "Drop D, slow")
 TOKENIZER = TabTokenizer()
@@ -377,10 +374,7 @@ def test_settings_that_are_none_are_refused(change):
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"styles": ("Jazz", "Rock", "Jazz")}, "style 'Jazz' is there twice"),
-    ],
+    ("options", "sentence"), [({"styles": ("Jazz", "Rock", "Jazz")}, "style 'Jazz' is there twice")]
 )
 def test_options_without_meaning_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
