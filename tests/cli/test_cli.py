@@ -170,7 +170,7 @@ def make_tabs(folder, *styles):
 
 def generated(name, *words):
     """The tab that `generate` writes into a file."""
-    fine("generate", "g", "--max-new-tokens", "60", *words, "--output", name)
+    fine("generate", "g", "--max-new-tokens", "30", *words, "--output", name)
     return read_any_tab_file(name)[0][0]
 
 
