@@ -43,8 +43,17 @@ def outputs(layer, *args, **options):
 # --- Loop, matrix and PyTorch agree ------------------------------------------------------------
 
 
-@pytest.mark.proves("mh-qkv", "mh-score", "mh-alpha", "mh-head", "mh-concat", "mh-def")
-@pytest.mark.proves("mh-par-qkv", "mh-par-head", "mh-par-out")
+@pytest.mark.proves(
+    "mh-qkv",
+    "mh-score",
+    "mh-alpha",
+    "mh-head",
+    "mh-concat",
+    "mh-def",
+    "mh-par-qkv",
+    "mh-par-head",
+    "mh-par-out",
+)
 @pytest.mark.parametrize("causal", [True, False])
 def test_mh_par_out_equals_loop(causal):
     """Multi-head attention in matrix form equals the loop over heads and tokens."""
