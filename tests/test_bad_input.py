@@ -94,10 +94,7 @@ BAD = {
         lambda: mha()(rows(N, D), rows(M, N), H_enc=rows(M, D)),
         ["[11×7]", "[7×11]", "7 queries by 11 keys"],
     ),
-    "mask of another batch": (
-        lambda: mha()(rows(2, N, D), rows(5, N, N)),
-        ["[5×7×7]", "[2×7×7]"],
-    ),
+    "mask of another batch": (lambda: mha()(rows(2, N, D), rows(5, N, N)), ["[5×7×7]", "[2×7×7]"]),
     "mask of other heads": (
         lambda: mha()(rows(2, N, D), rows(2, 5, N, N)),
         ["[2×5×7×7]", "[2×3×7×7]"],
@@ -207,10 +204,7 @@ BAD = {
     "ids that are floats": (lambda: lm()(rows(N)), ["float32", "int64"]),
     "an id that is no sequence": (lambda: lm()(torch.tensor(3)), ["[]", "sequence"]),
     "too long a sequence": (lambda: lm()(ids(2, 12)), ["12 tokens", "11", "context_length"]),
-    "too far from the start": (
-        lambda: LearnedPositions(M, D)(5, start=7),
-        ["12 tokens", "11"],
-    ),
+    "too far from the start": (lambda: LearnedPositions(M, D)(5, start=7), ["12 tokens", "11"]),
     "positions for -3 tokens": (lambda: SinusoidalPositions(M, D)(-3), ["-3", "from 0"]),
     "sources and targets of different number": (
         lambda: translator()(ids(3, M), ids(2, N)),

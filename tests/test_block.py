@@ -20,12 +20,7 @@ from comparing import (
     randomized,
 )
 
-from slp_transformer import (
-    TransformerBlock,
-    TransformerStack,
-    padding_mask,
-    record_activations,
-)
+from slp_transformer import TransformerBlock, TransformerStack, padding_mask, record_activations
 from slp_transformer.block import ResidualBlock
 
 CROSS = pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])

@@ -17,10 +17,7 @@ from slp_transformer.cache import LayerCache
 
 N = 13
 PIECES = [(13,), (1,) * 13, (5, 1, 1, 4, 2), (1, 12)]  # how 13 tokens are read
-KINDS = [
-    {"norm": "pre", "positions": "learned"},
-    {"norm": "post", "positions": "sinusoidal"},
-]
+KINDS = [{"norm": "pre", "positions": "learned"}, {"norm": "post", "positions": "sinusoidal"}]
 
 
 def config(**options) -> TransformerConfig:

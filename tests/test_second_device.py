@@ -11,11 +11,7 @@ from slp_transformer.lora import add_lora
 from slp_transformer.training import load_model, train
 from slp_transformer.training.devices import pick_device
 
-VARIANTS = [
-    {},
-    {"norm": "post"},
-    {"positions": "sinusoidal", "activation": "swiglu"},
-]
+VARIANTS = [{}, {"norm": "post"}, {"positions": "sinusoidal", "activation": "swiglu"}]
 
 
 @pytest.fixture(scope="module")

@@ -71,10 +71,7 @@ def test_stack_equals_transformer_decoder(norm, activation):
     twin = twin_stack(layers, activation)
     X, H_enc = normal(B, N, D_SHARED), normal(B, M, D_SHARED, seed=1)
     expected = twin.theirs(
-        X,
-        H_enc,
-        tgt_mask=causal_mask(N, dtype=torch.float64),
-        memory_key_padding_mask=ENC_PADDED,
+        X, H_enc, tgt_mask=causal_mask(N, dtype=torch.float64), memory_key_padding_mask=ENC_PADDED
     )
     output = layers(X, causal=True, H_enc=H_enc, enc_mask=padding_mask(ENC_PADDED.long(), 1))
     twin.assert_agrees(output, expected, [X, H_enc])

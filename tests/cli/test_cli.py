@@ -170,7 +170,7 @@ def make_tabs(folder, *styles):
 
 def generated(name, *words):
     """The tab that `generate` writes into a file."""
-    fine("generate", "g", "--max-new-tokens", "60", *words, "--output", name)
+    fine("generate", "g", "--max-new-tokens", "30", *words, "--output", name)
     return read_any_tab_file(name)[0][0]
 
 
@@ -359,8 +359,7 @@ def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, co
 
 
 @pytest.mark.parametrize(
-    "bug",
-    [KeyError("a bug"), ModuleNotFoundError("no", name="ours"), RuntimeError("a shape")],
+    "bug", [KeyError("a bug"), ModuleNotFoundError("no", name="ours"), RuntimeError("a shape")]
 )
 def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     def broken():

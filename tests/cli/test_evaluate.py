@@ -61,7 +61,7 @@ def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):
         write_tab(tab, f"tabs/{number:02}.txt")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
-    which = ["--samples", "2", "--max-new-tokens", "60", "--temperature", "1", "--seed", "5"]
+    which = ["--samples", "2", "--max-new-tokens", "40", "--temperature", "1", "--seed", "5"]
     measured = result(capsys, "evaluate", "g", *which)
     bits, figures = measured["bits_per_note"], measured["statistics"]
     assert list(bits) == ["model", "1-gram", "3-gram", "5-gram"]

@@ -9,6 +9,7 @@ import torch
 from commands import PAIR_SIZES, SENTENCE, SMALL, TRAIN_PAIRS, fine, refused, write_pairs
 
 from slp_transformer.cli import main
+from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.training.checkpoints import save_checkpoint
 
 
@@ -30,7 +31,10 @@ def runs(tmp_path_factory):
         write_pairs()
         fine("train", "text", "fox.txt", "--out-dir", "text", *SMALL)
         fine("train", "text", "fox.txt", *BASE, "--lora-rank", "2", "--out-dir", "lora", *SHORT)
-        fine("train", "tabs", "--out-dir", "tabs", *SMALL)
+        Path("songs").mkdir()
+        for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):
+            write_tab(tab, f"songs/{number:02}.txt")
+        fine("train", "tabs", "songs", "--out-dir", "tabs", *SMALL)
         fine(*TRAIN_PAIRS, "--out-dir", "pairs")
         save_checkpoint("hand", 3, HandModel(2, 3))
         diverges = ["--learning-rate", "1e30", "--out-dir", "diverged"]

@@ -99,8 +99,7 @@ def test_a_browser_draws_and_plays(served, browser):
     page.wait_for_selector("#slp-hear[data-ready=yes]", timeout=90_000)
     page.click("#slp-hear-play")
     page.wait_for_function(
-        "Number(document.getElementById('slp-hear').dataset.position || 0) > 300",
-        timeout=90_000,
+        "Number(document.getElementById('slp-hear').dataset.position || 0) > 300", timeout=90_000
     )
     assert page.inner_text("#slp-hear-play") == "Pause"
     page.locator("#slp-hear-stage").evaluate("s => scrollTo(0, s.offsetTop + 250)")

@@ -36,8 +36,11 @@ def address(site):
 
 @contextmanager
 def opened(browser, url, size=DESK, **how):
+    """A page at an address, which keeps what it has asked for."""
     with browser.new_context(viewport=size, **how) as context:
         page = context.new_page()
+        page.asked = []
+        page.on("request", lambda request: page.asked.append(request.url))
         page.goto(url, wait_until="load")
         yield page
 
@@ -131,15 +134,6 @@ CUT = """() => [...document.querySelectorAll('.katex-display')].filter(box => {
     }).length"""
 
 
-def test_formulas_are_broken_for_a_phone_rather_than_cut(browser, address):
-    cut = {}
-    for stem in CHAPTERS:
-        with opened(browser, f"{address}chapters/{stem}/", PHONE) as page:
-            cut[stem] = page.evaluate(CUT)
-    # Three formulas in a row, three rows below each other: it scrolls, and says so.
-    assert {stem: count for stem, count in cut.items() if count} == {"10_encoder_decoder": 1}
-
-
 APART = """() => [...document.querySelectorAll('.slp-figure[style*="--slp-fit"]')].filter(f => {
       if (!f.clientWidth) return false; // it waits behind one that can be touched
       const [first, ...rest] = [...f.querySelectorAll(':scope > svg')].map(s =>
@@ -148,28 +142,25 @@ APART = """() => [...document.querySelectorAll('.slp-figure[style*="--slp-fit"]'
     }).map(f => ["one is below another", f.getAttribute('aria-label')])"""
 
 
-def test_figures_fit_and_their_letters_can_be_read(browser, address):
-    wrong = {}
+def test_figures_fit_their_letters_can_be_read_and_formulas_are_broken(browser, address):
+    wrong, cut, compared = {}, {}, {}
     for name in ["", *(f"chapters/{stem}/" for stem in CHAPTERS)]:
         with opened(browser, address + name, PHONE) as page:
+            cut[name] = page.evaluate(CUT)
+            compared[name] = page.locator('.slp-figure[style*="--slp-fit"]').count()
             page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
             for width in (390, 1024, 1440):
                 page.set_viewport_size({"width": width, "height": 900})
                 page.wait_for_timeout(500)  # what moves on a change of size needs a moment
-                found = [
-                    *page.evaluate(SMALL_LETTERS)[:3],
-                    *page.evaluate(WIDE_BOXES),
-                    *page.evaluate(APART),
-                ]
+                found = [found for look in (WIDE_BOXES, APART) for found in page.evaluate(look)]
+                found += page.evaluate(SMALL_LETTERS)[:3]
                 wide = page.evaluate("document.documentElement.scrollWidth")
                 if found or wide > width:
                     wrong[name, width] = (found, wide)
     assert not wrong
-
-
-def test_what_is_to_be_compared_stands_side_by_side(browser, address):
-    with opened(browser, f"{address}chapters/09_inside/") as page:
-        assert page.locator('.slp-figure[style*="--slp-fit"]').count() >= 3
+    # Three formulas in a row, three rows below each other: it scrolls, and says so.
+    assert {name: n for name, n in cut.items() if n} == {"chapters/10_encoder_decoder/": 1}
+    assert compared["chapters/09_inside/"] >= 3, "what is to be compared stands side by side"
 
 
 def test_the_whole_leads_to_an_equation_its_code_and_its_proof(browser, address):
@@ -204,13 +195,6 @@ def test_who_has_8_33_reaches_it_its_code_and_its_proof_in_two_clicks(
         page.wait_for_url(there)
         anchor = page.url.partition("#")[2]
         assert 0 <= page.locator(f"[id='{anchor}']").bounding_box()["y"] < DESK["height"]
-
-
-def test_a_head_s_equation_has_its_picture_above_it(browser, address):
-    with opened(browser, address + "chapters/03_one_matrix/") as page:
-        figure = page.locator("figure:has(+ p > #eq-head-par), figure:has(+ p #eq-head-par)")
-        assert figure.locator(".slp-wiring").count() == 1
-        assert re.match(r"Figure 3\.\d+\. ", figure.locator("figcaption").inner_text())
 
 
 @pytest.mark.parametrize("stem", TOUCHED)
@@ -288,15 +272,13 @@ def test_without_javascript_a_page_is_whole(stem, browser, address):
 
 
 def test_the_search_fetches_its_index_when_it_is_wanted(browser, address):
-    with browser.new_context(viewport=DESK) as context:
-        page, asked = context.new_page(), []
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address, wait_until="networkidle")
-        assert not [url for url in asked if "search_index" in url]
+    with opened(browser, address) as page:
+        page.wait_for_load_state("networkidle")
+        assert not [url for url in page.asked if "search_index" in url]
         page.keyboard.press("/")
         page.keyboard.type("perplexity")
         page.wait_for_selector(".md-search-result__link[href*='07_training']")
-        assert len([url for url in asked if "search_index" in url]) == 1
+        assert len([url for url in page.asked if "search_index" in url]) == 1
 
 
 def test_boxes_that_scroll_are_reached_by_the_keyboard_and_others_are_not(browser, address):
@@ -360,12 +342,9 @@ def test_long_code_of_the_package_is_folded_with_its_first_line_and_printed_whol
 
 
 def test_a_tab_of_a_chapter_is_drawn_below_it_when_asked_for(browser, address):
-    with browser.new_context(viewport=PHONE) as context:
-        page, asked = context.new_page(), []
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{address}chapters/13_pitch_to_tab/", wait_until="load")
+    with opened(browser, f"{address}chapters/13_pitch_to_tab/", PHONE) as page:
         assert not page.locator("#slp-hear").is_visible()
-        assert not [url for url in asked if "alphaTab" in url]
+        assert not [url for url in page.asked if "alphaTab" in url]
         page.get_by_role("button", name="Hear it").first.click()
         page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=90_000)
         assert page.locator(".slp-text + .slp-hear-this + #slp-hear svg").first.is_visible()
@@ -406,11 +385,7 @@ def test_the_number_of_an_equation_shows_it_on_hover_focus_and_tap(size, browser
 
 @pytest.mark.parametrize(
     ("link", "words"),
-    [
-        (".slp-symbol >> nth=0", "Notation"),
-        ("p a[href='#fig-weights-to-choose']", "Figure 1."),
-    ],
-    ids=["symbol", "figure"],
+    [(".slp-symbol >> nth=0", "Notation"), ("p a[href='#fig-weights-to-choose']", "Figure 1.")],
 )
 def test_symbols_and_figures_are_shown_where_they_are_named(link, words, browser, address):
     with opened(browser, f"{address}chapters/01_attention/") as page:
@@ -439,28 +414,27 @@ def test_the_links_of_a_preview_lead_somewhere(site):
     for slug, equation in shown.items():
         for _, url in equation["links"]:
             path, _, anchor = url.partition("#")
-            assert f'id="{anchor or "__drawer"}"' in (site / path / "index.html").read_text(
-                "utf-8"
-            ), slug
+            html = (site / path / "index.html").read_text("utf-8")
+            assert f'id="{anchor or "__drawer"}"' in html, slug
     assert len(gzip.compress((site / "previews.json").read_bytes())) < 40_000
 
 
-def test_who_arrives_at_an_equation_sees_its_picture(browser, address):
+def test_who_arrives_at_an_equation_sees_its_picture_above_it(browser, address):
     with opened(browser, f"{address}chapters/03_one_matrix/#eq-head-par") as page:
         page.wait_for_timeout(500)
         for what in ("#fig-wiring-head-par", "#eq-head-par"):
             box = page.locator(what).bounding_box()
             assert 0 <= box["y"] and box["y"] + box["height"] <= DESK["height"]
+        figure = page.locator("figure:has(+ p > #eq-head-par), figure:has(+ p #eq-head-par)")
+        assert figure.locator(".slp-wiring").count() == 1
+        assert re.match(r"Figure 3\.\d+\. ", figure.locator("figcaption").inner_text())
 
 
 def test_the_first_screen_s_fonts_are_there_at_once(browser, address):
-    with browser.new_context(viewport=DESK) as context:
-        page = context.new_page()
-        page.goto(f"{address}chapters/01_attention/", wait_until="load")
+    with opened(browser, f"{address}chapters/01_attention/") as page:
         faces = "[...document.fonts].filter(f => f.status === 'loaded').map(f => f.style)"
         assert {"normal", "italic"} <= set(page.evaluate(faces))
-        early = page.locator("link[rel=preload][as=font]")
-        assert early.count() == 2
+        assert page.locator("link[rel=preload][as=font]").count() == 2
 
 
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
@@ -485,10 +459,8 @@ def test_the_first_screen_has_the_way_in_and_a_picture_that_moves_once(size, bro
 
 def test_the_first_picture_rests_for_who_wants_no_motion(browser, address):
     with opened(browser, address, reduced_motion="reduce") as page:
-        seen = [
-            e.evaluate("e => getComputedStyle(e).opacity") for e in page.locator(".l-arcs").all()
-        ]
-        assert seen == ["0"] * 7 + ["1"]
+        seen = "arcs => arcs.map(e => getComputedStyle(e).opacity)"
+        assert page.locator(".l-arcs").evaluate_all(seen) == ["0"] * 7 + ["1"]
 
 
 def test_the_index_is_filtered_by_number_symbol_words_and_chapter(browser, address):

@@ -1,6 +1,8 @@
 """The example of a task in a package of its own: tunes in ABC, found by its entry point."""
 
+import json
 import os
+import random
 import subprocess
 import sys
 import tomllib
@@ -12,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "example_task"
 sys.path.append(str(EXAMPLE))
-pytest.importorskip("mido")
+mido = pytest.importorskip("mido")
 
 from abc_notation import Bars, NotReadable, notes, read_tune, unroll, write_abc  # noqa: E402
 from abc_task import BOS, EOS, TuneSession, TuneTokenizer  # noqa: E402
@@ -73,8 +75,6 @@ def test_pitches_follow_the_key_and_accidentals_last_until_the_bar_line():
 
 
 def test_any_walk_along_what_is_allowed_adds_up():
-    import random
-
     tokenizer = TuneTokenizer([BOS, EOS, *dict.fromkeys(WORDS), "M:2/4", "K:Am"])
     session, chance = TuneSession(tokenizer), random.Random(3)
     for _ in range(40):
@@ -87,6 +87,15 @@ def test_any_walk_along_what_is_allowed_adds_up():
             assert bars.allows(word)
             bars = bars.after(word)
         assert bars.may_end == (ids[-1] == session.stop) or len(ids) == 150
+
+
+COMMANDS = """
+import json, sys
+from slp_transformer.cli import main
+for words in json.loads(sys.argv[1]):
+    assert main(words) == 0, words
+    print(end="\\0")
+"""
 
 
 @pytest.fixture
@@ -102,34 +111,30 @@ def installed(tmp_path):
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n", "utf-8")
     path = os.pathsep.join(map(str, (ROOT, EXAMPLE, info.parent)))
 
-    def run(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "slp_transformer", *map(str, words)],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"},
-            capture_output=True,
-            encoding="utf-8",
-            check=True,
-        ).stdout
+    def run(*commands):
+        done = subprocess.run(
+            [sys.executable, "-c", COMMANDS, json.dumps([command.split() for command in commands])],
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"},
+            capture_output=True, encoding="utf-8",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split("\0")[:-1]
 
     return run
 
 
 def test_it_trains_resumes_writes_and_is_evaluated(installed, tmp_path):
     (tmp_path / "tunes.abc").write_text("\n".join(JIG for _ in range(30)), "utf-8")
-    sizes = ["--model-dim", 8, "--num-heads", 2, "--num-blocks", 1, "--context-length", 37]
-    small = [*sizes, "--batch-size", 3, "--device", "cpu", "--quiet", "--eval-interval", 2]
-    source = tmp_path / "tunes.abc"
-    installed("train", "tunes", source, "--out-dir", "whole", "--steps", 6, *small)
-    installed("train", "tunes", source, "--out-dir", "two", "--steps", 4, *small)
-    installed("train", "--out-dir", "two", "--resume", "--steps", 6, "--quiet")
-    outputs = []
-    for run in ("whole", "two"):
-        installed("generate", run, "--max-new-tokens", 60, "--output", f"{run}.abc", "--seed", 5)
-        outputs.append((tmp_path / f"{run}.abc").read_text("utf-8").partition("K:")[2])
-    assert outputs[0] == outputs[1]
-    assert "loss" in installed("evaluate", "whole")
-    installed("generate", "whole", "--max-new-tokens", 60, "--output", "tune.mid")
-    import mido
-
+    small = "--model-dim 8 --num-heads 2 --num-blocks 1 --context-length 37 --batch-size 3"
+    train = f"train tunes tunes.abc {small} --device cpu --quiet --eval-interval 2"
+    write = "generate {0} --max-new-tokens 60 --output {0}.abc --seed 5"
+    *_, measured = installed(
+        f"{train} --out-dir whole --steps 6", f"{train} --out-dir two --steps 4",
+        "train --out-dir two --resume --steps 6 --quiet", write.format("whole"),
+        write.format("two"), "generate whole --max-new-tokens 60 --output tune.mid",
+        "evaluate whole",
+    )  # fmt: skip
+    whole, two = ((tmp_path / f"{run}.abc").read_text("utf-8") for run in ("whole", "two"))
+    assert whole.partition("K:")[2] == two.partition("K:")[2]
     assert mido.MidiFile(tmp_path / "tune.mid").length > 0
+    assert "loss" in measured

@@ -4,6 +4,7 @@ import json
 import re
 import struct
 import unicodedata
+from copy import deepcopy
 from functools import cache
 
 import pytest
@@ -146,29 +147,36 @@ def test_rounded_weights_are_read_to_the_bit(dtype, engine, load):
     close(engine.run(FORWARD, {"ids": ids_of(11)}), model(torch.tensor(ids_of(11))))
 
 
+def safetensors_file(header, content):
+    """Return the bytes of a file of weights, as a list."""
+    said = json.dumps(header).encode()
+    return [*struct.pack("<Q", len(said)), *said, *content]
+
+
+def file_of(W):
+    """Return a file with one tensor."""
+    content = bytes(W.view(torch.uint8))
+    kind = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32"}[W.dtype]
+    entry = {"dtype": kind, "shape": list(W.shape), "data_offsets": [0, len(content)]}
+    return safetensors_file({"W": entry}, content)
+
+
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_numbers_that_are_not_finite_are_refused(number, dtype, engine):
-    bits = bytes(torch.tensor([number], dtype=dtype).view(torch.uint8))
-    kind = {torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32"}[dtype]
-    entry = {"dtype": kind, "shape": [1], "data_offsets": [0, len(bits)]}
-    header = json.dumps({"W": entry}).encode()
     said = engine.run(
         """(M, bytes) => {
           try { M.readSafetensors(Uint8Array.from(bytes)); } catch (error) { return error.message; }
         }""",
-        list(struct.pack("<Q", len(header)) + header + bits),
+        file_of(torch.tensor([number], dtype=dtype)),
     )
     assert_sentence(said, "W has NaN or infinite weights")
 
 
 def test_small_and_subnormal_half_numbers(engine):
     numbers = torch.tensor([0.0, -0.0, 6e-8, -3e-6, 6.1e-5, 1.0, -65504.0, 0.333]).half()
-    header = json.dumps({"W": {"dtype": "F16", "shape": [8], "data_offsets": [0, 16]}}).encode()
-    file = struct.pack("<Q", len(header)) + header + bytes(numbers.view(torch.uint8))
-    found = engine.run(
-        "(M, b) => [...M.readSafetensors(Uint8Array.from(b)).W.data].map(String)", list(file)
-    )
+    read = "(M, b) => [...M.readSafetensors(Uint8Array.from(b)).W.data].map(String)"
+    found = engine.run(read, file_of(numbers))
     assert [float(x) for x in found] == numbers.tolist()
 
 
@@ -208,9 +216,8 @@ def test_hooks_see_what_the_package_s_see(form, engine, load):
         U = model(torch.tensor(ids_of(7)))
     named = {f"{l} {name}": X for l, steps in enumerate(trace) for name, X in steps.items()}
     extra = {f"{l} {name}" for l in range(2) for name in ("scores", "hidden")}
-    outside = {"null E", "null final", "null U"} | (
-        {"null P"} if "ll" not in form and "q" not in form else set()
-    )
+    outside = {"null E", "null final", "null U"}
+    outside |= {"null P"} if "ll" not in form and "q" not in form else set()
     assert seen.keys() == named.keys() | extra | outside
     for name, X in (named | {"null U": U}).items():
         assert seen[name][0] == list(X.shape), name
@@ -218,7 +225,7 @@ def test_hooks_see_what_the_package_s_see(form, engine, load):
 
 
 @pytest.mark.parametrize("point", ["Q", "K", "V", "alpha", "head", "X", "T1", "T3", "T5", "H"])
-def test_hooks_replace_what_passes(point, engine, load):
+def test_hooks_replace_what_passes(point, engine, load, monkeypatch):
     model = load("qwen 3")
     ids = ids_of(7)
     found = engine.run(
@@ -233,13 +240,8 @@ def test_hooks_replace_what_passes(point, engine, load):
 
     for part in model.stack.blocks[1].modules():
         if isinstance(part, HookedModule):
-            part.hook = change
-    try:
-        close(found, model(torch.tensor(ids)))
-    finally:
-        for part in model.modules():
-            if isinstance(part, HookedModule):
-                part.hook = None
+            monkeypatch.setattr(part, "hook", change)
+    close(found, model(torch.tensor(ids)))
 
 
 def test_a_head_that_is_off_writes_nothing(engine, load):
@@ -251,8 +253,7 @@ def test_a_head_that_is_off_writes_nothing(engine, load):
         }""",
         {"ids": ids_of(5)},
     )
-    changed = TransformerLM(model.config)
-    changed.load_state_dict(model.state_dict())
+    changed = deepcopy(model)
     with torch.no_grad():
         changed.stack.blocks[0].attention.heads[2].W_O = torch.zeros(7, 13)
         close(found, changed(torch.tensor(ids_of(5))))
@@ -273,8 +274,7 @@ def test_the_mask_the_root_and_the_final_norm_can_be_left_out(engine, load):
     for block in model.stack.blocks:
         H = block(H, causal=True)
     close(without("finalNorm"), H @ E.T)
-    scaled = TransformerLM(model.config)
-    scaled.load_state_dict(model.state_dict())
+    scaled = deepcopy(model)
     with torch.no_grad():
         for block in scaled.stack.blocks:
             block.attention.W_Q.mul_(5**0.5)
@@ -393,18 +393,14 @@ def test_every_character_is_cut_as_the_package_cuts_it(engine):
     [
         {},
         {"steps_per_quarter_options": (2, 4), "max_fret": 13, "max_position": 17},
-        {
-            "styles": ("Jazz", "Rock ’n’ Roll"),
-            "steps_per_quarter_options": (1,),
-        },
+        {"styles": ("Jazz", "Rock ’n’ Roll"), "steps_per_quarter_options": (1,)},
     ],
 )
 def test_tab_tokens_have_the_package_s_ids(settings, engine):
     tokenizer = TabTokenizer(**settings)
     content = json.loads(json.dumps(tokenizer.to_json()))
-    assert engine.run("(M, c) => M.readTokenizer(c).vocabulary", content) == list(
-        tokenizer.vocabulary
-    )
+    vocabulary = engine.run("(M, c) => M.readTokenizer(c).vocabulary", content)
+    assert vocabulary == list(tokenizer.vocabulary)
     names = "<bos> TUNING<drop-D> CAPO<3> BAR<5> TAB<6,0>"
     ((ids, back),) = engine.run(TOKENIZE, {"content": content, "texts": [names]})
     assert ids == tokenizer.to_ids(names.split()) and back == names
@@ -439,10 +435,7 @@ def tensors_edited(files, change):
     (length,) = struct.unpack("<Q", old[:8])
     header = json.loads(old[8 : 8 + length])
     change(header)
-    new = json.dumps(header).encode()
-    return files | {
-        "model.safetensors": list(struct.pack("<Q", len(new)) + new + old[8 + length :])
-    }
+    return files | {"model.safetensors": safetensors_file(header, old[8 + length :])}
 
 
 CONFIGS = {
@@ -470,17 +463,16 @@ def test_a_configuration_that_is_not_known_is_refused_by_name(case, engine, run_
     assert_sentence(refusal(engine, files), said)
 
 
-def assert_sentence(message, pattern):
-    assert message is not None and re.search(pattern, message), message
-    assert message.endswith(".") and "\n" not in message and len(message) < 250, message
+def assert_sentence(message, pattern, case=""):
+    assert message is not None and re.search(pattern, message), (case, message)
+    assert message.endswith(".") and "\n" not in message and len(message) < 250, (case, message)
 
 
 def test_other_models_and_missing_files_are_refused(engine, run_files):
     files = run_files("the book's")
-    other = edited(files, "config.json", lambda c: c.update(model="EncoderDecoder"))
-    assert_sentence(refusal(engine, other), 'names "EncoderDecoder"')
-    proto = edited(files, "config.json", lambda c: c.update(model="constructor"))
-    assert_sentence(refusal(engine, proto), 'names "constructor"')
+    for name in ("EncoderDecoder", "constructor"):
+        other = edited(files, "config.json", lambda c, name=name: c.update(model=name))
+        assert_sentence(refusal(engine, other), f'names "{name}"')
     foreign = edited(files, "config.json", lambda c: {"model_type": "llama"})
     assert_sentence(refusal(engine, foreign), "not from a run of slp_transformer")
     assert_sentence(refusal(engine, files | {"config.json": [123, 34]}), "is no JSON")
@@ -521,19 +513,13 @@ def weights_cases(files):
 
 def test_damaged_weights_end_in_one_sentence(engine, run_files):
     for case, files, said in weights_cases(run_files("the book's")):
-        try:
-            assert_sentence(refusal(engine, files), said)
-        except AssertionError as error:
-            raise AssertionError(case) from error
+        assert_sentence(refusal(engine, files), said, case)
 
 
 TOKENIZERS = {
     "hole": (lambda c: c["vocabulary"].__setitem__(3, None), "a hole: id 3 is no token"),
     "twice": (lambda c: c["vocabulary"].__setitem__(3, "a"), '"a" twice'),
-    "short": (
-        lambda c: c.update(vocabulary=c["vocabulary"][:-1]),
-        "has 22 tokens, but the model 23",
-    ),
+    "short": (lambda c: c | {"vocabulary": c["vocabulary"][:-1]}, "22 tokens, but the model 23"),
     "none": (lambda c: c.update(vocabulary={}), "no vocabulary"),
     "long": (lambda c: c["vocabulary"].__setitem__(3, "xy"), "no single character"),
     "type": (lambda c: c.update(token_type="unigram"), 'token_type = "unigram"'),

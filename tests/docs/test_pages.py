@@ -14,13 +14,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FOLDED = re.compile(r"<details><summary>([^<]+)</summary>\n\n(.+?)\n\n *</details>", re.DOTALL)
 ENDING = ["Try it", "To remember", "Test yourself"]
-PUZZLING = (
-    "third witness",
-    "foretell",
-    "fit on no desk",
-    "had better not",
-    "read along",
-)
+PUZZLING = ("third witness", "foretell", "fit on no desk", "had better not", "read along")
 
 
 def parts(chapter: Path) -> dict[str, str]:

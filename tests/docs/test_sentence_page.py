@@ -265,14 +265,13 @@ def test_a_run_of_one_s_own_is_explained_too(page, tmp_path):
         return str(tmp_path / name)
 
     before = page.inner_text("#sl-which")
+    said = "s => document.getElementById('sl-note').textContent.includes(s)"
     for refused, why in (
         (trained("rotary", "--positions", "rotary"), "positions = learned; this model has rotary"),
         (trained("wide", "--hidden-dim", "4001"), "has 48012 numbers"),
     ):
         page.set_input_files("#sl-folder", refused)
-        page.wait_for_function(
-            "s => document.getElementById('sl-note').textContent.includes(s)", arg=why
-        )
+        page.wait_for_function(said, arg=why)
         assert page.inner_text("#sl-which") == before
     run = trained("mine")
     page.set_input_files("#sl-folder", run)
@@ -293,10 +292,8 @@ def test_a_run_of_one_s_own_is_explained_too(page, tmp_path):
     numbers = page.locator(".sl-next button > span:nth-child(2)")
     shown = [float(re.match(r"[\d.]+", text)[0]) for text in numbers.all_inner_texts()]
     assert shown == pytest.approx(y.tolist()[: len(shown)], abs=6e-3)
-    assert (
-        page.locator("#m-alpha tbody th").all_inner_texts()
-        == page.locator(".sl-tokens b").all_inner_texts()
-    )
+    rows = page.locator("#m-alpha tbody th").all_inner_texts()
+    assert rows == page.locator(".sl-tokens b").all_inner_texts()
 
 
 def test_an_address_opens_its_matrix(page):

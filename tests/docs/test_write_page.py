@@ -105,11 +105,9 @@ def test_tab_is_notated_as_the_package_notates_it(modules):
 
 def test_what_may_follow_is_what_the_package_s_grammar_says(modules):
     pieces = [TOKENIZER.encode(tab) for tab in corpus()[:5]]
-    tokens = (
-        "<bos> OPEN<64> OPEN<60> OPEN<55> OPEN<50> OPEN<45> OPEN<40> CAPO<1> COLUMNS METRE<none> "
-    )
-    tokens += "KEY<none> BAR<3> LONGER POS<128> TAB<6,2> LONG POS<2> TAB<3,1> WITH<2,1> "
-    tokens += "BAR<9> SAME<2> <eos>"
+    tokens = "<bos> OPEN<64> OPEN<60> OPEN<55> OPEN<50> OPEN<45> OPEN<40> CAPO<1> COLUMNS "
+    tokens += "METRE<none> KEY<none> BAR<3> LONGER POS<128> TAB<6,2> LONG POS<2> TAB<3,1> "
+    tokens += "WITH<2,1> BAR<9> SAME<2> <eos>"
     pieces.append(TOKENIZER.to_ids(tokens.split()))
     starts = [piece[:k] for piece in pieces for k in range(len(piece) + 1)]
     found = modules.evaluate(

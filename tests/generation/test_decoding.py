@@ -9,10 +9,7 @@ from writers import PROMPTS, SOURCES, WINDOW, V, make, seeded
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM, generate
 from slp_transformer.sampling import filter_logits
 
-KINDS = [
-    {"norm": "pre", "positions": "learned"},
-    {"norm": "post", "positions": "sinusoidal"},
-]
+KINDS = [{"norm": "pre", "positions": "learned"}, {"norm": "post", "positions": "sinusoidal"}]
 HOW = {
     "greedy": {"temperature": 0},
     "random": {},

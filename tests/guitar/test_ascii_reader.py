@@ -3,6 +3,8 @@
 Every tab text in here was written for these tests.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from slp_transformer.guitar import ascii_reader
@@ -30,15 +32,19 @@ def system(*rows: str) -> str:
 
 def only(text: str):
     """The one tab that a text without problems holds."""
-    tabs, problems = parse_ascii_tabs(text)
+    (tab,), problems = parse_ascii_tabs(text)
     assert problems == []
-    assert len(tabs) == 1
-    return tabs[0]
+    return tab
 
 
 def frets(text: str) -> list[list[tuple[int, int]]]:
     """Events of the one tab in a text, as lists of (string, fret)."""
     return [[tuple(note) for note in event.notes] for event in only(text).iter_events()]
+
+
+def frets_in(row: str) -> list[int]:
+    """The frets of a row, which stands above empty strings."""
+    return [fret for ((_, fret),) in frets(system(row))]
 
 
 def test_strings_bars_and_steps():
@@ -72,20 +78,12 @@ def test_steps_are_columns_over_their_common_divisor():
 @pytest.mark.parametrize(
     "labels",
     [
-        ["e|", "B|", "G|", "D|", "A|", "E|"],
-        ["E|", "B|", "G|", "D|", "A|", "E|"],
-        ["E||", "B||", "G||", "D||", "A||", "E||"],
-        ["E-|", "B-|", "G-|", "D-|", "A-|", "E-|"],
-        ["e ", "b ", "g ", "d ", "a ", "e "],
-        ["e |", "B |", "G |", "D |", "A |", "E |"],
-        ["E:", "B:", "G:", "D:", "A:", "E:"],
-        ["|", "|", "|", "|", "|", "|"],
-        ["|-", "|-", "|-", "|-", "|-", "|-"],
-        ["", "", "", "", "", ""],
+        *([name + end for name in "EBGDAE"] for end in ("|", "||", "-|", " |", ":")),
+        *([name + end for name in names] for names, end in (("eBGDAE", "|"), ("ebgdae", " "))),
+        *([edge] * 6 for edge in ("", "|", "|-", "[")),
         ["||", "||", "||*", "||*", "||", "||"],
         ["     e||", "     B||", "17   G||", "17   D||", "     A||", "     E||"],
         ["12 |", "   |", "   |", "   |", "   |", "   |"],
-        ["[", "[", "[", "[", "[", "["],
     ],
 )
 def test_labels_and_left_edges_are_not_notes(labels):
@@ -122,7 +120,7 @@ def test_other_upright_strokes_are_bar_lines():
 
 def test_marks_part_notes_and_grace_notes_are_notes():
     row = "|-2h3p2-5/7\\5-(8)-<12>-3~~~-4===---7tr8-|"
-    assert [event[0][1] for event in frets(system(row))] == [2, 3, 2, 5, 7, 5, 8, 12, 3, 4, 7, 8]
+    assert frets_in(row) == [2, 3, 2, 5, 7, 5, 8, 12, 3, 4, 7, 8]
 
 
 def test_dashes_of_windows_and_underscores():
@@ -135,23 +133,21 @@ def test_dashes_of_windows_and_underscores():
 
 
 def test_two_digit_frets():
-    rows = ["|-10--12--|", "|---------|", "|--9--11--|"]
-    # 9 stands under the 0 of 10: they sound together.
-    assert frets(system(*rows)) == [[(3, 9), (1, 10)], [(3, 11), (1, 12)]]
-    rows = ["|-10--12--|", "|---------|", "|-9---11--|"]
-    assert frets(system(*rows)) == [[(3, 9), (1, 10)], [(3, 11), (1, 12)]]
+    for nine in ("--9", "-9-"):  # under the 0 of 10 it sounds with it too
+        rows = ["|-10--12--|", "|---------|", f"|{nine}--11--|"]
+        assert frets(system(*rows)) == [[(3, 9), (1, 10)], [(3, 11), (1, 12)]]
 
 
 def test_digits_that_can_only_be_two_notes():
-    assert [e[0][1] for e in frets(system("|--34--02--|"))] == [3, 4, 0, 2]
-    assert [e[0][1] for e in frets(system("|--8--109--12--|"))] == [8, 10, 9, 12]
-    assert [e[0][1] for e in frets(system("|--1--131--3--|"))] == [1, 1, 3, 1, 3]
-    assert [e[0][1] for e in frets(system("|--8--121012--10--|"))] == [8, 12, 10, 12, 10]
+    assert frets_in("|--34--02--|") == [3, 4, 0, 2]
+    assert frets_in("|--8--109--12--|") == [8, 10, 9, 12]
+    assert frets_in("|--1--131--3--|") == [1, 1, 3, 1, 3]
+    assert frets_in("|--8--121012--10--|") == [8, 12, 10, 12, 10]
 
 
 def test_eleven_is_one_fret_where_nothing_speaks_against_it():
-    assert [e[0][1] for e in frets(system("|--11--------|"))] == [11]
-    assert [e[0][1] for e in frets(system("|--1--11--3--|"))] == [1, 11, 3]
+    assert frets_in("|--11--------|") == [11]
+    assert frets_in("|--1--11--3--|") == [1, 11, 3]
 
 
 def test_eleven_is_two_notes_beside_a_pair_in_the_same_columns():
@@ -161,9 +157,9 @@ def test_eleven_is_two_notes_beside_a_pair_in_the_same_columns():
 
 def test_eleven_is_two_notes_where_the_writer_crowds_and_the_hand_is_low():
     crowded = "|--31--20--02--31--03--02--|"
-    assert [e[0][1] for e in frets(system(crowded + "--1--12--0--|"))][-4:] == [1, 1, 2, 0]
+    assert frets_in(crowded + "--1--12--0--|")[-4:] == [1, 1, 2, 0]
     high = "--9--12--10--|"
-    assert [e[0][1] for e in frets(system(crowded + high))][-3:] == [9, 12, 10]
+    assert frets_in(crowded + high)[-3:] == [9, 12, 10]
 
 
 # Text around --------------------------------------------------------------------------------
@@ -236,76 +232,60 @@ def test_line_up_puts_the_missing_dash_where_frets_then_agree():
 # Tunings, capo, title -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "low_to_high"),
-    [
-        ("tuning: DADGBE", [38, 45, 50, 55, 59, 64]),
-        ("Tuning - D A D F# B E   time - 4/4", [38, 45, 50, 54, 59, 64]),
-        ("Tuning: D-G-D-G-c-d#", [38, 43, 50, 55, 60, 63]),
-        ("TUNING: Eb Ab Db Gb Bb Eb", [39, 44, 49, 54, 58, 63]),
-        ("Tuning: E A D G B e", [40, 45, 50, 55, 59, 64]),
-        ("tunning : EBGDAE", [40, 45, 50, 55, 59, 64]),
-        ("D A D G B E", [38, 45, 50, 55, 59, 64]),
-        ("DADGAD", [38, 45, 50, 55, 57, 62]),
-        ("Drop D", [38, 45, 50, 55, 59, 64]),
-        ("in dropped-D tuning", [38, 45, 50, 55, 59, 64]),
-        ("Double drop D tuning", list(DOUBLE_DROP_D.open_pitches[::-1])),
-        ("6th = D", [38, 45, 50, 55, 59, 64]),
-        ("(6) = D, (3) = F#", [38, 45, 50, 54, 59, 64]),
-        ("6th string: tuned to D", [38, 45, 50, 55, 59, 64]),
-        ("The sixth string is tuned down to D.", [38, 45, 50, 55, 59, 64]),
-        ("tuned down half a step: 1/2 step down", list(HALF_STEP_DOWN.open_pitches[::-1])),
-        ("Standard tuning", [40, 45, 50, 55, 59, 64]),
-        ("tuning: standard", [40, 45, 50, 55, 59, 64]),
-        ("Drop C", [36, 43, 48, 53, 57, 62]),
-        ("Drop C tuning", [36, 43, 48, 53, 57, 62]),
-        ("Tuning: Drop C# (C# G# C# F# A# D#)", [37, 44, 49, 54, 58, 63]),
-        ("Tuning: Drop B", [35, 42, 47, 52, 56, 61]),
-        ("dropped A", [33, 40, 45, 50, 54, 59]),
-        ("double drop C", [36, 43, 48, 53, 57, 60]),
-        ("Drop Db", [37, 44, 49, 54, 58, 63]),
-        ("tune down 1 whole step", [38, 43, 48, 53, 57, 62]),
-        ("Tune down a whole step", [38, 43, 48, 53, 57, 62]),
-        ("tuned down one step", [38, 43, 48, 53, 57, 62]),
-        ("Tuning: 1 step down", [38, 43, 48, 53, 57, 62]),
-        ("Whole step down", [38, 43, 48, 53, 57, 62]),
-        ("Tuning: full step down", [38, 43, 48, 53, 57, 62]),
-        ("Tune down 1 1/2 steps", [37, 42, 47, 52, 56, 61]),
-        ("tuned one and a half steps down", [37, 42, 47, 52, 56, 61]),
-        ("Tune down 2 whole steps", [36, 41, 46, 51, 55, 60]),
-        ("tuned down two half steps", [38, 43, 48, 53, 57, 62]),
-        ("Tune all strings down 1/2 step", list(HALF_STEP_DOWN.open_pitches[::-1])),
-        ("Tune down half a step", list(HALF_STEP_DOWN.open_pitches[::-1])),
-        ("Tuning: Open G", [38, 43, 50, 55, 59, 62]),
-        ("Open D", [38, 45, 50, 54, 57, 62]),
-        ("open-E tuning", [40, 47, 52, 56, 59, 64]),
-        ("Tuned to open C", [36, 43, 48, 55, 60, 64]),
-        ("Tuning: open Dm", [38, 45, 50, 53, 57, 62]),
-        ("D standard", [38, 43, 48, 53, 57, 62]),
-        ("Tuning: Eb standard", list(HALF_STEP_DOWN.open_pitches[::-1])),
-        ("C standard tuning", [36, 41, 46, 51, 55, 60]),
-        ("B Standard", [35, 40, 45, 50, 54, 59]),
-        ("tuned to Eb", list(HALF_STEP_DOWN.open_pitches[::-1])),
-        ("All guitars tuned to Eb.", list(HALF_STEP_DOWN.open_pitches[::-1])),
-        ("Tuned down to D flat", [37, 42, 47, 52, 56, 61]),
-        ("Low E tuned to D", [38, 45, 50, 55, 59, 64]),
-        ("Tune low E down to D", [38, 45, 50, 55, 59, 64]),
-        ("Tune the low E string to C", [36, 45, 50, 55, 59, 64]),
-        ("tuning: B E A D F# B", [35, 40, 45, 50, 54, 59]),
-        ("tuning: B F# B E G# C#", [35, 42, 47, 52, 56, 61]),
-        ("tuning: A E A D F# B", [33, 40, 45, 50, 54, 59]),
-        ("tuning: F C F Bb D G", [29, 36, 41, 46, 50, 55]),
-        ("tuning: B F# D A E B", [35, 40, 45, 50, 54, 59]),
-        ("tuning: C G D A E G", [36, 43, 50, 57, 64, 67]),
-        ("tuning: D A D D A D", [38, 45, 50, 50, 57, 62]),
-        ("tuning: F# B E A C# F#", [42, 47, 52, 57, 61, 66]),
-        ("tuning: Bb1 F2 Bb2 Eb3 G3 C4", [34, 41, 46, 51, 55, 60]),
-        ("tuning: E3 A3 D4 G4 B3 E4", [52, 57, 62, 67, 59, 64]),
-        ("Tuning: E4 B3 G3 D3 A2 D2", [38, 45, 50, 55, 59, 64]),
+STATED = {
+    DROP_D.open_pitches: [
+        "tuning: DADGBE", "D A D G B E", "Drop D", "in dropped-D tuning", "6th = D",
+        "6th string: tuned to D", "The sixth string is tuned down to D.", "Low E tuned to D",
+        "Tune low E down to D", "Tuning: E4 B3 G3 D3 A2 D2",
     ],
+    (64, 59, 54, 50, 45, 38): ["Tuning - D A D F# B E   time - 4/4", "(6) = D, (3) = F#"],
+    (63, 60, 55, 50, 43, 38): ["Tuning: D-G-D-G-c-d#"],
+    HALF_STEP_DOWN.open_pitches: [
+        "TUNING: Eb Ab Db Gb Bb Eb", "tuned down half a step: 1/2 step down",
+        "Tune all strings down 1/2 step", "Tune down half a step", "Tuning: Eb standard",
+        "tuned to Eb", "All guitars tuned to Eb.",
+    ],
+    STANDARD.open_pitches: [
+        "Tuning: E A D G B e", "tunning : EBGDAE", "Standard tuning", "tuning: standard",
+    ],
+    (62, 57, 55, 50, 45, 38): ["DADGAD"],
+    DOUBLE_DROP_D.open_pitches: ["Double drop D tuning"],
+    (62, 57, 53, 48, 43, 36): ["Drop C", "Drop C tuning"],
+    (63, 58, 54, 49, 44, 37): ["Tuning: Drop C# (C# G# C# F# A# D#)", "Drop Db"],
+    (61, 56, 52, 47, 42, 35): ["Tuning: Drop B", "tuning: B F# B E G# C#"],
+    (59, 54, 50, 45, 40, 33): ["dropped A", "tuning: A E A D F# B"],
+    (60, 57, 53, 48, 43, 36): ["double drop C"],
+    (62, 57, 53, 48, 43, 38): [
+        "tune down 1 whole step", "Tune down a whole step", "tuned down one step",
+        "Tuning: 1 step down", "Whole step down", "Tuning: full step down",
+        "tuned down two half steps", "D standard",
+    ],
+    (61, 56, 52, 47, 42, 37): [
+        "Tune down 1 1/2 steps", "tuned one and a half steps down", "Tuned down to D flat",
+    ],
+    (60, 55, 51, 46, 41, 36): ["Tune down 2 whole steps", "C standard tuning"],
+    (62, 59, 55, 50, 43, 38): ["Tuning: Open G"],
+    (62, 57, 54, 50, 45, 38): ["Open D"],
+    (64, 59, 56, 52, 47, 40): ["open-E tuning"],
+    (64, 60, 55, 48, 43, 36): ["Tuned to open C"],
+    (62, 57, 53, 50, 45, 38): ["Tuning: open Dm"],
+    (59, 54, 50, 45, 40, 35): ["B Standard", "tuning: B E A D F# B", "tuning: B F# D A E B"],
+    (64, 59, 55, 50, 45, 36): ["Tune the low E string to C"],
+    (55, 50, 46, 41, 36, 29): ["tuning: F C F Bb D G"],
+    (67, 64, 57, 50, 43, 36): ["tuning: C G D A E G"],
+    (62, 57, 50, 50, 45, 38): ["tuning: D A D D A D"],
+    (66, 61, 57, 52, 47, 42): ["tuning: F# B E A C# F#"],
+    (60, 55, 51, 46, 41, 34): ["tuning: Bb1 F2 Bb2 Eb3 G3 C4"],
+    (64, 59, 67, 62, 57, 52): ["tuning: E3 A3 D4 G4 B3 E4"],
+}  # fmt: skip
+"""Open strings, the highest first, and lines that state them."""
+
+
+@pytest.mark.parametrize(
+    ("line", "pitches"), [(line, pitches) for pitches, own in STATED.items() for line in own]
 )
-def test_stated_tunings(line, low_to_high):
-    assert parse_tuning(line) == tuple(low_to_high[::-1])
+def test_stated_tunings(line, pitches):
+    assert parse_tuning(line) == pitches
 
 
 @pytest.mark.parametrize(
@@ -331,40 +311,34 @@ def test_what_states_no_tuning(line):
     assert parse_tuning(line) is None
 
 
-@pytest.mark.parametrize(
-    ("line", "capo"),
-    [
-        ("Capo: 2", 2),
-        ("capo on 7", 7),
-        ("Capo - 3rd fret", 3),
-        ("tuning: EADGBE   capo III", 3),
-        ("Put capo on 3rd fret", 3),
-        ("With capo on 2", 2),
-        ("Use a capo on 2nd fret", 2),
-        ("no capo", None),
-        ("2nd fret capo", 2),
-        ("Key: G, 3rd fret capo", 3),
-        ("capo on the third fret", 3),
-        ("Capo: fifth fret", 5),
-        ("(capo 4th fret)", 4),
-        ("Capo on fret 7", 7),
-        ("Tuning: Standard, Capo 2nd", 2),
-        ("Capo: none", None),
-        ("3 verses, then the capo comes off", None),
-        ("second verse without the capo", None),
-        ("It can also be played with a capo on the 2nd fret.", None),
-        ("[the video is in E - use capo on the 4th fret]", None),
+CAPOS = {
+    2: [
+        "Capo: 2", "With capo on 2", "Use a capo on 2nd fret", "2nd fret capo",
+        "Tuning: Standard, Capo 2nd",
     ],
-)
+    3: [
+        "Capo - 3rd fret", "tuning: EADGBE   capo III", "Put capo on 3rd fret",
+        "Key: G, 3rd fret capo", "capo on the third fret",
+    ],
+    4: ["(capo 4th fret)"],
+    5: ["Capo: fifth fret"],
+    7: ["capo on 7", "Capo on fret 7"],
+    None: [
+        "no capo", "Capo: none", "3 verses, then the capo comes off",
+        "second verse without the capo", "It can also be played with a capo on the 2nd fret.",
+        "[the video is in E - use capo on the 4th fret]",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "capo"), [(line, capo) for capo in CAPOS for line in CAPOS[capo]])
 def test_stated_capo(line, capo):
     assert parse_capo(line) == capo
 
 
 def test_tuning_and_capo_reach_the_tab():
     tab = only("Some tune\nDrop D, capo 2\n\n" + PLAIN)
-    assert tab.tuning.open_pitches == DROP_D.open_pitches
-    assert tab.tuning.capo == 2
-    assert tab.title == "Some tune"
+    assert (tab.tuning, tab.title) == (replace(DROP_D, capo=2), "Some tune")
     assert find_title(["", "****", "Song: Lark"]) == "Lark"
 
 
@@ -431,10 +405,8 @@ def test_encodings_and_line_ends(tmp_path, encoding, newline):
     text = ("Canción del niño\n\n" + PLAIN).replace("\n", newline)
     path.write_bytes(text.encode(encoding))
     tabs, problems = read_tab_file(path)
-    assert problems == []
-    assert tabs[0].title == "Canción del niño"
-    assert tabs[0].bars == only(PLAIN).bars
-    assert tabs[0].source == "estudio.txt"
+    assert problems == [] and tabs[0].bars == only(PLAIN).bars
+    assert (tabs[0].title, tabs[0].source) == ("Canción del niño", "estudio.txt")
 
 
 def test_bytes_without_a_meaning_in_windows_are_latin_1():
@@ -506,6 +478,3 @@ def test_empty_strings_are_no_tab():
     tabs, problems = parse_ascii_tabs("\n".join(["|--------|"] * 6), "rests.txt")
     assert tabs == []
     assert [problem.line_number for problem in problems] == [1]
-
-
-# Real files -----------------------------------------------------------------------------------

@@ -116,13 +116,10 @@ def test_labels_and_tuning_say_what_the_strings_are(tuning, line, labels):
 @pytest.mark.parametrize(
     "low_to_high",
     [
-        (34, 41, 46, 51, 55, 60),
-        (33, 40, 45, 50, 54, 59),
-        (28, 33, 38, 43, 47, 52),
-        (52, 57, 62, 67, 59, 64),
-        (36, 43, 48, 53, 57, 62),
+        (34, 41, 46, 51, 55, 60), (33, 40, 45, 50, 54, 59), (28, 33, 38, 43, 47, 52),
+        (52, 57, 62, 67, 59, 64), (36, 43, 48, 53, 57, 62),
     ],
-)
+)  # fmt: skip
 def test_every_tuning_is_read_back(low_to_high):
     tab = Tab(tuning=Tuning(low_to_high[::-1], capo=2), bars=(Bar(4, (event(0, (1, 1)),)),))
     (read,), problems = parse_ascii_tabs(format_tab(tab))
@@ -137,21 +134,13 @@ def test_a_title_stays_on_its_line():
 @pytest.mark.parametrize(
     ("title", "style"),
     [
-        ("A waltz", "Blues"),
-        ("", "Blues"),
-        ("A waltz", ""),
-        ("style: Blues", ""),
-        ("Genre: Blues", "Jazz"),
-        ("Style", "title: Jazz"),
-        ("Title song", "style: Jazz"),
+        ("", "Blues"), ("A waltz", ""), ("style: Blues", ""), ("Genre: Blues", "Jazz"),
+        ("Style", "title: Jazz"), ("Title song", "style: Jazz"),
+        *(("A waltz", style) for style in ("Blues", "slow, capo 2", "tempo: 90", "Guitar 2")),
+        *(("A waltz", style) for style in ("e|--0--|-----|", "----------------")),
         ("A waltz", "Drop D"),  # the tuning stays standard
-        ("A waltz", "slow, capo 2"),
-        ("A waltz", "tempo: 90"),
-        ("A waltz", "Guitar 2"),
-        ("A waltz", "e|--0--|-----|"),
-        ("A waltz", "----------------"),
     ],
-)
+)  # fmt: skip
 def test_title_and_style_are_read_back_and_are_nothing_else(tmp_path, title, style):
     for unit in (None, 4):
         tab = Tab(title, bars=(Bar(4, (event(0, (1, 1)),)),), steps_per_quarter=unit, style=style)

@@ -72,13 +72,8 @@ def test_a_bar_returns_only_with_its_length_its_steps_and_its_notes():
     one = bar(*line(1, 2))
     later = Bar(16, (Event(0, one.events[0].notes), Event(3, one.events[1].notes)))
     tab = Tab(bars=(one, bar(steps=16), bar(steps=16), replace(one, steps=12), later, one, one))
-    assert find_repeated_bars(tab) == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]  # bars of rests do not count
+    # Bars of rests do not count.
+    assert find_repeated_bars(tab) == [False, False, False, True, True]
     assert find_repeated_bars(Tab(bars=(one,))) == [False]  # each piece is for itself
 
 
@@ -146,12 +141,8 @@ def test_a_note_off_the_guitar_cannot_be_played(note):
 
 
 def test_hand_shifts_by_hand():
-    events = [
-        event(0, (6, 3), (5, 5)),
-        event(1, (1, 0)),
-        event(2, (1, 7), (2, 0)),
-        event(3, (1, 5)),
-    ]
+    events = [event(0, (6, 3), (5, 5)), event(1, (1, 0)), event(2, (1, 7), (2, 0))]
+    events.append(event(3, (1, 5)))
     assert compute_hand_shifts(events) == [4, 2]
     assert compute_mean_hand_shift(events) == 3.0
     assert compute_mean_hand_shift(events[:2]) == 0.0

@@ -123,10 +123,8 @@ def test_the_sum_is_over_all_paths_and_marginals_are_their_shares():
 def test_the_loss_is_how_surprising_written_tab_is():
     """Where every note has one place only, nothing surprises; otherwise what is written does."""
     only = passage_from_grips(STANDARD, [(Note(6, 0),), (Note(6, 1),), (Note(6, 3),)])
-    model = HandModel(TINY)
-    assert hand_model_loss(
-        model, PassageWindows([only]).build_batch([(0, 0, 3)])
-    ).item() == pytest.approx(0, abs=1e-4)
+    model, sure = HandModel(TINY), PassageWindows([only]).build_batch([(0, 0, 3)])
+    assert hand_model_loss(model, sure).item() == pytest.approx(0, abs=1e-4)
     written = PassageWindows(pieces(2))
     T = len(written.states[0])
     assert hand_model_loss(model, written.build_batch([(0, 0, T), (1, 0, T)])).item() > 1.6
@@ -174,12 +172,8 @@ def test_two_hands_agree_by_their_mean(learned):
     passage = passage_from_grips(STANDARD, at_the_fifth_fret(SCALE))
     other = HandModel(TINY)
     mean = HandEnsemble([learned, other]).grip_probabilities(passage)
-    for (_, both), (_, a), (_, b) in zip(
-        mean,
-        HandEnsemble([learned]).grip_probabilities(passage),
-        HandEnsemble([other]).grip_probabilities(passage),
-        strict=True,
-    ):
+    each = [HandEnsemble([hand]).grip_probabilities(passage) for hand in (learned, other)]
+    for (_, both), (_, a), (_, b) in zip(mean, *each, strict=True):
         torch.testing.assert_close(both, (a + b) / 2)
 
 
@@ -199,10 +193,9 @@ def test_weights_are_logarithms_and_unknown_grips_weigh_little(learned):
     (grips, likely), _ = HandEnsemble([learned]).grip_probabilities(passage)
     assert weights[0][0] == pytest.approx(math.log(likely[grips.index((Note(3, 5),))]))
     assert weights[1] == [hand_model.MIN_LOG_PROB]
+    seven = passage_from_grips(Tuning((64, 59, 55, 50, 45, 40, 35)), [[Note(7, 1)]])
     with pytest.raises(ValueError, match="up to 6 strings"):
-        HandEnsemble([learned]).predict_grips(
-            passage_from_grips(Tuning((64, 59, 55, 50, 45, 40, 35)), [[Note(7, 1)]])
-        )
+        HandEnsemble([learned]).predict_grips(seven)
 
 
 def test_what_is_pinned_changes_the_rest_as_conditional_probability_does():
@@ -227,11 +220,8 @@ def test_a_hand_with_caution_heeds_the_costs_that_were_thought_out(learned):
     row = SCALE[::-1]
     written = passage_from_grips(STANDARD, at_the_fifth_fret(row))
     cheapest = find_cheapest_fingering(written.moments, STANDARD)
-    assert (
-        HandEnsemble([learned], cost_weight=0.0).predict_grips(written)
-        == list(written.grips)
-        != cheapest
-    )
+    free = HandEnsemble([learned], cost_weight=0.0).predict_grips(written)
+    assert free == list(written.grips) != cheapest
     torch.manual_seed(0)
     knows_nothing = HandModel(TINY)
     knows_nothing.trust.data.zero_()
@@ -341,16 +331,8 @@ def test_ctrl_c_is_one_sentence_and_the_run_is_resumed(tmp_path, capsys, monkeyp
 
 def small_translator(window):
     torch.manual_seed(5)
-    config = TransformerConfig(
-        TARGET_VOCAB_SIZE,
-        2 * window,
-        16,
-        2,
-        1,
-        source_vocab_size=SOURCE_VOCAB_SIZE,
-        positions="sinusoidal",
-    )
-    return EncoderDecoder(config)
+    options = {"source_vocab_size": SOURCE_VOCAB_SIZE, "positions": "sinusoidal"}
+    return EncoderDecoder(TransformerConfig(TARGET_VOCAB_SIZE, 2 * window, 16, 2, 1, **options))
 
 
 def test_source_and_target_have_a_token_a_note_and_a_capo_changes_nothing():
@@ -378,9 +360,8 @@ def test_the_decoder_reads_notes_and_places_in_turn_and_noise_is_in_places_alone
     for row in range(5):
         count = int((source[row] != PAD_ID).sum())
         assert (says[row, ::2][:count] != IGNORE_INDEX).all()
-        assert (says[row, ::2][count:] == IGNORE_INDEX).all() and (
-            says[row, 1::2] == IGNORE_INDEX
-        ).all()
+        assert (says[row, ::2][count:] == IGNORE_INDEX).all()
+        assert (says[row, 1::2] == IGNORE_INDEX).all()
         changed += int((reads[row, 1::2] != says[row, ::2][:-1])[: count - 1].sum())
     assert 0 < changed < 50
     whole = next(pairs.iter_eval(100))

@@ -28,13 +28,8 @@ def test_a_capo_raises_every_string():
 
 
 def test_positions_are_all_the_places_of_a_pitch():
-    assert STANDARD.positions_of(64) == [
-        Note(5, 19),
-        Note(4, 14),
-        Note(3, 9),
-        Note(2, 5),
-        Note(1, 0),
-    ]
+    five = [Note(5, 19), Note(4, 14), Note(3, 9), Note(2, 5), Note(1, 0)]
+    assert STANDARD.positions_of(64) == five
     assert Tuning(capo=2).positions_of(64) == [Note(5, 17), Note(4, 12), Note(3, 7), Note(2, 3)]
     assert STANDARD.positions_of(39) == []
 
@@ -63,17 +58,10 @@ def test_one_hand_holds_four_frets_and_a_string_once(notes, playable):
 def test_tunings_have_their_letters():
     low_to_high = {name: "".join(get_string_names(t)[::-1]) for name, t in TUNINGS.items()}
     assert low_to_high == {
-        "standard": "EADGBE",
-        "drop-D": "DADGBE",
-        "double-drop-D": "DADGBD",
-        "open-G": "DGDGBD",
-        "open-D": "DADF#AD",
-        "DADGAD": "DADGAD",
-        "half-step-down": "EbAbDbGbBbEb",
-        "lute": "EADF#BE",
-        "lute-drop-D": "DADF#BE",
-        "drop-D-and-G": "DGDGBE",
-    }
+        "standard": "EADGBE", "drop-D": "DADGBE", "double-drop-D": "DADGBD", "open-G": "DGDGBD",
+        "open-D": "DADF#AD", "DADGAD": "DADGAD", "half-step-down": "EbAbDbGbBbEb",
+        "lute": "EADF#BE", "lute-drop-D": "DADF#BE", "drop-D-and-G": "DGDGBE",
+    }  # fmt: skip
 
 
 def test_tuning_name_ignores_the_capo():

@@ -51,14 +51,8 @@ def test_a_bar_without_room_is_left_out_and_reported():
 
 
 def test_a_string_that_goes_on_where_the_others_end_is_read():
-    rows = [
-        "e-----3----",
-        "B---1------",
-        "G-0-------12",
-        "D----------",
-        "A----------",
-        "E-3--------",
-    ]
+    rows = ["e-----3----", "B---1------", "G-0-------12", "D----------", "A----------"]
+    rows.append("E-3--------")
     assert on_string("\n".join(rows), 3)[0] == [0, 12]
     frets, problems = on_string("\n".join([rows[0], rows[1], rows[2] + "-14", *rows[3:]]), 3)
     assert frets == [0, 12, 14]

@@ -1,5 +1,6 @@
 """Small models of Hugging Face's own, with random weights, written as others publish them."""
 
+import re
 from pathlib import Path
 
 import torch
@@ -20,71 +21,44 @@ from transformers import (
 )
 
 V, WINDOW, BLOCKS, D_FF = 53, 41, 2, 19
+SIZES = {"vocab_size": V, "num_hidden_layers": BLOCKS, "max_position_embeddings": WINDOW}
+SIZES |= {"intermediate_size": D_FF}
 GPT2 = {"vocab_size": V, "n_positions": WINDOW, "n_embd": 15, "n_layer": BLOCKS, "n_head": 3}
 GPT2 |= {"bos_token_id": 1, "eos_token_id": 2}
-GROUPED = {
-    "vocab_size": V,
-    "hidden_size": 18,
-    "intermediate_size": D_FF,
-    "num_hidden_layers": BLOCKS,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 3,
-    "head_dim": 10,
-    "max_position_embeddings": WINDOW,
-    "bos_token_id": 1,
-    "eos_token_id": [2, 3],
-}
+GROUPED = SIZES | {"hidden_size": 18, "num_attention_heads": 6, "num_key_value_heads": 3}
+GROUPED |= {"head_dim": 10, "bos_token_id": 1, "eos_token_id": [2, 3]}
+QWEN2 = {key: size for key, size in GROUPED.items() if key != "head_dim"} | {"hidden_size": 24}
+BERT = SIZES | {"hidden_size": 15, "num_attention_heads": 3}
 ROPE = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0}
 ROPE |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 13}
-BERT = {
-    "vocab_size": V,
-    "hidden_size": 15,
-    "intermediate_size": D_FF,
-    "num_hidden_layers": BLOCKS,
-    "num_attention_heads": 3,
-    "max_position_embeddings": WINDOW,
+LINEAR = {"rope_type": "linear", "factor": 2.5, "rope_theta": 700.0}
+LARGE = {"num_key_value_heads": 6, "head_dim": 4}
+FAMILIES = {
+    "gpt2": (GPT2LMHeadModel, GPT2Config, GPT2),
+    "llama": (LlamaForCausalLM, LlamaConfig, GROUPED),
+    "mistral": (MistralForCausalLM, MistralConfig, GROUPED | {"sliding_window": None}),
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config, QWEN2),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config, GROUPED),
+    "bert": (BertForMaskedLM, BertConfig, BERT),
+}
+CHANGES = {
+    "gpt2, its own head, n_inner, ReLU": {"tie_word_embeddings": False, "n_inner": D_FF}
+    | {"activation_function": "relu"},
+    "gpt2, squared ReLU": {"activation_function": "relu2"},
+    "llama 3, tied": {"rope_parameters": ROPE, "tie_word_embeddings": True},
+    "llama, biases, a key for each head": {"attention_bias": True, "mlp_bias": True} | LARGE,
+    "llama, linear scaling": {"rope_parameters": LINEAR},
+    "qwen3, tied, biases": {"tie_word_embeddings": True, "attention_bias": True},
+    "bert, tanh": {"hidden_act": "gelu_new"},
 }
 
-MODELS = {
-    "gpt2": (GPT2LMHeadModel, GPT2Config, GPT2),
-    "gpt2, its own head, n_inner, ReLU": (
-        GPT2LMHeadModel,
-        GPT2Config,
-        GPT2 | {"tie_word_embeddings": False, "n_inner": D_FF, "activation_function": "relu"},
-    ),
-    "gpt2, squared ReLU": (GPT2LMHeadModel, GPT2Config, GPT2 | {"activation_function": "relu2"}),
-    "llama": (LlamaForCausalLM, LlamaConfig, GROUPED),
-    "llama 3, tied": (
-        LlamaForCausalLM,
-        LlamaConfig,
-        GROUPED | {"rope_parameters": ROPE, "tie_word_embeddings": True},
-    ),
-    "llama, biases, a key for each head": (
-        LlamaForCausalLM,
-        LlamaConfig,
-        GROUPED
-        | {"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 6, "head_dim": 4},
-    ),
-    "llama, linear scaling": (
-        LlamaForCausalLM,
-        LlamaConfig,
-        GROUPED | {"rope_parameters": {"rope_type": "linear", "factor": 2.5, "rope_theta": 700.0}},
-    ),
-    "mistral": (MistralForCausalLM, MistralConfig, GROUPED | {"sliding_window": None}),
-    "qwen2": (
-        Qwen2ForCausalLM,
-        Qwen2Config,
-        {k: v for k, v in GROUPED.items() if k != "head_dim"} | {"hidden_size": 24},
-    ),
-    "qwen3": (Qwen3ForCausalLM, Qwen3Config, GROUPED),
-    "qwen3, tied, biases": (
-        Qwen3ForCausalLM,
-        Qwen3Config,
-        GROUPED | {"tie_word_embeddings": True, "attention_bias": True},
-    ),
-    "bert": (BertForMaskedLM, BertConfig, BERT),
-    "bert, tanh": (BertForMaskedLM, BertConfig, BERT | {"hidden_act": "gelu_new"}),
-}
+
+def changed(name: str) -> tuple:
+    kind, config, sizes = FAMILIES[re.match(r"\w+", name)[0]]
+    return kind, config, sizes | CHANGES.get(name, {})
+
+
+MODELS = {name: changed(name) for name in [*FAMILIES, *CHANGES]}
 CAUSAL = [name for name in MODELS if not name.startswith("bert")]
 
 

@@ -56,14 +56,21 @@ def add_table(scope: dict[str, Any], table: str) -> None:
     """Plant the attempts of a table: below the name of a check, `right`, `odd` or a mistake each.
 
     An attempt is an expression of the check's arguments, or a lambda with others; assignments
-    before it end in semicolons. A line that is indented further goes on with the one above.
+    before it end in semicolons. `old => new` is the first attempt above with that edit. A label
+    may end in `, one row`. A line that is indented further goes on with the one above.
     """
     scope, name = {"math": math, "torch": torch, "F": F} | scope, ""
     for line in table.replace("\n      ", " ").strip().splitlines():
         if not line.startswith("  "):
-            name = line
+            name, first = line, ""
             continue
         label, _, code = line.strip().partition(": ")
+        label, one_row = label.removesuffix(", one row"), label.endswith(", one row")
+        old, edited, new = code.partition(" =>")
+        if edited:
+            assert first.count(old) == 1, f"{name}: {line}"
+            code = first.replace(old, new.strip())
+        first = first or code
         *before, value = code.split("; ")
         attempt = eval(value, scope) if value.startswith("lambda") else None
         if attempt is None:
@@ -71,8 +78,10 @@ def add_table(scope: dict[str, Any], table: str) -> None:
             arguments = ", ".join(check.CHECKS[name].arguments)
             exec(f"def attempt({arguments}):\n    {body}\n", scope)
             attempt = scope.pop("attempt")
-        keep = odd(name, code) if label == "odd" else wrong(name, label, code)
-        (right(name, code) if label == "right" else keep)(attempt)
+        if label == "odd":
+            odd(name, code, one_row)(attempt)
+        else:
+            wrong(name, None if label == "right" else label, code, one_row)(attempt)
 
 
 def verdict(planted: Planted):

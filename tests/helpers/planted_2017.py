@@ -1,16 +1,6 @@
 """Attempts at the exercises on the model of 2017, as readers write them."""
 
-import math
-
-from planted import add_table, right
-
-
-@right("rate_of_2017", "two cases")
-def _(step, d, warmup):
-    if step <= warmup:
-        return step / (math.sqrt(d) * warmup**1.5)
-    return 1 / math.sqrt(d * step)
-
+from planted import add_table
 
 add_table(
     globals(),
@@ -41,6 +31,7 @@ rate_of_2017
   the larger: max(1 / math.sqrt(step), step / warmup**1.5) / math.sqrt(d)
   no width: min(step**-0.5, step * warmup**-1.5)
   odd: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
+  right: step / (math.sqrt(d) * warmup**1.5) if step <= warmup else 1 / math.sqrt(d * step)
 scaled_input
   rounded root: E[ids] * math.isqrt(E.shape[1]) + P[: len(ids)]
   last positions: E[ids] * math.sqrt(E.shape[1]) + P[-len(ids) :]

@@ -1,31 +1,7 @@
 """Attempts at the exercises on fingering, as readers write them."""
 
 import torch
-from planted import add_table, odd, right, wrong
-
-
-@right("is_playable_grip", "counted string by string")
-def _(grip, span):
-    strings = [string for string, _ in grip]
-    if any(strings.count(string) > 1 for string in strings):
-        return False
-    frets = sorted(fret for _, fret in grip if fret > 0)
-    return not frets or frets[-1] - frets[0] <= span
-
-
-@wrong("is_playable_grip", "a string twice", "frets alone")
-def _(places, span):
-    frets = [fret for _, fret in places if fret]
-    return not frets or max(frets) - min(frets) <= span
-
-
-@right("cheapest_step", "two loops")
-def _(v, e, m):
-    new = []
-    for p in range(len(v)):
-        roads = [v[q] + m[q, p] for q in range(len(v))]
-        new.append(min(roads) + e[p])
-    return torch.stack(new)
+from planted import add_table, odd, right
 
 
 @right("path_back", "written from the end")
@@ -34,22 +10,6 @@ def _(came, last):
     for t in range(len(came) - 1, -1, -1):
         places[t] = came[t][places[t + 1]]
     return places
-
-
-@wrong("path_back", "then reversed", "not turned round")
-def _(came, last):
-    places = [last]
-    for row in came.tolist()[::-1]:
-        places.append(row[places[-1]])
-    return places
-
-
-@wrong("path_back", "from the beginning (in order)", "appends, and follows the rows forward")
-def _(came, last):
-    path = [last]
-    for before in came:
-        path.append(int(before[path[-1]]))
-    return path
 
 
 @odd("path_back", "torch.zeros without a dtype")
@@ -65,17 +25,20 @@ add_table(
     globals(),
     r"""
 is_playable_grip
-  span of 4: s = [a for a, _ in grip]; f = [b for _, b in grip if b] or [0];
-      len(set(s)) == len(s) and max(f) - min(f) < 5
+  span of 4: s = [a for a, _ in grip]; f = [b for _, b in grip if b] or [0]; len(set(s)) == len(s)
+      and max(f) - min(f) < 5
   highest fret: len({a for a, _ in grip}) == len(grip) and all(b <= span for _, b in grip)
   four fingers: f = [b for _, b in grip if b]; len({a for a, _ in grip}) == len(grip) and len(f) < 5
       and max(f, default=0) - min(f, default=0) <= span
-  string and fret: f = [a for a, _ in grip if a]; len({b for _, b in grip}) == len(grip) and
-      max(f, default=0) - min(f, default=0) <= span
+  string and fret: f = [a for a, _ in grip if a]; len({b for _, b in grip}) == len(grip) and max(f,
+      default=0) - min(f, default=0) <= span
   first fret compared: first = [f for _, f in grip if f][:1]; len({s for s, _ in grip}) == len(grip)
       and all(abs(f - first[0]) <= span for _, f in grip if f)
   open strings counted: strings, frets = zip(*grip, strict=True); len(set(strings)) == len(strings)
       and max(frets) - min(frets) <= span
+  right: s = [a for a, _ in grip]; f = sorted(b for _, b in grip if b > 0); all(s.count(a) == 1 for
+      a in s) and (not f or f[-1] - f[0] <= span)
+  a string twice: f = [b for _, b in grip if b]; not f or max(f) - min(f) <= span
 cheapest_step
   rounded: (e + (v[:, None] + m).min(0).values).long()
   one minimum: e + (v[:, None] + m).min()
@@ -83,10 +46,14 @@ cheapest_step
   two minima: e + v.min() + m.min(0).values
   sum: (v[:, None] + m).sum(0) + e
   m transposed: e + (v + m).min(1).values
+  right: torch.stack([min(v[q] + m[q, p] for q in range(len(v))) + e[p] for p in range(len(v))])
 path_back
   last = 0: path = [0]; [path.append(int(row[path[-1]])) for row in came.flip(0)]; path[::-1]
   smallest: [*(int(row.argmin()) for row in came), last]
   not followed: [*came[:, last].tolist(), last]
+  then reversed: path = [last]; [path.append(row[path[-1]]) for row in came.tolist()[::-1]]; path
+  from the beginning (in order): path = [last]; [path.append(int(row[path[-1]])) for row in came];
+      path
 takes_turns
   odd: torch.stack([notes, places], 1).float().flatten()[:-1]
   last note missed: torch.stack([notes, places], 1)[:-1].flatten()

@@ -3,13 +3,7 @@
 import math
 
 import torch
-from planted import add_table, right, wrong
-
-
-@right("rms_norm", "rsqrt, in float64")
-def _(x, weight, eps=1e-6):
-    x = x.double()
-    return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps))
+from planted import add_table, right
 
 
 def angles(X, start, base):
@@ -29,29 +23,6 @@ def _(X, start, base):
     return out
 
 
-@wrong("rotary", "root of base", "i for 2i")
-def _(X, start, base):
-    half = X.shape[1] // 2
-    theta = torch.tensor([base ** (-i / X.shape[1]) for i in range(half)])
-    emb = torch.outer(torch.arange(start, start + len(X)).float(), theta).repeat(1, 2)
-    return X * emb.cos() + torch.cat((-X[:, half:], X[:, :half]), dim=-1) * emb.sin()
-
-
-@wrong("rotary", "turned twice", "in place")
-def _(X, start, base):
-    cos, sin = angles(X, start, base).cos(), angles(X, start, base).sin()
-    X, half = X.clone(), X.shape[1] // 2
-    X[:, :half] = X[:, :half] * cos - X[:, half:] * sin
-    X[:, half:] = X[:, :half] * sin + X[:, half:] * cos
-    return X
-
-
-@right("shared_keys", "a list of groups")
-def _(keys, num_heads):
-    each = num_heads // len(keys)
-    return torch.stack([keys[c // each] for c in range(num_heads)])
-
-
 add_table(
     globals(),
     r"""
@@ -62,24 +33,28 @@ rms_norm
       keepdim=True)) / rms
   odd: F.rms_norm(gamma * x, gamma.shape, None, eps)
   odd: gamma * x / (x.mean(-1, keepdim=True).abs() + eps).sqrt()
+  right: lambda x, weight, eps=1e-6: weight * x.double() * torch.rsqrt(x.double().pow(2).mean(-1,
+      keepdim=True) + eps)
 rotary
-  added (sines first): h = X.shape[1] // 2; a = (start + torch.arange(len(X)))[:, None] * base
-      ** (-torch.arange(h) / h); X + torch.cat([a.sin(), a.cos()], 1)
   right: emb = torch.cat([angles(X, start, base)] * 2, dim=-1); x1, x2 = X.chunk(2, dim=-1); X *
       emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()
+  added (sines first): h = X.shape[1] // 2; a = (start + torch.arange(len(X)))[:, None] * base **
+      (-torch.arange(h) / h); X + torch.cat([a.sin(), a.cos()], 1)
   right: a, b = X.double().chunk(2, dim=-1); turned = torch.complex(a, b) * torch.exp(1j * angles(X,
       start, base).double()); torch.cat([turned.real, turned.imag], dim=-1)
-  odd: turned = torch.deg2rad(angles(X, start, base)).repeat(1, 2); x1, x2 = X.chunk(2, dim=-1); X *
-      turned.cos() + torch.cat((-x2, x1), dim=-1) * turned.sin()
-  odd: emb = angles(X, start, base).repeat_interleave(2, dim=-1); x1, x2 = X.chunk(2, dim=-1); X *
-      emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()
+  odd: angles(X, start, base) => torch.deg2rad(angles(X, start, base))
+  odd: torch.cat([angles(X, start, base)] * 2, dim=-1) => angles(X, start,
+      base).repeat_interleave(2, dim=-1)
+  root of base: angles(X, start, base) => angles(X, start, base**0.5)
+  turned twice: cos, sin = angles(X, start, base).cos(), angles(X, start, base).sin(); X, half =
+      X.clone(), X.shape[1] // 2; X[:, :half] = X[:, :half] * cos - X[:, half:] * sin; X[:, half:] =
+      X[:, :half] * sin + X[:, half:] * cos; X
 rotary_step
-  scaled by the length: K = torch.cat([K, rotate(k, len(K))[None]]); K @ rotate(q, len(K) - 1) /
-      len(K) ** 0.5
   right: q, k = rotate(q, len(K)), rotate(k, len(K)); torch.cat([K @ q, (k @ q)[None]]) /
       math.sqrt(len(q))
-  no rotate: keys = torch.vstack([K, k]); keys = torch.stack([rotate(key, len(K)) for key in
-      keys]); keys @ rotate(q, len(K)) / len(q) ** 0.5
+  scaled by the length: math.sqrt(len(q)) => math.sqrt(len(K) + 1)
+  no rotate: keys = torch.vstack([K, k]); keys = torch.stack([rotate(key, len(K)) for key in keys]);
+      keys @ rotate(q, len(K)) / len(q) ** 0.5
   turned again by place: keys = torch.stack([rotate(key, j) for j, key in enumerate([*K, k])]); keys
       @ rotate(q, len(K)) / len(q) ** 0.5
 shared_keys
@@ -88,6 +63,7 @@ shared_keys
   in turn: torch.stack([K[c % len(K)] for c in range(A)])
   along tokens: K.repeat_interleave(A // len(K), 1)
   odd: K.repeat_interleave(A // len(K)).reshape(A, *K.shape[1:])
+  right: torch.stack([K[c // (A // len(K))] for c in range(A)])
 published_ffn
   odd: h = x @ gate_proj.T; (h * h.exp() / (1 + h.exp()) * (x @ up_proj.T)) @ down_proj.T
   up alone: x @ up_proj.T @ down_proj.T
@@ -103,14 +79,12 @@ modern_block_parameters
   two matrices: L * (2 * d * A * d_k + 2 * d * G * d_k + 2 * d * d_ff)
   odd: L * (d * A * d_k + 3 * d * G * d_k + 3 * d * d_ff)
 newton_schulz
-  right: U, S, V = torch.linalg.svd(G, full_matrices=False); S = S / S.square().sum().sqrt(); [S :=
-      3.4445 * S - 4.775 * S**3 + 2.0315 * S**5 for _ in range(steps)]; U @ torch.diag(S) @ V
   right: X = G.T / G.norm(); [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @ X.T @ X @ X.T @ X
       for _ in range(steps)]; X.T
-  not divided: X = G; [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @ X.T @ X @ X.T @ X for _
-      in range(steps)]; X
-  largest: X = G / torch.linalg.svdvals(G)[0]; [X := 3.4445 * X - 4.775 * X @ X.T @ X + 2.0315 * X @
-      X.T @ X @ X.T @ X for _ in range(steps)]; X
+  right: U, S, V = torch.linalg.svd(G, full_matrices=False); S = S / S.square().sum().sqrt(); [S :=
+      3.4445 * S - 4.775 * S**3 + 2.0315 * S**5 for _ in range(steps)]; U @ torch.diag(S) @ V
+  not divided: G.T / G.norm() => G.T
+  largest: G.norm() => torch.linalg.svdvals(G)[0]
   odd: U, S, V = torch.linalg.svd(G, full_matrices=False); U @ V
 """,
 )

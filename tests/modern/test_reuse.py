@@ -11,13 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from slp_transformer import EncoderDecoder, KVCache, TransformerConfig, TransformerLM
 from slp_transformer.lora import add_lora
-from slp_transformer.modern import (
-    Bert,
-    BertConfig,
-    ModernConfig,
-    ModernLM,
-    save_pretrained,
-)
+from slp_transformer.modern import Bert, BertConfig, ModernConfig, ModernLM, save_pretrained
 
 SIZES = {"model_dim": 12, "num_heads": 6, "num_blocks": 2}
 V, M = 29, 31

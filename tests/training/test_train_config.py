@@ -7,29 +7,19 @@ import pytest
 
 from slp_transformer.training.train_config import TrainConfig, cosine_schedule
 
+COUNTS = ("steps", "sequence_length", "batch_size", "gradient_accumulation_steps")
+COUNTS += ("eval_interval", "early_stopping_patience")
+WRONG = [
+    *((name, 0) for name in COUNTS), ("warmup_steps", -1), ("seed", -1), ("learning_rate", 0.0),
+    ("learning_rate", math.nan), ("max_grad_norm", -1.0), ("weight_decay", -0.1),
+    ("label_smoothing", 1.0),
+]  # fmt: skip
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"steps": 0},
-        {"sequence_length": 0},
-        {"batch_size": 0},
-        {"gradient_accumulation_steps": 0},
-        {"eval_interval": 0},
-        {"early_stopping_patience": 0},
-        {"warmup_steps": -1},
-        {"seed": -1},
-        {"learning_rate": 0.0},
-        {"learning_rate": math.nan},
-        {"max_grad_norm": -1.0},
-        {"weight_decay": -0.1},
-        {"label_smoothing": 1.0},
-    ],
-)
-def test_a_wrong_setting_is_named_with_its_value(wrong):
-    (name, value), *_ = wrong.items()
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_wrong_setting_is_named_with_its_value(name, value):
     with pytest.raises(ValueError, match=rf"^{name} .*not {value!r}\.$"):
-        TrainConfig(**{"steps": 1} | wrong)
+        TrainConfig(**{"steps": 1} | {name: value})
 
 
 @pytest.mark.parametrize(

@@ -246,8 +246,7 @@ def test_the_best_of_equals_is_the_first(losses, since, best):
 
 
 @pytest.mark.parametrize(
-    ("cuda", "mps", "picked"),
-    [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
+    ("cuda", "mps", "picked"), [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")]
 )
 def test_it_picks_cuda_then_mps_then_cpu(monkeypatch, cuda, mps, picked):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
