@@ -117,12 +117,15 @@ def has_new_nan(right: Any, found: Any) -> bool:
     return bool(found.isnan().any() and not right.isnan().any())
 
 
-def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
+def find_relation(
+    expected: Sequence[Any], actual: Sequence[Any], cases: Sequence[dict[str, Any]] = ()
+) -> str | None:
     """Say in what simple way answers differ from the right ones; None if in no such way.
 
     Args:
         expected: the right answers to all cases.
         actual: the answers that came.
+        cases: the inputs, whose sizes may be the factor between the two.
     """
     pairs = list(zip(expected, actual, strict=True))
     if all(isinstance(one, tuple) for pair in pairs for one in pair):
@@ -146,6 +149,8 @@ def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
         factor = (found @ right / (right @ right)).item() if right.any() else 0.0
         if factor and answers_agree(found, factor * right):
             return f"every number is {format_value(factor)} times the right one"
+        if cases and (size := _find_size_factor(pairs, cases)):
+            return f"every number is {size} times the right one"
     wrong = [(right, actual) for right, actual in pairs if not answers_agree(actual, right)]
     for name, start in (("first", 1), ("last", 0)):
 
@@ -157,6 +162,46 @@ def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
             kind = "number" if all(right.dim() == 1 for right, _ in wrong) else "row"
             return f"only the {name} {kind} is wrong"
     return None
+
+
+def _find_size_factor(pairs: Sequence[Any], cases: Sequence[dict[str, Any]]) -> str | None:
+    """Say which size, or number that is given, to what power, answers are too large by."""
+    factors = []
+    for right, found in pairs:
+        right, found = right.double().flatten(), found.double().flatten()
+        factor = found @ right / (right @ right)
+        if not factor > 0 or not answers_agree(found, factor * right):
+            return None
+        factors.append(factor)
+    for name, measures in _measures(cases).items():
+        measure = torch.tensor(measures, dtype=torch.float64)
+        if len(measure.unique()) < 3 or (measure <= 0).any():
+            continue
+        for power, words in POWERS.items():
+            rest = torch.stack(factors) / measure**power
+            if answers_agree(rest, rest.mean().expand_as(rest)):
+                constant = rest.mean().item()
+                times = "" if abs(constant - 1) < 1e-4 else f"{format_value(constant)} · "
+                return times + words.format(name)
+    return None
+
+
+POWERS = {1.0: "{}", -1.0: "1/{}", 0.5: "√{}", -0.5: "1/√{}", 2.0: "{}²", -2.0: "1/{}²"}
+
+
+def _measures(cases: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
+    """Return the numbers and sizes in the inputs of all cases, by what a reader would write."""
+    found: dict[str, list[float]] = {}
+    for case in cases:
+        for name, value in case.items():
+            if isinstance(value, Tensor):
+                for axis, size in enumerate(value.shape):
+                    found.setdefault(f"{name}.shape[{axis}]", []).append(size)
+            elif isinstance(value, int | float):
+                found.setdefault(name, []).append(value)
+            elif isinstance(value, list | tuple):
+                found.setdefault(f"len({name})", []).append(len(value))
+    return {name: numbers for name, numbers in found.items() if len(numbers) == len(cases)}
 
 
 def drop_unit_axes(shape: torch.Size) -> tuple[int, ...]:

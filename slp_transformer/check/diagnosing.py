@@ -11,6 +11,7 @@ every check knows (`variants`) needs no code, and stands in the table only for a
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -34,6 +35,7 @@ from slp_transformer.check.comparing import (
     has_new_nan,
     to_comparable,
 )
+from slp_transformer.check.slips import Slip, make_slips
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
 from slp_transformer.check.variants import Variant, make_variants
 from slp_transformer.check.verdict import Verdict, print_verdict
@@ -103,6 +105,11 @@ class Check:
         self.variants: dict[str, Variant] = make_variants({n.name: n.annotation for n in given})
         CHECKS[self.name] = self
 
+    @cached_property
+    def slips(self) -> dict[str, Slip]:
+        """Return the mistakes that are one change of the solution's code, by name."""
+        return {slip.name: slip for slip in make_slips(self._solve)}
+
     @property
     def signature_text(self) -> str:
         """Return the call as the exercise writes it: `attention(Q, K, V, mask)`."""
@@ -147,6 +154,8 @@ class Check:
         for name in sorted(mistakes & self.variants.keys()):
             answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
             return self.variants[name].on_answer(answer, given)
+        for name in sorted(mistakes & self.slips.keys()) if mistakes else ():
+            return self.slips[name].solve(**given, mistakes=mistakes - {name})
         return self._solve(**given, mistakes=mistakes)
 
     def expected(self, case: Case, *mistakes: str) -> Any:
@@ -176,7 +185,8 @@ class Check:
         wrong = _differing(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
             kinds = "expected  integers", "yours     floats"
-            return Verdict(False, FLOATS_FOR_INTEGERS, (self._format_inputs(cases[0]), *kinds))
+            lines = (self._format_inputs(cases[0]), *kinds)
+            return Verdict(False, FLOATS_FOR_INTEGERS, lines, ("floats for integers",))
         if not wrong:
             note = f" (It changes {' and '.join(sorted(changed))} in place.)" if changed else ""
             return Verdict(True, f"It agrees with {self.source}.{note}")
@@ -186,12 +196,13 @@ class Check:
         twice = [to_comparable(answer, right[i]) for answer in twice]
         if len(twice) == 2 and not answers_agree(*twice):
             text = "It gives different answers to the same inputs: is something in it random?"
-            return Verdict(False, text, (self._format_inputs(cases[i]),))
+            return Verdict(False, text, (self._format_inputs(cases[i]),), ("random",))
         shown = any(not has_new_nan(right[i], found[i]) for i in answered)
-        sentences = {name: one.sentence for name, one in self.variants.items()} | self.mistakes
+        general: dict[str, Slip | Variant] = self.slips | self.variants
+        sentences = {name: one.sentence for name, one in general.items()} | self.mistakes
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
         if shown:  # an error or NaN alone may come from anywhere
-            names += [(name,) for name in self.variants if name not in self.mistakes]
+            names += [(n,) for n in [*self.variants, *self.slips] if n not in self.mistakes]
             names += combinations([n for n in self.mistakes if n not in self.formulas], 2)
         for mistakes in names:
             if self._explains(mistakes, cases, found):
@@ -200,16 +211,17 @@ class Check:
                 lines = self._example_lines(cases[i], right[i], found[i])
                 return Verdict(False, text, lines, short)
         i = next((j for j in wrong if isinstance(found[j], RaisedError)), i)
-        relation = find_relation(right, found)
+        relation = find_relation(right, found, cases)
         if relation == HAS_NAN:
             i = next(j for j in wrong if has_new_nan(right[j], found[j]))
         lines = self._example_lines(cases[i], right[i], found[i])
         text = self._describe_unknown_mistake(right[i], found[i])
         if relation == HAS_NAN and all(_is_large(cases[j]) for j in wrong):
-            text = OVERFLOW
-        elif relation:
+            return Verdict(False, OVERFLOW, lines, ("overflow",))
+        if relation:
             text = f"{text.rstrip('.')}: {relation}."
-        return Verdict(False, text, lines)
+        factors = ("factor",) if (relation or "").startswith("every number") else ()
+        return Verdict(False, text, lines, factors)
 
     def _cases(self, submission: object, one_row: bool) -> list[Case]:
         sizes: dict[str, int] = {}
