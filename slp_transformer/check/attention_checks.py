@@ -68,6 +68,12 @@ def _softmax_cases() -> list[Case]:
         "−scores": "The sign is reversed: the smallest score gets the largest weight.",
         "mean subtracted": "What is subtracted is not the largest score, so a score far above the "
         "others still overflows: subtract the largest.",
+        "largest subtracted once": (
+            "The largest score is subtracted above the line alone; the sum below needs the same.",
+            lambda scores: (
+                (scores - scores.amax(-1, keepdim=True)).exp() / scores.exp().sum(-1, keepdim=True)
+            ),
+        ),
     },
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
@@ -170,6 +176,10 @@ def _score_cases() -> list[Case]:
         "cosine": "The dot product is divided by the norms of q and k: that is their cosine.",
         "not summed": "The products of the features are not added up: a score is one number.",
         "sum of both": "Features are added where they should be multiplied.",
+        "norm of k": (
+            "The product is divided by the norm of k; divide it by √d_k.",
+            lambda q_i, k_j: q_i @ k_j / k_j.norm(),
+        ),
     },
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:

@@ -179,6 +179,10 @@ def identity(x: Tensor) -> Tensor:
         "b_2 left": "b_2 is still added to every row.",
         "W_2 left": "The product with W_2 is still added.",
         "X = 0": "The residual stream is lost: X itself has to stay.",
+        "subtracted": (
+            "−1 subtracts the layer's output; with 0, nothing is added.",
+            lambda X, W_1, b_1, W_2, b_2: X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2,
+        ),
     },
 )
 def unchanged(

@@ -10,7 +10,8 @@ from torch import Tensor
 from slp_transformer._internal.shape_types import format_shape
 from slp_transformer.check.timed_run import RaisedError, TimedOut
 
-MAX_SHOWN_NUMBERS = 30  # numbers; a case with more of them is shown by its shapes
+MAX_SHOWN_NUMBERS = 30  # a tensor with more of them is shown by its shape
+MAX_SHOWN_IN_ALL = 60  # of a case; then its largest tensors are shown by their shapes
 
 
 class NotNumeric(Exception):
@@ -36,6 +37,11 @@ def to_comparable(answer: Any, expected: Any) -> Any:
                 f"It should return {len(expected)} things; yours is {_describe_type(answer)}."
             )
         return tuple(to_comparable(a, one) for a, one in zip(answer, expected, strict=True))
+    if type(answer).__module__ == "torch.return_types":
+        raise NotNumeric(
+            "It returns values and indices, as torch's min and max with an axis do: take `.values`, "
+            "or use amin and amax."
+        )
     if isinstance(answer, tuple) and answer and all(isinstance(a, Tensor) for a in answer):
         fits = [a for a in answer if a.shape == expected.shape]
         is_stack = len({a.shape for a in answer}) == 1 and len(answer) == len(expected)
@@ -218,7 +224,8 @@ def count_numbers(case: dict[str, Any]) -> int:
 def describe_shape(value: Tensor) -> str:
     """Say what a tensor is: a single number, 3 numbers, or its shape."""
     if value.dim() < 2:
-        return f"{value.numel()} numbers" if value.dim() else "a single number"
+        count = value.numel()
+        return f"{count} number{'s' * (count != 1)}" if value.dim() else "a single number"
     return format_shape(value)
 
 

@@ -23,6 +23,7 @@ from slp_transformer._internal.shape_types import format_shape
 from slp_transformer.check.calling import UnsupportedCall, make_caller, own_parameter_shapes
 from slp_transformer.check.comparing import (
     HAS_NAN,
+    MAX_SHOWN_IN_ALL,
     NotNumeric,
     answers_agree,
     count_numbers,
@@ -175,7 +176,16 @@ class Check:
         call = make_caller(submission, self.arguments, self.signature_text)
         cases = self._cases(submission, one_row)
         found, changed = run_with_timeout(call, cases, submission, seconds)
+        for name in self.arguments:
+            if any(isinstance(one, RaisedError) for one in found) and _is_ids(cases[0][name]):
+                listed = [case | {name: case[name].tolist()} for case in cases]
+                answers, _ = run_with_timeout(call, listed, submission, seconds)
+                if not any(isinstance(one, RaisedError | TimedOut) for one in answers):
+                    found = answers  # it takes ids or positions as a list, not as a tensor
         right = [self.expected(case) for case in cases]
+        if i := next((i for i, answer in enumerate(found) if answer is None), 0):
+            text = "It returns nothing for this input: return a value on every path."
+            return Verdict(False, text, (self._format_inputs(cases[i]),), ("nothing returned",))
         answers, found = found, [to_comparable(a, r) for a, r in zip(found, right, strict=False)]
         if isinstance(found[-1], TimedOut):
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
@@ -203,7 +213,8 @@ class Check:
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
         if shown:  # an error or NaN alone may come from anywhere
             names += [(n,) for n in [*self.variants, *self.slips] if n not in self.mistakes]
-            names += combinations([n for n in self.mistakes if n not in self.formulas], 2)
+            pairs = combinations([n for n in self.mistakes if n not in self.formulas], 2)
+            names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
             if self._explains(mistakes, cases, found):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
@@ -264,15 +275,19 @@ class Check:
         return Verdict(False, text, (self._format_inputs(case),))
 
     def _format_inputs(self, case: Case, shapes: bool = False) -> str:
-        def format_input(name: str, value: Any) -> str:
-            wide = shapes and isinstance(value, Tensor) and value.numel() > 1
-            return (
-                f"{name}: shape {format_shape(value)}"
-                if wide
-                else f"{name} = {format_value(value)}"
-            )
-
-        return "for       " + "  ".join(format_input(*one) for one in case.items())
+        tensors = {n: value for n, value in case.items() if isinstance(value, Tensor)}
+        wide = {n for n, value in tensors.items() if shapes and value.numel() > 1}
+        total = 0
+        for name in sorted(tensors, key=lambda name: tensors[name].numel()):
+            total += tensors[name].numel()
+            wide |= {name} if total > MAX_SHOWN_IN_ALL else set()
+        parts = (
+            f"{name}: shape {format_shape(value)}"
+            if name in wide
+            else f"{name} = {format_value(value)}"
+            for name, value in case.items()
+        )
+        return "for       " + "  ".join(parts)
 
 
 def _differing(found: list[Any], right: list[Any]) -> list[int]:
@@ -323,6 +338,10 @@ def check(
 def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
+
+
+def _is_ids(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype == torch.long and value.dim() == 1
 
 
 def _to_double(value: Any) -> Any:

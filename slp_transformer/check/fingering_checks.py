@@ -94,6 +94,26 @@ def _grip_cases() -> list[Case]:
                 and len({fret for _, fret in grip if fret}) == sum(fret > 0 for _, fret in grip)
             ),
         ),
+        "places differ": (
+            "The same place twice is refused, but not two frets of one string.",
+            lambda grip, span: (
+                len(set(grip)) == len(grip)
+                and CHECKS["is_playable_grip"].solve(grip, span, frozenset({"a string twice"}))
+            ),
+        ),
+        "neighbors' strings": (
+            "Only neighboring notes are compared; two notes far apart in the list may share a string.",
+            lambda grip, span: (
+                all(a[0] != b[0] for a, b in zip(grip, grip[1:], strict=False))
+                and CHECKS["is_playable_grip"].solve(grip, span, frozenset({"a string twice"}))
+            ),
+        ),
+        "fret 1 left out": (
+            "Fret 1 is treated like an open string; only fret 0 is.",
+            lambda grip, span: CHECKS["is_playable_grip"].solve(
+                [(s, 0 if f == 1 else f) for s, f in grip], span, frozenset()
+            ),
+        ),
     },
 )
 def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
@@ -177,6 +197,10 @@ def _step_cases() -> list[Case]:
             "This is the argmin, where the hand comes from; return the cost.",
             lambda v, e, m: (v[:, None] + m).argmin(0),
         ),
+        "soft minimum": (
+            "The minimum is soft (−log of the sum of exp); take the smallest number.",
+            lambda v, e, m: e - torch.logsumexp(-(v[:, None] + m), 0),
+        ),
     },
 )
 def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor:
@@ -229,6 +253,10 @@ def _back_cases() -> list[Case]:
             )[::-1],
         ),
         "from the beginning": "The rows are read from the first to the last; go backwards.",
+        "first row not read": (
+            "The first row of `came` is not read: range(…, 0, −1) ends before 0.",
+            lambda came, last: CHECKS["path_back"].solve(came[1:], last, frozenset()),
+        ),
     },
 )
 def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
@@ -270,6 +298,10 @@ def _turn_cases() -> list[Case]:
         "first note missed": (
             "The first note is missing; leave out the last place instead.",
             lambda notes, places: torch.stack([notes, places], 1).flatten()[1:],
+        ),
+        "next place": (
+            "Each note comes before the place of the next one; it comes before its own.",
+            lambda notes, places: torch.stack([notes, places.roll(-1)], 1).flatten()[:-1],
         ),
     },
 )

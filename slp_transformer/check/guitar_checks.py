@@ -95,6 +95,26 @@ def _places_cases() -> list[Case]:
             lambda midi, tuning, frets: [midi - o for o in tuning if 0 <= midi - o <= frets],
         ),
         "fret turned": "The pitch is subtracted from the open string; it is the other way round.",
+        "different frets": (
+            "Frets that occur on two strings are counted once; each string is a place of its own.",
+            lambda midi, tuning, frets: len({midi - o for o in tuning if 0 <= midi - o <= frets}),
+        ),
+        "octaves": (
+            "Notes an octave away are counted as well; they have another pitch.",
+            lambda midi, tuning, frets: sum(
+                (midi - o - f) % 12 == 0 for o in tuning for f in range(frets + 1)
+            ),
+        ),
+        "whether": (
+            "This says whether there is a place; return how many there are.",
+            lambda midi, tuning, frets: any(0 <= midi - o <= frets for o in tuning),
+        ),
+        "places": (
+            "These are the places; return how many there are.",
+            lambda midi, tuning, frets: [
+                (i, midi - o) for i, o in enumerate(tuning) if 0 <= midi - o <= frets
+            ],
+        ),
     },
 )
 def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistakes) -> int:
@@ -151,6 +171,10 @@ def _span_cases() -> list[Case]:
         "nothing pressed": (
             "If no fret is pressed, max() fails: the span is 0 then.",
             lambda frets: max(f for f in frets if f) - min(f for f in frets if f),
+        ),
+        "different frets": (
+            "This counts frets; the span is the difference of the highest and the lowest.",
+            lambda frets: len({f for f in frets if f}),
         ),
     },
 )
@@ -219,6 +243,12 @@ def _allowed_cases() -> list[Case]:
             "If forbidden tokens have nearly all the probability, the rest is rounded to 0: mask "
             "before the softmax.",
             lambda u, allowed: (y := torch.softmax(u.float(), -1) * allowed) / y.sum(),
+        ),
+        "softmax twice": (
+            "The softmax is taken twice: of the logits, and then of probabilities.",
+            lambda u, allowed: torch.softmax(
+                torch.softmax(u, -1).masked_fill(~allowed, -math.inf), -1
+            ),
         ),
     },
 )

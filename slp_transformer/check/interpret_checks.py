@@ -57,6 +57,10 @@ def _ids_cases() -> list[Case]:
             lambda ids: CHECKS["induced"].solve(ids, frozenset()) or -1,
         ),
         "0 if new": "A token that has not occurred before should give −1, not 0, which is a token.",
+        "always −1": (
+            "This is always −1: if the search begins at the last token itself, begin one earlier.",
+            lambda ids: -1,
+        ),
     },
 )
 def induced(ids: Tensor, mistakes: Mistakes) -> int:
@@ -109,6 +113,28 @@ def _alpha_cases() -> list[Case]:
         "token before": "This is the weight on the previous token, which is the score of a "
         "previous-token head.",
         "hits": "This is how often the largest weight is there; the score is the mean weight.",
+        "first copy": (
+            "This is the weight on the first copy; take that on the latest one, P − 1 places back.",
+            lambda alpha, period: torch.stack(
+                [alpha[i, i % period + 1] for i in range(period, len(alpha))]
+            ).mean(),
+        ),
+        "second pass alone": (
+            "Only the second pass is counted; all tokens from P on are repeated.",
+            lambda alpha, period: alpha.diagonal(1 - period)[1 : period + 1].mean(),
+        ),
+        "divided by the period": (
+            "The sum is divided by the period; divide it by the number of repeated tokens.",
+            lambda alpha, period: alpha.diagonal(1 - period)[1:].sum() / period,
+        ),
+        "token before (all)": (
+            "This is the weight on the previous token, which is the score of a previous-token head.",
+            lambda alpha, period: alpha.diagonal(-1).mean(),
+        ),
+        "last token alone": (
+            "Only the last token is counted; take the mean over all repeated ones.",
+            lambda alpha, period: alpha[-1, len(alpha) - period],
+        ),
     },
 )
 def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
@@ -299,6 +325,10 @@ def _copying_cases() -> list[Case]:
             lambda E, W_V, W_O: (
                 ((E @ W_V @ W_O @ E.T).argmax() == torch.arange(len(E))).to(E).mean()
             ),
+        ),
+        "more than half": (
+            "A probability above one half is asked for; it need only be the largest of the row.",
+            lambda E, W_V, W_O: ((E @ W_V @ W_O @ E.T).softmax(-1).diagonal() > 0.5).to(E).mean(),
         ),
     },
 )

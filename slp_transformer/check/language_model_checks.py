@@ -37,6 +37,14 @@ def _lookup_cases() -> list[Case]:
             lambda w, E: E[w] * E.shape[1] ** 0.5,
         ),
         "then · w": "The row is multiplied by the word's id: a one-hot row has a single 1.",
+        "every word": (
+            "All rows are added up: a one-hot row is 1 at w alone.",
+            lambda w, E: E.sum(0),
+        ),
+        "not summed": (
+            "The rows are not added up: multiply with @, not with *.",
+            lambda w, E: (torch.arange(len(E)) == w)[:, None] * E,
+        ),
     },
 )
 def one_hot_lookup(w: int, E: Tensor, mistakes: Mistakes) -> Tensor:
@@ -183,6 +191,10 @@ def _shift_cases() -> list[Case]:
             ),
         ),
         "as if from 0": "This is the row of position k, whatever row was given.",
+        "rolled": (
+            "The columns are moved by k places; turn each pair of them by its own angle.",
+            lambda row, k: row.roll(k),
+        ),
     },
 )
 def shift_position(row: Tensor, k: int, mistakes: Mistakes) -> Tensor:

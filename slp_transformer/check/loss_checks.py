@@ -178,6 +178,20 @@ def _padded_cases() -> list[Case]:
         "mean of means": "Each text's mean is taken first; average over all tokens alike.",
         "0 as padding": "Tokens with id 0 are left out; padding has the id `pad_id`.",
         "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
+        "words on both sides": (
+            "A position counts only if its input is no padding either; go by the target alone.",
+            lambda U, ids, pad_id: torch.nn.functional.cross_entropy(
+                U[:, :-1].flatten(0, 1),
+                ids[:, 1:].where(ids[:, :-1] != pad_id, pad_id).flatten(),
+                ignore_index=pad_id,
+            ),
+        ),
+        "logits 0 at padding": (
+            "The logits at padding are set to 0, which costs log |V|; leave these positions out.",
+            lambda U, ids, pad_id: torch.nn.functional.cross_entropy(
+                (U[:, :-1] * (ids[:, 1:] != pad_id)[..., None]).flatten(0, 1), ids[:, 1:].flatten()
+            ),
+        ),
     },
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
@@ -318,6 +332,10 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
         "logarithm": "The logarithm is taken; perplexity undoes it with exp.",
         "base 10": "The base is 10; the loss is in nats, so the base is e.",
         "then log": "The loss is returned as it is.",
+        "1 by the loss": (
+            "This is 1 divided by the loss; perplexity is exp of the loss.",
+            lambda loss: 1 / loss,
+        ),
     },
 )
 def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:

@@ -102,6 +102,10 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
             "The new tokens see the cache alone; each sees itself and the new ones before it, too.",
             lambda N, held: torch.cat([torch.zeros(N, held), torch.full((N, N), -INF)], 1),
         ),
+        "rows for the cache": (
+            "The mask has rows for the cached tokens as well; only the N new ones ask.",
+            lambda N, held: future_mask(held + N),
+        ),
     },
 )
 def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:

@@ -233,6 +233,18 @@ def _shared_cases() -> list[Case]:
         "not shared": "The result has G heads; it should have A.",
         "A times": "Every group is repeated A times; repeat it A/G times.",
         "c over G": "The group is c // G; it should be c·G // A.",
+        "c // G": (
+            "Head c has group c // G; it should be c · G // A.",
+            lambda K, A: K[torch.arange(A) // len(K) % len(K)],
+        ),
+        "rounded": (
+            "The group is rounded to the nearest; round it down.",
+            lambda K, A: torch.stack([K[min(round(c * len(K) / A), len(K) - 1)] for c in range(A)]),
+        ),
+        "axes exchanged": (
+            "The axes are [M×A×d_k]; heads come first, [A×M×d_k].",
+            lambda K, A: torch.stack([K[c * len(K) // A] for c in range(A)], 1),
+        ),
     },
 )
 def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
@@ -347,6 +359,12 @@ def published_ffn(
         "heads.",
         "norms too": "The two gains of the norms are counted as well; count the matrices only.",
         "no gate": "Only attention is counted; the feedforward layer is missing.",
+        "d_ff = 4d": (
+            "`d_ff` is given; it need not be 4d.",
+            lambda L, d, A, G, d_k, d_ff: CHECKS["modern_block_parameters"].solve(
+                L, d, A, G, d_k, 4 * d, frozenset()
+            ),
+        ),
     },
 )
 def modern_block_parameters(
@@ -408,6 +426,9 @@ def _matrix_cases() -> list[Case]:
         "exact": "All singular values are exactly 1, as by a decomposition; take `steps`.",
         "cubic": "These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",
         "long": "The result is multiplied by the norm of G again.",
+        "norm in each step": "X is divided by its norm in every step; do it once, before the first.",
+        "largest entry": "G is divided by its largest number; divide it by the root of the sum of "
+        "all squares.",
     },
 )
 def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
@@ -422,6 +443,7 @@ def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
         "row by row": G.norm(dim=1, keepdim=True),
         "mean square": length / G.numel() ** 0.5,
         "square": length**2,
+        "largest entry": G.abs().max(),
     }
     a, b, c = (1.5, -0.5, 0.0) if "cubic" in mistakes else QUINTIC
     a, c = (c, a) if "backwards" in mistakes else (a, c)
@@ -434,4 +456,5 @@ def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
         A = first if "old A" in mistakes else X @ X.T
         B = b * A + c * (A * A if "entries squared" in mistakes else A @ A)
         X = a * X + B @ (G if "B times G" in mistakes else X)
+        X = X / X.norm() if "norm in each step" in mistakes else X
     return X * length if "long" in mistakes else X

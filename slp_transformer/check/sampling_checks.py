@@ -44,6 +44,10 @@ def _temperature_cases() -> list[Case]:
         "tau squared": "The logits are divided by τ²; divide by τ.",
         "−u": "The sign is reversed: the smallest logit gets the largest probability.",
         "power": "Probabilities to the power of 1/τ do not sum to 1: divide by their sum.",
+        "power of tau": (
+            "Probabilities are raised to the power of τ; it should be 1/τ.",
+            lambda u, tau: (y := torch.softmax(u, -1) ** tau) / y.sum(-1, keepdim=True),
+        ),
     },
 )
 def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
@@ -272,6 +276,10 @@ def _draw_cases() -> list[Case]:
         ),
         "0 drawn": "A dart at 0 draws a word with probability 0: a stretch ends before its end, so "
         "compare with <, not ≤.",
+        "probability": (
+            "This is the word's probability; return its number.",
+            lambda y, dart: y[CHECKS["draw"].solve(y, dart, frozenset())],
+        ),
     },
 )
 def draw(y: Tensor, dart: float, mistakes: Mistakes) -> int:
@@ -378,6 +386,10 @@ def _leak_cases() -> list[Case]:
             lambda scores, seen: torch.softmax(torch.cat([0 * scores[:seen], scores[seen:]]), -1)[
                 seen:
             ].sum(),
+        ),
+        "ratio": (
+            "This is the ratio of the hidden weight to the visible; return the hidden weight itself.",
+            lambda scores, seen: (w := CHECKS["leak"].solve(scores, seen, frozenset())) / (1 - w),
         ),
     },
 )

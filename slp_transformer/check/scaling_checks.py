@@ -56,6 +56,14 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
             lambda T, L, A, d_k, d_v: T * L * A * d_k + d_v,
         ),
         "then · T": "The cache grows with T, not with T²: attention weights are not cached.",
+        "weights kept": (
+            "These are the attention weights, T² in each head; the cache holds keys and values.",
+            lambda T, L, A, d_k, d_v: L * A * T * T,
+        ),
+        "keys of one head": (
+            "The keys are those of one head; each of the A heads has its own.",
+            lambda T, L, A, d_k, d_v: T * L * (d_k + A * d_v),
+        ),
     },
 )
 def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes) -> int:

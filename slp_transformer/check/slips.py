@@ -245,9 +245,7 @@ AXIS_FUNCTIONS = set(
 )
 
 
-def _alternatives(
-    node: ast.AST, arguments: dict[str, Any]
-) -> Iterator[_Change]:
+def _alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Change]:
     if isinstance(node, ast.BinOp):
         yield from _of_operation(node, arguments)
     elif isinstance(node, ast.cmpop):

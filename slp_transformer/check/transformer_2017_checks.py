@@ -40,6 +40,19 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
         ),
         "no end": "`end` is missing: the decoder must learn to stop, so the rows have N + 1 "
         "tokens.",
+        "two ahead": (
+            "The targets are one word too far: the first is the sentence's first word.",
+            lambda target, begin, end: torch.stack(
+                [
+                    torch.cat([torch.tensor([begin]), target]),
+                    torch.cat([target[1:], torch.tensor([end, end])]),
+                ]
+            ),
+        ),
+        "begin predicted": (
+            "The decoder never has to predict `begin`: its targets are the words and `end`.",
+            lambda target, begin, end: torch.cat([torch.tensor([begin]), target]).expand(2, -1),
+        ),
     },
 )
 def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
@@ -147,6 +160,10 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         "width on the fall alone": (
             "d^−0.5 multiplies only one of the two parts; put min(…) in brackets.",
             lambda step, d, warmup: min(d**-0.5 * step**-0.5, step * warmup**-1.5),
+        ),
+        "step in the power": (
+            "The step is raised to −1.5 with `warmup`; only `warmup` is.",
+            lambda step, d, warmup: d**-0.5 * min(step**-0.5, (step * warmup) ** -1.5),
         ),
     },
 )

@@ -135,7 +135,10 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "running sum": ("The numbers are added up one after the other.", lambda y: y.cumsum(-1)),
         "no first": ("The first is missing.", lambda y: y[1:]),
         "no last": ("The last is missing.", lambda y: y[:-1]),
-        "last first": ("They are shifted by one place: the last comes first.", lambda y: y.roll(1, 0)),
+        "last first": (
+            "They are shifted by one place: the last comes first.",
+            lambda y: y.roll(1, 0),
+        ),
         "first last": (
             "They are shifted by one place: the first comes last.",
             lambda y: y.roll(-1, 0),
