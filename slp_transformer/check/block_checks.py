@@ -40,42 +40,37 @@ def _norm_cases(d: int = 0) -> list[Case]:
 @check(
     "`ln-mean` to `ln`",
     _norm_cases,
-    {
-        "unbiased": "σ divides by d − 1, as Tensor.std() does by default; "
-        "`ln-std` divides by d: write correction=0.",
-        **dict.fromkeys(
+    (
+        """
+    unbiased: σ divides by d − 1, as Tensor.std() does by default; `ln-std` divides by d: write
+        correction=0.
+    """,
+        dict.fromkeys(
             OUTER_EPSILONS,
             "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
             "the variance, under the root.",
         ),
-        "variance": "The row is divided by its variance; the square root is missing.",
-        "mean kept": "The mean is not subtracted.",
-        "not divided": "The row is not divided by its standard deviation.",
-        "all rows together": "Mean and σ are those of the matrix; each row has its own.",
-        "over tokens": "Mean and σ are taken over the tokens, not over the features of a row.",
-        "gain on the offset": "γ multiplies β as well: multiply the row by γ first, then add β.",
-        "root mean square": "The mean is not subtracted: that is RMSNorm.",
-        "divided by the length": "The row is divided by its norm; σ is the norm over √d.",
-        "mean deviation": "The mean of |x − μ| is taken; σ is the root of the mean of squares.",
-        "to the range": "The row is scaled to 0…1 by its minimum and maximum; use mean and "
-        "standard deviation.",
-        "no brackets": (
-            "Brackets are missing: subtract μ from the row, then divide by σ.",
-            lambda x, gamma, beta: (
-                gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
-            ),
-        ),
-        "σ without the mean": (
-            "σ is the root of the mean of x²; subtract μ first here, too.",
-            lambda x, gamma, beta: (
-                gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt()
-                + beta
-            ),
-        ),
-        "gain first": "γ multiplies the row before it is normalized; multiply the result.",
-        "gain + 1": "The gain is 1 + γ; here it is γ itself.",
-        "gain summed": "This is the dot product of γ and the row; γ multiplies elementwise.",
-    },
+        """
+    variance: The row is divided by its variance; the square root is missing.
+    mean kept: The mean is not subtracted.
+    not divided: The row is not divided by its standard deviation.
+    all rows together: Mean and σ are those of the matrix; each row has its own.
+    over tokens: Mean and σ are taken over the tokens, not over the features of a row.
+    gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.
+    root mean square: The mean is not subtracted: that is RMSNorm.
+    divided by the length: The row is divided by its norm; σ is the norm over √d.
+    mean deviation: The mean of |x − μ| is taken; σ is the root of the mean of squares.
+    to the range: The row is scaled to 0…1 by its minimum and maximum; use mean and standard
+        deviation.
+    no brackets: Brackets are missing: subtract μ from the row, then divide by σ.
+        = gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
+    σ without the mean: σ is the root of the mean of x²; subtract μ first here, too.
+        = gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt() + beta
+    gain first: γ multiplies the row before it is normalized; multiply the result.
+    gain + 1: The gain is 1 + γ; here it is γ itself.
+    gain summed: This is the dot product of γ and the row; γ multiplies elementwise.
+    """,
+    ),
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )
@@ -132,23 +127,21 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
 @check(
     "`ffn`",
     _ffn_cases,
-    {
-        "no ReLU": "The activation function is missing: between the two matrices there is a ReLU.",
-        "ReLU at the end": "ReLU comes after W_2; it should come between the two matrices.",
-        "ReLU before b_1": "ReLU comes before b_1 is added.",
-        "b_2 in the matrix": (
-            "b_2 is added to W_2; add it to the product.",
-            lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_1) @ (W_2 + b_2),
-        ),
-        "GELU": "This uses GELU, as in GPT-2; the equation has ReLU.",
-        "Swish": "This uses Swish; the equation has ReLU.",
-        "sigmoid": "This uses a sigmoid; the equation has ReLU.",
-        "tanh": "This uses tanh; the equation has ReLU.",
-        "absolute value": "This uses |x|; ReLU gives 0 below 0.",
-        "ReLU6": "This uses ReLU6, which ends at 6; the equation has ReLU.",
-        "leaky": "This uses LeakyReLU; the equation has ReLU.",
-        "then + x": "The input is added at the end: that is the block's work, not the layer's.",
-    },
+    """
+    no ReLU: The activation function is missing: between the two matrices there is a ReLU.
+    ReLU at the end: ReLU comes after W_2; it should come between the two matrices.
+    ReLU before b_1: ReLU comes before b_1 is added.
+    b_2 in the matrix: b_2 is added to W_2; add it to the product.
+        = torch.relu(x @ W_1 + b_1) @ (W_2 + b_2)
+    GELU: This uses GELU, as in GPT-2; the equation has ReLU.
+    Swish: This uses Swish; the equation has ReLU.
+    sigmoid: This uses a sigmoid; the equation has ReLU.
+    tanh: This uses tanh; the equation has ReLU.
+    absolute value: This uses |x|; ReLU gives 0 below 0.
+    ReLU6: This uses ReLU6, which ends at 6; the equation has ReLU.
+    leaky: This uses LeakyReLU; the equation has ReLU.
+    then + x: The input is added at the end: that is the block's work, not the layer's.
+    """,
     sizes_from_module=lambda shapes, module: dict(
         zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)
     ),
@@ -174,16 +167,14 @@ def identity(x: Tensor) -> Tensor:
 @check(
     "`t4` to `h`",
     lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
-    {
-        "as before": "The layer's output is unchanged: both W_2 and b_2 must become 0.",
-        "b_2 left": "b_2 is still added to every row.",
-        "W_2 left": "The product with W_2 is still added.",
-        "X = 0": "The residual stream is lost: X itself has to stay.",
-        "subtracted": (
-            "−1 subtracts the layer's output; with 0, nothing is added.",
-            lambda X, W_1, b_1, W_2, b_2: X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2,
-        ),
-    },
+    """
+    as before: The layer's output is unchanged: both W_2 and b_2 must become 0.
+    b_2 left: b_2 is still added to every row.
+    W_2 left: The product with W_2 is still added.
+    X = 0: The residual stream is lost: X itself has to stay.
+    subtracted: −1 subtracts the layer's output; with 0, nothing is added.
+        = X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2
+    """,
 )
 def unchanged(
     X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
@@ -223,17 +214,17 @@ GATE_MISTAKES = {
 @check(
     "`swiglu`",
     _gated_cases,
-    {
-        "gate on the other side": "Swish is applied to the second product, not the first.",
-        **GATE_MISTAKES,
-        "W_1 twice": (
-            "Both factors come from W_1 and b_1; the second is x W_2 + b_2.",
-            lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (
-                (F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1)) @ W_3 + b_3
-            ),
-        ),
-        "no biases": "The biases are not added.",
-    },
+    (
+        """
+    gate on the other side: Swish is applied to the second product, not the first.
+    """,
+        GATE_MISTAKES,
+        """
+    W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.
+        = F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3
+    no biases: The biases are not added.
+    """,
+    ),
 )
 def swiglu(
     x: Tensor,
@@ -302,32 +293,26 @@ def _block_cases() -> list[Case]:
 @check(
     "`t1` to `h`",
     _block_cases,
-    {
-        "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
-        "block normalizes the input of a sublayer, not the residual stream.",
-        "no first residual": "The attention's output replaces the residual stream; add it instead.",
-        "no second residual": "The feedforward layer's output replaces the stream; add it.",
-        "norm on the residual": "The normalized rows T¹ are added back; add the stream X itself.",
-        "second norm on the residual": "The normalized rows are added back; add the stream T³ (O).",
-        "X instead of O": "The last step adds X, not T³ (O), so attention's output is lost.",
-        "no norm_1": "Attention reads the stream itself; it should read its layer norm.",
-        "no norm_2": "The feedforward layer reads T³ (O); it should read its norm, T⁴.",
-        "norm_1 for norm_2": "Both halves use the first norm; each has its own gain and offset.",
-        "parallel": "The feedforward layer reads X, not T³ (O), which has attention's output.",
-        "attention and ffn swapped": "The feedforward layer comes before attention.",
-        "no feedforward": (
-            "The feedforward half is missing.",
-            lambda X, attention, ffn, norm_1, norm_2: X + attention(norm_1(X)),
-        ),
-        "then + X": "X is added twice: T³ (O) contains it already.",
-        "halves swapped": (
-            "The feedforward half comes before attention's.",
-            lambda X, attention, ffn, norm_1, norm_2: (
-                (O := X + ffn(norm_2(X))) + attention(norm_1(O))
-            ),
-        ),
-        "norm after the sublayer": "The norm comes after the sublayer; it comes before.",
-    },
+    """
+    post-norm: This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's block
+        normalizes the input of a sublayer, not the residual stream.
+    no first residual: The attention's output replaces the residual stream; add it instead.
+    no second residual: The feedforward layer's output replaces the stream; add it.
+    norm on the residual: The normalized rows T¹ are added back; add the stream X itself.
+    second norm on the residual: The normalized rows are added back; add the stream T³ (O).
+    X instead of O: The last step adds X, not T³ (O), so attention's output is lost.
+    no norm_1: Attention reads the stream itself; it should read its layer norm.
+    no norm_2: The feedforward layer reads T³ (O); it should read its norm, T⁴.
+    norm_1 for norm_2: Both halves use the first norm; each has its own gain and offset.
+    parallel: The feedforward layer reads X, not T³ (O), which has attention's output.
+    attention and ffn swapped: The feedforward layer comes before attention.
+    no feedforward: The feedforward half is missing.
+        = X + attention(norm_1(X))
+    then + X: X is added twice: T³ (O) contains it already.
+    halves swapped: The feedforward half comes before attention's.
+        = (O := (X + ffn(norm_2(X)))) + attention(norm_1(O))
+    norm after the sublayer: The norm comes after the sublayer; it comes before.
+    """,
 )
 def block(
     X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, mistakes: Mistakes

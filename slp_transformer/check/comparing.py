@@ -39,8 +39,8 @@ def to_comparable(answer: Any, expected: Any) -> Any:
         return tuple(to_comparable(a, one) for a, one in zip(answer, expected, strict=True))
     if type(answer).__module__ == "torch.return_types":
         raise NotNumeric(
-            "It returns values and indices, as torch's min and max with an axis do: take `.values`, "
-            "or use amin and amax."
+            "It returns values and indices, as torch's min and max with an axis do: take "
+            "`.values`, or use amin and amax."
         )
     if isinstance(answer, tuple) and answer and all(isinstance(a, Tensor) for a in answer):
         fits = [a for a in answer if a.shape == expected.shape]

@@ -4,18 +4,30 @@ A check has one function that can make named *mistakes*. With none it is right; 
 that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
 on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
 the table is a program that runs, and nothing is guessed from how the code looks. A mistake that is
-another formula altogether is in the table with it, as `(sentence, formula)`; one of those that
-every check knows (`variants`) needs no code, and stands in the table only for a better sentence.
+another formula altogether is in the table with it; one of those that every check knows (`variants`
+and `slips`) needs no code, and stands in the table only for a better sentence:
+
+    last row left out: The last weight and its row are left out: j runs up to i.
+    not summed: The rows are not added up: multiply with @, not with *.
+        = (torch.arange(len(E)) == w)[:, None] * E
+
+A formula may use the arguments, `right`, which is the right answer to them, and `solve`, the
+solution for other arguments, with the names of mistakes after them. It may also be the name of a
+variant or slip. `…` stands for the sentence of the same name without brackets.
 """
 
 import inspect
+import math
+import re
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from itertools import combinations
+from functools import cached_property, reduce
+from itertools import combinations, pairwise, takewhile
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer._internal.equations import equations
@@ -44,8 +56,10 @@ from slp_transformer.check.verdict import Verdict, print_verdict
 Case = dict[str, Any]
 Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purpose
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
-MistakeTable = Mapping[str, str | tuple[str, Callable[..., Any]]]
+MistakeTable = str | Mapping[str, str]  # text as above, or sentences by the names of mistakes
 DEFAULT_TIMEOUT_S = 5.0
+FORMULA_SCOPE = {"torch": torch, "F": F, "math": math}
+FORMULA_SCOPE |= {"pairwise": pairwise, "takewhile": takewhile, "reduce": reduce}
 CHECKS: dict[str, "Check"] = {}
 
 
@@ -71,7 +85,7 @@ class Check:
         solve: Callable[..., Any],
         source: str,
         cases: Callable[..., Sequence[Case]],
-        mistakes: MistakeTable,
+        mistakes: MistakeTable | Sequence[MistakeTable],
         accepted: Sequence[str] = (),
         sizes_from_module: SizesFromModule | None = None,
     ):
@@ -81,8 +95,8 @@ class Check:
             solve: the function with its mistakes: it takes the arguments, then `mistakes`.
             source: the equation, by its slug in backticks.
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
-            mistakes: sentences by the names of the mistakes, with the formula of those that neither
-                `solve` nor `variants` knows: `(sentence, formula)`.
+            mistakes: a table of mistakes, or several, with formulas of those that neither `solve`
+                nor `variants` nor `slips` knows.
             accepted: names of mistakes that count as right.
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
@@ -91,13 +105,10 @@ class Check:
         self.cases: Callable[..., Sequence[Case]] = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
         self.source: str = equations().cite(source)
-        pairs = {name: one for name, one in mistakes.items() if isinstance(one, tuple)}
-        self.formulas: dict[str, Callable[..., Any]] = {
-            name: formula for name, (_, formula) in pairs.items()
-        }
-        self.mistakes: dict[str, str] = {
-            n: one if isinstance(one, str) else one[0] for n, one in mistakes.items()
-        }
+        self.mistakes: dict[str, str] = {}
+        self.formulas: dict[str, str] = {}
+        for table in [mistakes] if isinstance(mistakes, str | Mapping) else mistakes:
+            self.mistakes |= read_table(table, self.formulas) if isinstance(table, str) else table
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
@@ -149,15 +160,27 @@ class Check:
         """Compute what the exercise asks for, or what `mistakes`, the last input, make of it."""
         given = inspect.signature(self._solve).bind(*inputs, **named).arguments
         mistakes = given.pop("mistakes")
-        for name, formula in self.formulas.items():
-            if name in mistakes:
-                return formula(**given)
+        for name in self.formulas.keys() & mistakes:
+            return self._evaluate(self.formulas[name], given, mistakes - {name})
         for name in sorted(mistakes & self.variants.keys()):
             answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
             return self.variants[name].on_answer(answer, given)
         for name in sorted(mistakes & self.slips.keys()) if mistakes else ():
             return self.slips[name].solve(**given, mistakes=mistakes - {name})
         return self._solve(**given, mistakes=mistakes)
+
+    def _evaluate(self, formula: str, given: Case, mistakes: Mistakes) -> Any:
+        if formula in self.variants or formula in self.slips:
+            return self.solve(**given, mistakes=mistakes | {formula})
+        count = len(self.arguments)
+
+        def solve(*inputs: Any) -> Any:
+            return self.solve(*inputs[:count], mistakes=frozenset(inputs[count:]))
+
+        scope = FORMULA_SCOPE | self._solve.__globals__ | given | {"solve": solve}
+        if re.search(r"\bright\b", formula):
+            scope["right"] = self.solve(**given, mistakes=frozenset())
+        return eval(formula, scope)  # of this package's own tables
 
     def expected(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""
@@ -324,10 +347,29 @@ HINTS = {
 }
 
 
+def read_table(text: str, formulas: dict[str, str]) -> dict[str, str]:
+    """Read a table of mistakes.
+
+    Args:
+        text: the table, as at the top of this module.
+        formulas: where the formulas go, by the names of their mistakes.
+
+    Returns:
+        Sentences by the names of mistakes.
+    """
+    sentences: dict[str, str] = {}
+    for entry in re.split(r"\n(?! )", textwrap.dedent(text).strip()):
+        words, *formula = (" ".join(part.split()) for part in re.split(r"\n += ", entry))
+        name, sentence = words.split(": ", 1)
+        sentences[name] = sentences[name.partition(" (")[0]] if sentence == "…" else sentence
+        formulas.update((name, one) for one in formula)
+    return sentences
+
+
 def check(
     source: str,
     cases: Callable[..., Sequence[Case]],
-    mistakes: MistakeTable,
+    mistakes: MistakeTable | Sequence[MistakeTable],
     accepted: Sequence[str] = (),
     sizes_from_module: SizesFromModule | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -30,33 +30,27 @@ def _cross_cases() -> list[Case]:
 @check(
     "`cross-QKV` and `cross-attn`",
     _cross_cases,
-    {
-        **SCALES,
-        "K from the decoder": "The keys come from the decoder's X; they should come from H_enc.",
-        "V from the decoder": "The values come from the decoder's X; they should come from H_enc.",
-        "X for H_enc": "Keys and values come from X, as in self-attention.",
-        "H_enc for X": "The queries come from H_enc; they should come from the decoder's X.",
-        "X and H_enc swapped": "X and H_enc are swapped: the queries should come from X.",
-        "causal": "A causal mask hides part of the source; the decoder sees all of it.",
-        "other axis": "The softmax runs over the queries; it should run over the source's tokens.",
-        "no W_V": "The values are the rows of H_enc themselves; multiply them by W_V.",
-        "scaled by √d": "The scores are divided by √d; divide by √d_k.",
-        "scaled by √d_v": "The scores are divided by √d_v; divide by √d_k.",
-        "weights": "These are the attention weights; multiply them by the values.",
-        "residual": (
-            "The values of X are added; the block adds the stream, the head does not.",
-            lambda X, H_enc, W_Q, W_K, W_V: (
-                X @ W_V + CHECKS["cross_attention"].solve(X, H_enc, W_Q, W_K, W_V, frozenset())
-            ),
-        ),
-        "no softmax": (
-            "The softmax is missing.",
-            lambda X, H_enc, W_Q, W_K, W_V: (
-                (X @ W_Q) @ (H_enc @ W_K).mT / W_Q.shape[1] ** 0.5 @ H_enc @ W_V
-            ),
-        ),
-        "both read": "Keys and values come from both streams; cross-attention reads H_enc alone.",
-    },
+    (
+        SCALES,
+        """
+    K from the decoder: The keys come from the decoder's X; they should come from H_enc.
+    V from the decoder: The values come from the decoder's X; they should come from H_enc.
+    X for H_enc: Keys and values come from X, as in self-attention.
+    H_enc for X: The queries come from H_enc; they should come from the decoder's X.
+    X and H_enc swapped: X and H_enc are swapped: the queries should come from X.
+    causal: A causal mask hides part of the source; the decoder sees all of it.
+    other axis: The softmax runs over the queries; it should run over the source's tokens.
+    no W_V: The values are the rows of H_enc themselves; multiply them by W_V.
+    scaled by √d: The scores are divided by √d; divide by √d_k.
+    scaled by √d_v: The scores are divided by √d_v; divide by √d_k.
+    weights: These are the attention weights; multiply them by the values.
+    residual: The values of X are added; the block adds the stream, the head does not.
+        = X @ W_V + right
+    no softmax: The softmax is missing.
+        = X @ W_Q @ (H_enc @ W_K).mT / W_Q.shape[1] ** 0.5 @ H_enc @ W_V
+    both read: Keys and values come from both streams; cross-attention reads H_enc alone.
+    """,
+    ),
 )
 def cross_attention(
     X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes
@@ -93,62 +87,41 @@ def _decoder_cases() -> list[Case]:
 @check(
     "the decoder block",
     _decoder_cases,
-    {
-        "cross-attention first": "Cross-attention comes before self-attention; it comes after it.",
-        "cross-attention last": "Cross-attention comes after the feedforward layer, not before.",
-        "no residual at cross-attention": "Cross-attention's output replaces the stream; add it.",
-        "no residual at self-attention": "Self-attention's output replaces the stream; add it.",
-        "no residual at the feedforward layer": "The feedforward output replaces the stream; "
-        "add it.",
-        "norm kept": (
-            "The stream itself is normalized; only what a sublayer reads should be.",
-            lambda X, H_enc, attention, cross_attention, ffn, norm: (
-                (Z := norm((Y := norm((x := norm(X)) + attention(x))) + cross_attention(Y, H_enc)))
-                + ffn(Z)
-            ),
-        ),
-        "residual twice from the first": (
-            "The feedforward layer is added to the result of self-attention; add it to that of "
-            "cross-attention.",
-            lambda X, H_enc, attention, cross_attention, ffn, norm: (
-                (Y := X + attention(norm(X))) + ffn(norm(Y + cross_attention(norm(Y), H_enc)))
-            ),
-        ),
-        "feedforward layer added to X": (
-            "The feedforward layer is added to X; add it to the result of cross-attention.",
-            lambda X, H_enc, attention, cross_attention, ffn, norm: (
-                X + ffn(norm((Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc)))
-            ),
-        ),
-        "no feedforward layer": (
-            "The feedforward layer is left out.",
-            lambda X, H_enc, attention, cross_attention, ffn, norm: (
-                (Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc)
-            ),
-        ),
-        "ffn on the norm": (
-            "The feedforward layer is added to its own input, the norm; add it to the stream.",
-            lambda X, H_enc, attention, cross_attention, ffn, norm: (
-                (Z := norm((Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc)))
-                + ffn(Z)
-            ),
-        ),
-        "norm once": "All three sublayers read the norm of X; each should read that of the "
-        "current stream.",
-        "norm at the end": "The result is normalized as well; the next block does that.",
-        "source not read": "Cross-attention reads the decoder's stream twice; its second "
-        "argument is H_enc.",
-        "residual from X": "Cross-attention is added to X; add it to the result of self-attention.",
-        "query from X": "The queries of cross-attention come from X; use the result of "
-        "self-attention.",
-        "no norm at cross-attention": "The norm before cross-attention is missing.",
-        "no norm at the feedforward layer": "The norm before the feedforward layer is missing.",
-        "no norm at self-attention": "The norm before self-attention is missing.",
-        "source normalized": "H_enc is normalized again; the encoder already ends in a norm.",
-        "post-norm": "This is post-norm, as in 2017; normalize the input of each sublayer.",
-        "no cross-attention": "Cross-attention is left out.",
-        "sides swapped": "X and H_enc are swapped in cross-attention: the queries come from X.",
-    },
+    """
+    cross-attention first: Cross-attention comes before self-attention; it comes after it.
+    cross-attention last: Cross-attention comes after the feedforward layer, not before.
+    no residual at cross-attention: Cross-attention's output replaces the stream; add it.
+    no residual at self-attention: Self-attention's output replaces the stream; add it.
+    no residual at the feedforward layer: The feedforward output replaces the stream; add it.
+    norm kept: The stream itself is normalized; only what a sublayer reads should be.
+        = (Z := norm((Y := norm((x := norm(X)) + attention(x))) + cross_attention(Y, H_enc))) +
+          ffn(Z)
+    residual twice from the first: The feedforward layer is added to the result of self-attention;
+        add it to that of cross-attention.
+        = (Y := (X + attention(norm(X)))) + ffn(norm(Y + cross_attention(norm(Y), H_enc)))
+    feedforward layer added to X: The feedforward layer is added to X; add it to the result of
+        cross-attention.
+        = X + ffn(norm((Y := (X + attention(norm(X)))) + cross_attention(norm(Y), H_enc)))
+    no feedforward layer: The feedforward layer is left out.
+        = (Y := (X + attention(norm(X)))) + cross_attention(norm(Y), H_enc)
+    ffn on the norm: The feedforward layer is added to its own input, the norm; add it to the
+        stream.
+        = (Z := norm((Y := (X + attention(norm(X)))) + cross_attention(norm(Y), H_enc))) + ffn(Z)
+    norm once: All three sublayers read the norm of X; each should read that of the current
+        stream.
+    norm at the end: The result is normalized as well; the next block does that.
+    source not read: Cross-attention reads the decoder's stream twice; its second argument is
+        H_enc.
+    residual from X: Cross-attention is added to X; add it to the result of self-attention.
+    query from X: The queries of cross-attention come from X; use the result of self-attention.
+    no norm at cross-attention: The norm before cross-attention is missing.
+    no norm at the feedforward layer: The norm before the feedforward layer is missing.
+    no norm at self-attention: The norm before self-attention is missing.
+    source normalized: H_enc is normalized again; the encoder already ends in a norm.
+    post-norm: This is post-norm, as in 2017; normalize the input of each sublayer.
+    no cross-attention: Cross-attention is left out.
+    sides swapped: X and H_enc are swapped in cross-attention: the queries come from X.
+    """,
 )
 def decoder_block(
     X: Tensor,
@@ -205,39 +178,28 @@ def _beam_cases() -> list[Case]:
 @check(
     "`beam-norm`",
     _beam_cases,
-    {
-        "not normalized": "The sum is not divided by the length: longer sentences always lose.",
-        "probability": "This is the probability; return the mean of the logarithms.",
-        "multiplied": "The logarithms are multiplied; they should be added.",
-        "then minus": "The sign is wrong: a better sentence should score higher.",
-        "length plus one": "The sum is divided by one more than the number of words.",
-        "length minus one": (
-            "The sum is divided by one less than the number of words.",
-            lambda log_probabilities: log_probabilities.sum() / (len(log_probabilities) - 1),
-        ),
-        "length minus one (guarded)": (
-            "The sum is divided by one less than the number of words.",
-            lambda log_probabilities: log_probabilities.sum() / max(len(log_probabilities) - 1, 1),
-        ),
-        "times the length": (
-            "The sum is multiplied by the length; divide it.",
-            lambda log_probabilities: log_probabilities.sum() * len(log_probabilities),
-        ),
-        "mean probability": "This is the log of the mean probability; average the logs.",
-        "mean of probabilities": (
-            "This is the mean probability; return the mean of the logarithms.",
-            lambda log_probabilities: log_probabilities.exp().mean(),
-        ),
-        "then exp": "This is exp of the mean logarithm; return the mean itself.",
-        "probability by length": (
-            "The probability is divided by the length; divide the sum of the logarithms.",
-            lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
-        ),
-        "root of the length": (
-            "The sum is divided by the root of the length; divide by the length.",
-            lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 0.5,
-        ),
-    },
+    """
+    not normalized: The sum is not divided by the length: longer sentences always lose.
+    probability: This is the probability; return the mean of the logarithms.
+    multiplied: The logarithms are multiplied; they should be added.
+    then minus: The sign is wrong: a better sentence should score higher.
+    length plus one: The sum is divided by one more than the number of words.
+    length minus one: The sum is divided by one less than the number of words.
+        = log_probabilities.sum() / (len(log_probabilities) - 1)
+    length minus one (guarded): The sum is divided by one less than the number of words.
+        = log_probabilities.sum() / max(len(log_probabilities) - 1, 1)
+    times the length: The sum is multiplied by the length; divide it.
+        = log_probabilities.sum() * len(log_probabilities)
+    mean probability: This is the log of the mean probability; average the logs.
+    mean of probabilities: This is the mean probability; return the mean of the logarithms.
+        = log_probabilities.exp().mean()
+    then exp: This is exp of the mean logarithm; return the mean itself.
+    probability by length: The probability is divided by the length; divide the sum of the
+        logarithms.
+        = log_probabilities.sum().exp() / len(log_probabilities)
+    root of the length: The sum is divided by the root of the length; divide by the length.
+        = log_probabilities.sum() / len(log_probabilities) ** 0.5
+    """,
 )
 def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""

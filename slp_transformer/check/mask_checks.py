@@ -38,24 +38,26 @@ def _as_other_mask(hidden: Tensor, mistakes: Mistakes) -> Tensor:
 @check(
     "`mask`",
     lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}, {"N": 11}],
-    {
-        "then transposed": "The mask is inverted: it hides the past, not the future.",
-        "diagonal": "The diagonal is hidden as well: each token should see itself.",
-        "one too late": "The mask begins one column too late: each token sees the next one.",
-        **NOT_ADDITIVE,
-        "-1e9": "−10⁹ is not −∞: a row that may see nothing then spreads its weights over all.",
-        "-1e4": "−10⁴ is not −∞: a row that may see nothing then spreads its weights over all.",
-        "-1000": "−1000 is not −∞: a row that may see nothing then spreads its weights over all.",
-        "nothing hidden": "Nothing is hidden: entries with j > i should be −∞.",
-        "next token alone": (
-            "Only the next token is hidden; all later ones should be.",
-            lambda N: future_mask(N).tril(1),
-        ),
-        "smallest": "The smallest number is not −∞: use -torch.inf, after which nothing is left.",
-        "then minus": "The future has +∞, so it gets all the weight: the sign is missing.",
-        "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
-        "everything": "Everything is hidden: only the entries with j > i should be −∞.",
-    },
+    (
+        """
+    then transposed: The mask is inverted: it hides the past, not the future.
+    diagonal: The diagonal is hidden as well: each token should see itself.
+    one too late: The mask begins one column too late: each token sees the next one.
+    """,
+        NOT_ADDITIVE,
+        """
+    -1e9: −10⁹ is not −∞: a row that may see nothing then spreads its weights over all.
+    -1e4: −10⁴ is not −∞: a row that may see nothing then spreads its weights over all.
+    -1000: −1000 is not −∞: a row that may see nothing then spreads its weights over all.
+    nothing hidden: Nothing is hidden: entries with j > i should be −∞.
+    next token alone: Only the next token is hidden; all later ones should be.
+        = future_mask(N).tril(1)
+    smallest: The smallest number is not −∞: use -torch.inf, after which nothing is left.
+    then minus: The future has +∞, so it gets all the weight: the sign is missing.
+    not a number: 0 · ∞ is not a number: fill in −∞ rather than multiply with it.
+    everything: Everything is hidden: only the entries with j > i should be −∞.
+    """,
+    ),
 )
 def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
     """Check `causal_mask(N)`: return a mask [N×N], 0 where j ≤ i and −∞ where j > i."""
@@ -81,32 +83,29 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
 @check(
     "`mask`, with a cache `kv-attn`",
     lambda: [{"N": N, "held": held} for N, held in ((2, 1), (1, 3), (3, 2), (3, 0), (11, 7))],
-    {
-        "not shifted": "The mask counts the new tokens from 0: with tokens in the cache before "
-        "them, new token i sees the columns up to held + i.",
-        "new tokens only": "The mask has no columns for the cache: it should be [N × (held + N)].",
-        "past hidden": "The cached tokens are hidden; every new token should see all of them.",
-        "nothing hidden": "Nothing is hidden: a new token should not see later ones.",
-        "diagonal": "The diagonal is hidden as well: each token should see itself.",
-        "one too late": "The mask begins one column too late: each token sees the next one.",
-        **NOT_ADDITIVE,
-        "-1e9": (
-            "−10⁹ is not −∞: a row that may see nothing then spreads its weights over all.",
-            lambda N, held: future_mask(held + N)[held:].clamp(min=-1e9),
-        ),
-        "cache behind": (
-            "The columns of the cache come after the new tokens'; they come first.",
-            lambda N, held: torch.cat([future_mask(N), torch.zeros(N, held)], 1),
-        ),
-        "cache alone": (
-            "The new tokens see the cache alone; each sees itself and the new ones before it, too.",
-            lambda N, held: torch.cat([torch.zeros(N, held), torch.full((N, N), -INF)], 1),
-        ),
-        "rows for the cache": (
-            "The mask has rows for the cached tokens as well; only the N new ones ask.",
-            lambda N, held: future_mask(held + N),
-        ),
-    },
+    (
+        """
+    not shifted: The mask counts the new tokens from 0: with tokens in the cache before them, new
+        token i sees the columns up to held + i.
+    new tokens only: The mask has no columns for the cache: it should be [N × (held + N)].
+    past hidden: The cached tokens are hidden; every new token should see all of them.
+    nothing hidden: Nothing is hidden: a new token should not see later ones.
+    diagonal: The diagonal is hidden as well: each token should see itself.
+    one too late: The mask begins one column too late: each token sees the next one.
+    """,
+        NOT_ADDITIVE,
+        """
+    -1e9: −10⁹ is not −∞: a row that may see nothing then spreads its weights over all.
+        = future_mask(held + N)[held:].clamp(min=-1000000000.0)
+    cache behind: The columns of the cache come after the new tokens'; they come first.
+        = torch.cat([future_mask(N), torch.zeros(N, held)], 1)
+    cache alone: The new tokens see the cache alone; each sees itself and the new ones before it,
+        too.
+        = torch.cat([torch.zeros(N, held), torch.full((N, N), -INF)], 1)
+    rows for the cache: The mask has rows for the cached tokens as well; only the N new ones ask.
+        = future_mask(held + N)
+    """,
+    ),
 )
 def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     """Check `mask_after(N, held)`: return the mask of N new tokens after `held` cached ones."""
@@ -130,26 +129,25 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
         {"ids": torch.tensor([1, 0, 2, 2, 2]), "pad_id": 2},
         {"ids": torch.tensor([0, 0, 3, 1]), "pad_id": 0},
     ],
-    {
-        "then inverted": "The words are hidden and the padding is visible.",
-        **NOT_ADDITIVE,
-        "at the end alone": "Only padding at the end is hidden; it may come first as well.",
-        "counted": "Positions at the end are hidden, wherever the padding is.",
-        "-1e9": "−10⁹ is not −∞: where nothing but padding can be seen, it gets all the weight.",
-        "always 0": "The padding's id is taken to be 0; it is `pad_id`.",
-        "after the first": "Everything after the first padding is hidden, words as well.",
-        "not a number": "0 · ∞ is not a number: fill in −∞ rather than multiply with it.",
-        **{
-            name: (
-                "The mask is a column, so it hides queries; padding is hidden as keys: a row [M].",
-                lambda ids, pad_id, copies=copies: torch.where(ids == pad_id, -INF, 0.0)[
-                    :, None
-                ].expand(-1, copies or len(ids)),
-            )
-            for name, copies in (("column", 1), ("column (copied)", 0))
-        },
-        "then minus": "The padding has +∞, which the softmax cannot take; it should be −∞.",
-    },
+    (
+        """
+    then inverted: The words are hidden and the padding is visible.
+    """,
+        NOT_ADDITIVE,
+        """
+    at the end alone: Only padding at the end is hidden; it may come first as well.
+    counted: Positions at the end are hidden, wherever the padding is.
+    -1e9: −10⁹ is not −∞: where nothing but padding can be seen, it gets all the weight.
+    always 0: The padding's id is taken to be 0; it is `pad_id`.
+    after the first: Everything after the first padding is hidden, words as well.
+    not a number: 0 · ∞ is not a number: fill in −∞ rather than multiply with it.
+    column: The mask is a column, so it hides queries; padding is hidden as keys: a row [M].
+        = torch.where(ids == pad_id, -INF, 0.0)[:, None]
+    column (copied): …
+        = torch.where(ids == pad_id, -INF, 0.0)[:, None].expand(-1, len(ids))
+    then minus: The padding has +∞, which the softmax cannot take; it should be −∞.
+    """,
+    ),
 )
 def padding_mask(ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""
