@@ -58,7 +58,7 @@ Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purp
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
 MistakeTable = str | Mapping[str, str]  # text as above, or sentences by the names of mistakes
 DEFAULT_TIMEOUT_S = 5.0
-FORMULA_SCOPE = {"torch": torch, "F": F, "math": math}
+FORMULA_SCOPE: dict[str, Any] = {"torch": torch, "F": F, "math": math}
 FORMULA_SCOPE |= {"pairwise": pairwise, "takewhile": takewhile, "reduce": reduce}
 CHECKS: dict[str, "Check"] = {}
 
@@ -165,7 +165,8 @@ class Check:
         for name in sorted(mistakes & self.variants.keys()):
             answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
             return self.variants[name].on_answer(answer, given)
-        for name in sorted(mistakes & self.slips.keys()) if mistakes else ():
+        unknown = mistakes - self.mistakes.keys() - set(self.accepted)
+        for name in sorted(unknown & self.slips.keys()) if unknown else ():
             return self.slips[name].solve(**given, mistakes=mistakes - {name})
         return self._solve(**given, mistakes=mistakes)
 
@@ -177,7 +178,7 @@ class Check:
         def solve(*inputs: Any) -> Any:
             return self.solve(*inputs[:count], mistakes=frozenset(inputs[count:]))
 
-        scope = FORMULA_SCOPE | self._solve.__globals__ | given | {"solve": solve}
+        scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given | {"solve": solve}
         if re.search(r"\bright\b", formula):
             scope["right"] = self.solve(**given, mistakes=frozenset())
         return eval(formula, scope)  # of this package's own tables
@@ -218,8 +219,8 @@ class Check:
         wrong = _differing(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
             kinds = "expected  integers", "yours     floats"
-            lines = (self._format_inputs(cases[0]), *kinds)
-            return Verdict(False, FLOATS_FOR_INTEGERS, lines, ("floats for integers",))
+            shown_case = (self._format_inputs(cases[0]), *kinds)
+            return Verdict(False, FLOATS_FOR_INTEGERS, shown_case, ("floats for integers",))
         if not wrong:
             note = f" (It changes {' and '.join(sorted(changed))} in place.)" if changed else ""
             return Verdict(True, f"It agrees with {self.source}.{note}")
