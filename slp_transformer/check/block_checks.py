@@ -169,8 +169,11 @@ def identity(x: Tensor) -> Tensor:
     lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
     """
     as before: The layer's output is unchanged: both W_2 and b_2 must become 0.
+        = X + torch.relu(X @ W_1 + b_1) @ W_2 + b_2
     b_2 left: b_2 is still added to every row.
+        = X + b_2
     W_2 left: The product with W_2 is still added.
+        = X + torch.relu(X @ W_1 + b_1) @ W_2
     X = 0: The residual stream is lost: X itself has to stay.
     subtracted: −1 subtracts the layer's output; with 0, nothing is added.
         = X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2
@@ -180,12 +183,7 @@ def unchanged(
     X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `unchanged(X, W_1, b_1, W_2, b_2)`: a feedforward half that passes X through."""
-    hidden = torch.relu(X @ W_1 + b_1)
-    if "as before" in mistakes:
-        return X + hidden @ W_2 + b_2
-    if "W_2 left" in mistakes:
-        return X + hidden @ W_2
-    return X + b_2 if "b_2 left" in mistakes else X
+    return X
 
 
 def _gated_cases() -> list[Case]:

@@ -1,6 +1,5 @@
 """Checks for the encoder-decoder: cross-attention, the decoder's block (chapter 10)."""
 
-import math
 from typing import Any
 
 import torch
@@ -109,6 +108,7 @@ def _decoder_cases() -> list[Case]:
         = (Z := norm((Y := (X + attention(norm(X)))) + cross_attention(norm(Y), H_enc))) + ffn(Z)
     norm once: All three sublayers read the norm of X; each should read that of the current
         stream.
+        = X + attention(norm(X)) + cross_attention(norm(X), H_enc) + ffn(norm(X))
     norm at the end: The result is normalized as well; the next block does that.
     source not read: Cross-attention reads the decoder's stream twice; its second argument is
         H_enc.
@@ -137,8 +137,6 @@ def decoder_block(
     `cross_attention(X, H_enc)` asks from its first argument; one norm serves all three sublayers.
     """
     given, asked = X, norm(X)
-    if "norm once" in mistakes:
-        return X + attention(asked) + cross_attention(asked, H_enc) + ffn(asked)
 
     def cross(stream: Tensor) -> Tensor:
         reads = stream if "no norm at cross-attention" in mistakes else norm(stream)
@@ -181,7 +179,9 @@ def _beam_cases() -> list[Case]:
     """
     not normalized: The sum is not divided by the length: longer sentences always lose.
     probability: This is the probability; return the mean of the logarithms.
+        = math.e ** log_probabilities.sum()
     multiplied: The logarithms are multiplied; they should be added.
+        = log_probabilities.prod() / len(log_probabilities)
     then minus: The sign is wrong: a better sentence should score higher.
     length plus one: The sum is divided by one more than the number of words.
     length minus one: The sum is divided by one less than the number of words.
@@ -191,6 +191,7 @@ def _beam_cases() -> list[Case]:
     times the length: The sum is multiplied by the length; divide it.
         = log_probabilities.sum() * len(log_probabilities)
     mean probability: This is the log of the mean probability; average the logs.
+        = log_probabilities.exp().mean().log()
     mean of probabilities: This is the mean probability; return the mean of the logarithms.
         = log_probabilities.exp().mean()
     then exp: This is exp of the mean logarithm; return the mean itself.
@@ -204,12 +205,6 @@ def _beam_cases() -> list[Case]:
 def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""
     logs = log_probabilities
-    if "multiplied" in mistakes:
-        return logs.prod() / len(logs)
-    if "mean probability" in mistakes:
-        return logs.exp().mean().log()
     total = logs.sum()
-    if "probability" in mistakes:
-        return math.e**total
     words = len(logs) + ("length plus one" in mistakes)
     return total if "not normalized" in mistakes else total / words

@@ -217,8 +217,11 @@ def _turn_cases() -> list[Case]:
     one after the other: All notes come before all places; they should alternate.
     last place read: The last place is read as well; nothing has to be written after it.
     two columns: These are pairs; return one row.
+        = torch.stack([notes, places], 1)
     places alone: The notes are missing.
+        = places[:-1]
     notes alone: The places are missing.
+        = notes
     last note missed: The last note is missing: its place has to be written.
         = torch.stack([notes, places], 1).flatten()[:-2]
     shifted: Each note stands before the place of the one before; it comes before its own.
@@ -231,12 +234,6 @@ def _turn_cases() -> list[Case]:
 )
 def takes_turns(notes: Tensor, places: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""
-    if "notes alone" in mistakes:
-        return notes
-    if "places alone" in mistakes:
-        return places[:-1]
-    if "two columns" in mistakes:
-        return torch.stack([notes, places], 1)
     both = torch.stack([notes, places], 1).flatten()
     both = torch.cat([notes, places]) if "one after the other" in mistakes else both
     return both if "last place read" in mistakes else both[:-1]

@@ -163,13 +163,16 @@ def _allowed_cases() -> list[Case]:
         """
     logits 0: Forbidden tokens have the logit 0, and exp(0) is 1; it should be −∞.
     not renormalized: The probabilities do not sum to 1: mask before the softmax.
+        = torch.softmax(u, -1) * allowed
     −allowed: Allowed tokens are masked, and forbidden ones are kept.
     logits: These are logits; return probabilities.
     most probable: The most probable token gets probability 1; the others keep a share.
     logarithms: These are log probabilities; return probabilities.
     shorter: Forbidden tokens are removed; they keep their place, with probability 0.
+        = torch.softmax(u[allowed], -1)
     −100: A finite difference is not enough: a forbidden token with a large logit still wins; use
         −∞.
+        = torch.softmax(u - 100.0 * ~allowed, -1)
     """,
         dict.fromkeys(
             ("finite", "finite (−1000)", "finite (−10⁴)"),
@@ -196,12 +199,6 @@ def _allowed_cases() -> list[Case]:
 )
 def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""
-    if "not renormalized" in mistakes:
-        return torch.softmax(u, -1) * allowed
-    if "shorter" in mistakes:
-        return torch.softmax(u[allowed], -1)
-    if "−100" in mistakes:
-        return torch.softmax(u - 100.0 * ~allowed, -1)
     finite = {"logits 0": 0.0, "finite": -100.0, "finite (−1000)": -1e3, "finite (−10⁴)": -1e4}
     left = u.masked_fill(~allowed, choose_option(mistakes, finite, -math.inf))
     left = left.log_softmax(-1) if "logarithms" in mistakes else left

@@ -1,7 +1,6 @@
 """Checks for looking inside: the induction rule, the lens, a head less, circuits (chapter 9)."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import EPSILONS, layer_norm
@@ -156,6 +155,7 @@ def _lens_cases() -> list[Case]:
     """
     no norm: The final norm is missing: the model applies it before E.
     norm afterwards: The norm is applied to the logits; it comes before E.
+        = F.layer_norm(H @ E.T, (len(E),))
     plain norm: γ and β of the final norm are not used.
     words normalized: The rows of E are normalized as well; only the stream should be.
     E transposed: E is not transposed: a word's logit is the product with its row of E.
@@ -172,8 +172,6 @@ def _lens_cases() -> list[Case]:
 )
 def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `logit_lens(H, gamma, beta, E)`: what rows of the stream would say, as logits [N×V]."""
-    if "norm afterwards" in mistakes:
-        return F.layer_norm(H @ E.T, (len(E),))
     plain = torch.ones_like(gamma), torch.zeros_like(beta)
     own = plain if "plain norm" in mistakes else (gamma, beta)
     h = H if "no norm" in mistakes else layer_norm.solve(H, *own, mistakes)
@@ -246,16 +244,14 @@ def _circuit_cases() -> list[Case]:
     W_Q and W_K swapped: This is W_K W_Qᵀ: the rows should belong to the query.
     W_K transposed: W_K is not transposed; the product should be [d×d].
     inside: This is W_Qᵀ W_K, [d_k×d_k]; the matrix should be [d×d].
+        = W_Q.T @ W_K
     inside, keys first: This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].
+        = W_K.T @ W_Q
     scaled: It is divided by √d_k; return only the product.
     """,
 )
 def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""
-    if "inside" in mistakes:
-        return W_Q.T @ W_K
-    if "inside, keys first" in mistakes:
-        return W_K.T @ W_Q
     return W_Q @ W_K.T / (W_Q.shape[1] ** 0.5 if "scaled" in mistakes else 1)
 
 
@@ -290,6 +286,7 @@ def _copying_cases() -> list[Case]:
     lowered: The largest absolute value is taken; take the largest number.
     no circuit: This is E Eᵀ: the head's matrices are missing.
     probability: This is the mean probability of the token itself; count where it is the largest.
+        = (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().mean()
     rounded down: `//` rounds the share down: write `/`.
         = right.floor()
     number: This is a count; return the share.
@@ -304,8 +301,6 @@ def _copying_cases() -> list[Case]:
 def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `copied(E, W_V, W_O)`: the share of tokens that raise themselves more than others."""
     words = E @ E.T if "no circuit" in mistakes else E @ W_V @ W_O @ E.T
-    if "probability" in mistakes:
-        return words.softmax(-1).diagonal().mean()
     words = words / E.norm(dim=-1) if "cosine" in mistakes else words
     words = words.T if "columns" in mistakes else words
     words = words.abs() if "lowered" in mistakes else words

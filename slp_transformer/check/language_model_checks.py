@@ -78,6 +78,7 @@ def _input_cases() -> list[Case]:
         = E[start:start + len(ids)] + P[start:start + len(ids)]
     times √d: The token's row is multiplied by √d, as in the paper of 2017.
     side by side: Token and position are concatenated; they should be added.
+        = torch.cat([E[ids], P[torch.arange(len(ids)) + start]], -1)
     multiplied: Token and position are multiplied; they should be added.
     """,
 )
@@ -90,8 +91,6 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mist
     places = ids if "positions by word" in mistakes else places
     tokens = E[torch.arange(N) if "words by place" in mistakes else ids]
     tokens = tokens * math.sqrt(E.shape[1]) if "times √d" in mistakes else tokens
-    if "side by side" in mistakes:
-        return torch.cat([tokens, P[places]], -1)
     if "multiplied" in mistakes:
         return tokens * P[places]
     return tokens + P[places]
@@ -161,6 +160,7 @@ def _shift_cases() -> list[Case]:
     first pair only: Only the first pair of columns turns.
     sine and cosine swapped: Sine and cosine are swapped in the result.
     angle added: The angle is added to sines and cosines; use the sum formulas.
+        = torch.stack([row[0::2] + _angles(row, k), row[1::2] + _angles(row, k)], -1).flatten()
     k = 0: This is the row that was given.
     exponent without 2: The exponent is i/d; it should be 2i/d.
     one sign: A sign is wrong: the cosine of a sum is cos·cos − sin·sin.
@@ -185,8 +185,6 @@ def shift_position(row: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     sine, cosine = row[0::2], row[1::2]
     if "as if from 0" in mistakes:
         sine, cosine = torch.zeros_like(sine), torch.ones_like(cosine)
-    if "angle added" in mistakes:
-        return torch.stack([sine + b, cosine + b], -1).flatten()
     sign = 1 if "one sign" in mistakes else -1
     new = [sine * b.cos() + cosine * b.sin(), cosine * b.cos() + sign * sine * b.sin()]
     new = new[::-1] if "sine and cosine swapped" in mistakes else new

@@ -232,12 +232,16 @@ def _perplexity_cases() -> list[Case]:
     _perplexity_cases,
     """
     no root: The root is missing: 1/P(text) grows with its length; take the T-th root.
+        = (1 / probabilities).prod()
     square root: The square root is taken; it should be the T-th root.
+        = (1 / probabilities).prod() ** 0.5
     then inverse: This is the mean probability, P to the 1/T; perplexity is one over it.
     then log: This is the cross-entropy; perplexity is exp of it.
     T − 1: The sum is divided by T − 1; all T words have a probability here.
     mean of inverses: The mean of 1/p is taken; take exp of the mean of −log p.
+        = (1 / probabilities).mean()
     inverse of the mean: One over the mean of p is taken; take exp of the mean of −log p.
+        = 1 / probabilities.mean()
     bases mixed: The logarithm has base 2, but exp undoes base e.
     precedence: The power binds before the division: write ** (-1 / T).
         = probabilities.prod() ** (-1) / len(probabilities)
@@ -248,21 +252,12 @@ def _perplexity_cases() -> list[Case]:
     base 2 undone: The logarithm has base e, but the power has base 2.
         = 2 ** (-probabilities.log().mean())
     underflow: The product of small probabilities is rounded to 0: add logarithms instead.
+        = probabilities.prod() ** (-1 / len(probabilities))
     """,
 )
 def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `perplexity(probabilities)` of a text, from the probability of each of its words."""
     p, T = probabilities, len(probabilities)
-    if "no root" in mistakes:
-        return (1 / p).prod()
-    if "square root" in mistakes:
-        return (1 / p).prod() ** 0.5
-    if "underflow" in mistakes:
-        return p.prod() ** (-1 / T)
-    if "mean of inverses" in mistakes:
-        return (1 / p).mean()
-    if "inverse of the mean" in mistakes:
-        return 1 / p.mean()
     loss = -p.log().sum() / (T - 1 if "T − 1" in mistakes else T)
     loss = loss / math.log(2) if "bases mixed" in mistakes else loss
     return loss.exp()
@@ -275,6 +270,7 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     base 2: The base is 2; the loss is in nats, so the base is e.
     then inverse: The sign is reversed: perplexity is exp of the loss, 1 or more.
     logarithm: The logarithm is taken; perplexity undoes it with exp.
+        = loss.log()
     base 10: The base is 10; the loss is in nats, so the base is e.
     then log: The loss is returned as it is.
     1 by the loss: This is 1 divided by the loss; perplexity is exp of the loss.
@@ -283,8 +279,6 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
 )
 def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
-    if "logarithm" in mistakes:
-        return loss.log()
     return (2.0 if "base 2" in mistakes else 10.0 if "base 10" in mistakes else math.e) ** loss
 
 

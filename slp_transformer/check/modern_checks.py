@@ -3,7 +3,6 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import GATE_MISTAKES, Layer, swiglu
@@ -272,6 +271,7 @@ def _gate_cases() -> list[Case]:
         GATE_MISTAKES,
         """
     bent late: Swish is applied to the product; apply it to the gate alone.
+        = F.silu(x @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
     no down_proj: down_proj is missing: the result is [d_ff]; it should be [d].
         = F.silu(x @ gate_proj.T) * (x @ up_proj.T)
     up alone: The gate is missing: multiply up_proj's product by Swish of gate_proj's.
@@ -291,8 +291,6 @@ def published_ffn(
     gate, up, down = gate_proj.T, up_proj.T, down_proj.T
     if "not turned" in mistakes:
         gate, up, down = gate_proj, up_proj, down_proj
-    if "bent late" in mistakes:
-        return F.silu((x @ gate) * (x @ up)) @ down
     no_bias = torch.zeros(())
     made = mistakes & set(GATE_MISTAKES)
     return swiglu.solve(x, gate, no_bias, up, no_bias, down, no_bias, made)
@@ -312,7 +310,9 @@ def published_ffn(
     no W_O: W_O is missing: it has A·d_k rows and d columns.
     square: Queries and W_O are counted as d·d; A·d_k may differ from d.
     4 d²: Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.
+        = L * (4 * d * d + 3 * d * d_ff)
     12 L d²: 12 L d² is the book's rule, for the book's block.
+        = 12 * L * d * d
     queries shared: Queries, or W_O, are counted for G heads; both have A.
     W_O as d²: W_O is counted as d·d; it has A·d_k rows and d columns.
         = L * d * (A * d_k + 2 * G * d_k + d + 3 * d_ff)
@@ -336,12 +336,8 @@ def modern_block_parameters(
     L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
 ) -> int:
     """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
-    if "12 L d²" in mistakes:
-        return 12 * L * d * d
     if "one head" in mistakes:
         A = G = 1
-    if "4 d²" in mistakes:
-        return L * (4 * d * d + 3 * d * d_ff)
     asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)
     answers = d * d_k * G
     back = 0 if "no W_O" in mistakes else d * d if "square" in mistakes else A * d_k * d

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, Mistakes, RareCase, check
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 BOOK_LOGITS = vector(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
@@ -34,14 +34,18 @@ def _temperature_cases() -> list[Case]:
     no effect: τ has no effect: divide the logits by it, before the softmax.
     overflow: With a small τ, exp gives ∞ or zeros alone, and ∞/∞ and 0/0 are not numbers: use
         torch.softmax, which subtracts the largest first.
+        = (u / tau).exp() / (u / tau).exp().sum(-1, keepdim=True)
     root of tau: The logits are divided by the root of τ.
     softmax twice: The softmax is taken twice: of the logits, and then of probabilities.
+        = torch.softmax(torch.softmax(u, -1) / tau, -1)
     clamped: A small τ is replaced by a larger one: every τ above 0 is allowed.
         = torch.softmax(u / max(tau, 0.1), -1)
     logarithms: These are logarithms of probabilities; take the softmax.
+        = torch.log_softmax(u / tau, -1)
     tau squared: The logits are divided by τ²; divide by τ.
     −u: The sign is reversed: the smallest logit gets the largest probability.
     power: Probabilities to the power of 1/τ do not sum to 1: divide by their sum.
+        = torch.softmax(u, -1) ** (1 / tau)
     power of tau: Probabilities are raised to the power of τ; it should be 1/τ.
         = (y := (torch.softmax(u, -1) ** tau)) / y.sum(-1, keepdim=True)
     """,
@@ -51,14 +55,6 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     z = u if mistakes & {"no effect", "after softmax"} else u / tau
     if "logits" in mistakes:
         return z
-    if "overflow" in mistakes:
-        return z.exp() / z.exp().sum(-1, keepdim=True)
-    if "logarithms" in mistakes:
-        return torch.log_softmax(z, -1)
-    if "softmax twice" in mistakes:
-        return torch.softmax(torch.softmax(u, -1) / tau, -1)
-    if "power" in mistakes:
-        return torch.softmax(u, -1) ** (1 / tau)
     y = torch.softmax(z, -1)
     return y / tau if "after softmax" in mistakes else y
 
@@ -210,7 +206,9 @@ def _draw_cases() -> list[Case]:
     y = vector(0.1, 0.15, 0.6, 0.15)
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
     given += [(vector(0, 0.5, 0.5), 0.0), (vector(0.25, 0.25, 0.5), 0.25)]
-    return [{"y": y, "dart": dart} for y, dart in given]
+    rounded = torch.softmax(0.3 * torch.arange(7), -1)  # as float32, their sum is below 1
+    rare = RareCase(y=rounded, dart=0.99999999)
+    return [*({"y": y, "dart": dart} for y, dart in given), rare]
 
 
 @check(
@@ -222,7 +220,9 @@ def _draw_cases() -> list[Case]:
     one too late: This is the word after the right one: add its probability, then compare.
     counted from 1: Words are counted from 1; the first is word 0.
     always the largest: This is always the most probable word: the dart is not used.
+        = int(y.argmax())
     equal shares: Every word has the same share; word w has y[w].
+        = int(dart * len(y))
     rank: This is the word's rank among the most probable; return its number in y.
     sorted: The words come sorted by probability; they should keep their order.
     1 − dart: The stretches are laid from the last word on; lay them from the first.
@@ -236,17 +236,19 @@ def _draw_cases() -> list[Case]:
     probability: This is the word's probability; return its number.
         = y[right]
     """,
+    accepted=("past the end",),
 )
 def draw(y: Tensor, dart: float, mistakes: Mistakes) -> int:
-    """Check `draw(y, dart)`: return the number of the word on whose stretch the dart lands."""
+    """Check `draw(y, dart)`: return the number of the word on whose stretch the dart lands.
+
+    Where the sum of y is rounded below the dart, it may return `len(y)`, as searchsorted does.
+    """
     by_rank = mistakes & {"rank", "sorted"}
     order = y.argsort(descending=True) if by_rank else torch.arange(len(y))
-    if "always the largest" in mistakes:
-        return int(y.argmax())
-    if "equal shares" in mistakes:
-        return int(dart * len(y))
     ends = y[order] if "not added up" in mistakes else y[order].cumsum(0)
     hit = (dart <= ends) if "0 drawn" in mistakes else (dart < ends)
+    if "past the end" in mistakes and not hit.any():
+        return len(y)
     place = int(hit.int().argmax()) if hit.any() else len(y) - 1
     place = min(place + ("one too late" in mistakes), len(y) - 1)
     place += "counted from 1" in mistakes

@@ -16,20 +16,17 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn
     """
     N and N_c swapped: The fraction is upside down: a larger model has a smaller loss.
     no exponent: The exponent α is missing.
+        = N_c / N
     multiplied: The fraction is multiplied by α; α is its exponent.
     exponent on N_c alone: Only N_c has the exponent; the whole fraction does.
+        = N_c ** alpha / N
     exponent on N alone: Only N has the exponent; the whole fraction does.
+        = N_c / N ** alpha
     """,
 )
 def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> float:
     """Check `scaling_loss(N, N_c, alpha)`: the loss that the law gives a model of N parameters."""
-    if "exponent on N_c alone" in mistakes:
-        return N_c**alpha / N
-    if "exponent on N alone" in mistakes:
-        return N_c / N**alpha
     fraction = N_c / N
-    if "no exponent" in mistakes:
-        return fraction
     return alpha * fraction if "multiplied" in mistakes else fraction**alpha
 
 

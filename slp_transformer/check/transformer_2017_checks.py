@@ -69,6 +69,7 @@ def _loss_cases() -> list[Case]:
     not divided: Every word gets all of `share`; it should get `share`/|V|.
     nothing spread: The `share` that is spread over all words is missing.
     probabilities smoothed: The model's probabilities are smoothed; smooth the targets.
+        = -((1 - share) * torch.log_softmax(u, -1)[word].exp() + share / len(u)).log()
     right word without its part: The right word gets 1 − `share`; its part of it, `share`/|V|,
         comes on top.
     logits: The logits are used as they are; apply log softmax first.
@@ -92,8 +93,6 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
     spread = 0 * spread if "nothing spread" in mistakes else spread
     kept = 1.0 if "nothing taken away" in mistakes else 1 - share
     kept -= share / len(u) if "right word without its part" in mistakes else 0.0
-    if "probabilities smoothed" in mistakes:
-        return -(kept * log_y[word].exp() + share / len(u)).log()
     return -kept * log_y[word] - share * spread
 
 
@@ -112,7 +111,9 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
     width not rooted: The factor is 1/d; it should be d^−0.5.
     then · d: The factor is d^0.5; it should be d^−0.5.
     no climb: The warmup is missing: until step `warmup`, the rate grows with the step.
+        = d ** (-0.5) * step ** (-0.5)
     no fall: The decay is missing: after `warmup`, the rate falls as step^−0.5.
+        = d ** (-0.5) * (step * warmup ** (-1.5))
     warmup's exponent: The exponent of `warmup` should be −1.5, so that the two parts meet there.
     constant: After the warmup the rate stays constant; it should fall as step^−0.5.
         = d ** (-0.5) * warmup ** (-0.5) * min(1, step / warmup)
@@ -134,10 +135,6 @@ def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
     )
     climb = step * warmup ** (-0.5 if "warmup's exponent" in mistakes else -1.5)
     fall = step**-0.5
-    if "no climb" in mistakes:
-        return width * fall
-    if "no fall" in mistakes:
-        return width * climb
     return width * (max(climb, fall) if "the larger" in mistakes else min(climb, fall))
 
 
