@@ -239,7 +239,7 @@ class Check:
         again = [to_comparable(answer, right[i]) for answer in again]
         if len(again) == REPEATS and not all(answers_agree(again[0], one) for one in again):
             text = "It gives different answers to the same inputs: is something in it random?"
-            return Verdict(False, text, (self._format_inputs(cases[i]),), ("random",))
+            return Verdict(False, text, (self._format_inputs(cases[i]),))
         shown = any(not has_new_nan(right[i], found[i]) for i in answered)
         general: dict[str, Slip | Variant] = self.slips | self.variants
         sentences = {name: one.sentence for name, one in general.items()} | self.mistakes
@@ -264,8 +264,7 @@ class Check:
             return Verdict(False, OVERFLOW, lines, ("overflow",))
         if relation:
             text = f"{text.rstrip('.')}: {relation}."
-        factors = ("factor",) if (relation or "").startswith("every number") else ()
-        return Verdict(False, text, lines, factors)
+        return Verdict(False, text, lines)
 
     def _cases(self, submission: object, one_row: bool) -> list[Case]:
         sizes: dict[str, int] = {}

@@ -227,7 +227,8 @@ def _alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Change]
             yield _Change(f"index too {size}", f"An index is one too {size}.", new)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not | ast.Invert):
         word = "minus" if isinstance(node.op, ast.USub) else "not"
-        yield _Change(f"no {word}", f"A {word} is missing.", node.operand)
+        if not isinstance(node.operand, ast.Constant):  # −1 is an axis or an end
+            yield _Change(f"no {word}", f"A {word} is missing.", node.operand)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         if not isinstance(node.value, bool):
             for number in (node.value + 1, node.value - 1):

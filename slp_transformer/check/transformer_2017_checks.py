@@ -32,9 +32,8 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
     two ahead: The targets are one word too far: the first is the sentence's first word.
         = torch.stack([torch.cat([torch.tensor([begin]), target]), torch.cat([target[1:],
           torch.tensor([end, end])])])
-    begin predicted: The decoder never has to predict `begin`: its targets are the words and
-        `end`.
-        = torch.cat([torch.tensor([begin]), target]).expand(2, -1)
+    begin predicted: The decoder never has to predict `begin`: its targets are the words and `end`.
+        = torch.stack([(reads := right[0]), torch.cat([reads[:-1], torch.tensor([end])])])
     """,
 )
 def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:

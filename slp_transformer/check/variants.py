@@ -118,6 +118,12 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "tanh": ("There is a tanh too many at the end.", torch.tanh),
         "at most 0": ("Numbers above 0 are cut at 0.", lambda y: y.clamp(max=0)),
     },
+    2: {
+        "transposed": ("Rows and columns are exchanged.", lambda right: right.mT),
+        "first row": ("Only the first row is left.", lambda right: right[:1]),
+        "last row": ("Only the last row is left.", lambda right: right[-1:]),
+        "argmax": ("This is where the largest number of a row is.", lambda y: y.argmax(-1)),
+    },
     1: {
         "reversed": ("The order is reversed.", lambda right: right.flip(0)),
         "ReLU": ("There is a ReLU too many at the end.", torch.relu),
@@ -149,12 +155,6 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
             "What should be hidden is visible, and the reverse.",
             lambda mask: torch.where(mask.isneginf(), 0.0, mask.where(mask != 0, -torch.inf)),
         ),
-    },
-    2: {
-        "transposed": ("Rows and columns are exchanged.", lambda right: right.mT),
-        "first row": ("Only the first row is left.", lambda right: right[:1]),
-        "last row": ("Only the last row is left.", lambda right: right[-1:]),
-        "argmax": ("This is where the largest number of a row is.", lambda y: y.argmax(-1)),
     },
 }
 
