@@ -69,7 +69,6 @@ def _softmax_cases() -> list[Case]:
         = scores / scores.sum(-1, keepdim=True)
     sigmoid: Each score goes through a sigmoid; the weights should sum to 1.
         = scores.sigmoid()
-    base 2: The powers have base 2 instead of e.
     −scores: The sign is reversed: the smallest score gets the largest weight.
     mean subtracted: What is subtracted is not the largest score, so a score far above the others
         still overflows: subtract the largest.
@@ -83,8 +82,6 @@ def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `softmax(scores)`: return positive weights that sum to 1."""
     axis = None if "all entries" in mistakes else 0 if "other axis" in mistakes else -1
     axes = tuple(range(scores.dim())) if axis is None else (axis,)
-    if "base 2" in mistakes:
-        scores = scores * math.log(2)
     if "largest of all" in mistakes:
         scores = scores - scores.max()
     elif "mean subtracted" in mistakes:
@@ -163,8 +160,6 @@ def _score_cases() -> list[Case]:
         """
     cosine: The dot product is divided by the norms of q and k: that is their cosine.
         = (q_i * k_j).sum() / (q_i.norm() * k_j.norm())
-    not summed: The products of the features are not added up: a score is one number.
-    sum of both: Features are added where they should be multiplied.
     norm of k: The product is divided by the norm of k; divide it by √d_k.
         = q_i @ k_j / k_j.norm()
     """,
@@ -172,9 +167,7 @@ def _score_cases() -> list[Case]:
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: return the score of one query and one key, a number."""
-    products = q_i + k_j if "sum of both" in mistakes else q_i * k_j
-    score = products if "not summed" in mistakes else products.sum()
-    return score / scale(len(k_j), mistakes)
+    return (q_i * k_j).sum() / scale(len(k_j), mistakes)
 
 
 def _simple_cases() -> list[Case]:

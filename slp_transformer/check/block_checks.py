@@ -221,6 +221,10 @@ GATE_MISTAKES = {
     W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.
         = F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3
     no biases: The biases are not added.
+    bent late: Swish comes after the product of the two; it belongs to the first alone.
+        = F.silu((x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3
+    bent early: Swish is applied to x; apply it to the first product.
+        = (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3
     """,
     ),
 )
@@ -294,15 +298,26 @@ def _block_cases() -> list[Case]:
     """
     post-norm: This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's block
         normalizes the input of a sublayer, not the residual stream.
+        = O = norm_1(X + attention(X)); norm_2(O + ffn(O))
     no first residual: The attention's output replaces the residual stream; add it instead.
+        = O = attention(norm_1(X)); O + ffn(norm_2(O))
     no second residual: The feedforward layer's output replaces the stream; add it.
+        = ffn(norm_2(X + attention(norm_1(X))))
     norm on the residual: The normalized rows T¹ are added back; add the stream X itself.
+        = T = norm_1(X); O = T + attention(T); O + ffn(norm_2(O))
     second norm on the residual: The normalized rows are added back; add the stream T³ (O).
+        = T = norm_2(X + attention(norm_1(X))); T + ffn(T)
+    both norms on the residual: The normalized rows are added back twice; add X, and then T³ (O).
+        = T = norm_1(X); T = norm_2(T + attention(T)); T + ffn(T)
+    no residuals: The sublayers' outputs replace the stream; add them to it.
+        = ffn(norm_2(attention(norm_1(X))))
     X instead of O: The last step adds X, not T³ (O), so attention's output is lost.
+        = X + ffn(norm_2(X + attention(norm_1(X))))
     no norm_1: Attention reads the stream itself; it should read its layer norm.
     no norm_2: The feedforward layer reads T³ (O); it should read its norm, T⁴.
     norm_1 for norm_2: Both halves use the first norm; each has its own gain and offset.
     parallel: The feedforward layer reads X, not T³ (O), which has attention's output.
+        = X + attention(norm_1(X)) + ffn(norm_2(X))
     attention and ffn swapped: The feedforward layer comes before attention.
     no feedforward: The feedforward half is missing.
         = X + attention(norm_1(X))
@@ -310,24 +325,12 @@ def _block_cases() -> list[Case]:
     halves swapped: The feedforward half comes before attention's.
         = (O := (X + ffn(norm_2(X)))) + attention(norm_1(O))
     norm after the sublayer: The norm comes after the sublayer; it comes before.
+        = O = X + norm_1(attention(X)); O + norm_2(ffn(O))
     """,
 )
 def block(
     X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, mistakes: Mistakes
 ) -> Tensor:
     """Check `block(X, attention, ffn, norm_1, norm_2)`: its sublayers are given as functions."""
-    if "post-norm" in mistakes:
-        O = norm_1(X + attention(X))
-        return norm_2(O + ffn(O))
-    if "norm after the sublayer" in mistakes:
-        O = X + norm_1(attention(X))
-        return O + norm_2(ffn(O))
-    T1 = norm_1(X)
-    T2 = attention(T1)
-    stream = T1 if "norm on the residual" in mistakes else X
-    O = T2 if "no first residual" in mistakes else T2 + stream
-    read = X if "parallel" in mistakes else O
-    T4 = norm_2(read)
-    stream = T4 if "second norm on the residual" in mistakes else O
-    stream = X if "X instead of O" in mistakes else stream
-    return ffn(T4) if "no second residual" in mistakes else ffn(T4) + stream
+    O = X + attention(norm_1(X))
+    return O + ffn(norm_2(O))

@@ -11,9 +11,10 @@ and `slips`) needs no code, and stands in the table only for a better sentence:
     not summed: The rows are not added up: multiply with @, not with *.
         = (torch.arange(len(E)) == w)[:, None] * E
 
-A formula may use the arguments, `right`, which is the right answer to them, and `solve`, the
-solution for other arguments, with the names of mistakes after them. It may also be the name of a
-variant or slip. `…` stands for the sentence of the same name without brackets.
+A formula is an expression, with assignments before it. It may use the arguments, `right`, which is
+the right answer to them, and `solve`, the solution for other arguments, with the names of mistakes
+after them; or it is the name of a variant or slip. `…` stands for the sentence of the same name
+without brackets.
 """
 
 import inspect
@@ -125,7 +126,10 @@ class Check:
     @cached_property
     def slips(self) -> dict[str, Slip]:
         """Return the mistakes that are one change of the solution's code, by name."""
-        return {slip.name: slip for slip in make_slips(self._solve)}
+        try:
+            return {slip.name: slip for slip in make_slips(self._solve)}
+        except OSError:  # its source is not at hand
+            return {}
 
     @property
     def signature_text(self) -> str:
@@ -186,7 +190,9 @@ class Check:
         scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given | {"solve": solve}
         if re.search(r"\bright\b", formula):
             scope["right"] = self.solve(**given, mistakes=frozenset())
-        return eval(formula, scope)  # of this package's own tables
+        *steps, result = formula.split("; ")
+        exec("\n".join(steps), scope)  # of this package's own tables
+        return eval(result, scope)
 
     def expected(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
-from slp_transformer.check.block_checks import Layer, identity, normalize_rows, running_mean_rows
+from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
 from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
@@ -45,8 +45,6 @@ def _cross_cases() -> list[Case]:
     weights: These are the attention weights; multiply them by the values.
     residual: The values of X are added; the block adds the stream, the head does not.
         = X @ W_V + right
-    no softmax: The softmax is missing.
-        = X @ W_Q @ (H_enc @ W_K).mT / W_Q.shape[1] ** 0.5 @ H_enc @ W_V
     both read: Keys and values come from both streams; cross-attention reads H_enc alone.
     """,
     ),
@@ -88,39 +86,56 @@ def _decoder_cases() -> list[Case]:
     _decoder_cases,
     """
     cross-attention first: Cross-attention comes before self-attention; it comes after it.
+        = X = X + cross_attention(norm(X), H_enc); X = X + attention(norm(X)); X + ffn(norm(X))
     cross-attention last: Cross-attention comes after the feedforward layer, not before.
+        = X = X + attention(norm(X)); X = X + ffn(norm(X)); X + cross_attention(norm(X), H_enc)
     no residual at cross-attention: Cross-attention's output replaces the stream; add it.
+        = X = X + attention(norm(X)); X = cross_attention(norm(X), H_enc); X + ffn(norm(X))
     no residual at self-attention: Self-attention's output replaces the stream; add it.
+        = X = attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
     no residual at the feedforward layer: The feedforward output replaces the stream; add it.
+        = X = X + attention(norm(X)); ffn(norm(X + cross_attention(norm(X), H_enc)))
     norm kept: The stream itself is normalized; only what a sublayer reads should be.
-        = (Z := norm((Y := norm((x := norm(X)) + attention(x))) + cross_attention(Y, H_enc))) +
-          ffn(Z)
+        = X = norm(X); X = norm(X + attention(X)); X = norm(X + cross_attention(X, H_enc));
+          X + ffn(X)
     residual twice from the first: The feedforward layer is added to the result of self-attention;
         add it to that of cross-attention.
-        = (Y := (X + attention(norm(X)))) + ffn(norm(Y + cross_attention(norm(Y), H_enc)))
+        = X = X + attention(norm(X)); X + ffn(norm(X + cross_attention(norm(X), H_enc)))
     feedforward layer added to X: The feedforward layer is added to X; add it to the result of
         cross-attention.
-        = X + ffn(norm((Y := (X + attention(norm(X)))) + cross_attention(norm(Y), H_enc)))
+        = Y = X + attention(norm(X)); X + ffn(norm(Y + cross_attention(norm(Y), H_enc)))
     no feedforward layer: The feedforward layer is left out.
-        = (Y := (X + attention(norm(X)))) + cross_attention(norm(Y), H_enc)
+        = X = X + attention(norm(X)); X + cross_attention(norm(X), H_enc)
     ffn on the norm: The feedforward layer is added to its own input, the norm; add it to the
         stream.
-        = (Z := norm((Y := (X + attention(norm(X)))) + cross_attention(norm(Y), H_enc))) + ffn(Z)
+        = X = X + attention(norm(X)); X = norm(X + cross_attention(norm(X), H_enc)); X + ffn(X)
     norm once: All three sublayers read the norm of X; each should read that of the current
         stream.
         = X + attention(norm(X)) + cross_attention(norm(X), H_enc) + ffn(norm(X))
-    norm at the end: The result is normalized as well; the next block does that.
     source not read: Cross-attention reads the decoder's stream twice; its second argument is
         H_enc.
+        = X = X + attention(norm(X)); X = X + cross_attention(norm(X), norm(X)); X + ffn(norm(X))
     residual from X: Cross-attention is added to X; add it to the result of self-attention.
+        = Y = X + attention(norm(X)); X = X + cross_attention(norm(Y), H_enc); X + ffn(norm(X))
     query from X: The queries of cross-attention come from X; use the result of self-attention.
+        = X = X + attention(norm(X)) + cross_attention(norm(X), H_enc); X + ffn(norm(X))
     no norm at cross-attention: The norm before cross-attention is missing.
+        = X = X + attention(norm(X)); X = X + cross_attention(X, H_enc); X + ffn(norm(X))
     no norm at the feedforward layer: The norm before the feedforward layer is missing.
+        = X = X + attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(X)
     no norm at self-attention: The norm before self-attention is missing.
+        = X = X + attention(X); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
     source normalized: H_enc is normalized again; the encoder already ends in a norm.
+        = solve(X, norm(H_enc), attention, cross_attention, ffn, norm)
     post-norm: This is post-norm, as in 2017; normalize the input of each sublayer.
+        = X = norm(X + attention(X)); X = norm(X + cross_attention(X, H_enc)); norm(X + ffn(X))
     no cross-attention: Cross-attention is left out.
+        = X = X + attention(norm(X)); X + ffn(norm(X))
     sides swapped: X and H_enc are swapped in cross-attention: the queries come from X.
+        = X = X + attention(norm(X)); X = X + cross_attention(H_enc, norm(X)); X + ffn(norm(X))
+    ffn reads T³: The feedforward layer reads the result of self-attention; it should read that of
+        cross-attention.
+        = Y = X + attention(norm(X)); Y + cross_attention(norm(Y), H_enc) + ffn(norm(Y))
     """,
 )
 def decoder_block(
@@ -136,35 +151,9 @@ def decoder_block(
 
     `cross_attention(X, H_enc)` asks from its first argument; one norm serves all three sublayers.
     """
-    given, asked = X, norm(X)
-
-    def cross(stream: Tensor) -> Tensor:
-        reads = stream if "no norm at cross-attention" in mistakes else norm(stream)
-        reads = asked if "query from X" in mistakes else reads
-        enc = norm(H_enc) if "source normalized" in mistakes else H_enc
-        enc = reads if "source not read" in mistakes else enc
-        pair = (enc, reads) if "sides swapped" in mistakes else (reads, enc)
-        return cross_attention(*pair)
-
-    first = identity if "no norm at self-attention" in mistakes else norm
-    last = identity if "no norm at the feedforward layer" in mistakes else norm
-    places = ("self-attention", "cross-attention", "the feedforward layer")
-    kept = [0 if f"no residual at {place}" in mistakes else 1 for place in places]
-    steps = [
-        lambda Z: attention(first(Z)) + kept[0] * Z,
-        lambda Z: cross(Z) + kept[1] * (given if "residual from X" in mistakes else Z),
-        lambda Z: ffn(last(Z)) + kept[2] * Z,
-    ]
-    if "post-norm" in mistakes:
-        O = norm(X + attention(X))
-        C = norm(O + cross_attention(O, H_enc))
-        return norm(C + ffn(C))
-    order = [1, 0, 2] if "cross-attention first" in mistakes else [0, 1, 2]
-    order = [0, 2, 1] if "cross-attention last" in mistakes else order
-    order = [0, 2] if "no cross-attention" in mistakes else order
-    for step in order:
-        X = steps[step](X)
-    return norm(X) if "norm at the end" in mistakes else X
+    Y = X + attention(norm(X))
+    Z = Y + cross_attention(norm(Y), H_enc)
+    return Z + ffn(norm(Z))
 
 
 def _beam_cases() -> list[Case]:
@@ -178,14 +167,10 @@ def _beam_cases() -> list[Case]:
     _beam_cases,
     """
     not normalized: The sum is not divided by the length: longer sentences always lose.
+        = log_probabilities.sum()
     probability: This is the probability; return the mean of the logarithms.
         = math.e ** log_probabilities.sum()
-    multiplied: The logarithms are multiplied; they should be added.
-        = log_probabilities.prod() / len(log_probabilities)
     then minus: The sign is wrong: a better sentence should score higher.
-    length plus one: The sum is divided by one more than the number of words.
-    length minus one: The sum is divided by one less than the number of words.
-        = log_probabilities.sum() / (len(log_probabilities) - 1)
     length minus one (guarded): The sum is divided by one less than the number of words.
         = log_probabilities.sum() / max(len(log_probabilities) - 1, 1)
     times the length: The sum is multiplied by the length; divide it.
@@ -204,7 +189,4 @@ def _beam_cases() -> list[Case]:
 )
 def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""
-    logs = log_probabilities
-    total = logs.sum()
-    words = len(logs) + ("length plus one" in mistakes)
-    return total if "not normalized" in mistakes else total / words
+    return log_probabilities.sum() / len(log_probabilities)

@@ -120,9 +120,9 @@ def _step_cases() -> list[Case]:
     _step_cases,
     """
     m transposed: m[q, p] is the move from q to p; this uses the move from p to q.
-    dearest: The maximum is used; use the minimum.
     from the cheapest place: The hand always comes from the cheapest position so far; a more
         expensive one may be closer.
+        = (v[:, None] + m)[v.argmin()] + e
     v of the wrong place: v[p] is added after the minimum; add v[q] before it.
         = v + m.amin(0) + e
     sum: All costs are added up; take the minimum.
@@ -130,11 +130,13 @@ def _step_cases() -> list[Case]:
     grip before: e[q] is added before the minimum; add e[p], the cost of the new grip, after it.
         = ((v + e)[:, None] + m).amin(0)
     one minimum: One minimum is taken over all moves; take one for each p.
+        = (v[:, None] + m).amin() + e
     wrong axis: The minimum is taken over p; take it over q.
+        = (v[:, None] + m).amin(1) + e
     two minima: The minima of v and of m are taken separately; take the minimum of their sum.
         = v.amin() + m.amin(0) + e
     stays: The hand never moves: the minimum is over all positions q, not p alone.
-    mean: The mean over q is taken; take the minimum.
+        = (v[:, None] + m).diagonal() + e
     never stays: The hand always moves: it may also stay, from p to p.
         = (v[:, None] + m).fill_diagonal_(torch.inf).amin(0) + e
     rounded: The costs are cut to whole numbers; they may be fractions, so keep floats.
@@ -149,16 +151,7 @@ def _step_cases() -> list[Case]:
 )
 def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `cheapest_step(v, e, m)`: the new v[p], the least of v[q] + m[q, p], plus e[p]."""
-    roads = v[:, None] + m
-    if "from the cheapest place" in mistakes:
-        best = roads[v.argmin()]
-    else:
-        best = roads.amax(0) if "dearest" in mistakes else roads.amin(0)
-        best = roads.diagonal() if "stays" in mistakes else best
-        best = roads.mean(0) if "mean" in mistakes else best
-        best = roads.amin(1) if "wrong axis" in mistakes else best
-        best = roads.amin() if "one minimum" in mistakes else best
-    return best + e
+    return (v[:, None] + m).amin(0) + e
 
 
 def _back_cases() -> list[Case]:
@@ -176,8 +169,6 @@ def _back_cases() -> list[Case]:
     "the cheapest path, read off",
     _back_cases,
     """
-    last place left out: The last position is missing.
-    first place left out: The first position is missing.
     not followed: Every row is read at `last`; read it at the position found just before.
     smallest: The smallest entry of each row is sought; read the row at the position found before.
         = [*came.argmin(1).tolist(), last]
@@ -196,10 +187,6 @@ def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
     path = [last]
     for before in came if "from the beginning" in mistakes else reversed(came.unbind()):
         path.append(int(before[last if "not followed" in mistakes else path[-1]]))
-    if "last place left out" in mistakes:
-        path = path[1:]
-    if "first place left out" in mistakes:
-        path = path[:-1]
     return path[::-1]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
@@ -29,8 +29,6 @@ def _pitch_cases() -> list[Case]:
     fret not added: The fret is not added: each fret raises the pitch by a semitone.
     whole tones: A fret is counted as a whole tone; it is a semitone.
     standard tuning: `tuning` is not used: this is always standard tuning.
-    six strings: This assumes six strings; there are as many as `tuning` has.
-        = tuning[6 - string] + fret
     sorted: The strings are sorted by pitch; `tuning` is in order already, and the lowest string
         need not have the lowest pitch.
         = sorted(tuning)[-string] + fret
@@ -159,26 +157,25 @@ def _allowed_cases() -> list[Case]:
 @check(
     "masked sampling, `probs` after a mask",
     _allowed_cases,
-    (
-        """
+    """
     logits 0: Forbidden tokens have the logit 0, and exp(0) is 1; it should be −∞.
+        = torch.softmax(u * allowed, -1)
     not renormalized: The probabilities do not sum to 1: mask before the softmax.
         = torch.softmax(u, -1) * allowed
     −allowed: Allowed tokens are masked, and forbidden ones are kept.
-    logits: These are logits; return probabilities.
     most probable: The most probable token gets probability 1; the others keep a share.
-    logarithms: These are log probabilities; return probabilities.
+        = (right == right.max()).to(u)
     shorter: Forbidden tokens are removed; they keep their place, with probability 0.
         = torch.softmax(u[allowed], -1)
     −100: A finite difference is not enough: a forbidden token with a large logit still wins; use
         −∞.
         = torch.softmax(u - 100.0 * ~allowed, -1)
-    """,
-        dict.fromkeys(
-            ("finite", "finite (−1000)", "finite (−10⁴)"),
-            "A finite number is not enough: an allowed logit may be lower still; use −∞.",
-        ),
-        """
+    finite: A finite number is not enough: an allowed logit may be lower still; use −∞.
+        = torch.softmax(u.masked_fill(~allowed, -100.0), -1)
+    finite (−1000): …
+        = torch.softmax(u.masked_fill(~allowed, -1e3), -1)
+    finite (−10⁴): …
+        = torch.softmax(u.masked_fill(~allowed, -1e4), -1)
     not normalized: The probabilities do not sum to 1: divide by their sum.
         = u.float().exp() * allowed
     shares of the logits: The logits are divided by their sum; take the softmax.
@@ -195,13 +192,7 @@ def _allowed_cases() -> list[Case]:
     softmax twice: The softmax is taken twice: of the logits, and then of probabilities.
         = torch.softmax(torch.softmax(u, -1).masked_fill(~allowed, -math.inf), -1)
     """,
-    ),
 )
 def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""
-    finite = {"logits 0": 0.0, "finite": -100.0, "finite (−1000)": -1e3, "finite (−10⁴)": -1e4}
-    left = u.masked_fill(~allowed, choose_option(mistakes, finite, -math.inf))
-    left = left.log_softmax(-1) if "logarithms" in mistakes else left
-    if "most probable" in mistakes:
-        return (torch.arange(len(u)) == left.argmax()).to(u)
-    return left if mistakes & {"logits", "logarithms"} else torch.softmax(left, -1)
+    return torch.softmax(u.masked_fill(~allowed, -math.inf), -1)

@@ -163,10 +163,10 @@ def _lens_cases() -> list[Case]:
     unbiased: The standard deviation divides by d − 1; layer norm divides by d: correction=0.
     over tokens: The norm runs over the tokens; each row is normalized by itself.
     root mean square: The mean is not subtracted: that is RMSNorm.
+    variance: The rows are divided by the variance; divide by its root.
+        = no sqrt()
     not divided: The rows are not divided by their standard deviation.
     all rows together: Mean and σ are those of the matrix; each row has its own.
-    variance: The rows are divided by the variance; divide by its root.
-        = (gamma * (H - (mu := H.mean(1, True))) / (H - mu).square().mean(1, True) + beta) @ E.T
     """,
     accepted=tuple(EPSILONS),
 )
@@ -207,6 +207,8 @@ def _head_cases() -> list[Case]:
         joined.
     last rows left out: The last rows of W_O are left out; the rows of head c should be.
     no W_O: The heads are joined but not multiplied by W_O.
+    column: A single column is set to 0; head c has d_v of them, from c · d_v on.
+        = kept = heads.transpose(0, 1).flatten(1).clone(); kept.T[c].zero_(); kept @ W_O
     """,
 )
 def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tensor:

@@ -80,6 +80,8 @@ def _input_cases() -> list[Case]:
     side by side: Token and position are concatenated; they should be added.
         = torch.cat([E[ids], P[torch.arange(len(ids)) + start]], -1)
     multiplied: Token and position are multiplied; they should be added.
+    last rows: The last rows of P are taken; take those from `start` on.
+        = E[ids] + P[-len(ids) :]
     """,
 )
 def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int, mistakes: Mistakes) -> Tensor:

@@ -119,6 +119,8 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     column (copied): …
         = torch.where(ids == pad_id, -INF, 0.0)[:, None].expand(-1, len(ids))
     then minus: The padding has +∞, which the softmax cannot take; it should be −∞.
+    square: The mask has a row for each token; one row [M] is enough for all queries.
+        = right.expand(len(ids), -1)
     """,
         NOT_ADDITIVE,
     ),

@@ -173,8 +173,6 @@ def _step_cases() -> list[Case]:
     key as it is: The new key is not rotated; it is at position n.
     one too far: The new token is at position n, not n + 1: positions begin at 0.
     one too early: The new token is at position n, not n − 1: there are n cached keys before it.
-    new key left out: The key of the new token is missing: it attends to itself as well.
-    new key first: The new key comes after the cached ones.
     no scaling: The scores are not divided by √d_k.
     scaled by the length: The scores are divided by the root of the number of keys; divide by
         √d_k.
@@ -183,6 +181,7 @@ def _step_cases() -> list[Case]:
     query one too early: The query is rotated to position n − 1; it is at n, like the new key.
     new key alone: This is the score of the new key alone; return those of the cached keys as
         well.
+        = right[-1:]
     """,
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
@@ -196,12 +195,9 @@ def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes
     k = k if "key as it is" in mistakes else rotate(k, pos - ("key one too early" in mistakes))
     if "turned again by place" in mistakes:
         K = torch.stack([rotate(old, j) for j, old in enumerate(K)])
-    order = [k[None], K] if "new key first" in mistakes else [K, k[None]]
-    K = K if "new key left out" in mistakes else torch.cat(order)
+    K = torch.cat([K, k[None]])
     sizes = {"no scaling": 1, "scaled by the length": len(K), "scaled by d_k": len(q) ** 2}
-    scores = K @ q / choose_option(mistakes, sizes, len(q)) ** 0.5
-    scores = scores[-1:] if "new key alone" in mistakes else scores
-    return scores
+    return K @ q / choose_option(mistakes, sizes, len(q)) ** 0.5
 
 
 def _shared_cases() -> list[Case]:
@@ -306,28 +302,37 @@ def published_ffn(
     """
     A for G: Keys and values are counted for A heads; G heads have them.
     keys alone: W_V is missing: the G groups have values as well as keys.
+        = L * d * (2 * A * d_k + G * d_k + 3 * d_ff)
     two matrices: The gated layer has three matrices, not two.
+        = L * d * (2 * (A + G) * d_k + 2 * d_ff)
     no W_O: W_O is missing: it has A·d_k rows and d columns.
+        = L * d * (A * d_k + 2 * G * d_k + 3 * d_ff)
     square: Queries and W_O are counted as d·d; A·d_k may differ from d.
+        = L * d * (2 * d + 2 * G * d_k + 3 * d_ff)
     4 d²: Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.
         = L * (4 * d * d + 3 * d * d_ff)
     12 L d²: 12 L d² is the book's rule, for the book's block.
         = 12 * L * d * d
     queries shared: Queries, or W_O, are counted for G heads; both have A.
+        = L * d * (A * d_k + 3 * G * d_k + 3 * d_ff)
     W_O as d²: W_O is counted as d·d; it has A·d_k rows and d columns.
         = L * d * (A * d_k + 2 * G * d_k + d + 3 * d_ff)
     d_k from d: d_k is taken to be d/A; it is given, and may be another number.
         = L * d * (2 * d + 2 * G * (d // A) + 3 * d_ff)
-    keys of one group: Keys and values are counted for one group; there are G.
-        = L * d * (2 * A * d_k + 2 * d_k + 3 * d_ff)
     heads a group: Keys and values are counted A/G times, the heads of a group; there are G
         groups.
         = L * d * (2 * A * d_k + 2 * A // G * d_k + 3 * d_ff)
     L for attention alone: Only attention is multiplied by L; the feedforward layer is in every
         block, too.
+        = L * 2 * (A + G) * d * d_k + 3 * d * d_ff
     one head: Attention is counted for one head; there are A query heads and G key-value heads.
+        = L * d * (4 * d_k + 3 * d_ff)
     norms too: The two gains of the norms are counted as well; count the matrices only.
+        = right + 2 * L * d
     no gate: Only attention is counted; the feedforward layer is missing.
+        = d_ff = 0
+    keys of one group: Keys and values are counted for one group; there are G.
+        = L * d * (2 * A * d_k + 2 * d_k + 3 * d_ff)
     d_ff = 4d: `d_ff` is given; it need not be 4d.
         = solve(L, d, A, G, d_k, 4 * d)
     """,
@@ -336,17 +341,7 @@ def modern_block_parameters(
     L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
 ) -> int:
     """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
-    if "one head" in mistakes:
-        A = G = 1
-    asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)
-    answers = d * d_k * G
-    back = 0 if "no W_O" in mistakes else d * d if "square" in mistakes else A * d_k * d
-    matrices = 0 if "no gate" in mistakes else 2 if "two matrices" in mistakes else 3
-    one = asks + answers * (1 if "keys alone" in mistakes else 2) + back + matrices * d * d_ff
-    one += 2 * d if "norms too" in mistakes else 0
-    if "L for attention alone" in mistakes:
-        return L * one - (L - 1) * 3 * d * d_ff
-    return L * one
+    return L * (2 * (A + G) * d * d_k + 3 * d * d_ff)
 
 
 QUINTIC = (3.4445, -4.775, 2.0315)

@@ -30,8 +30,9 @@ def _temperature_cases() -> list[Case]:
     """
     1/tau: The logits are multiplied by τ; divide, so that a small τ sharpens.
     after softmax: Probabilities are divided by τ; divide the logits, before the softmax.
-    logits: These are logits; the softmax is missing.
+        = torch.softmax(u, -1) / tau
     no effect: τ has no effect: divide the logits by it, before the softmax.
+        = torch.softmax(u, -1)
     overflow: With a small τ, exp gives ∞ or zeros alone, and ∞/∞ and 0/0 are not numbers: use
         torch.softmax, which subtracts the largest first.
         = (u / tau).exp() / (u / tau).exp().sum(-1, keepdim=True)
@@ -40,8 +41,6 @@ def _temperature_cases() -> list[Case]:
         = torch.softmax(torch.softmax(u, -1) / tau, -1)
     clamped: A small τ is replaced by a larger one: every τ above 0 is allowed.
         = torch.softmax(u / max(tau, 0.1), -1)
-    logarithms: These are logarithms of probabilities; take the softmax.
-        = torch.log_softmax(u / tau, -1)
     tau squared: The logits are divided by τ²; divide by τ.
     −u: The sign is reversed: the smallest logit gets the largest probability.
     power: Probabilities to the power of 1/τ do not sum to 1: divide by their sum.
@@ -52,11 +51,7 @@ def _temperature_cases() -> list[Case]:
 )
 def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
     """Check `temperature(u, tau)`: return the probabilities softmax(u / τ)."""
-    z = u if mistakes & {"no effect", "after softmax"} else u / tau
-    if "logits" in mistakes:
-        return z
-    y = torch.softmax(z, -1)
-    return y / tau if "after softmax" in mistakes else y
+    return torch.softmax(u / tau, -1)
 
 
 @check(
@@ -99,7 +94,6 @@ def _top_k_cases() -> list[Case]:
     smallest: The smallest are kept; it should be the largest.
     then sorted: The probabilities are sorted; each should keep its word's place.
     first k: The first k words are kept; it should be the k largest.
-    logits: These are logits; return the probabilities that are left.
     ordered all: Nothing is cut.
     more than k: Words as probable as the k-th stay as well, so that more than k are left.
     softmax twice: The softmax is taken twice: of the logits, and then of probabilities.
@@ -136,8 +130,6 @@ def _keep_and_normalize(u: Tensor, keep: Tensor, mistakes: Mistakes, none: str) 
     if "not renormalized" in mistakes:
         return torch.softmax(u, -1) * keep
     left = u.masked_fill(~keep, 0.0 if "logits 0" in mistakes else -math.inf)
-    if "logits" in mistakes:
-        return left
     return torch.softmax(left, -1)
 
 
@@ -172,7 +164,6 @@ def _top_p_cases() -> list[Case]:
     least probable first: The sum begins with the least probable word, not the most.
     then sorted: The probabilities are sorted; each should keep its word's place.
     percent: p is treated as percent; it is a share between 0 and 1.
-    logits: These are logits; return the probabilities that are left.
     nothing cut: Nothing is cut.
     softmax twice: The softmax is taken twice: divide what is left by its sum.
         = (kept := solve(u, p, 'not renormalized')).where(kept > 0, -math.inf).softmax(-1)
@@ -323,8 +314,6 @@ def _leak_cases() -> list[Case]:
     −∞: With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.
     one token: This is the weight of one hidden token; return that of all together.
     one too many: Hidden tokens begin with scores[seen], which is not counted here.
-    mean: This is the mean weight of a hidden token; return that of all together.
-        = right / (len(scores) - seen)
     visible set to 0: The visible scores are set to 0; it should be the hidden ones,
         scores[seen:].
         = torch.softmax(torch.cat([0 * scores[:seen], scores[seen:]]), -1)[seen:].sum()

@@ -15,8 +15,6 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn
     ],
     """
     N and N_c swapped: The fraction is upside down: a larger model has a smaller loss.
-    no exponent: The exponent α is missing.
-        = N_c / N
     multiplied: The fraction is multiplied by α; α is its exponent.
     exponent on N_c alone: Only N_c has the exponent; the whole fraction does.
         = N_c ** alpha / N

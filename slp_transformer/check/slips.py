@@ -220,11 +220,15 @@ def _alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Change]
     elif isinstance(node, ast.Slice):
         yield from _of_slice(node)
     elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple):
-        if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+        is_size = isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+        if is_size:
             yield from _fixed_sizes()
         for step, size in ((1, "large"), (-1, "small")):
             new = ast.Subscript(node.value, _moved(node.slice, step), node.ctx)
-            yield _Change(f"index too {size}", f"An index is one too {size}.", new)
+            name, sentence = f"index too {size}", f"An index is one too {size}."
+            if is_size:
+                name, sentence = "size of another axis", "The size of another axis is used."
+            yield _Change(name, sentence, new)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not | ast.Invert):
         word = "minus" if isinstance(node.op, ast.USub) else "not"
         if not isinstance(node.operand, ast.Constant):  # −1 is an axis or an end
@@ -281,7 +285,7 @@ def _of_call(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_Change]:
             sentence = f"`{other}` is used where `{name}` should be."
             yield _Change(f"{other} for {name}", sentence, new, _find_function(other))
         if given and not isinstance(given[0], ast.Starred):
-            yield _Change(f"no {name}()", f"`{name}` is missing in one place.", given[0])
+            yield _Change(f"no {name}()", f"A `{name}` is missing.", given[0])
     if name in WITH_AXIS:
         yield from _of_axis(node, name)
     if name == "len":

@@ -71,9 +71,6 @@ def _loss_cases() -> list[Case]:
         = -((1 - share) * torch.log_softmax(u, -1)[word].exp() + share / len(u)).log()
     right word without its part: The right word gets 1 − `share`; its part of it, `share`/|V|,
         comes on top.
-    logits: The logits are used as they are; apply log softmax first.
-    probabilities: The logarithm is missing: these are probabilities; use log softmax.
-        = -(1 - share) * u.softmax(-1)[word] - share / len(u)
     plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use
         log_softmax.
         = -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
@@ -85,7 +82,7 @@ def _loss_cases() -> list[Case]:
 )
 def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
-    log_y = u if "logits" in mistakes else torch.log_softmax(u, -1)
+    log_y = torch.log_softmax(u, -1)
     others = torch.arange(len(u)) != word
     spread = log_y[others].mean() if "others alone" in mistakes else log_y.mean()
     spread = log_y.sum() if "not divided" in mistakes else spread
@@ -109,22 +106,23 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
     no width: The factor d^−0.5 is missing.
     width not rooted: The factor is 1/d; it should be d^−0.5.
     then · d: The factor is d^0.5; it should be d^−0.5.
-    no climb: The warmup is missing: until step `warmup`, the rate grows with the step.
-        = d ** (-0.5) * step ** (-0.5)
+    no climb: The warmup is missing, or its power is upside down: until step `warmup`, the rate
+        grows with the step.
+        = d **-0.5 * step **-0.5
     no fall: The decay is missing: after `warmup`, the rate falls as step^−0.5.
-        = d ** (-0.5) * (step * warmup ** (-1.5))
+        = d **-0.5 * (step * warmup **-1.5)
     warmup's exponent: The exponent of `warmup` should be −1.5, so that the two parts meet there.
     constant: After the warmup the rate stays constant; it should fall as step^−0.5.
-        = d ** (-0.5) * warmup ** (-0.5) * min(1, step / warmup)
+        = d **-0.5 * warmup **-0.5 * min(1, step / warmup)
     step + 1: The step is increased by 1; it counts from 1 already.
     no root in the climb: The climb is step/warmup; it should be step · warmup^−1.5.
-        = d ** (-0.5) * min(step ** (-0.5), step / warmup)
+        = d **-0.5 * min(step **-0.5, step / warmup)
     no root in the fall: The fall is 1/step; it should be step^−0.5.
-        = d ** (-0.5) * min(1 / step, step * warmup ** (-1.5))
+        = d **-0.5 * min(1 / step, step * warmup **-1.5)
     width on the fall alone: d^−0.5 multiplies only one of the two parts; put min(…) in brackets.
-        = min(d ** (-0.5) * step ** (-0.5), step * warmup ** (-1.5))
+        = min(d **-0.5 * step **-0.5, step * warmup **-1.5)
     step in the power: The step is raised to −1.5 with `warmup`; only `warmup` is.
-        = d ** (-0.5) * min(step ** (-0.5), (step * warmup) ** (-1.5))
+        = d **-0.5 * min(step **-0.5, (step * warmup) **-1.5)
     """,
 )
 def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
