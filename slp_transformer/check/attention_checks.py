@@ -9,10 +9,6 @@ from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_optio
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
-GLOBAL_MAX_MESSAGE = (
-    "The largest score of the whole matrix is subtracted, so that all powers of a row with small "
-    "scores become 0, and 0/0 is not a number: subtract each row's own."
-)
 SCALES = {
     "no scaling": "The scores are not divided by √d_k.",
     "scaled by d_k": "The scores are divided by d_k instead of its square root.",
@@ -54,14 +50,12 @@ def _softmax_cases() -> list[Case]:
 @check(
     "`simple-softmax`",
     _softmax_cases,
-    (
-        """
+    """
     overflow: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract the
         largest score first; it cancels in the fraction.
     not normalized: The exponentials are not divided by their sum, so they don't sum to 1.
-    """,
-        {"largest of all": GLOBAL_MAX_MESSAGE},
-        """
+    largest of all: The largest score of the whole matrix is subtracted, so that all powers of a
+        row with small scores become 0, and 0/0 is not a number: subtract each row's own.
     other axis: The softmax runs over the wrong axis: each row should sum to 1.
     all entries: The entries of the whole matrix sum to 1; each row should.
     logarithm: These are the logarithms of the weights, as of log_softmax.
@@ -76,7 +70,6 @@ def _softmax_cases() -> list[Case]:
         needs the same.
         = (scores - scores.amax(-1, keepdim=True)).exp() / scores.exp().sum(-1, keepdim=True)
     """,
-    ),
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `softmax(scores)`: return positive weights that sum to 1."""
@@ -250,12 +243,8 @@ def _attention_cases() -> list[Case]:
         SCALES,
         """
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-    """,
-        dict.fromkeys(
-            ("scaled by √N", "scaled by √N (keys)"),
-            "The scores are divided by the root of the number of tokens, not √d_k.",
-        ),
-        """
+    scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.
+    scaled by √N (keys): …
     other axis: The softmax runs over the queries; each row of weights should sum to 1.
     no softmax: The scores are used as weights, without softmax.
     causal in any case: The future is hidden whatever the mask: add the mask that is given.
@@ -269,9 +258,8 @@ def _attention_cases() -> list[Case]:
     -1e9: A finite number stands for −∞: a query that may see nothing reads hidden keys.
     overflow: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract the
         largest score of a row first, or use torch.softmax.
-    """,
-        {"largest of all": GLOBAL_MAX_MESSAGE},
-        """
+    largest of all: The largest score of the whole matrix is subtracted, so that all powers of a
+        row with small scores become 0, and 0/0 is not a number: subtract each row's own.
     Q and K swapped: Queries and keys are swapped: the scores should be Q Kᵀ.
     K transposed: K is not transposed: the scores should be Q Kᵀ.
     the weights: It returns the weights; return the weights times V.

@@ -40,17 +40,12 @@ def _norm_cases(d: int = 0) -> list[Case]:
 @check(
     "`ln-mean` to `ln`",
     _norm_cases,
-    (
-        """
+    """
     unbiased: σ divides by d − 1, as Tensor.std() does by default; `ln-std` divides by d: write
         correction=0.
-    """,
-        dict.fromkeys(
-            OUTER_EPSILONS,
-            "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
-            "the variance, under the root.",
-        ),
-        """
+    eps outside: ε is added to the deviation, outside the root. The book has none; PyTorch adds it
+        to the variance, under the root.
+    eps outside (1e-6): …
     variance: The row is divided by its variance; the square root is missing.
     mean kept: The mean is not subtracted.
     not divided: The row is not divided by its standard deviation.
@@ -70,7 +65,6 @@ def _norm_cases(d: int = 0) -> list[Case]:
     gain + 1: The gain is 1 + γ; here it is γ itself.
     gain summed: This is the dot product of γ and the row; γ multiplies elementwise.
     """,
-    ),
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )

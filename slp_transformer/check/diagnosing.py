@@ -128,7 +128,7 @@ class Check:
         """Return the mistakes that are one change of the solution's code, by name."""
         try:
             return {slip.name: slip for slip in make_slips(self._solve)}
-        except OSError:  # its source is not at hand
+        except (OSError, SyntaxError):  # its source is not at hand, or another by now
             return {}
 
     @property

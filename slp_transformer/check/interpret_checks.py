@@ -22,8 +22,7 @@ def _ids_cases() -> list[Case]:
 @check(
     "`induction`, the rule A B … A → B",
     _ids_cases,
-    (
-        """
+    """
     first time: This followed the token's first occurrence; use its last one before now.
     most frequent: This is what followed most often; return what followed last.
     itself: This is the token itself; return the token that came after it.
@@ -35,12 +34,8 @@ def _ids_cases() -> list[Case]:
     first token missed: The first token is missed: range(…, −1, −1) goes down to 0, and `if not j`
         takes place 0 for none.
         = right if ids[-1] in ids[1:-1] else -1
-    """,
-        dict.fromkeys(
-            ("place", "place (of the token)"),
-            "This is a place in the text; return the token that stands there.",
-        ),
-        """
+    place: This is a place in the text; return the token that stands there.
+    place (of the token): …
     one place skipped: The place right before the last token is skipped: begin at len(ids) − 2.
         = solve(torch.cat([ids[:-2], ids[-1:]]) if len(ids) > 1 and ids[-2] == ids[-1] else ids)
     token 0 for none: Token 0 is a token, too: `or −1` takes it for none.
@@ -50,7 +45,6 @@ def _ids_cases() -> list[Case]:
         earlier.
         = -1
     """,
-    ),
 )
 def induced(ids: Tensor, mistakes: Mistakes) -> int:
     """Check `induced(ids)`: what the rule says comes next; −1 if the last token is a new one."""
@@ -83,26 +77,30 @@ def _alpha_cases() -> list[Case]:
 @check(
     "induction (prefix matching, Olsson et al. 2022)",
     _alpha_cases,
-    (
-        """
+    """
     same token: This is the weight on the same token, P places back; an induction head attends to
         the token after it, P − 1 places back.
-    """,
-        dict.fromkeys(
-            ("one too far", "one too far (by place)"),
-            "This is the weight P + 1 places back, on the token before the earlier one; take the "
-            "one after it, P − 1 places back.",
-        ),
-        """
+        = alpha.diagonal(-period).mean()
+    one too far: This is the weight P + 1 places back, on the token before the earlier one; take
+        the one after it, P − 1 places back.
+        = alpha.diagonal(-period - 1).mean()
+    one too far (by place): …
+        = i = torch.arange(period, len(alpha)); alpha[i, i - period - 1].mean()
     one token early: Token P − 1 is counted as well, but the first repeated token is P.
+        = alpha.diagonal(1 - period).mean()
     all tokens: The sum is divided by N; only the tokens from P on are repeated.
+        = right * (len(alpha) - period) / len(alpha)
     sum: This is the sum of the weights; the score is their mean.
+        = right * (len(alpha) - period)
     largest: This is the largest of the weights; the score is their mean.
         = alpha.diagonal(1 - period)[1:].max()
     alpha transposed: Rows and columns are swapped: row i is the token that attends.
     token before: This is the weight on the previous token, which is the score of a previous-token
         head.
+        = alpha.diagonal(-1)[period - 1 :].mean()
     hits: This is how often the largest weight is there; the score is the mean weight.
+        = i = torch.arange(period, len(alpha));
+          (alpha.argmax(-1)[i] == i - period + 1).to(alpha).mean()
     first copy: This is the weight on the first copy; take that on the latest one, P − 1 places
         back.
         = torch.stack([alpha[i, i % period + 1] for i in range(period, len(alpha))]).mean()
@@ -117,21 +115,11 @@ def _alpha_cases() -> list[Case]:
     last token alone: Only the last token is counted; take the mean over all repeated ones.
         = alpha[-1, len(alpha) - period]
     """,
-    ),
 )
 def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
     """Check `induction_score(alpha, period)`: one head's, on tokens that repeat after P."""
-    back = {"same token": period, "one too far": period + 1, "token before": 1}
-    back |= {"one too far (by place)": period + 1}
-    back = choose_option(mistakes, back, period - 1)
-    begin = period - ("one token early" in mistakes) + ("one too far" in mistakes)
-    i = torch.arange(begin, len(alpha))
-    weights = alpha[i, i - back]
-    if "hits" in mistakes:
-        weights = (alpha.argmax(dim=-1)[i] == i - back).to(alpha)
-    if "sum" in mistakes:
-        return weights.sum()
-    return weights.sum() / (len(alpha) if "all tokens" in mistakes else len(i))
+    i = torch.arange(period, len(alpha))
+    return alpha[i, i - period + 1].mean()
 
 
 def _lens_cases() -> list[Case]:

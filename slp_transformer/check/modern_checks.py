@@ -76,8 +76,7 @@ def _rotation_cases() -> list[Case]:
 @check(
     "rope (Su et al. 2021), pairs of column i and i + d_k/2",
     _rotation_cases,
-    (
-        """
+    """
     backwards: The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.
     neighbors: Neighboring columns form pairs; pair column i with column i + d_k/2.
     start = 0: The positions begin at 0; the first row is at position `start`.
@@ -91,12 +90,8 @@ def _rotation_cases() -> list[Case]:
     minus twice: There is one minus too many: b′ = a sin + b cos.
     half turned: The second column of each pair is not changed.
     turned twice: b′ is computed from the new a′; use the old a.
-    """,
-        dict.fromkeys(
-            ("added", "added (sines first)"),
-            "Sines and cosines are added, like the book's P; rotate the pairs by them.",
-        ),
-        """
+    added: Sines and cosines are added, like the book's P; rotate the pairs by them.
+    added (sines first): …
     sine and cosine swapped: Sine and cosine are swapped.
     base not used: The base is always 10000; use `base`.
     halves swapped: The two halves of the result are swapped.
@@ -112,7 +107,6 @@ def _rotation_cases() -> list[Case]:
     cosines alone: The sines are missing: a′ = a cos − b sin and b′ = a sin + b cos.
         = X * _angles(X, start, base).cos().to(X).repeat(1, 2)
     """,
-    ),
 )
 def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""

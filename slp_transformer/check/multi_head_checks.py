@@ -119,26 +119,21 @@ def _split_cases() -> list[Case]:
     """
     view without transpose: A view or reshape straight to [A×N×d_k] mixes the tokens, and a head
         gets rows of other tokens: first view as [N×A×d_k], then transpose.
+        = X.reshape(A, len(X), -1)
     then transposed: Each head is [d_k × N]; it should be [N × d_k].
     columns dealt out: The columns are dealt out in turn: head c should get the d_k columns from
         c·d_k on, side by side.
+        = X.reshape(len(X), -1, A).permute(2, 0, 1)
     not transposed: The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].
+        = right.transpose(0, 1)
     then reversed: The heads are in reverse order: head 0 takes the first columns.
     sizes confused: The columns are cut into d_k heads of size A, not A heads of d_k.
+        = X.reshape(len(X), -1, A).transpose(0, 1)
     """,
 )
 def split_heads(X: Tensor, A: int, mistakes: Mistakes) -> Tensor:
     """Check `split_heads(X, A)`: [N×A·d_k] becomes [A×N×d_k], head c from columns c·d_k on."""
-    N, columns = X.shape
-    share = columns // A
-    if "view without transpose" in mistakes:
-        return X.reshape(A, N, share)
-    if "columns dealt out" in mistakes:
-        return X.reshape(N, share, A).permute(2, 0, 1)
-    if "sizes confused" in mistakes:
-        return X.reshape(N, share, A).transpose(0, 1)
-    heads = X.reshape(N, A, share)
-    return heads if "not transposed" in mistakes else heads.transpose(0, 1)
+    return X.reshape(len(X), A, -1).transpose(0, 1)
 
 
 def _join_cases() -> list[Case]:
@@ -156,25 +151,22 @@ def _join_cases() -> list[Case]:
     """
     view without transpose: A view or reshape alone makes a row mix tokens: transpose to [N×A×d_v]
         first, then join the last two axes.
+        = heads.reshape(heads.shape[1], -1)
     interleaved: The heads' columns are interleaved; keep each head's d_v columns together.
+        = heads.permute(1, 2, 0).flatten(1)
     heads reversed: The heads are joined in reverse order: head 1 comes first.
+        = solve(heads.flip(0))
     one below the other: The heads are stacked as rows; concatenate their columns.
+        = heads.flatten(0, 1)
     added: The heads are added; they should be concatenated.
+        = heads.sum(0)
     mean: The heads are averaged; they should be concatenated.
+        = heads.mean(0)
     """,
 )
 def join_heads(heads: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
-    A, N, share = heads.shape
-    if "added" in mistakes or "mean" in mistakes:
-        return heads.sum(0) / (A if "mean" in mistakes else 1)
-    heads = heads.flip(0) if "heads reversed" in mistakes else heads
-    if "view without transpose" in mistakes:
-        return heads.reshape(N, A * share)
-    if "one below the other" in mistakes:
-        return heads.reshape(A * N, share)
-    order = (1, 2, 0) if "interleaved" in mistakes else (1, 0, 2)
-    return heads.permute(order).reshape(N, A * share)
+    return heads.transpose(0, 1).reshape(heads.shape[1], -1)
 
 
 def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case]:
@@ -215,13 +207,9 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     scaled by all heads: The scores are divided by the root of A·d_k, the size of all heads
         together; it should be that of one head, √d_k.
     scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
-    """,
-        dict.fromkeys(
-            ("scaled by √(d/A)", "scaled by √(d/A) (not rounded)"),
-            "The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has A·d_k "
-            "columns, whatever d is.",
-        ),
-        """
+    scaled by √(d/A): The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has
+        A·d_k columns, whatever d is.
+    scaled by √(d/A) (not rounded): …
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
         = solve(X, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, W_O, A)
     view without transpose: The heads are cut with view or reshape alone, so that a head gets rows
@@ -245,12 +233,8 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     added: The heads are added; concatenate them before W_O.
     mean: The heads are averaged; concatenate them before W_O.
     then + X: The input is added at the end: that is the block's work, not attention's.
-    """,
-        dict.fromkeys(
-            ("softmax over heads", "softmax over heads (zeros)"),
-            "The softmax runs over the heads; it should run over the keys.",
-        ),
-        """
+    softmax over heads: The softmax runs over the heads; it should run over the keys.
+    softmax over heads (zeros): …
     softmax over queries: The softmax runs over the queries; it should run over the keys.
     columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k
         columns side by side, from c·d_k on.
