@@ -150,6 +150,7 @@ def _allowed_cases() -> list[Case]:
         (vector(1000, 1, 0), [0, 1, 1]),
         (vector(1000, 1, 0), [1, 0, 1]),
         (vector(-20000, 0, 1), [1, 0, 0]),
+        (vector(-2e9, 0, 1), [1, 0, 0]),
     ]
     return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
 
@@ -176,6 +177,8 @@ def _allowed_cases() -> list[Case]:
         = torch.softmax(u.masked_fill(~allowed, -1e3), -1)
     finite (−10⁴): …
         = torch.softmax(u.masked_fill(~allowed, -1e4), -1)
+    finite (−10⁹): …
+        = torch.softmax(u.masked_fill(~allowed, -1e9), -1)
     not normalized: The probabilities do not sum to 1: divide by their sum.
         = u.float().exp() * allowed
     shares of the logits: The logits are divided by their sum; take the softmax.
