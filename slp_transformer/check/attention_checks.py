@@ -5,14 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
-GLOBAL_MAX_MESSAGE = (
-    "The largest score of the whole matrix is subtracted, so that all powers of a row with small "
-    "scores become 0, and 0/0 is not a number: subtract each row's own."
-)
 SCALES = {
     "no scaling": "The scores are not divided by √d_k.",
     "scaled by d_k": "The scores are divided by d_k instead of its square root.",
@@ -54,32 +50,31 @@ def _softmax_cases() -> list[Case]:
 @check(
     "`simple-softmax`",
     _softmax_cases,
-    {
-        "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
-        "the largest score first; it cancels in the fraction.",
-        "not normalized": "The exponentials are not divided by their sum, so they don't sum to 1.",
-        "largest of all": GLOBAL_MAX_MESSAGE,
-        "other axis": "The softmax runs over the wrong axis: each row should sum to 1.",
-        "all entries": "The entries of the whole matrix sum to 1; each row should.",
-        "logarithm": "These are the logarithms of the weights, as of log_softmax.",
-        "plain shares": "The scores are divided by their sum, without exp.",
-        "sigmoid": "Each score goes through a sigmoid; the weights should sum to 1.",
-        "base 2": "The powers have base 2 instead of e.",
-        "−scores": "The sign is reversed: the smallest score gets the largest weight.",
-        "mean subtracted": "What is subtracted is not the largest score, so a score far above the "
-        "others still overflows: subtract the largest.",
-    },
+    """
+    overflow: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract the
+        largest score first; it cancels in the fraction.
+    not normalized: The exponentials are not divided by their sum, so they don't sum to 1.
+    largest of all: The largest score of the whole matrix is subtracted, so that all powers of a
+        row with small scores become 0, and 0/0 is not a number: subtract each row's own.
+    other axis: The softmax runs over the wrong axis: each row should sum to 1.
+    all entries: The entries of the whole matrix sum to 1; each row should.
+    logarithm: These are the logarithms of the weights, as of log_softmax.
+    plain shares: The scores are divided by their sum, without exp.
+        = scores / scores.sum(-1, keepdim=True)
+    sigmoid: Each score goes through a sigmoid; the weights should sum to 1.
+        = scores.sigmoid()
+    −scores: The sign is reversed: the smallest score gets the largest weight.
+    mean subtracted: What is subtracted is not the largest score, so a score far above the others
+        still overflows: subtract the largest.
+    largest subtracted once: The largest score is subtracted above the line alone; the sum below
+        needs the same.
+        = (scores - scores.amax(-1, keepdim=True)).exp() / scores.exp().sum(-1, keepdim=True)
+    """,
 )
 def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `softmax(scores)`: return positive weights that sum to 1."""
     axis = None if "all entries" in mistakes else 0 if "other axis" in mistakes else -1
     axes = tuple(range(scores.dim())) if axis is None else (axis,)
-    if "plain shares" in mistakes:
-        return scores / scores.sum(axes, keepdim=True)
-    if "sigmoid" in mistakes:
-        return scores.sigmoid()
-    if "base 2" in mistakes:
-        scores = scores * math.log(2)
     if "largest of all" in mistakes:
         scores = scores - scores.max()
     elif "mean subtracted" in mistakes:
@@ -108,38 +103,26 @@ def _sum_cases() -> list[Case]:
 @check(
     "`simple-sum`",
     _sum_cases,
-    {
-        "alpha_i = 1": "The rows are added up without their weights.",
-        "mean": "The sum is divided by the number of rows; the weights sum to 1 already.",
-        "last row left out": "The last weight and its row are left out: j runs up to i.",
-        "first row left out": "The first weight and its row are left out: j begins at the first.",
-        "sum over features": "The sum runs over the features; it should run over the rows.",
-        "weights twice": "Each weight is used squared.",
-        "not added up": (
-            "Only the last part is left: add each to the sum, total = total + ….",
-            lambda alpha_i, rows: alpha_i[-1] * rows[len(alpha_i) - 1],
-        ),
-        "row before": (
-            "Weight j is used with row j − 1; it belongs to row j.",
-            lambda alpha_i, rows: alpha_i @ rows[torch.arange(len(alpha_i)) - 1],
-        ),
-        "softmax again": (
-            "The softmax is taken once more; `alpha_i` are weights already.",
-            lambda alpha_i, rows: alpha_i.softmax(-1) @ rows[: len(alpha_i)],
-        ),
-        "returned too early": (
-            "Only the first part is left: return after the loop, not in it.",
-            lambda alpha_i, rows: alpha_i[0] * rows[0],
-        ),
-        "all rows": (
-            "There may be more rows than weights: take only `rows[: len(alpha_i)]`.",
-            lambda alpha_i, rows: alpha_i @ rows,
-        ),
-        "last rows": (
-            "The last rows are taken; weight j belongs to row j, counted from the first.",
-            lambda alpha_i, rows: alpha_i @ rows[-len(alpha_i) :],
-        ),
-    },
+    """
+    alpha_i = 1: The rows are added up without their weights.
+    mean: The sum is divided by the number of rows; the weights sum to 1 already.
+    last row left out: The last weight and its row are left out: j runs up to i.
+    first row left out: The first weight and its row are left out: j begins at the first.
+    sum over features: The sum runs over the features; it should run over the rows.
+    weights twice: Each weight is used squared.
+    not added up: Only the last part is left: add each to the sum, total = total + ….
+        = alpha_i[-1] * rows[len(alpha_i) - 1]
+    row before: Weight j is used with row j − 1; it belongs to row j.
+        = alpha_i @ rows[torch.arange(len(alpha_i)) - 1]
+    softmax again: The softmax is taken once more; `alpha_i` are weights already.
+        = alpha_i.softmax(-1) @ rows[:len(alpha_i)]
+    returned too early: Only the first part is left: return after the loop, not in it.
+        = alpha_i[0] * rows[0]
+    all rows: There may be more rows than weights: take only `rows[: len(alpha_i)]`.
+        = alpha_i @ rows
+    last rows: The last rows are taken; weight j belongs to row j, counted from the first.
+        = alpha_i @ rows[-len(alpha_i):]
+    """,
 )
 def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `weighted_sum(alpha_i, rows)`: add up the first rows, each times its weight."""
@@ -165,20 +148,19 @@ def _score_cases() -> list[Case]:
 @check(
     "`scaled-score`",
     _score_cases,
-    {
-        **SCALES,
-        "cosine": "The dot product is divided by the norms of q and k: that is their cosine.",
-        "not summed": "The products of the features are not added up: a score is one number.",
-        "sum of both": "Features are added where they should be multiplied.",
-    },
+    (
+        SCALES,
+        """
+    cosine: The dot product is divided by the norms of q and k: that is their cosine.
+        = (q_i * k_j).sum() / (q_i.norm() * k_j.norm())
+    norm of k: The product is divided by the norm of k; divide it by √d_k.
+        = q_i @ k_j / k_j.norm()
+    """,
+    ),
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: return the score of one query and one key, a number."""
-    products = q_i + k_j if "sum of both" in mistakes else q_i * k_j
-    score = products if "not summed" in mistakes else products.sum()
-    if "cosine" in mistakes:
-        return score / (q_i.norm() * k_j.norm())
-    return score / scale(len(k_j), mistakes)
+    return (q_i * k_j).sum() / scale(len(k_j), mistakes)
 
 
 def _simple_cases() -> list[Case]:
@@ -198,32 +180,24 @@ def _simple_cases() -> list[Case]:
 @check(
     "`simple-sum` to `simple-softmax`",
     _simple_cases,
-    {
-        "itself left out": "Token i does not read itself: the rows should be X[:i + 1].",
-        "the future": "Token i reads later tokens: the rows should stop at X[:i + 1].",
-        "one too many": "Token i reads one token too many: X[:i + 1] ends with row i.",
-        "no softmax": "The scores are used as weights, without softmax.",
-        "over all": "The softmax also counts tokens after i: those up to i should sum to 1.",
-        "scaled": "These scores are divided by √d; the simplest attention does not scale.",
-        "last token asks": "The last token asks; token i should: its row is X[i].",
-        "the weights": "It returns the weights; return the weighted sum of the rows.",
-        "first token asks": (
-            "The first token asks; token i should: its row is X[i].",
-            lambda X, i: torch.softmax(X[: i + 1] @ X[0], -1) @ X[: i + 1],
-        ),
-        "mean": (
-            "All rows have the same weight: the weights are the softmax of the scores.",
-            lambda X, i: X[: i + 1].mean(0),
-        ),
-        "itself left out (guarded)": (
-            "Token i does not read itself: the rows should be X[:i + 1].",
-            lambda X, i: torch.softmax(X[: max(i, 1)] @ X[i], -1) @ X[: max(i, 1)],
-        ),
-        "residual": (
-            "Token i's own row is added once more; its weight already counts it.",
-            lambda X, i: X[i] + CHECKS["simple_attention"].solve(X, i, frozenset()),
-        ),
-    },
+    """
+    itself left out: Token i does not read itself: the rows should be X[:i + 1].
+    the future: Token i reads later tokens: the rows should stop at X[:i + 1].
+    one too many: Token i reads one token too many: X[:i + 1] ends with row i.
+    no softmax: The scores are used as weights, without softmax.
+    over all: The softmax also counts tokens after i: those up to i should sum to 1.
+    scaled: These scores are divided by √d; the simplest attention does not scale.
+    last token asks: The last token asks; token i should: its row is X[i].
+    the weights: It returns the weights; return the weighted sum of the rows.
+    first token asks: The first token asks; token i should: its row is X[i].
+        = torch.softmax(X[:i + 1] @ X[0], -1) @ X[:i + 1]
+    mean: All rows have the same weight: the weights are the softmax of the scores.
+        = X[:i + 1].mean(0)
+    itself left out (guarded): Token i does not read itself: the rows should be X[:i + 1].
+        = torch.softmax(X[:max(i, 1)] @ X[i], -1) @ X[:max(i, 1)]
+    residual: Token i's own row is added once more; its weight already counts it.
+        = X[i] + right
+    """,
 )
 def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:
     """Check `simple_attention(X, i)`: return a_i, for i from 0, without matrices."""
@@ -265,32 +239,33 @@ def _attention_cases() -> list[Case]:
 @check(
     "`head-par`",
     _attention_cases,
-    {
-        **SCALES,
-        "scaled by √d_v": "The scores are divided by √d_v, the size of values, not by √d_k.",
-        **dict.fromkeys(
-            ("scaled by √N", "scaled by √N (keys)"),
-            "The scores are divided by the root of the number of tokens, not √d_k.",
-        ),
-        "other axis": "The softmax runs over the queries; each row of weights should sum to 1.",
-        "no softmax": "The scores are used as weights, without softmax.",
-        "causal in any case": "The future is hidden whatever the mask: add the mask that is given.",
-        "mask = 0": "The mask is not used: each query sees every key, including later ones.",
-        "mask after softmax": "The mask comes after the softmax: a row no longer sums to 1.",
-        "mask added after softmax": "The mask is added to the weights; add it to the scores.",
-        "mask multiplied": "The scores are multiplied with the mask; it should be added.",
-        "mask turned": "The mask is inverted: it hides what should be visible.",
-        "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.",
-        "−mask": "The mask is subtracted: −(−∞) gives hidden keys all the weight.",
-        "-1e9": "A finite number stands for −∞: a query that may see nothing reads hidden keys.",
-        "overflow": "Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract "
-        "the largest score of a row first, or use torch.softmax.",
-        "largest of all": GLOBAL_MAX_MESSAGE,
-        "Q and K swapped": "Queries and keys are swapped: the scores should be Q Kᵀ.",
-        "K transposed": "K is not transposed: the scores should be Q Kᵀ.",
-        "the weights": "It returns the weights; return the weights times V.",
-        "scaled after softmax": "The division by √d_k comes after the softmax, not before it.",
-    },
+    (
+        SCALES,
+        """
+    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
+    scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.
+    scaled by √N (keys): …
+    other axis: The softmax runs over the queries; each row of weights should sum to 1.
+    no softmax: The scores are used as weights, without softmax.
+    causal in any case: The future is hidden whatever the mask: add the mask that is given.
+    mask = 0: The mask is not used: each query sees every key, including later ones.
+    mask after softmax: The mask comes after the softmax: a row no longer sums to 1.
+    mask added after softmax: The mask is added to the weights; add it to the scores.
+    mask multiplied: The scores are multiplied with the mask; it should be added.
+    mask turned: The mask is inverted: it hides what should be visible.
+    hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.
+    −mask: The mask is subtracted: −(−∞) gives hidden keys all the weight.
+    -1e9: A finite number stands for −∞: a query that may see nothing reads hidden keys.
+    overflow: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract the
+        largest score of a row first, or use torch.softmax.
+    largest of all: The largest score of the whole matrix is subtracted, so that all powers of a
+        row with small scores become 0, and 0/0 is not a number: subtract each row's own.
+    Q and K swapped: Queries and keys are swapped: the scores should be Q Kᵀ.
+    K transposed: K is not transposed: the scores should be Q Kᵀ.
+    the weights: It returns the weights; return the weights times V.
+    scaled after softmax: The division by √d_k comes after the softmax, not before it.
+    """,
+    ),
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:

@@ -40,42 +40,31 @@ def _norm_cases(d: int = 0) -> list[Case]:
 @check(
     "`ln-mean` to `ln`",
     _norm_cases,
-    {
-        "unbiased": "σ divides by d − 1, as Tensor.std() does by default; "
-        "`ln-std` divides by d: write correction=0.",
-        **dict.fromkeys(
-            OUTER_EPSILONS,
-            "ε is added to the deviation, outside the root. The book has none; PyTorch adds it to "
-            "the variance, under the root.",
-        ),
-        "variance": "The row is divided by its variance; the square root is missing.",
-        "mean kept": "The mean is not subtracted.",
-        "not divided": "The row is not divided by its standard deviation.",
-        "all rows together": "Mean and σ are those of the matrix; each row has its own.",
-        "over tokens": "Mean and σ are taken over the tokens, not over the features of a row.",
-        "gain on the offset": "γ multiplies β as well: multiply the row by γ first, then add β.",
-        "root mean square": "The mean is not subtracted: that is RMSNorm.",
-        "divided by the length": "The row is divided by its norm; σ is the norm over √d.",
-        "mean deviation": "The mean of |x − μ| is taken; σ is the root of the mean of squares.",
-        "to the range": "The row is scaled to 0…1 by its minimum and maximum; use mean and "
-        "standard deviation.",
-        "no brackets": (
-            "Brackets are missing: subtract μ from the row, then divide by σ.",
-            lambda x, gamma, beta: (
-                gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
-            ),
-        ),
-        "σ without the mean": (
-            "σ is the root of the mean of x²; subtract μ first here, too.",
-            lambda x, gamma, beta: (
-                gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt()
-                + beta
-            ),
-        ),
-        "gain first": "γ multiplies the row before it is normalized; multiply the result.",
-        "gain + 1": "The gain is 1 + γ; here it is γ itself.",
-        "gain summed": "This is the dot product of γ and the row; γ multiplies elementwise.",
-    },
+    """
+    unbiased: σ divides by d − 1, as Tensor.std() does by default; `ln-std` divides by d: write
+        correction=0.
+    eps outside: ε is added to the deviation, outside the root. The book has none; PyTorch adds it
+        to the variance, under the root.
+    eps outside (1e-6): …
+    variance: The row is divided by its variance; the square root is missing.
+    mean kept: The mean is not subtracted.
+    not divided: The row is not divided by its standard deviation.
+    all rows together: Mean and σ are those of the matrix; each row has its own.
+    over tokens: Mean and σ are taken over the tokens, not over the features of a row.
+    gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.
+    root mean square: The mean is not subtracted: that is RMSNorm.
+    divided by the length: The row is divided by its norm; σ is the norm over √d.
+    mean deviation: The mean of |x − μ| is taken; σ is the root of the mean of squares.
+    to the range: The row is scaled to 0…1 by its minimum and maximum; use mean and standard
+        deviation.
+    no brackets: Brackets are missing: subtract μ from the row, then divide by σ.
+        = gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
+    σ without the mean: σ is the root of the mean of x²; subtract μ first here, too.
+        = gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt() + beta
+    gain first: γ multiplies the row before it is normalized; multiply the result.
+    gain + 1: The gain is 1 + γ; here it is γ itself.
+    gain summed: This is the dot product of γ and the row; γ multiplies elementwise.
+    """,
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )
@@ -132,23 +121,21 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
 @check(
     "`ffn`",
     _ffn_cases,
-    {
-        "no ReLU": "The activation function is missing: between the two matrices there is a ReLU.",
-        "ReLU at the end": "ReLU comes after W_2; it should come between the two matrices.",
-        "ReLU before b_1": "ReLU comes before b_1 is added.",
-        "b_2 in the matrix": (
-            "b_2 is added to W_2; add it to the product.",
-            lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_1) @ (W_2 + b_2),
-        ),
-        "GELU": "This uses GELU, as in GPT-2; the equation has ReLU.",
-        "Swish": "This uses Swish; the equation has ReLU.",
-        "sigmoid": "This uses a sigmoid; the equation has ReLU.",
-        "tanh": "This uses tanh; the equation has ReLU.",
-        "absolute value": "This uses |x|; ReLU gives 0 below 0.",
-        "ReLU6": "This uses ReLU6, which ends at 6; the equation has ReLU.",
-        "leaky": "This uses LeakyReLU; the equation has ReLU.",
-        "then + x": "The input is added at the end: that is the block's work, not the layer's.",
-    },
+    """
+    no ReLU: The activation function is missing: between the two matrices there is a ReLU.
+    ReLU at the end: ReLU comes after W_2; it should come between the two matrices.
+    ReLU before b_1: ReLU comes before b_1 is added.
+    b_2 in the matrix: b_2 is added to W_2; add it to the product.
+        = torch.relu(x @ W_1 + b_1) @ (W_2 + b_2)
+    GELU: This uses GELU, as in GPT-2; the equation has ReLU.
+    Swish: This uses Swish; the equation has ReLU.
+    sigmoid: This uses a sigmoid; the equation has ReLU.
+    tanh: This uses tanh; the equation has ReLU.
+    absolute value: This uses |x|; ReLU gives 0 below 0.
+    ReLU6: This uses ReLU6, which ends at 6; the equation has ReLU.
+    leaky: This uses LeakyReLU; the equation has ReLU.
+    then + x: The input is added at the end: that is the block's work, not the layer's.
+    """,
     sizes_from_module=lambda shapes, module: dict(
         zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)
     ),
@@ -174,23 +161,23 @@ def identity(x: Tensor) -> Tensor:
 @check(
     "`t4` to `h`",
     lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
-    {
-        "as before": "The layer's output is unchanged: both W_2 and b_2 must become 0.",
-        "b_2 left": "b_2 is still added to every row.",
-        "W_2 left": "The product with W_2 is still added.",
-        "X = 0": "The residual stream is lost: X itself has to stay.",
-    },
+    """
+    as before: The layer's output is unchanged: both W_2 and b_2 must become 0.
+        = X + torch.relu(X @ W_1 + b_1) @ W_2 + b_2
+    b_2 left: b_2 is still added to every row.
+        = X + b_2
+    W_2 left: The product with W_2 is still added.
+        = X + torch.relu(X @ W_1 + b_1) @ W_2
+    X = 0: The residual stream is lost: X itself has to stay.
+    subtracted: −1 subtracts the layer's output; with 0, nothing is added.
+        = X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2
+    """,
 )
 def unchanged(
     X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `unchanged(X, W_1, b_1, W_2, b_2)`: a feedforward half that passes X through."""
-    hidden = torch.relu(X @ W_1 + b_1)
-    if "as before" in mistakes:
-        return X + hidden @ W_2 + b_2
-    if "W_2 left" in mistakes:
-        return X + hidden @ W_2
-    return X + b_2 if "b_2 left" in mistakes else X
+    return X
 
 
 def _gated_cases() -> list[Case]:
@@ -219,17 +206,21 @@ GATE_MISTAKES = {
 @check(
     "`swiglu`",
     _gated_cases,
-    {
-        "gate on the other side": "Swish is applied to the second product, not the first.",
-        **GATE_MISTAKES,
-        "W_1 twice": (
-            "Both factors come from W_1 and b_1; the second is x W_2 + b_2.",
-            lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (
-                (F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1)) @ W_3 + b_3
-            ),
-        ),
-        "no biases": "The biases are not added.",
-    },
+    (
+        """
+    gate on the other side: Swish is applied to the second product, not the first.
+    """,
+        GATE_MISTAKES,
+        """
+    W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.
+        = F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3
+    no biases: The biases are not added.
+    bent late: Swish comes after the product of the two; it belongs to the first alone.
+        = F.silu((x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3
+    bent early: Swish is applied to x; apply it to the first product.
+        = (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3
+    """,
+    ),
 )
 def swiglu(
     x: Tensor,
@@ -298,49 +289,42 @@ def _block_cases() -> list[Case]:
 @check(
     "`t1` to `h`",
     _block_cases,
-    {
-        "post-norm": "This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
-        "block normalizes the input of a sublayer, not the residual stream.",
-        "no first residual": "The attention's output replaces the residual stream; add it instead.",
-        "no second residual": "The feedforward layer's output replaces the stream; add it.",
-        "norm on the residual": "The normalized rows T¹ are added back; add the stream X itself.",
-        "second norm on the residual": "The normalized rows are added back; add the stream T³ (O).",
-        "X instead of O": "The last step adds X, not T³ (O), so attention's output is lost.",
-        "no norm_1": "Attention reads the stream itself; it should read its layer norm.",
-        "no norm_2": "The feedforward layer reads T³ (O); it should read its norm, T⁴.",
-        "norm_1 for norm_2": "Both halves use the first norm; each has its own gain and offset.",
-        "parallel": "The feedforward layer reads X, not T³ (O), which has attention's output.",
-        "attention and ffn swapped": "The feedforward layer comes before attention.",
-        "no feedforward": (
-            "The feedforward half is missing.",
-            lambda X, attention, ffn, norm_1, norm_2: X + attention(norm_1(X)),
-        ),
-        "then + X": "X is added twice: T³ (O) contains it already.",
-        "halves swapped": (
-            "The feedforward half comes before attention's.",
-            lambda X, attention, ffn, norm_1, norm_2: (
-                (O := X + ffn(norm_2(X))) + attention(norm_1(O))
-            ),
-        ),
-        "norm after the sublayer": "The norm comes after the sublayer; it comes before.",
-    },
+    """
+    post-norm: This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's block
+        normalizes the input of a sublayer, not the residual stream.
+        = O = norm_1(X + attention(X)); norm_2(O + ffn(O))
+    no first residual: The attention's output replaces the residual stream; add it instead.
+        = O = attention(norm_1(X)); O + ffn(norm_2(O))
+    no second residual: The feedforward layer's output replaces the stream; add it.
+        = ffn(norm_2(X + attention(norm_1(X))))
+    norm on the residual: The normalized rows T¹ are added back; add the stream X itself.
+        = T = norm_1(X); O = T + attention(T); O + ffn(norm_2(O))
+    second norm on the residual: The normalized rows are added back; add the stream T³ (O).
+        = T = norm_2(X + attention(norm_1(X))); T + ffn(T)
+    both norms on the residual: The normalized rows are added back twice; add X, and then T³ (O).
+        = T = norm_1(X); T = norm_2(T + attention(T)); T + ffn(T)
+    no residuals: The sublayers' outputs replace the stream; add them to it.
+        = ffn(norm_2(attention(norm_1(X))))
+    X instead of O: The last step adds X, not T³ (O), so attention's output is lost.
+        = X + ffn(norm_2(X + attention(norm_1(X))))
+    no norm_1: Attention reads the stream itself; it should read its layer norm.
+    no norm_2: The feedforward layer reads T³ (O); it should read its norm, T⁴.
+    norm_1 for norm_2: Both halves use the first norm; each has its own gain and offset.
+    parallel: The feedforward layer reads X, not T³ (O), which has attention's output.
+        = X + attention(norm_1(X)) + ffn(norm_2(X))
+    attention and ffn swapped: The feedforward layer comes before attention.
+    no feedforward: The feedforward half is missing.
+        = X + attention(norm_1(X))
+    then + X: X is added twice: T³ (O) contains it already.
+    halves swapped: The feedforward half comes before attention's.
+        = (O := (X + ffn(norm_2(X)))) + attention(norm_1(O))
+    norm after the sublayer: The norm comes after the sublayer; it comes before.
+        = O = X + norm_1(attention(X)); O + norm_2(ffn(O))
+    """,
 )
 def block(
     X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, mistakes: Mistakes
 ) -> Tensor:
     """Check `block(X, attention, ffn, norm_1, norm_2)`: its sublayers are given as functions."""
-    if "post-norm" in mistakes:
-        O = norm_1(X + attention(X))
-        return norm_2(O + ffn(O))
-    if "norm after the sublayer" in mistakes:
-        O = X + norm_1(attention(X))
-        return O + norm_2(ffn(O))
-    T1 = norm_1(X)
-    T2 = attention(T1)
-    stream = T1 if "norm on the residual" in mistakes else X
-    O = T2 if "no first residual" in mistakes else T2 + stream
-    read = X if "parallel" in mistakes else O
-    T4 = norm_2(read)
-    stream = T4 if "second norm on the residual" in mistakes else O
-    stream = X if "X instead of O" in mistakes else stream
-    return ffn(T4) if "no second residual" in mistakes else ffn(T4) + stream
+    O = X + attention(norm_1(X))
+    return O + ffn(norm_2(O))

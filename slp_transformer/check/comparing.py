@@ -10,7 +10,8 @@ from torch import Tensor
 from slp_transformer._internal.shape_types import format_shape
 from slp_transformer.check.timed_run import RaisedError, TimedOut
 
-MAX_SHOWN_NUMBERS = 30  # numbers; a case with more of them is shown by its shapes
+MAX_SHOWN_NUMBERS = 30  # a tensor with more of them is shown by its shape
+MAX_SHOWN_IN_ALL = 60  # of a case; then its largest tensors are shown by their shapes
 
 
 class NotNumeric(Exception):
@@ -36,6 +37,11 @@ def to_comparable(answer: Any, expected: Any) -> Any:
                 f"It should return {len(expected)} things; yours is {_describe_type(answer)}."
             )
         return tuple(to_comparable(a, one) for a, one in zip(answer, expected, strict=True))
+    if type(answer).__module__ == "torch.return_types":
+        raise NotNumeric(
+            "It returns values and indices, as torch's min and max with an axis do: take "
+            "`.values`, or use amin and amax."
+        )
     if isinstance(answer, tuple) and answer and all(isinstance(a, Tensor) for a in answer):
         fits = [a for a in answer if a.shape == expected.shape]
         is_stack = len({a.shape for a in answer}) == 1 and len(answer) == len(expected)
@@ -117,12 +123,15 @@ def has_new_nan(right: Any, found: Any) -> bool:
     return bool(found.isnan().any() and not right.isnan().any())
 
 
-def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
+def find_relation(
+    expected: Sequence[Any], actual: Sequence[Any], cases: Sequence[dict[str, Any]] = ()
+) -> str | None:
     """Say in what simple way answers differ from the right ones; None if in no such way.
 
     Args:
         expected: the right answers to all cases.
         actual: the answers that came.
+        cases: the inputs, whose sizes may be the factor between the two.
     """
     pairs = list(zip(expected, actual, strict=True))
     if all(isinstance(one, tuple) for pair in pairs for one in pair):
@@ -146,6 +155,8 @@ def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
         factor = (found @ right / (right @ right)).item() if right.any() else 0.0
         if factor and answers_agree(found, factor * right):
             return f"every number is {format_value(factor)} times the right one"
+        if cases and (size := _find_size_factor(pairs, cases)):
+            return f"every number is {size} times the right one"
     wrong = [(right, actual) for right, actual in pairs if not answers_agree(actual, right)]
     for name, start in (("first", 1), ("last", 0)):
 
@@ -157,6 +168,46 @@ def find_relation(expected: Sequence[Any], actual: Sequence[Any]) -> str | None:
             kind = "number" if all(right.dim() == 1 for right, _ in wrong) else "row"
             return f"only the {name} {kind} is wrong"
     return None
+
+
+def _find_size_factor(pairs: Sequence[Any], cases: Sequence[dict[str, Any]]) -> str | None:
+    """Say which size, or number that is given, to what power, answers are too large by."""
+    factors = []
+    for right, found in pairs:
+        right, found = right.double().flatten(), found.double().flatten()
+        factor = found @ right / (right @ right)
+        if not factor > 0 or not answers_agree(found, factor * right):
+            return None
+        factors.append(factor)
+    for name, measures in _measures(cases).items():
+        measure = torch.tensor(measures, dtype=torch.float64)
+        if len(measure.unique()) < 3 or (measure <= 0).any():
+            continue
+        for power, words in POWERS.items():
+            rest = torch.stack(factors) / measure**power
+            if answers_agree(rest, rest.mean().expand_as(rest)):
+                constant = rest.mean().item()
+                times = "" if abs(constant - 1) < 1e-4 else f"{format_value(constant)} · "
+                return times + words.format(name)
+    return None
+
+
+POWERS = {1.0: "{}", -1.0: "1/{}", 0.5: "√{}", -0.5: "1/√{}", 2.0: "{}²", -2.0: "1/{}²"}
+
+
+def _measures(cases: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
+    """Return the numbers and sizes in the inputs of all cases, by what a reader would write."""
+    found: dict[str, list[float]] = {}
+    for case in cases:
+        for name, value in case.items():
+            if isinstance(value, Tensor):
+                for axis, size in enumerate(value.shape):
+                    found.setdefault(f"{name}.shape[{axis}]", []).append(size)
+            elif isinstance(value, int | float):
+                found.setdefault(name, []).append(value)
+            elif isinstance(value, list | tuple):
+                found.setdefault(f"len({name})", []).append(len(value))
+    return {name: numbers for name, numbers in found.items() if len(numbers) == len(cases)}
 
 
 def drop_unit_axes(shape: torch.Size) -> tuple[int, ...]:
@@ -173,7 +224,8 @@ def count_numbers(case: dict[str, Any]) -> int:
 def describe_shape(value: Tensor) -> str:
     """Say what a tensor is: a single number, 3 numbers, or its shape."""
     if value.dim() < 2:
-        return f"{value.numel()} numbers" if value.dim() else "a single number"
+        count = value.numel()
+        return f"{count} number{'s' * (count != 1)}" if value.dim() else "a single number"
     return format_shape(value)
 
 

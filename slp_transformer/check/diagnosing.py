@@ -4,17 +4,31 @@ A check has one function that can make named *mistakes*. With none it is right; 
 that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
 on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
 the table is a program that runs, and nothing is guessed from how the code looks. A mistake that is
-another formula altogether is in the table with it, as `(sentence, formula)`; one of those that
-every check knows (`variants`) needs no code, and stands in the table only for a better sentence.
+another formula altogether is in the table with it; one of those that every check knows (`variants`
+and `slips`) needs no code, and stands in the table only for a better sentence:
+
+    last row left out: The last weight and its row are left out: j runs up to i.
+    not summed: The rows are not added up: multiply with @, not with *.
+        = (torch.arange(len(E)) == w)[:, None] * E
+
+A formula is an expression, with assignments before it. It may use the arguments, `right`, which is
+the right answer to them, and `solve`, the solution for other arguments, with the names of mistakes
+after them; or it is the name of a variant or slip. `…` stands for the sentence of the same name
+without brackets.
 """
 
 import inspect
+import math
+import re
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from functools import cached_property, reduce
+from itertools import combinations, pairwise, takewhile
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer._internal.equations import equations
@@ -22,6 +36,7 @@ from slp_transformer._internal.shape_types import format_shape
 from slp_transformer.check.calling import UnsupportedCall, make_caller, own_parameter_shapes
 from slp_transformer.check.comparing import (
     HAS_NAN,
+    MAX_SHOWN_IN_ALL,
     NotNumeric,
     answers_agree,
     count_numbers,
@@ -34,6 +49,7 @@ from slp_transformer.check.comparing import (
     has_new_nan,
     to_comparable,
 )
+from slp_transformer.check.slips import Slip, make_slips
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
 from slp_transformer.check.variants import Variant, make_variants
 from slp_transformer.check.verdict import Verdict, print_verdict
@@ -41,13 +57,20 @@ from slp_transformer.check.verdict import Verdict, print_verdict
 Case = dict[str, Any]
 Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purpose
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
-MistakeTable = Mapping[str, str | tuple[str, Callable[..., Any]]]
+MistakeTable = str | Mapping[str, str]  # text as above, or sentences by the names of mistakes
 DEFAULT_TIMEOUT_S = 5.0
+REPEATS = 8  # calls with the same inputs, to see if a submission is random
+FORMULA_SCOPE: dict[str, Any] = {"torch": torch, "F": F, "math": math}
+FORMULA_SCOPE |= {"pairwise": pairwise, "takewhile": takewhile, "reduce": reduce}
 CHECKS: dict[str, "Check"] = {}
 
 
 class BrokenCheck(Exception):
     """A check cannot compute its own right answer: that is not the reader's mistake."""
+
+
+class RareCase(dict[str, Any]):
+    """A case, of rounding say, that is tried only where all others are right."""
 
 
 class Check:
@@ -68,7 +91,7 @@ class Check:
         solve: Callable[..., Any],
         source: str,
         cases: Callable[..., Sequence[Case]],
-        mistakes: MistakeTable,
+        mistakes: MistakeTable | Sequence[MistakeTable],
         accepted: Sequence[str] = (),
         sizes_from_module: SizesFromModule | None = None,
     ):
@@ -78,8 +101,8 @@ class Check:
             solve: the function with its mistakes: it takes the arguments, then `mistakes`.
             source: the equation, by its slug in backticks.
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
-            mistakes: sentences by the names of the mistakes, with the formula of those that neither
-                `solve` nor `variants` knows: `(sentence, formula)`.
+            mistakes: a table of mistakes, or several, with formulas of those that neither `solve`
+                nor `variants` nor `slips` knows.
             accepted: names of mistakes that count as right.
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
@@ -88,13 +111,10 @@ class Check:
         self.cases: Callable[..., Sequence[Case]] = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
         self.source: str = equations().cite(source)
-        pairs = {name: one for name, one in mistakes.items() if isinstance(one, tuple)}
-        self.formulas: dict[str, Callable[..., Any]] = {
-            name: formula for name, (_, formula) in pairs.items()
-        }
-        self.mistakes: dict[str, str] = {
-            n: one if isinstance(one, str) else one[0] for n, one in mistakes.items()
-        }
+        self.mistakes: dict[str, str] = {}
+        self.formulas: dict[str, str] = {}
+        for table in [mistakes] if isinstance(mistakes, str | Mapping) else mistakes:
+            self.mistakes |= read_table(table, self.formulas) if isinstance(table, str) else table
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
@@ -102,6 +122,14 @@ class Check:
         self.arguments: tuple[str, ...] = tuple(one.name for one in given)
         self.variants: dict[str, Variant] = make_variants({n.name: n.annotation for n in given})
         CHECKS[self.name] = self
+
+    @cached_property
+    def slips(self) -> dict[str, Slip]:
+        """Return the mistakes that are one change of the solution's code, by name."""
+        try:
+            return {slip.name: slip for slip in make_slips(self._solve)}
+        except (OSError, SyntaxError):  # its source is not at hand, or another by now
+            return {}
 
     @property
     def signature_text(self) -> str:
@@ -141,13 +169,30 @@ class Check:
         """Compute what the exercise asks for, or what `mistakes`, the last input, make of it."""
         given = inspect.signature(self._solve).bind(*inputs, **named).arguments
         mistakes = given.pop("mistakes")
-        for name, formula in self.formulas.items():
-            if name in mistakes:
-                return formula(**given)
+        for name in self.formulas.keys() & mistakes:
+            return self._evaluate(self.formulas[name], given, mistakes - {name})
         for name in sorted(mistakes & self.variants.keys()):
             answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
             return self.variants[name].on_answer(answer, given)
+        unknown = mistakes - self.mistakes.keys() - set(self.accepted)
+        for name in sorted(unknown & self.slips.keys()) if unknown else ():
+            return self.slips[name].solve(**given, mistakes=mistakes - {name})
         return self._solve(**given, mistakes=mistakes)
+
+    def _evaluate(self, formula: str, given: Case, mistakes: Mistakes) -> Any:
+        if formula in self.variants or formula in self.slips:
+            return self.solve(**given, mistakes=mistakes | {formula})
+        count = len(self.arguments)
+
+        def solve(*inputs: Any) -> Any:
+            return self.solve(*inputs[:count], mistakes=frozenset(inputs[count:]))
+
+        scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given | {"solve": solve}
+        if re.search(r"\bright\b", formula):
+            scope["right"] = self.solve(**given, mistakes=frozenset())
+        *steps, result = formula.split("; ")
+        exec("\n".join(steps), scope)  # of this package's own tables
+        return eval(result, scope)
 
     def expected(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""
@@ -166,7 +211,16 @@ class Check:
         call = make_caller(submission, self.arguments, self.signature_text)
         cases = self._cases(submission, one_row)
         found, changed = run_with_timeout(call, cases, submission, seconds)
+        for name in self.arguments:
+            if any(isinstance(one, RaisedError) for one in found) and _is_ids(cases[0][name]):
+                listed = [case | {name: case[name].tolist()} for case in cases]
+                answers, _ = run_with_timeout(call, listed, submission, seconds)
+                if not any(isinstance(one, RaisedError | TimedOut) for one in answers):
+                    found = answers  # it takes ids or positions as a list, not as a tensor
         right = [self.expected(case) for case in cases]
+        if i := next((j for j, answer in enumerate(found) if answer is None), 0):
+            text = "It returns nothing for this input: return a value on every path."
+            return Verdict(False, text, (self._format_inputs(cases[i]),), ("nothing returned",))
         answers, found = found, [to_comparable(a, r) for a, r in zip(found, right, strict=False)]
         if isinstance(found[-1], TimedOut):
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
@@ -174,25 +228,32 @@ class Check:
         rights = [right, *([self.expected(c, way) for c in cases] for way in self.accepted)]
         right = min(rights, key=lambda one: len(_differing(found, one)))
         wrong = _differing(found, right)
+        if any(not isinstance(cases[j], RareCase) for j in wrong):
+            common = [j for j, case in enumerate(cases) if not isinstance(case, RareCase)]
+            cases, found, right = ([one[j] for j in common] for one in (cases, found, right))
+            wrong = _differing(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
             kinds = "expected  integers", "yours     floats"
-            return Verdict(False, FLOATS_FOR_INTEGERS, (self._format_inputs(cases[0]), *kinds))
+            shown_case = (self._format_inputs(cases[0]), *kinds)
+            return Verdict(False, FLOATS_FOR_INTEGERS, shown_case, ("floats for integers",))
         if not wrong:
             note = f" (It changes {' and '.join(sorted(changed))} in place.)" if changed else ""
             return Verdict(True, f"It agrees with {self.source}.{note}")
         answered = [i for i in wrong if not isinstance(found[i], RaisedError)]
         i = min(answered or wrong, key=lambda i: count_numbers(cases[i]))
-        twice, _ = run_with_timeout(call, [cases[i]] * 2, submission, seconds)
-        twice = [to_comparable(answer, right[i]) for answer in twice]
-        if len(twice) == 2 and not answers_agree(*twice):
+        again, _ = run_with_timeout(call, [cases[i]] * REPEATS, submission, seconds)
+        again = [to_comparable(answer, right[i]) for answer in again]
+        if len(again) == REPEATS and not all(answers_agree(again[0], one) for one in again):
             text = "It gives different answers to the same inputs: is something in it random?"
             return Verdict(False, text, (self._format_inputs(cases[i]),))
         shown = any(not has_new_nan(right[i], found[i]) for i in answered)
-        sentences = {name: one.sentence for name, one in self.variants.items()} | self.mistakes
+        general: dict[str, Slip | Variant] = self.slips | self.variants
+        sentences = {name: one.sentence for name, one in general.items()} | self.mistakes
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
         if shown:  # an error or NaN alone may come from anywhere
-            names += [(name,) for name in self.variants if name not in self.mistakes]
-            names += combinations([n for n in self.mistakes if n not in self.formulas], 2)
+            names += [(n,) for n in [*self.variants, *self.slips] if n not in self.mistakes]
+            pairs = combinations([n for n in self.mistakes if n not in self.formulas], 2)
+            names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
             if self._explains(mistakes, cases, found):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
@@ -200,14 +261,14 @@ class Check:
                 lines = self._example_lines(cases[i], right[i], found[i])
                 return Verdict(False, text, lines, short)
         i = next((j for j in wrong if isinstance(found[j], RaisedError)), i)
-        relation = find_relation(right, found)
+        relation = find_relation(right, found, cases)
         if relation == HAS_NAN:
             i = next(j for j in wrong if has_new_nan(right[j], found[j]))
         lines = self._example_lines(cases[i], right[i], found[i])
         text = self._describe_unknown_mistake(right[i], found[i])
         if relation == HAS_NAN and all(_is_large(cases[j]) for j in wrong):
-            text = OVERFLOW
-        elif relation:
+            return Verdict(False, OVERFLOW, lines, ("overflow",))
+        if relation:
             text = f"{text.rstrip('.')}: {relation}."
         return Verdict(False, text, lines)
 
@@ -252,15 +313,19 @@ class Check:
         return Verdict(False, text, (self._format_inputs(case),))
 
     def _format_inputs(self, case: Case, shapes: bool = False) -> str:
-        def format_input(name: str, value: Any) -> str:
-            wide = shapes and isinstance(value, Tensor) and value.numel() > 1
-            return (
-                f"{name}: shape {format_shape(value)}"
-                if wide
-                else f"{name} = {format_value(value)}"
-            )
-
-        return "for       " + "  ".join(format_input(*one) for one in case.items())
+        tensors = {n: value for n, value in case.items() if isinstance(value, Tensor)}
+        wide = {n for n, value in tensors.items() if shapes and value.numel() > 1}
+        total = 0
+        for name in sorted(tensors, key=lambda name: tensors[name].numel()):
+            total += tensors[name].numel()
+            wide |= {name} if total > MAX_SHOWN_IN_ALL else set()
+        parts = (
+            f"{name}: shape {format_shape(value)}"
+            if name in wide
+            else f"{name} = {format_value(value)}"
+            for name, value in case.items()
+        )
+        return "for       " + "  ".join(parts)
 
 
 def _differing(found: list[Any], right: list[Any]) -> list[int]:
@@ -297,10 +362,29 @@ HINTS = {
 }
 
 
+def read_table(text: str, formulas: dict[str, str]) -> dict[str, str]:
+    """Read a table of mistakes.
+
+    Args:
+        text: the table, as at the top of this module.
+        formulas: where the formulas go, by the names of their mistakes.
+
+    Returns:
+        Sentences by the names of mistakes.
+    """
+    sentences: dict[str, str] = {}
+    for entry in re.split(r"\n(?! )", textwrap.dedent(text).strip()):
+        words, *formula = (" ".join(part.split()) for part in re.split(r"\n += ", entry))
+        name, sentence = words.split(": ", 1)
+        sentences[name] = sentences[name.partition(" (")[0]] if sentence == "…" else sentence
+        formulas.update((name, one) for one in formula)
+    return sentences
+
+
 def check(
     source: str,
     cases: Callable[..., Sequence[Case]],
-    mistakes: MistakeTable,
+    mistakes: MistakeTable | Sequence[MistakeTable],
     accepted: Sequence[str] = (),
     sizes_from_module: SizesFromModule | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:
@@ -311,6 +395,10 @@ def check(
 def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
+
+
+def _is_ids(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype == torch.long and value.dim() == 1
 
 
 def _to_double(value: Any) -> Any:

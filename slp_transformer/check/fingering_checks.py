@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, vector
 
 
@@ -38,63 +38,45 @@ def _grip_cases() -> list[Case]:
 @check(
     "what one hand can hold",
     _grip_cases,
-    {
-        "a string twice": "Two notes cannot be on the same string.",
-        "open strings counted": "Open strings count as fret 0; no finger is needed there.",
-        "span − 1": "Frets exactly `span` apart can still be held.",
-        "span not looked at": "`span` is ignored: the frets may be at most that far apart.",
-        "span of 4": (
-            "`span` is not used: 4 is one hand's; compare with `span`.",
-            lambda grip, span: CHECKS["is_playable_grip"].solve(grip, 4, frozenset()),
-        ),
-        "highest fret": (
-            "The highest fret is compared with `span`; compare the difference of the highest and "
-            "the lowest pressed fret.",
-            lambda grip, span: (
-                len({string for string, _ in grip}) == len(grip)
-                and max(fret for _, fret in grip) <= span
-            ),
-        ),
-        "four fingers": (
-            "More than four notes may be held: one finger can press several strings.",
-            lambda grip, span: (
-                CHECKS["is_playable_grip"].solve(grip, span, frozenset())
-                and sum(fret > 0 for _, fret in grip) <= 4
-            ),
-        ),
-        "string and fret": (
-            "Each place is `(string, fret)`, not `(fret, string)`.",
-            lambda grip, span: CHECKS["is_playable_grip"].solve(
-                [place[::-1] for place in grip], span, frozenset()
-            ),
-        ),
-        "neighbors alone": "Only neighboring notes are compared; compare the outermost frets.",
-        "nothing pressed": "A grip of open strings alone is refused; it needs no finger, so it "
-        "can be held.",
-        "nothing pressed (stops)": "If all strings are open, max() fails; such a grip can be held.",
-        "first fret compared": "Every fret is compared with the first one; compare the lowest "
-        "with the highest.",
-        "first and last compared": "Only the first and last frets are compared; compare the "
-        "lowest with the highest.",
-        "either": (
-            "One of the two conditions is enough here; both must hold: use `and`.",
-            lambda grip, span: (
-                len({string for string, _ in grip}) == len(grip)
-                or CHECKS["is_playable_grip"].solve(
-                    [(j, fret) for j, (_, fret) in enumerate(grip)], span, frozenset()
-                )
-            ),
-        ),
-        "then not": "The answer is the wrong way round: return True if one hand can hold the grip.",
-        "span + 1": "Frets `span` + 1 apart are held as well; they may be at most `span` apart.",
-        "equal frets": (
-            "Two notes may have the same fret: one finger can press several strings.",
-            lambda grip, span: (
-                CHECKS["is_playable_grip"].solve(grip, span, frozenset())
-                and len({fret for _, fret in grip if fret}) == sum(fret > 0 for _, fret in grip)
-            ),
-        ),
-    },
+    """
+    a string twice: Two notes cannot be on the same string.
+    open strings counted: Open strings count as fret 0; no finger is needed there.
+    span − 1: Frets exactly `span` apart can still be held.
+    span not looked at: `span` is ignored: the frets may be at most that far apart.
+    span of 4: `span` is not used: 4 is one hand's; compare with `span`.
+        = solve(grip, 4)
+    highest fret: The highest fret is compared with `span`; compare the difference of the highest
+        and the lowest pressed fret.
+        = len({string for string, _ in grip}) == len(grip) and max((fret for _, fret in grip)) <=
+          span
+    four fingers: More than four notes may be held: one finger can press several strings.
+        = right and sum((fret > 0 for _, fret in grip)) <= 4
+    string and fret: Each place is `(string, fret)`, not `(fret, string)`.
+        = solve([place[::-1] for place in grip], span)
+    neighbors alone: Only neighboring notes are compared; compare the outermost frets.
+    nothing pressed: A grip of open strings alone is refused; it needs no finger, so it can be
+        held.
+    nothing pressed (stops): If all strings are open, max() fails; such a grip can be held.
+    first fret compared: Every fret is compared with the first one; compare the lowest with the
+        highest.
+    first and last compared: Only the first and last frets are compared; compare the lowest with
+        the highest.
+    either: One of the two conditions is enough here; both must hold: use `and`.
+        = len({string for string, _ in grip}) == len(grip) or solve([(j, fret) for j, (_, fret) in
+          enumerate(grip)], span)
+    then not: The answer is the wrong way round: return True if one hand can hold the grip.
+    span + 1: Frets `span` + 1 apart are held as well; they may be at most `span` apart.
+    equal frets: Two notes may have the same fret: one finger can press several strings.
+        = right and len({fret for _, fret in grip if fret}) == sum((fret > 0 for _, fret in grip))
+    places differ: The same place twice is refused, but not two frets of one string.
+        = len(set(grip)) == len(grip) and solve(grip, span, 'a string twice')
+    neighbors' strings: Only neighboring notes are compared; two notes far apart in the list may
+        share a string.
+        = all((a[0] != b[0] for a, b in zip(grip, grip[1:], strict=False))) and solve(grip, span,
+          'a string twice')
+    fret 1 left out: Fret 1 is treated like an open string; only fret 0 is.
+        = solve([(s, 0 if f == 1 else f) for s, f in grip], span)
+    """,
 )
 def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
     """Check `is_playable_grip(grip, span)`: can one hand hold these (string, fret)?"""
@@ -136,61 +118,40 @@ def _step_cases() -> list[Case]:
 @check(
     "the cheapest path",
     _step_cases,
-    {
-        "m transposed": "m[q, p] is the move from q to p; this uses the move from p to q.",
-        "dearest": "The maximum is used; use the minimum.",
-        "from the cheapest place": "The hand always comes from the cheapest position so far; a "
-        "more expensive one may be closer.",
-        "v of the wrong place": (
-            "v[p] is added after the minimum; add v[q] before it.",
-            lambda v, e, m: v + m.amin(0) + e,
-        ),
-        "sum": (
-            "All costs are added up; take the minimum.",
-            lambda v, e, m: (v[:, None] + m).sum(0) + e,
-        ),
-        "grip before": (
-            "e[q] is added before the minimum; add e[p], the cost of the new grip, after it.",
-            lambda v, e, m: ((v + e)[:, None] + m).amin(0),
-        ),
-        "one minimum": "One minimum is taken over all moves; take one for each p.",
-        "wrong axis": "The minimum is taken over p; take it over q.",
-        "two minima": (
-            "The minima of v and of m are taken separately; take the minimum of their sum.",
-            lambda v, e, m: v.amin() + m.amin(0) + e,
-        ),
-        "stays": "The hand never moves: the minimum is over all positions q, not p alone.",
-        "mean": "The mean over q is taken; take the minimum.",
-        "never stays": (
-            "The hand always moves: it may also stay, from p to p.",
-            lambda v, e, m: (v[:, None] + m).fill_diagonal_(torch.inf).amin(0) + e,
-        ),
-        "rounded": (
-            "The costs are cut to whole numbers; they may be fractions, so keep floats.",
-            lambda v, e, m: CHECKS["cheapest_step"].solve(v, e, m, frozenset()).trunc(),
-        ),
-        "stays free": (
-            "The hand never moves: the minimum is over all positions q, not p alone.",
-            lambda v, e, m: v + e,
-        ),
-        "where from": (
-            "This is the argmin, where the hand comes from; return the cost.",
-            lambda v, e, m: (v[:, None] + m).argmin(0),
-        ),
-    },
+    """
+    m transposed: m[q, p] is the move from q to p; this uses the move from p to q.
+    from the cheapest place: The hand always comes from the cheapest position so far; a more
+        expensive one may be closer.
+        = (v[:, None] + m)[v.argmin()] + e
+    v of the wrong place: v[p] is added after the minimum; add v[q] before it.
+        = v + m.amin(0) + e
+    sum: All costs are added up; take the minimum.
+        = (v[:, None] + m).sum(0) + e
+    grip before: e[q] is added before the minimum; add e[p], the cost of the new grip, after it.
+        = ((v + e)[:, None] + m).amin(0)
+    one minimum: One minimum is taken over all moves; take one for each p.
+        = (v[:, None] + m).amin() + e
+    wrong axis: The minimum is taken over p; take it over q.
+        = (v[:, None] + m).amin(1) + e
+    two minima: The minima of v and of m are taken separately; take the minimum of their sum.
+        = v.amin() + m.amin(0) + e
+    stays: The hand never moves: the minimum is over all positions q, not p alone.
+        = (v[:, None] + m).diagonal() + e
+    never stays: The hand always moves: it may also stay, from p to p.
+        = (v[:, None] + m).fill_diagonal_(torch.inf).amin(0) + e
+    rounded: The costs are cut to whole numbers; they may be fractions, so keep floats.
+        = right.trunc()
+    stays free: The hand never moves: the minimum is over all positions q, not p alone.
+        = v + e
+    where from: This is the argmin, where the hand comes from; return the cost.
+        = (v[:, None] + m).argmin(0)
+    soft minimum: The minimum is soft (−log of the sum of exp); take the smallest number.
+        = e - torch.logsumexp(-(v[:, None] + m), 0)
+    """,
 )
 def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `cheapest_step(v, e, m)`: the new v[p], the least of v[q] + m[q, p], plus e[p]."""
-    roads = v[:, None] + m
-    if "from the cheapest place" in mistakes:
-        best = roads[v.argmin()]
-    else:
-        best = roads.amax(0) if "dearest" in mistakes else roads.amin(0)
-        best = roads.diagonal() if "stays" in mistakes else best
-        best = roads.mean(0) if "mean" in mistakes else best
-        best = roads.amin(1) if "wrong axis" in mistakes else best
-        best = roads.amin() if "one minimum" in mistakes else best
-    return best + e
+    return (v[:, None] + m).amin(0) + e
 
 
 def _back_cases() -> list[Case]:
@@ -207,39 +168,25 @@ def _back_cases() -> list[Case]:
 @check(
     "the cheapest path, read off",
     _back_cases,
-    {
-        "last place left out": "The last position is missing.",
-        "first place left out": "The first position is missing.",
-        "not followed": "Every row is read at `last`; read it at the position found just before.",
-        "smallest": (
-            "The smallest entry of each row is sought; read the row at the position found before.",
-            lambda came, last: [*came.argmin(1).tolist(), last],
-        ),
-        "last = 0": "The path is followed from position 0; follow it from `last`.",
-        "first row": (
-            "Only the first row is read; each moment has a row of its own.",
-            lambda came, last: CHECKS["path_back"].solve(
-                came[:1].expand_as(came), last, frozenset()
-            ),
-        ),
-        "from the beginning (in order)": (
-            "The rows are read from the first to the last; go backwards.",
-            lambda came, last: CHECKS["path_back"].solve(
-                came, last, frozenset({"from the beginning"})
-            )[::-1],
-        ),
-        "from the beginning": "The rows are read from the first to the last; go backwards.",
-    },
+    """
+    not followed: Every row is read at `last`; read it at the position found just before.
+    smallest: The smallest entry of each row is sought; read the row at the position found before.
+        = [*came.argmin(1).tolist(), last]
+    last = 0: The path is followed from position 0; follow it from `last`.
+    first row: Only the first row is read; each moment has a row of its own.
+        = solve(came[:1].expand_as(came), last)
+    from the beginning (in order): The rows are read from the first to the last; go backwards.
+        = solve(came, last, 'from the beginning')[::-1]
+    from the beginning: The rows are read from the first to the last; go backwards.
+    first row not read: The first row of `came` is not read: range(…, 0, −1) ends before 0.
+        = solve(came[1:], last)
+    """,
 )
 def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
     """Check `path_back(came, last)`: the places of T moments, came[t, p] the one before p."""
     path = [last]
     for before in came if "from the beginning" in mistakes else reversed(came.unbind()):
         path.append(int(before[last if "not followed" in mistakes else path[-1]]))
-    if "last place left out" in mistakes:
-        path = path[1:]
-    if "first place left out" in mistakes:
-        path = path[:-1]
     return path[::-1]
 
 
@@ -252,35 +199,28 @@ def _turn_cases() -> list[Case]:
 @check(
     "what the decoder reads",
     _turn_cases,
-    {
-        "notes and places swapped": "Each place comes before its note; it comes after it.",
-        "one after the other": "All notes come before all places; they should alternate.",
-        "last place read": "The last place is read as well; nothing has to be written after it.",
-        "two columns": "These are pairs; return one row.",
-        "places alone": "The notes are missing.",
-        "notes alone": "The places are missing.",
-        "last note missed": (
-            "The last note is missing: its place has to be written.",
-            lambda notes, places: torch.stack([notes, places], 1).flatten()[:-2],
-        ),
-        "shifted": (
-            "Each note stands before the place of the one before; it comes before its own.",
-            lambda notes, places: torch.stack([notes, places.roll(1)], 1).flatten()[:-1],
-        ),
-        "first note missed": (
-            "The first note is missing; leave out the last place instead.",
-            lambda notes, places: torch.stack([notes, places], 1).flatten()[1:],
-        ),
-    },
+    """
+    notes and places swapped: Each place comes before its note; it comes after it.
+    one after the other: All notes come before all places; they should alternate.
+    last place read: The last place is read as well; nothing has to be written after it.
+    two columns: These are pairs; return one row.
+        = torch.stack([notes, places], 1)
+    places alone: The notes are missing.
+        = places[:-1]
+    notes alone: The places are missing.
+        = notes
+    last note missed: The last note is missing: its place has to be written.
+        = torch.stack([notes, places], 1).flatten()[:-2]
+    shifted: Each note stands before the place of the one before; it comes before its own.
+        = torch.stack([notes, places.roll(1)], 1).flatten()[:-1]
+    first note missed: The first note is missing; leave out the last place instead.
+        = torch.stack([notes, places], 1).flatten()[1:]
+    next place: Each note comes before the place of the next one; it comes before its own.
+        = torch.stack([notes, places.roll(-1)], 1).flatten()[:-1]
+    """,
 )
 def takes_turns(notes: Tensor, places: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""
-    if "notes alone" in mistakes:
-        return notes
-    if "places alone" in mistakes:
-        return places[:-1]
-    if "two columns" in mistakes:
-        return torch.stack([notes, places], 1)
     both = torch.stack([notes, places], 1).flatten()
     both = torch.cat([notes, places]) if "one after the other" in mistakes else both
     return both if "last place read" in mistakes else both[:-1]

@@ -1,11 +1,10 @@
 """Checks for looking inside: the induction rule, the lens, a head less, circuits (chapter 9)."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import EPSILONS, layer_norm
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -23,41 +22,29 @@ def _ids_cases() -> list[Case]:
 @check(
     "`induction`, the rule A B … A → B",
     _ids_cases,
-    {
-        "first time": "This followed the token's first occurrence; use its last one before now.",
-        "most frequent": "This is what followed most often; return what followed last.",
-        "itself": "This is the token itself; return the token that came after it.",
-        "before": "This is what came before the token; return what came after it.",
-        "two after": "This is what came two places after the token; return the one right after it.",
-        "finds itself": "The search begins at the last token itself: begin one place earlier.",
-        "itself if new": (
-            "A token that has not occurred before should give −1, not itself.",
-            lambda ids: (
-                ids[-1] if ids[-1] not in ids[:-1] else CHECKS["induced"].solve(ids, frozenset())
-            ),
-        ),
-        "first token missed": (
-            "The first token is missed: range(…, −1, −1) goes down to 0, and `if not j` takes "
-            "place 0 for none.",
-            lambda ids: CHECKS["induced"].solve(ids, frozenset()) if ids[-1] in ids[1:-1] else -1,
-        ),
-        **dict.fromkeys(
-            ("place", "place (of the token)"),
-            "This is a place in the text; return the token that stands there.",
-        ),
-        "one place skipped": (
-            "The place right before the last token is skipped: begin at len(ids) − 2.",
-            lambda ids: CHECKS["induced"].solve(
-                torch.cat([ids[:-2], ids[-1:]]) if len(ids) > 1 and ids[-2] == ids[-1] else ids,
-                frozenset(),
-            ),
-        ),
-        "token 0 for none": (
-            "Token 0 is a token, too: `or −1` takes it for none.",
-            lambda ids: CHECKS["induced"].solve(ids, frozenset()) or -1,
-        ),
-        "0 if new": "A token that has not occurred before should give −1, not 0, which is a token.",
-    },
+    """
+    first time: This followed the token's first occurrence; use its last one before now.
+    most frequent: This is what followed most often; return what followed last.
+    itself: This is the token itself; return the token that came after it.
+    before: This is what came before the token; return what came after it.
+    two after: This is what came two places after the token; return the one right after it.
+    finds itself: The search begins at the last token itself: begin one place earlier.
+    itself if new: A token that has not occurred before should give −1, not itself.
+        = ids[-1] if ids[-1] not in ids[:-1] else right
+    first token missed: The first token is missed: range(…, −1, −1) goes down to 0, and `if not j`
+        takes place 0 for none.
+        = right if ids[-1] in ids[1:-1] else -1
+    place: This is a place in the text; return the token that stands there.
+    place (of the token): …
+    one place skipped: The place right before the last token is skipped: begin at len(ids) − 2.
+        = solve(torch.cat([ids[:-2], ids[-1:]]) if len(ids) > 1 and ids[-2] == ids[-1] else ids)
+    token 0 for none: Token 0 is a token, too: `or −1` takes it for none.
+        = right or -1
+    0 if new: A token that has not occurred before should give −1, not 0, which is a token.
+    always −1: This is always −1: if the search begins at the last token itself, begin one
+        earlier.
+        = -1
+    """,
 )
 def induced(ids: Tensor, mistakes: Mistakes) -> int:
     """Check `induced(ids)`: what the rule says comes next; −1 if the last token is a new one."""
@@ -90,40 +77,49 @@ def _alpha_cases() -> list[Case]:
 @check(
     "induction (prefix matching, Olsson et al. 2022)",
     _alpha_cases,
-    {
-        "same token": "This is the weight on the same token, P places back; an induction head "
-        "attends to the token after it, P − 1 places back.",
-        **dict.fromkeys(
-            ("one too far", "one too far (by place)"),
-            "This is the weight P + 1 places back, on the token before the earlier one; take the "
-            "one after it, P − 1 places back.",
-        ),
-        "one token early": "Token P − 1 is counted as well, but the first repeated token is P.",
-        "all tokens": "The sum is divided by N; only the tokens from P on are repeated.",
-        "sum": "This is the sum of the weights; the score is their mean.",
-        "largest": (
-            "This is the largest of the weights; the score is their mean.",
-            lambda alpha, period: alpha.diagonal(1 - period)[1:].max(),
-        ),
-        "alpha transposed": "Rows and columns are swapped: row i is the token that attends.",
-        "token before": "This is the weight on the previous token, which is the score of a "
-        "previous-token head.",
-        "hits": "This is how often the largest weight is there; the score is the mean weight.",
-    },
+    """
+    same token: This is the weight on the same token, P places back; an induction head attends to
+        the token after it, P − 1 places back.
+        = alpha.diagonal(-period).mean()
+    one too far: This is the weight P + 1 places back, on the token before the earlier one; take
+        the one after it, P − 1 places back.
+        = alpha.diagonal(-period - 1).mean()
+    one too far (by place): …
+        = i = torch.arange(period, len(alpha)); alpha[i, i - period - 1].mean()
+    one token early: Token P − 1 is counted as well, but the first repeated token is P.
+        = alpha.diagonal(1 - period).mean()
+    all tokens: The sum is divided by N; only the tokens from P on are repeated.
+        = right * (len(alpha) - period) / len(alpha)
+    sum: This is the sum of the weights; the score is their mean.
+        = right * (len(alpha) - period)
+    largest: This is the largest of the weights; the score is their mean.
+        = alpha.diagonal(1 - period)[1:].max()
+    alpha transposed: Rows and columns are swapped: row i is the token that attends.
+    token before: This is the weight on the previous token, which is the score of a previous-token
+        head.
+        = alpha.diagonal(-1)[period - 1 :].mean()
+    hits: This is how often the largest weight is there; the score is the mean weight.
+        = i = torch.arange(period, len(alpha));
+          (alpha.argmax(-1)[i] == i - period + 1).to(alpha).mean()
+    first copy: This is the weight on the first copy; take that on the latest one, P − 1 places
+        back.
+        = torch.stack([alpha[i, i % period + 1] for i in range(period, len(alpha))]).mean()
+    second pass alone: Only the second pass is counted; all tokens from P on are repeated.
+        = alpha.diagonal(1 - period)[1:period + 1].mean()
+    divided by the period: The sum is divided by the period; divide it by the number of repeated
+        tokens.
+        = alpha.diagonal(1 - period)[1:].sum() / period
+    token before (all): This is the weight on the previous token, which is the score of a
+        previous-token head.
+        = alpha.diagonal(-1).mean()
+    last token alone: Only the last token is counted; take the mean over all repeated ones.
+        = alpha[-1, len(alpha) - period]
+    """,
 )
 def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
     """Check `induction_score(alpha, period)`: one head's, on tokens that repeat after P."""
-    back = {"same token": period, "one too far": period + 1, "token before": 1}
-    back |= {"one too far (by place)": period + 1}
-    back = choose_option(mistakes, back, period - 1)
-    begin = period - ("one token early" in mistakes) + ("one too far" in mistakes)
-    i = torch.arange(begin, len(alpha))
-    weights = alpha[i, i - back]
-    if "hits" in mistakes:
-        weights = (alpha.argmax(dim=-1)[i] == i - back).to(alpha)
-    if "sum" in mistakes:
-        return weights.sum()
-    return weights.sum() / (len(alpha) if "all tokens" in mistakes else len(i))
+    i = torch.arange(period, len(alpha))
+    return alpha[i, i - period + 1].mean()
 
 
 def _lens_cases() -> list[Case]:
@@ -144,33 +140,26 @@ def _lens_cases() -> list[Case]:
 @check(
     "`logit-lens`, with the final norm",
     _lens_cases,
-    {
-        "no norm": "The final norm is missing: the model applies it before E.",
-        "norm afterwards": "The norm is applied to the logits; it comes before E.",
-        "plain norm": "γ and β of the final norm are not used.",
-        "words normalized": "The rows of E are normalized as well; only the stream should be.",
-        "E transposed": "E is not transposed: a word's logit is the product with its row of E.",
-        "then last row": "Only the last token has logits; return them for every row.",
-        "unbiased": "The standard deviation divides by d − 1; layer norm divides by d: "
-        "correction=0.",
-        "over tokens": "The norm runs over the tokens; each row is normalized by itself.",
-        "root mean square": "The mean is not subtracted: that is RMSNorm.",
-        "not divided": "The rows are not divided by their standard deviation.",
-        "all rows together": "Mean and σ are those of the matrix; each row has its own.",
-        "variance": (
-            "The rows are divided by the variance; divide by its root.",
-            lambda H, gamma, beta, E: (
-                (gamma * (H - (mu := H.mean(1, True))) / (H - mu).square().mean(1, True) + beta)
-                @ E.T
-            ),
-        ),
-    },
+    """
+    no norm: The final norm is missing: the model applies it before E.
+    norm afterwards: The norm is applied to the logits; it comes before E.
+        = F.layer_norm(H @ E.T, (len(E),))
+    plain norm: γ and β of the final norm are not used.
+    words normalized: The rows of E are normalized as well; only the stream should be.
+    E transposed: E is not transposed: a word's logit is the product with its row of E.
+    then last row: Only the last token has logits; return them for every row.
+    unbiased: The standard deviation divides by d − 1; layer norm divides by d: correction=0.
+    over tokens: The norm runs over the tokens; each row is normalized by itself.
+    root mean square: The mean is not subtracted: that is RMSNorm.
+    variance: The rows are divided by the variance; divide by its root.
+        = no sqrt()
+    not divided: The rows are not divided by their standard deviation.
+    all rows together: Mean and σ are those of the matrix; each row has its own.
+    """,
     accepted=tuple(EPSILONS),
 )
 def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `logit_lens(H, gamma, beta, E)`: what rows of the stream would say, as logits [N×V]."""
-    if "norm afterwards" in mistakes:
-        return F.layer_norm(H @ E.T, (len(E),))
     plain = torch.ones_like(gamma), torch.zeros_like(beta)
     own = plain if "plain norm" in mistakes else (gamma, beta)
     h = H if "no norm" in mistakes else layer_norm.solve(H, *own, mistakes)
@@ -192,21 +181,23 @@ def _head_cases() -> list[Case]:
 @check(
     "`mh-par-head` and `mh-par-out` without one head",
     _head_cases,
-    {
-        "c − 1": "Another head is removed: c counts from 0.",
-        "next head": "The head after c is removed: c counts from 0.",
-        "alone": "Only head c is left; it is the one to remove.",
-        "nothing": "Nothing is removed: head c still contributes.",
-        "token": "A token is set to 0 in every head; the heads are the first axis.",
-        "feature": "A feature is set to 0 in every head; the heads are the first axis.",
-        "scaled up": "The other heads are scaled up, as in dropout; leave them as they are.",
-        "mean": "Head c is replaced by its mean over the tokens; replace it by 0.",
-        "mean of the heads": "Head c is replaced by the mean of all heads; replace it by 0.",
-        "joined by reshape": "A reshape alone mixes tokens: transpose first, so that a token's "
-        "heads are joined.",
-        "last rows left out": "The last rows of W_O are left out; the rows of head c should be.",
-        "no W_O": "The heads are joined but not multiplied by W_O.",
-    },
+    """
+    c − 1: Another head is removed: c counts from 0.
+    next head: The head after c is removed: c counts from 0.
+    alone: Only head c is left; it is the one to remove.
+    nothing: Nothing is removed: head c still contributes.
+    token: A token is set to 0 in every head; the heads are the first axis.
+    feature: A feature is set to 0 in every head; the heads are the first axis.
+    scaled up: The other heads are scaled up, as in dropout; leave them as they are.
+    mean: Head c is replaced by its mean over the tokens; replace it by 0.
+    mean of the heads: Head c is replaced by the mean of all heads; replace it by 0.
+    joined by reshape: A reshape alone mixes tokens: transpose first, so that a token's heads are
+        joined.
+    last rows left out: The last rows of W_O are left out; the rows of head c should be.
+    no W_O: The heads are joined but not multiplied by W_O.
+    column: A single column is set to 0; head c has d_v of them, from c · d_v on.
+        = kept = heads.transpose(0, 1).flatten(1).clone(); kept.T[c].zero_(); kept @ W_O
+    """,
 )
 def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tensor:
     """Check `without_head(heads, W_O, c)`: what attention adds if head c gathers nothing."""
@@ -239,20 +230,18 @@ def _circuit_cases() -> list[Case]:
 @check(
     "W_QK (Elhage et al. 2021), for rows: x_i W_QK x_jᵀ",
     _circuit_cases,
-    {
-        "W_Q and W_K swapped": "This is W_K W_Qᵀ: the rows should belong to the query.",
-        "W_K transposed": "W_K is not transposed; the product should be [d×d].",
-        "inside": "This is W_Qᵀ W_K, [d_k×d_k]; the matrix should be [d×d].",
-        "inside, keys first": "This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].",
-        "scaled": "It is divided by √d_k; return only the product.",
-    },
+    """
+    W_Q and W_K swapped: This is W_K W_Qᵀ: the rows should belong to the query.
+    W_K transposed: W_K is not transposed; the product should be [d×d].
+    inside: This is W_Qᵀ W_K, [d_k×d_k]; the matrix should be [d×d].
+        = W_Q.T @ W_K
+    inside, keys first: This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].
+        = W_K.T @ W_Q
+    scaled: It is divided by √d_k; return only the product.
+    """,
 )
 def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""
-    if "inside" in mistakes:
-        return W_Q.T @ W_K
-    if "inside, keys first" in mistakes:
-        return W_K.T @ W_Q
     return W_Q @ W_K.T / (W_Q.shape[1] ** 0.5 if "scaled" in mistakes else 1)
 
 
@@ -279,34 +268,29 @@ def _copying_cases() -> list[Case]:
 @check(
     "E W_OV Eᵀ (Elhage et al. 2021), its rows",
     _copying_cases,
-    {
-        "columns": "The largest number of each column is taken; take that of each row.",
-        "cosine": "The rows of E are divided by their norms; take the products with E itself.",
-        "raised at all": "This counts tokens that raise themselves at all; they should raise "
-        "themselves most.",
-        "lowered": "The largest absolute value is taken; take the largest number.",
-        "no circuit": "This is E Eᵀ: the head's matrices are missing.",
-        "probability": "This is the mean probability of the token itself; count where it is the "
-        "largest.",
-        "rounded down": (
-            "`//` rounds the share down: write `/`.",
-            lambda E, W_V, W_O: CHECKS["copied"].solve(E, W_V, W_O, frozenset()).floor(),
-        ),
-        "number": "This is a count; return the share.",
-        "−W_V": "This is the share of tokens that raise themselves least.",
-        "one argmax": (
-            "argmax() without `dim` is one number for the whole matrix; take one for each row.",
-            lambda E, W_V, W_O: (
-                ((E @ W_V @ W_O @ E.T).argmax() == torch.arange(len(E))).to(E).mean()
-            ),
-        ),
-    },
+    """
+    columns: The largest number of each column is taken; take that of each row.
+    cosine: The rows of E are divided by their norms; take the products with E itself.
+    raised at all: This counts tokens that raise themselves at all; they should raise themselves
+        most.
+    lowered: The largest absolute value is taken; take the largest number.
+    no circuit: This is E Eᵀ: the head's matrices are missing.
+    probability: This is the mean probability of the token itself; count where it is the largest.
+        = (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().mean()
+    rounded down: `//` rounds the share down: write `/`.
+        = right.floor()
+    number: This is a count; return the share.
+    −W_V: This is the share of tokens that raise themselves least.
+    one argmax: argmax() without `dim` is one number for the whole matrix; take one for each row.
+        = ((E @ W_V @ W_O @ E.T).argmax() == torch.arange(len(E))).to(E).mean()
+    more than half: A probability above one half is asked for; it need only be the largest of the
+        row.
+        = ((E @ W_V @ W_O @ E.T).softmax(-1).diagonal() > 0.5).to(E).mean()
+    """,
 )
 def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `copied(E, W_V, W_O)`: the share of tokens that raise themselves more than others."""
     words = E @ E.T if "no circuit" in mistakes else E @ W_V @ W_O @ E.T
-    if "probability" in mistakes:
-        return words.softmax(-1).diagonal().mean()
     words = words / E.norm(dim=-1) if "cosine" in mistakes else words
     words = words.T if "columns" in mistakes else words
     words = words.abs() if "lowered" in mistakes else words

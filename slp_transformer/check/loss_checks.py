@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 LOSS_MISTAKES = {
@@ -68,50 +68,31 @@ def _loss_cases() -> list[Case]:
 @check(
     "`ce-mean`",
     _loss_cases,
-    LOSS_MISTAKES
-    | {
-        "other axis": (
-            "The softmax runs over the positions; it should run over the words.",
-            lambda U, ids: -torch.log_softmax(U[:-1], 0).gather(-1, ids[1:, None]).mean(),
-        ),
-        "other axis (last row too)": (
-            "The softmax runs over the positions; it should run over the words.",
-            lambda U, ids: -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean(),
-        ),
-        "no logarithm": (
-            "The logarithm is missing: these are probabilities; use log softmax.",
-            lambda U, ids: -U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean(),
-        ),
-        "two words on": (
-            "The targets are shifted by two: position t predicts the next word, w_{t+1}.",
-            lambda U, ids: -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean(),
-        ),
-        "first word next": (
-            "The last position counts, with the first word as its target; leave it out.",
-            lambda U, ids: -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean(),
-        ),
-        "first left out": (
-            "The first position is left out, but each word is still compared with its own logits: "
-            "U[t] predicts ids[t + 1].",
-            lambda U, ids: -torch.log_softmax(U[1:], -1).gather(-1, ids[1:, None]).mean(),
-        ),
-        "overflow": (
-            "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, or "
-            "subtract the largest first.",
-            lambda U, ids: (
-                -((powers := U[:-1].float().exp()).gather(-1, ids[1:, None])[:, 0] / powers.sum(-1))
-                .log()
-                .mean()
-            ),
-        ),
-        "last word again": (
-            "The last position counts, with the last word as its target; leave it out.",
-            lambda U, ids: (
-                -torch.log_softmax(U, -1).gather(-1, torch.cat([ids[1:], ids[-1:]])[:, None]).mean()
-            ),
-        ),
-        "last position counted": "The sum is divided by N; only N − 1 positions have a next word.",
-    },
+    (
+        LOSS_MISTAKES,
+        """
+    other axis: The softmax runs over the positions; it should run over the words.
+        = -torch.log_softmax(U[:-1], 0).gather(-1, ids[1:, None]).mean()
+    other axis (last row too): The softmax runs over the positions; it should run over the words.
+        = -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean()
+    no logarithm: The logarithm is missing: these are probabilities; use log softmax.
+        = -U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean()
+    two words on: The targets are shifted by two: position t predicts the next word, w_{t+1}.
+        = -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean()
+    first word next: The last position counts, with the first word as its target; leave it out.
+        = -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean()
+    first left out: The first position is left out, but each word is still compared with its own
+        logits: U[t] predicts ids[t + 1].
+        = -torch.log_softmax(U[1:], -1).gather(-1, ids[1:, None]).mean()
+    overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax,
+        or subtract the largest first.
+        = -((powers := U[:-1].float().exp()).gather(-1, ids[1:, None])[:, 0] /
+          powers.sum(-1)).log().mean()
+    last word again: The last position counts, with the last word as its target; leave it out.
+        = -torch.log_softmax(U, -1).gather(-1, torch.cat([ids[1:], ids[-1:]])[:, None]).mean()
+    last position counted: The sum is divided by N; only N − 1 positions have a next word.
+    """,
+    ),
 )
 def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
@@ -137,6 +118,7 @@ def _padded_cases() -> list[Case]:
             "pad_id": 0,
         },
         {"U": draw(1, 3, 5), "ids": torch.tensor([[1, 0, 3]]), "pad_id": 4},
+        {"U": draw(1, 5, 5), "ids": torch.tensor([[3, 0, 1, 4, 2]]), "pad_id": 0},
         {"U": draw(1, 4, 5), "ids": torch.tensor([[2, 2, 3, 1]]), "pad_id": 2},
         {"U": 4000 * draw(1, 3, 5), "ids": torch.tensor([[4, 1, 1]]), "pad_id": 0},
     ]
@@ -145,40 +127,33 @@ def _padded_cases() -> list[Case]:
 @check(
     "`ce-mean`",
     _padded_cases,
-    LOSS_MISTAKES
-    | {
-        "padding counted": "Padding counts as a target; it should not.",
-        "padding in the mean": "Padding adds nothing to the sum, but the mean still divides by it.",
-        "divided by all words": (
-            "The sum is divided by all words; the first of a text is never predicted.",
-            lambda U, ids, pad_id: (
-                CHECKS["padded_loss"].solve(U, ids, pad_id, frozenset())
-                * (ids[:, 1:] != pad_id).sum()
-                / (ids != pad_id).sum()
-            ),
-        ),
-        "overflow": (
-            "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, or "
-            "subtract the largest first.",
-            lambda U, ids, pad_id: (
-                -(
-                    (powers := U[:, :-1].float().exp()).gather(-1, ids[:, 1:, None])[..., 0]
-                    / powers.sum(-1)
-                )
-                .log()[ids[:, 1:] != pad_id]
-                .mean()
-            ),
-        ),
-        "across texts": (
-            "A text's last position predicts the first word of the next; shift each by itself.",
-            lambda U, ids, pad_id: CHECKS["padded_loss"].solve(
-                U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id, frozenset()
-            ),
-        ),
-        "mean of means": "Each text's mean is taken first; average over all tokens alike.",
-        "0 as padding": "Tokens with id 0 are left out; padding has the id `pad_id`.",
-        "padding judged by the input": "Padding is left out by the inputs; go by the targets.",
-    },
+    (
+        LOSS_MISTAKES,
+        """
+    padding counted: Padding counts as a target; it should not.
+    padding in the mean: Padding adds nothing to the sum, but the mean still divides by it.
+    divided by all words: The sum is divided by all words; the first of a text is never predicted.
+        = right * (ids[:, 1:] != pad_id).sum() / (ids != pad_id).sum()
+    overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax,
+        or subtract the largest first.
+        = -((powers := U[:, :-1].float().exp()).gather(-1, ids[:, 1:, None])[..., 0] /
+          powers.sum(-1)).log()[ids[:, 1:] != pad_id].mean()
+    across texts: A text's last position predicts the first word of the next; shift each by
+        itself.
+        = solve(U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id)
+    mean of means: Each text's mean is taken first; average over all tokens alike.
+    0 as padding: Tokens with id 0 are left out; padding has the id `pad_id`.
+    padding judged by the input: Padding is left out by the inputs; go by the targets.
+    words on both sides: A position counts only if its input is no padding either; go by the
+        target alone.
+        = torch.nn.functional.cross_entropy(U[:, :-1].flatten(0, 1), ids[:, 1:].where(ids[:, :-1]
+          != pad_id, pad_id).flatten(), ignore_index=pad_id)
+    logits 0 at padding: The logits at padding are set to 0, which costs log |V|; leave these
+        positions out.
+        = torch.nn.functional.cross_entropy((U[:, :-1] * (ids[:, 1:] != pad_id)[...,
+          None]).flatten(0, 1), ids[:, 1:].flatten())
+    """,
+    ),
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
@@ -212,34 +187,26 @@ def _masked_cases() -> list[Case]:
 @check(
     "`mlm-loss`",
     _masked_cases,
-    {name: text for name, text in LOSS_MISTAKES.items() if "shifted" not in name}
-    | {
-        "all positions": "All positions count; only the masked ones should.",
-        "the others": "The positions that are not masked count; the masked ones should.",
-        "next word": "Position i is compared with the next word; the masked word is its own.",
-        "divided by N": "The sum is divided by N; divide it by the number of masked positions.",
-        "other axis": (
-            "The softmax runs over the positions; it should run over the words.",
-            lambda U, x, M: -torch.log_softmax(U, 0)[M, x[M]].mean(),
-        ),
-        "no logarithm": (
-            "The logarithm is missing: these are probabilities; use log softmax.",
-            lambda U, x, M: -U.softmax(-1)[M, x[M]].mean(),
-        ),
-        "overflow": (
-            "Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, or "
-            "subtract the largest first.",
-            lambda U, x, M: -(U.exp() / U.exp().sum(-1, keepdim=True))[M, x[M]].log().mean(),
-        ),
-        "words counted from M": (
-            "The first words are used; the word of a masked position i is x[i].",
-            lambda U, x, M: -torch.log_softmax(U, -1)[M, x[: len(M)]].mean(),
-        ),
-        "logits before": (
-            "The logits of position i − 1 are used; the masked word's own are at position i.",
-            lambda U, x, M: -torch.log_softmax(U, -1)[M - 1, x[M]].mean(),
-        ),
-    },
+    (
+        {name: text for name, text in LOSS_MISTAKES.items() if "shifted" not in name},
+        """
+    all positions: All positions count; only the masked ones should.
+    the others: The positions that are not masked count; the masked ones should.
+    next word: Position i is compared with the next word; the masked word is its own.
+    divided by N: The sum is divided by N; divide it by the number of masked positions.
+    other axis: The softmax runs over the positions; it should run over the words.
+        = -torch.log_softmax(U, 0)[M, x[M]].mean()
+    no logarithm: The logarithm is missing: these are probabilities; use log softmax.
+        = -U.softmax(-1)[M, x[M]].mean()
+    overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax,
+        or subtract the largest first.
+        = -(U.exp() / U.exp().sum(-1, keepdim=True))[M, x[M]].log().mean()
+    words counted from M: The first words are used; the word of a masked position i is x[i].
+        = -torch.log_softmax(U, -1)[M, x[:len(M)]].mean()
+    logits before: The logits of position i − 1 are used; the masked word's own are at position i.
+        = -torch.log_softmax(U, -1)[M - 1, x[M]].mean()
+    """,
+    ),
 )
 def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `masked_word_loss(U, x, M)`: the mean loss of the words x [N] at the positions in M.
@@ -263,47 +230,34 @@ def _perplexity_cases() -> list[Case]:
 @check(
     "`perplexity`",
     _perplexity_cases,
-    {
-        "no root": "The root is missing: 1/P(text) grows with its length; take the T-th root.",
-        "square root": "The square root is taken; it should be the T-th root.",
-        "then inverse": "This is the mean probability, P to the 1/T; perplexity is one over it.",
-        "then log": "This is the cross-entropy; perplexity is exp of it.",
-        "T − 1": "The sum is divided by T − 1; all T words have a probability here.",
-        "mean of inverses": "The mean of 1/p is taken; take exp of the mean of −log p.",
-        "inverse of the mean": "One over the mean of p is taken; take exp of the mean of −log p.",
-        "bases mixed": "The logarithm has base 2, but exp undoes base e.",
-        "precedence": (
-            "The power binds before the division: write ** (-1 / T).",
-            lambda probabilities: probabilities.prod() ** -1 / len(probabilities),
-        ),
-        "base 10 undone": (
-            "The logarithm has base e, but the power has base 10.",
-            lambda probabilities: 10 ** -probabilities.log().mean(),
-        ),
-        "entropy": (
-            "The logarithms are weighted by p, as in an entropy; take their plain mean.",
-            lambda probabilities: (-(probabilities * probabilities.log()).sum()).exp(),
-        ),
-        "base 2 undone": (
-            "The logarithm has base e, but the power has base 2.",
-            lambda probabilities: 2 ** -probabilities.log().mean(),
-        ),
-        "underflow": "The product of small probabilities is rounded to 0: add logarithms instead.",
-    },
+    """
+    no root: The root is missing: 1/P(text) grows with its length; take the T-th root.
+        = (1 / probabilities).prod()
+    square root: The square root is taken; it should be the T-th root.
+        = (1 / probabilities).prod() ** 0.5
+    then inverse: This is the mean probability, P to the 1/T; perplexity is one over it.
+    then log: This is the cross-entropy; perplexity is exp of it.
+    T − 1: The sum is divided by T − 1; all T words have a probability here.
+    mean of inverses: The mean of 1/p is taken; take exp of the mean of −log p.
+        = (1 / probabilities).mean()
+    inverse of the mean: One over the mean of p is taken; take exp of the mean of −log p.
+        = 1 / probabilities.mean()
+    bases mixed: The logarithm has base 2, but exp undoes base e.
+    precedence: The power binds before the division: write ** (-1 / T).
+        = probabilities.prod() ** (-1) / len(probabilities)
+    base 10 undone: The logarithm has base e, but the power has base 10.
+        = 10 ** (-probabilities.log().mean())
+    entropy: The logarithms are weighted by p, as in an entropy; take their plain mean.
+        = (-(probabilities * probabilities.log()).sum()).exp()
+    base 2 undone: The logarithm has base e, but the power has base 2.
+        = 2 ** (-probabilities.log().mean())
+    underflow: The product of small probabilities is rounded to 0: add logarithms instead.
+        = probabilities.prod() ** (-1 / len(probabilities))
+    """,
 )
 def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `perplexity(probabilities)` of a text, from the probability of each of its words."""
     p, T = probabilities, len(probabilities)
-    if "no root" in mistakes:
-        return (1 / p).prod()
-    if "square root" in mistakes:
-        return (1 / p).prod() ** 0.5
-    if "underflow" in mistakes:
-        return p.prod() ** (-1 / T)
-    if "mean of inverses" in mistakes:
-        return (1 / p).mean()
-    if "inverse of the mean" in mistakes:
-        return 1 / p.mean()
     loss = -p.log().sum() / (T - 1 if "T − 1" in mistakes else T)
     loss = loss / math.log(2) if "bases mixed" in mistakes else loss
     return loss.exp()
@@ -312,18 +266,19 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
 @check(
     "`perplexity`",
     lambda: [{"loss": torch.tensor(loss)} for loss in (0.0, math.log(8), 1.25, 4.0)],
-    {
-        "base 2": "The base is 2; the loss is in nats, so the base is e.",
-        "then inverse": "The sign is reversed: perplexity is exp of the loss, 1 or more.",
-        "logarithm": "The logarithm is taken; perplexity undoes it with exp.",
-        "base 10": "The base is 10; the loss is in nats, so the base is e.",
-        "then log": "The loss is returned as it is.",
-    },
+    """
+    base 2: The base is 2; the loss is in nats, so the base is e.
+    then inverse: The sign is reversed: perplexity is exp of the loss, 1 or more.
+    logarithm: The logarithm is taken; perplexity undoes it with exp.
+        = loss.log()
+    base 10: The base is 10; the loss is in nats, so the base is e.
+    then log: The loss is returned as it is.
+    1 by the loss: This is 1 divided by the loss; perplexity is exp of the loss.
+        = 1 / loss
+    """,
 )
 def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
-    if "logarithm" in mistakes:
-        return loss.log()
     return (2.0 if "base 2" in mistakes else 10.0 if "base 10" in mistakes else math.e) ** loss
 
 
@@ -341,19 +296,17 @@ def _lora_cases() -> list[Case]:
 @check(
     "`lora`, scaled as in Hu et al. 2022",
     _lora_cases,
-    {
-        "A and B swapped": "A and B are swapped: multiply x by A [k×r] first, then by B [r×d].",
-        "no scale": "The scale α/r is missing.",
-        "scaled by α": "What the adapter adds is multiplied by α; it should be by α/r.",
-        "scaled by the root": "What the adapter adds is multiplied by α/√r; it should be by α/r.",
-        "all scaled": "xW is scaled, too; the scale belongs to the adapter alone.",
-        "r of the wrong axis": "The scale divides by the size of x; r is A's number of columns.",
-        "r is d": (
-            "The scale divides by B's number of columns, d; r is A's.",
-            lambda x, W, A, B, alpha: x @ W + alpha / B.shape[1] * (x @ A @ B),
-        ),
-        "divided": "The scale is upside down: it should be α/r.",
-    },
+    """
+    A and B swapped: A and B are swapped: multiply x by A [k×r] first, then by B [r×d].
+    no scale: The scale α/r is missing.
+    scaled by α: What the adapter adds is multiplied by α; it should be by α/r.
+    scaled by the root: What the adapter adds is multiplied by α/√r; it should be by α/r.
+    all scaled: xW is scaled, too; the scale belongs to the adapter alone.
+    r of the wrong axis: The scale divides by the size of x; r is A's number of columns.
+    r is d: The scale divides by B's number of columns, d; r is A's.
+        = x @ W + alpha / B.shape[1] * (x @ A @ B)
+    divided: The scale is upside down: it should be α/r.
+    """,
 )
 def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
     """Check `lora(x, W, A, B, alpha)`: xW + (α/r) xAB, r being the columns of A.

@@ -3,11 +3,10 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.block_checks import GATE_MISTAKES, Layer, swiglu
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -27,22 +26,20 @@ def _rms_cases() -> list[Case]:
 @check(
     "RMSNorm (Zhang and Sennrich 2019, equation 4), with ε under the root",
     _rms_cases,
-    {
-        "mean subtracted": "The mean is subtracted from the row; RMSNorm does not subtract it.",
-        "layer norm": "This is layer norm; RMSNorm does not subtract the mean.",
-        "deviation": "The row is divided by its standard deviation; divide by the root mean "
-        "square.",
-        "eps outside": "ε is added outside the root; add it to the mean square, under the root.",
-        "no root": "The row is divided by its mean square; the root is missing.",
-        "length": "The sum of squares is not divided by d: this is the norm of the row.",
-        "mean of sizes": "The row is divided by its mean absolute value; divide by the root mean "
-        "square.",
-        "multiplied": "The row is multiplied by its root mean square; divide by it.",
-        "over tokens": "The mean is over the tokens; it should be over the features of each row.",
-        "all rows together": "The mean square is that of the whole matrix; use that of each row.",
-        "gain from 0": "The gain is 1 + γ, as in Gemma's files; here it is γ itself.",
-        "d − 1": "The mean square divides by d − 1; it should divide by d.",
-    },
+    """
+    mean subtracted: The mean is subtracted from the row; RMSNorm does not subtract it.
+    layer norm: This is layer norm; RMSNorm does not subtract the mean.
+    deviation: The row is divided by its standard deviation; divide by the root mean square.
+    eps outside: ε is added outside the root; add it to the mean square, under the root.
+    no root: The row is divided by its mean square; the root is missing.
+    length: The sum of squares is not divided by d: this is the norm of the row.
+    mean of sizes: The row is divided by its mean absolute value; divide by the root mean square.
+    multiplied: The row is multiplied by its root mean square; divide by it.
+    over tokens: The mean is over the tokens; it should be over the features of each row.
+    all rows together: The mean square is that of the whole matrix; use that of each row.
+    gain from 0: The gain is 1 + γ, as in Gemma's files; here it is γ itself.
+    d − 1: The mean square divides by d − 1; it should divide by d.
+    """,
 )
 def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor:
     """Check `rms_norm(x, gamma, eps)`, for a row [d] and for rows [N×d]."""
@@ -79,47 +76,37 @@ def _rotation_cases() -> list[Case]:
 @check(
     "rope (Su et al. 2021), pairs of column i and i + d_k/2",
     _rotation_cases,
-    {
-        "backwards": "The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.",
-        "neighbors": "Neighboring columns form pairs; pair column i with column i + d_k/2.",
-        "start = 0": "The positions begin at 0; the first row is at position `start`.",
-        "one position": "All rows are rotated to position `start`; row n is at start + n.",
-        "root of base": "θ_i is base^(−i/d_k); it should be base^(−2i/d_k).",
-        "base squared": "θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).",
-        "1/base": "The minus in the exponent −2i/d_k is missing.",
-        "one angle": "All pairs have the same angle; that of pair i is pos · θ_i.",
-        "exponent from 1": "The pairs are counted from 1; count them from 0.",
-        "no minus": "A minus is missing: a′ = a cos − b sin. Otherwise lengths change.",
-        "minus twice": "There is one minus too many: b′ = a sin + b cos.",
-        "half turned": "The second column of each pair is not changed.",
-        "turned twice": "b′ is computed from the new a′; use the old a.",
-        **dict.fromkeys(
-            ("added", "added (sines first)"),
-            "Sines and cosines are added, like the book's P; rotate the pairs by them.",
-        ),
-        "sine and cosine swapped": "Sine and cosine are swapped.",
-        "base not used": "The base is always 10000; use `base`.",
-        "halves swapped": "The two halves of the result are swapped.",
-        "neighbors, not put back": (
-            "Neighboring columns form pairs, and do not return to their places; pair column i with "
-            "column i + d_k/2.",
-            lambda X, start, base: CHECKS["rotary"].solve(
-                torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base, frozenset()
-            ),
-        ),
-        "degrees": "The angles are used as degrees; they are in radians.",
-        "nothing turned": ("Nothing is rotated: this is X itself.", lambda X, start, base: X),
-        "halves in turn": (
-            "The two halves of the result are interleaved; put one after the other, with `cat`.",
-            lambda X, start, base: (
-                CHECKS["rotary"].solve(X, start, base, frozenset()).unflatten(1, (2, -1)).mT
-            ).flatten(1),
-        ),
-        "cosines alone": (
-            "The sines are missing: a′ = a cos − b sin and b′ = a sin + b cos.",
-            lambda X, start, base: X * (_angles(X, start, base).cos().to(X)).repeat(1, 2),
-        ),
-    },
+    """
+    backwards: The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.
+    neighbors: Neighboring columns form pairs; pair column i with column i + d_k/2.
+    start = 0: The positions begin at 0; the first row is at position `start`.
+    one position: All rows are rotated to position `start`; row n is at start + n.
+    root of base: θ_i is base^(−i/d_k); it should be base^(−2i/d_k).
+    base squared: θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).
+    1/base: The minus in the exponent −2i/d_k is missing.
+    one angle: All pairs have the same angle; that of pair i is pos · θ_i.
+    exponent from 1: The pairs are counted from 1; count them from 0.
+    no minus: A minus is missing: a′ = a cos − b sin. Otherwise lengths change.
+    minus twice: There is one minus too many: b′ = a sin + b cos.
+    half turned: The second column of each pair is not changed.
+    turned twice: b′ is computed from the new a′; use the old a.
+    added: Sines and cosines are added, like the book's P; rotate the pairs by them.
+    added (sines first): …
+    sine and cosine swapped: Sine and cosine are swapped.
+    base not used: The base is always 10000; use `base`.
+    halves swapped: The two halves of the result are swapped.
+    neighbors, not put back: Neighboring columns form pairs, and do not return to their places;
+        pair column i with column i + d_k/2.
+        = solve(torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base)
+    degrees: The angles are used as degrees; they are in radians.
+    nothing turned: Nothing is rotated: this is X itself.
+        = X
+    halves in turn: The two halves of the result are interleaved; put one after the other, with
+        `cat`.
+        = right.unflatten(1, (2, -1)).mT.flatten(1)
+    cosines alone: The sines are missing: a′ = a cos − b sin and b′ = a sin + b cos.
+        = X * _angles(X, start, base).cos().to(X).repeat(1, 2)
+    """,
 )
 def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
@@ -172,28 +159,24 @@ def _step_cases() -> list[Case]:
 @check(
     "`rope` and `kv-attn`: keys are cached already rotated",
     _step_cases,
-    {
-        "no rotate": "Nothing is rotated to position n, or the cached keys are rotated once more.",
-        "turned again by place": "The cached keys are rotated again; each was rotated when it "
-        "was written.",
-        "query as it is": "The query is not rotated; it is at position n.",
-        "key as it is": "The new key is not rotated; it is at position n.",
-        "one too far": "The new token is at position n, not n + 1: positions begin at 0.",
-        "one too early": "The new token is at position n, not n − 1: there are n cached keys "
-        "before it.",
-        "new key left out": "The key of the new token is missing: it attends to itself as well.",
-        "new key first": "The new key comes after the cached ones.",
-        "no scaling": "The scores are not divided by √d_k.",
-        "scaled by the length": "The scores are divided by the root of the number of keys; "
-        "divide by √d_k.",
-        "scaled by d_k": "The scores are divided by d_k; divide by its root.",
-        "key one too early": "The new key is rotated to position n − 1; it is at n, like the "
-        "query.",
-        "query one too early": "The query is rotated to position n − 1; it is at n, like the new "
-        "key.",
-        "new key alone": "This is the score of the new key alone; return those of the cached "
-        "keys as well.",
-    },
+    """
+    no rotate: Nothing is rotated to position n, or the cached keys are rotated once more.
+    turned again by place: The cached keys are rotated again; each was rotated when it was
+        written.
+    query as it is: The query is not rotated; it is at position n.
+    key as it is: The new key is not rotated; it is at position n.
+    one too far: The new token is at position n, not n + 1: positions begin at 0.
+    one too early: The new token is at position n, not n − 1: there are n cached keys before it.
+    no scaling: The scores are not divided by √d_k.
+    scaled by the length: The scores are divided by the root of the number of keys; divide by
+        √d_k.
+    scaled by d_k: The scores are divided by d_k; divide by its root.
+    key one too early: The new key is rotated to position n − 1; it is at n, like the query.
+    query one too early: The query is rotated to position n − 1; it is at n, like the new key.
+    new key alone: This is the score of the new key alone; return those of the cached keys as
+        well.
+        = right[-1:]
+    """,
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
     """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1].
@@ -206,12 +189,9 @@ def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes
     k = k if "key as it is" in mistakes else rotate(k, pos - ("key one too early" in mistakes))
     if "turned again by place" in mistakes:
         K = torch.stack([rotate(old, j) for j, old in enumerate(K)])
-    order = [k[None], K] if "new key first" in mistakes else [K, k[None]]
-    K = K if "new key left out" in mistakes else torch.cat(order)
+    K = torch.cat([K, k[None]])
     sizes = {"no scaling": 1, "scaled by the length": len(K), "scaled by d_k": len(q) ** 2}
-    scores = K @ q / choose_option(mistakes, sizes, len(q)) ** 0.5
-    scores = scores[-1:] if "new key alone" in mistakes else scores
-    return scores
+    return K @ q / choose_option(mistakes, sizes, len(q)) ** 0.5
 
 
 def _shared_cases() -> list[Case]:
@@ -224,16 +204,22 @@ def _shared_cases() -> list[Case]:
 @check(
     "grouped heads (Ainslie et al. 2023): g = ⌊cG/A⌋",
     _shared_cases,
-    {
-        "in turn": "Heads use the groups in turn (0, 1, 0, 1); neighboring heads should share one.",
-        "first for all": "All heads have the keys of the first group; head c uses group ⌊cG/A⌋.",
-        "last for all": "All heads have the keys of the last group; head c uses group ⌊cG/A⌋.",
-        "mean for all": "All heads have the mean of the keys; each should have those of its group.",
-        "along tokens": "The tokens are repeated; repeat the keys of whole heads.",
-        "not shared": "The result has G heads; it should have A.",
-        "A times": "Every group is repeated A times; repeat it A/G times.",
-        "c over G": "The group is c // G; it should be c·G // A.",
-    },
+    """
+    in turn: Heads use the groups in turn (0, 1, 0, 1); neighboring heads should share one.
+    first for all: All heads have the keys of the first group; head c uses group ⌊cG/A⌋.
+    last for all: All heads have the keys of the last group; head c uses group ⌊cG/A⌋.
+    mean for all: All heads have the mean of the keys; each should have those of its group.
+    along tokens: The tokens are repeated; repeat the keys of whole heads.
+    not shared: The result has G heads; it should have A.
+    A times: Every group is repeated A times; repeat it A/G times.
+    c over G: The group is c // G; it should be c·G // A.
+    c // G: Head c has group c // G; it should be c · G // A.
+        = K[torch.arange(A) // len(K) % len(K)]
+    rounded: The group is rounded to the nearest; round it down.
+        = torch.stack([K[min(round(c * len(K) / A), len(K) - 1)] for c in range(A)])
+    axes exchanged: The axes are [M×A×d_k]; heads come first, [A×M×d_k].
+        = torch.stack([K[c * len(K) // A] for c in range(A)], 1)
+    """,
 )
 def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
     """Check `shared_keys(K, A)`: for each of A heads the keys of its group, K being [G×M×d_k]."""
@@ -267,33 +253,26 @@ def _gate_cases() -> list[Case]:
 @check(
     "`swiglu`, as Llama's files keep it",
     _gate_cases,
-    {
-        "gate_proj and up_proj swapped": "Swish is applied to up_proj's product, not gate_proj's.",
-        "not turned": "The matrices are used as in the file, [out×in]; transpose them.",
-        **GATE_MISTAKES,
-        "bent late": "Swish is applied to the product; apply it to the gate alone.",
-        "no down_proj": (
-            "down_proj is missing: the result is [d_ff]; it should be [d].",
-            lambda x, gate_proj, up_proj, down_proj: F.silu(x @ gate_proj.T) * (x @ up_proj.T),
-        ),
-        "up alone": (
-            "The gate is missing: multiply up_proj's product by Swish of gate_proj's.",
-            lambda x, gate_proj, up_proj, down_proj: x @ up_proj.T @ down_proj.T,
-        ),
-        "then + x": "The input is added at the end; the block does that, not the layer.",
-        "bent input": (
-            "Swish is applied to x; apply it to gate_proj's product.",
-            lambda x, gate_proj, up_proj, down_proj: (
-                (F.silu(x) @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
-            ),
-        ),
-        "bent output": (
-            "Swish is applied to the result; apply it to gate_proj's product.",
-            lambda x, gate_proj, up_proj, down_proj: F.silu(
-                (x @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
-            ),
-        ),
-    },
+    (
+        """
+    gate_proj and up_proj swapped: Swish is applied to up_proj's product, not gate_proj's.
+    not turned: The matrices are used as in the file, [out×in]; transpose them.
+    """,
+        GATE_MISTAKES,
+        """
+    bent late: Swish is applied to the product; apply it to the gate alone.
+        = F.silu(x @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
+    no down_proj: down_proj is missing: the result is [d_ff]; it should be [d].
+        = F.silu(x @ gate_proj.T) * (x @ up_proj.T)
+    up alone: The gate is missing: multiply up_proj's product by Swish of gate_proj's.
+        = x @ up_proj.T @ down_proj.T
+    then + x: The input is added at the end; the block does that, not the layer.
+    bent input: Swish is applied to x; apply it to gate_proj's product.
+        = F.silu(x) @ gate_proj.T * (x @ up_proj.T) @ down_proj.T
+    bent output: Swish is applied to the result; apply it to gate_proj's product.
+        = F.silu(x @ gate_proj.T * (x @ up_proj.T) @ down_proj.T)
+    """,
+    ),
 )
 def published_ffn(
     x: Tensor, gate_proj: Tensor, up_proj: Tensor, down_proj: Tensor, mistakes: Mistakes
@@ -302,8 +281,6 @@ def published_ffn(
     gate, up, down = gate_proj.T, up_proj.T, down_proj.T
     if "not turned" in mistakes:
         gate, up, down = gate_proj, up_proj, down_proj
-    if "bent late" in mistakes:
-        return F.silu((x @ gate) * (x @ up)) @ down
     no_bias = torch.zeros(())
     made = mistakes & set(GATE_MISTAKES)
     return swiglu.solve(x, gate, no_bias, up, no_bias, down, no_bias, made)
@@ -316,58 +293,49 @@ def published_ffn(
         {"L": 28, "d": 1024, "A": 16, "G": 8, "d_k": 128, "d_ff": 3072},
         {"L": 32, "d": 4096, "A": 32, "G": 8, "d_k": 128, "d_ff": 14336},
     ],
-    {
-        "A for G": "Keys and values are counted for A heads; G heads have them.",
-        "keys alone": "W_V is missing: the G groups have values as well as keys.",
-        "two matrices": "The gated layer has three matrices, not two.",
-        "no W_O": "W_O is missing: it has A·d_k rows and d columns.",
-        "square": "Queries and W_O are counted as d·d; A·d_k may differ from d.",
-        "4 d²": "Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.",
-        "12 L d²": "12 L d² is the book's rule, for the book's block.",
-        "queries shared": "Queries, or W_O, are counted for G heads; both have A.",
-        "W_O as d²": (
-            "W_O is counted as d·d; it has A·d_k rows and d columns.",
-            lambda L, d, A, G, d_k, d_ff: L * d * (A * d_k + 2 * G * d_k + d + 3 * d_ff),
-        ),
-        "d_k from d": (
-            "d_k is taken to be d/A; it is given, and may be another number.",
-            lambda L, d, A, G, d_k, d_ff: L * d * (2 * d + 2 * G * (d // A) + 3 * d_ff),
-        ),
-        "keys of one group": (
-            "Keys and values are counted for one group; there are G.",
-            lambda L, d, A, G, d_k, d_ff: L * d * (2 * A * d_k + 2 * d_k + 3 * d_ff),
-        ),
-        "heads a group": (
-            "Keys and values are counted A/G times, the heads of a group; there are G groups.",
-            lambda L, d, A, G, d_k, d_ff: L * d * (2 * A * d_k + 2 * A // G * d_k + 3 * d_ff),
-        ),
-        "L for attention alone": "Only attention is multiplied by L; the feedforward layer is in "
-        "every block, too.",
-        "one head": "Attention is counted for one head; there are A query heads and G key-value "
-        "heads.",
-        "norms too": "The two gains of the norms are counted as well; count the matrices only.",
-        "no gate": "Only attention is counted; the feedforward layer is missing.",
-    },
+    """
+    A for G: Keys and values are counted for A heads; G heads have them.
+    keys alone: W_V is missing: the G groups have values as well as keys.
+        = L * d * (2 * A * d_k + G * d_k + 3 * d_ff)
+    two matrices: The gated layer has three matrices, not two.
+        = L * d * (2 * (A + G) * d_k + 2 * d_ff)
+    no W_O: W_O is missing: it has A·d_k rows and d columns.
+        = L * d * (A * d_k + 2 * G * d_k + 3 * d_ff)
+    square: Queries and W_O are counted as d·d; A·d_k may differ from d.
+        = L * d * (2 * d + 2 * G * d_k + 3 * d_ff)
+    4 d²: Attention is counted as 4 d², as in the book; here it is 2 (A + G) d d_k.
+        = L * (4 * d * d + 3 * d * d_ff)
+    12 L d²: 12 L d² is the book's rule, for the book's block.
+        = 12 * L * d * d
+    queries shared: Queries, or W_O, are counted for G heads; both have A.
+        = L * d * (A * d_k + 3 * G * d_k + 3 * d_ff)
+    W_O as d²: W_O is counted as d·d; it has A·d_k rows and d columns.
+        = L * d * (A * d_k + 2 * G * d_k + d + 3 * d_ff)
+    d_k from d: d_k is taken to be d/A; it is given, and may be another number.
+        = L * d * (2 * d + 2 * G * (d // A) + 3 * d_ff)
+    heads a group: Keys and values are counted A/G times, the heads of a group; there are G
+        groups.
+        = L * d * (2 * A * d_k + 2 * A // G * d_k + 3 * d_ff)
+    L for attention alone: Only attention is multiplied by L; the feedforward layer is in every
+        block, too.
+        = L * 2 * (A + G) * d * d_k + 3 * d * d_ff
+    one head: Attention is counted for one head; there are A query heads and G key-value heads.
+        = L * d * (4 * d_k + 3 * d_ff)
+    norms too: The two gains of the norms are counted as well; count the matrices only.
+        = right + 2 * L * d
+    no gate: Only attention is counted; the feedforward layer is missing.
+        = d_ff = 0
+    keys of one group: Keys and values are counted for one group; there are G.
+        = L * d * (2 * A * d_k + 2 * d_k + 3 * d_ff)
+    d_ff = 4d: `d_ff` is given; it need not be 4d.
+        = solve(L, d, A, G, d_k, 4 * d)
+    """,
 )
 def modern_block_parameters(
     L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
 ) -> int:
     """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
-    if "12 L d²" in mistakes:
-        return 12 * L * d * d
-    if "one head" in mistakes:
-        A = G = 1
-    if "4 d²" in mistakes:
-        return L * (4 * d * d + 3 * d * d_ff)
-    asks = d * d if "square" in mistakes else d * d_k * (G if "queries shared" in mistakes else A)
-    answers = d * d_k * G
-    back = 0 if "no W_O" in mistakes else d * d if "square" in mistakes else A * d_k * d
-    matrices = 0 if "no gate" in mistakes else 2 if "two matrices" in mistakes else 3
-    one = asks + answers * (1 if "keys alone" in mistakes else 2) + back + matrices * d * d_ff
-    one += 2 * d if "norms too" in mistakes else 0
-    if "L for attention alone" in mistakes:
-        return L * one - (L - 1) * 3 * d * d_ff
-    return L * one
+    return L * (2 * (A + G) * d * d_k + 3 * d * d_ff)
 
 
 QUINTIC = (3.4445, -4.775, 2.0315)
@@ -382,33 +350,31 @@ def _matrix_cases() -> list[Case]:
 @check(
     "Newton-Schulz, as Muon takes it (Jordan et al. 2024)",
     _matrix_cases,
-    {
-        "not divided": "G is not divided by its norm; only singular values up to 1 approach 1.",
-        "largest": "G is divided by its largest singular value; divide by the root of the sum of "
-        "all "
-        "squares, which needs no decomposition.",
-        "row by row": "Each row is divided by its own norm; divide by the norm of the whole "
-        "matrix.",
-        "mean square": "G is divided by its root mean square; divide by the root of the sum of "
-        "squares.",
-        "square": "G is divided by the sum of its squares; the root is missing.",
-        "one step": "This is a single step; take `steps`.",
-        "old A": "A is computed only once; compute it from the new X in each step.",
-        "no X": "aX is missing.",
-        "no A²": "cA² is missing.",
-        "entries squared": "A² has the squared entries of A; it should be the matrix product AA.",
-        "signs": "The minus of b is missing.",
-        "backwards": "a and c are swapped.",
-        "b and c swapped": "b and c are swapped.",
-        "B times G": "(bA + cA²) is multiplied by G; multiply it by the current X.",
-        "five steps": (
-            "This takes five steps; take `steps`.",
-            lambda G, steps: CHECKS["newton_schulz"].solve(G, 5, frozenset()),
-        ),
-        "exact": "All singular values are exactly 1, as by a decomposition; take `steps`.",
-        "cubic": "These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.",
-        "long": "The result is multiplied by the norm of G again.",
-    },
+    """
+    not divided: G is not divided by its norm; only singular values up to 1 approach 1.
+    largest: G is divided by its largest singular value; divide by the root of the sum of all
+        squares, which needs no decomposition.
+    row by row: Each row is divided by its own norm; divide by the norm of the whole matrix.
+    mean square: G is divided by its root mean square; divide by the root of the sum of squares.
+    square: G is divided by the sum of its squares; the root is missing.
+    one step: This is a single step; take `steps`.
+    old A: A is computed only once; compute it from the new X in each step.
+    no X: aX is missing.
+    no A²: cA² is missing.
+    entries squared: A² has the squared entries of A; it should be the matrix product AA.
+    signs: The minus of b is missing.
+    backwards: a and c are swapped.
+    b and c swapped: b and c are swapped.
+    B times G: (bA + cA²) is multiplied by G; multiply it by the current X.
+    five steps: This takes five steps; take `steps`.
+        = solve(G, 5)
+    exact: All singular values are exactly 1, as by a decomposition; take `steps`.
+    cubic: These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.
+    long: The result is multiplied by the norm of G again.
+    norm in each step: X is divided by its norm in every step; do it once, before the first.
+    largest entry: G is divided by its largest number; divide it by the root of the sum of all
+        squares.
+    """,
 )
 def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
     """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone towards 1."""
@@ -422,6 +388,7 @@ def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
         "row by row": G.norm(dim=1, keepdim=True),
         "mean square": length / G.numel() ** 0.5,
         "square": length**2,
+        "largest entry": G.abs().max(),
     }
     a, b, c = (1.5, -0.5, 0.0) if "cubic" in mistakes else QUINTIC
     a, c = (c, a) if "backwards" in mistakes else (a, c)
@@ -434,4 +401,5 @@ def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
         A = first if "old A" in mistakes else X @ X.T
         B = b * A + c * (A * A if "entries squared" in mistakes else A @ A)
         X = a * X + B @ (G if "B times G" in mistakes else X)
+        X = X / X.norm() if "norm in each step" in mistakes else X
     return X * length if "long" in mistakes else X

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention, scale
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
@@ -55,30 +55,30 @@ def _head_cases() -> list[Case]:
 @check(
     "`qkv-final` to `head-out`",
     _head_cases,
-    {
-        **SCALES,
-        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
-        "scaled by √d_v": "The scores are divided by √d_v, the size of values, not by √d_k.",
-        "one too late": "The mask begins one column too late: each token sees the next one.",
-        "then + X": "X is added: that is the block's business, not the head's.",
-        "W_Q and W_K swapped": "W_Q and W_K are swapped: the token that asks uses W_Q.",
-        "no W_V": "The rows of X themselves are mixed, without W_V.",
-        "no W_O": "The last step is missing: the head times W_O brings it back to size d.",
-        "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
-        "mask turned": "The past is hidden and the future visible: token i should read j ≤ i.",
-        **ITSELF_HIDDEN,
-        **LATE_MASKS,
-        "zeros and ones added": "A mask of ones and zeros is added: hidden scores need −∞.",
-        "other axis": "The softmax runs over the wrong axis: each row of weights should sum to 1.",
-        "no softmax": "The scores are used as weights, without softmax.",
-        "scaled by √N": (
-            "The scores are divided by the root of the number of tokens, not by √d_k.",
-            lambda X, W_Q, W_K, W_V, W_O: CHECKS["head"].solve(
-                X, W_Q * (W_Q.shape[1] / len(X)) ** 0.5, W_K, W_V, W_O, frozenset()
-            ),
-        ),
-        "transposed weights": "A weight matrix is transposed: write X @ W, without .T.",
-    },
+    (
+        SCALES,
+        """
+    scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
+    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
+    one too late: The mask begins one column too late: each token sees the next one.
+    then + X: X is added: that is the block's business, not the head's.
+    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
+    no W_V: The rows of X themselves are mixed, without W_V.
+    no W_O: The last step is missing: the head times W_O brings it back to size d.
+    no mask: The future is not hidden: token i should read tokens j ≤ i only.
+    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
+    """,
+        ITSELF_HIDDEN,
+        LATE_MASKS,
+        """
+    zeros and ones added: A mask of ones and zeros is added: hidden scores need −∞.
+    other axis: The softmax runs over the wrong axis: each row of weights should sum to 1.
+    no softmax: The scores are used as weights, without softmax.
+    scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.
+        = solve(X, W_Q * (W_Q.shape[1] / len(X)) ** 0.5, W_K, W_V, W_O)
+    transposed weights: A weight matrix is transposed: write X @ W, without .T.
+    """,
+    ),
 )
 def head(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
@@ -116,29 +116,24 @@ def _split_cases() -> list[Case]:
 @check(
     "`mh-par-qkv`",
     _split_cases,
-    {
-        "view without transpose": "A view or reshape straight to [A×N×d_k] mixes the tokens, "
-        "and a head gets rows of other tokens: first view as [N×A×d_k], then transpose.",
-        "then transposed": "Each head is [d_k × N]; it should be [N × d_k].",
-        "columns dealt out": "The columns are dealt out in turn: head c should get the d_k "
-        "columns from c·d_k on, side by side.",
-        "not transposed": "The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
-        "then reversed": "The heads are in reverse order: head 0 takes the first columns.",
-        "sizes confused": "The columns are cut into d_k heads of size A, not A heads of d_k.",
-    },
+    """
+    view without transpose: A view or reshape straight to [A×N×d_k] mixes the tokens, and a head
+        gets rows of other tokens: first view as [N×A×d_k], then transpose.
+        = X.reshape(A, len(X), -1)
+    then transposed: Each head is [d_k × N]; it should be [N × d_k].
+    columns dealt out: The columns are dealt out in turn: head c should get the d_k columns from
+        c·d_k on, side by side.
+        = X.reshape(len(X), -1, A).permute(2, 0, 1)
+    not transposed: The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].
+        = right.transpose(0, 1)
+    then reversed: The heads are in reverse order: head 0 takes the first columns.
+    sizes confused: The columns are cut into d_k heads of size A, not A heads of d_k.
+        = X.reshape(len(X), -1, A).transpose(0, 1)
+    """,
 )
 def split_heads(X: Tensor, A: int, mistakes: Mistakes) -> Tensor:
     """Check `split_heads(X, A)`: [N×A·d_k] becomes [A×N×d_k], head c from columns c·d_k on."""
-    N, columns = X.shape
-    share = columns // A
-    if "view without transpose" in mistakes:
-        return X.reshape(A, N, share)
-    if "columns dealt out" in mistakes:
-        return X.reshape(N, share, A).permute(2, 0, 1)
-    if "sizes confused" in mistakes:
-        return X.reshape(N, share, A).transpose(0, 1)
-    heads = X.reshape(N, A, share)
-    return heads if "not transposed" in mistakes else heads.transpose(0, 1)
+    return X.reshape(len(X), A, -1).transpose(0, 1)
 
 
 def _join_cases() -> list[Case]:
@@ -153,28 +148,25 @@ def _join_cases() -> list[Case]:
 @check(
     "`mh-par-out`",
     _join_cases,
-    {
-        "view without transpose": "A view or reshape alone makes a row mix tokens: transpose "
-        "to [N×A×d_v] first, then join the last two axes.",
-        "interleaved": "The heads' columns are interleaved; keep each head's d_v columns together.",
-        "heads reversed": "The heads are joined in reverse order: head 1 comes first.",
-        "one below the other": "The heads are stacked as rows; concatenate their columns.",
-        "added": "The heads are added; they should be concatenated.",
-        "mean": "The heads are averaged; they should be concatenated.",
-    },
+    """
+    view without transpose: A view or reshape alone makes a row mix tokens: transpose to [N×A×d_v]
+        first, then join the last two axes.
+        = heads.reshape(heads.shape[1], -1)
+    interleaved: The heads' columns are interleaved; keep each head's d_v columns together.
+        = heads.permute(1, 2, 0).flatten(1)
+    heads reversed: The heads are joined in reverse order: head 1 comes first.
+        = solve(heads.flip(0))
+    one below the other: The heads are stacked as rows; concatenate their columns.
+        = heads.flatten(0, 1)
+    added: The heads are added; they should be concatenated.
+        = heads.sum(0)
+    mean: The heads are averaged; they should be concatenated.
+        = heads.mean(0)
+    """,
 )
 def join_heads(heads: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
-    A, N, share = heads.shape
-    if "added" in mistakes or "mean" in mistakes:
-        return heads.sum(0) / (A if "mean" in mistakes else 1)
-    heads = heads.flip(0) if "heads reversed" in mistakes else heads
-    if "view without transpose" in mistakes:
-        return heads.reshape(N, A * share)
-    if "one below the other" in mistakes:
-        return heads.reshape(A * N, share)
-    order = (1, 2, 0) if "interleaved" in mistakes else (1, 0, 2)
-    return heads.permute(order).reshape(N, A * share)
+    return heads.transpose(0, 1).reshape(heads.shape[1], -1)
 
 
 def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case]:
@@ -209,47 +201,45 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
 @check(
     "`mh-par-qkv` to `mh-par-out`",
     _many_cases,
-    {
-        **SCALES,
-        "scaled by all heads": "The scores are divided by the root of A·d_k, the size of all heads "
-        "together; it should be that of one head, √d_k.",
-        "scaled by √d": "The scores are divided by √d, the size of a token's row, not √d_k.",
-        **dict.fromkeys(
-            ("scaled by √(d/A)", "scaled by √(d/A) (not rounded)"),
-            "The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has A·d_k "
-            "columns, whatever d is.",
-        ),
-        "scaled by √d_v": (
-            "The scores are divided by √d_v, the size of values, not by √d_k.",
-            lambda X, W_Q, W_K, W_V, W_O, A: CHECKS["multi_head_attention"].solve(
-                X, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, W_O, A, frozenset()
-            ),
-        ),
-        "view without transpose": "The heads are cut with view or reshape alone, so that a head "
-        "gets rows of other tokens: cut into [N×A×d_k], then transpose.",
-        "joined without transpose": "The heads are joined with view or reshape alone, so that a "
-        "row mixes tokens: transpose to [N×A×d_v] first.",
-        "heads reversed": "The heads are concatenated in reverse order: W_O expects head 1 first.",
-        "one head": "This is one head of size A·d_k: each head should have its own scores.",
-        "no mask": "The future is not hidden: token i should read tokens j ≤ i only.",
-        "no W_O": "The last step is missing: the joined heads times W_O.",
-        "W_Q and W_K swapped": "W_Q and W_K are swapped: the token that asks uses W_Q.",
-        **LATE_MASKS,
-        "mask turned": "The past is hidden and the future visible: token i should read j ≤ i.",
-        **ITSELF_HIDDEN,
-        "head 0 for all": "All heads are head 0: head c has its own columns of W_Q, W_K and W_V.",
-        "shared K and V": "All heads read the keys and values of head 0; each has its own.",
-        "added": "The heads are added; concatenate them before W_O.",
-        "mean": "The heads are averaged; concatenate them before W_O.",
-        "then + X": "The input is added at the end: that is the block's work, not attention's.",
-        **dict.fromkeys(
-            ("softmax over heads", "softmax over heads (zeros)"),
-            "The softmax runs over the heads; it should run over the keys.",
-        ),
-        "softmax over queries": "The softmax runs over the queries; it should run over the keys.",
-        "columns dealt out": "The columns are dealt out to the heads in turn: head c should get "
-        "d_k columns side by side, from c·d_k on.",
-    },
+    (
+        SCALES,
+        """
+    scaled by all heads: The scores are divided by the root of A·d_k, the size of all heads
+        together; it should be that of one head, √d_k.
+    scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
+    scaled by √(d/A): The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has
+        A·d_k columns, whatever d is.
+    scaled by √(d/A) (not rounded): …
+    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
+        = solve(X, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, W_O, A)
+    view without transpose: The heads are cut with view or reshape alone, so that a head gets rows
+        of other tokens: cut into [N×A×d_k], then transpose.
+    joined without transpose: The heads are joined with view or reshape alone, so that a row mixes
+        tokens: transpose to [N×A×d_v] first.
+    heads reversed: The heads are concatenated in reverse order: W_O expects head 1 first.
+    one head: This is one head of size A·d_k: each head should have its own scores.
+    no mask: The future is not hidden: token i should read tokens j ≤ i only.
+    no W_O: The last step is missing: the joined heads times W_O.
+    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
+    """,
+        LATE_MASKS,
+        """
+    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
+    """,
+        ITSELF_HIDDEN,
+        """
+    head 0 for all: All heads are head 0: head c has its own columns of W_Q, W_K and W_V.
+    shared K and V: All heads read the keys and values of head 0; each has its own.
+    added: The heads are added; concatenate them before W_O.
+    mean: The heads are averaged; concatenate them before W_O.
+    then + X: The input is added at the end: that is the block's work, not attention's.
+    softmax over heads: The softmax runs over the heads; it should run over the keys.
+    softmax over heads (zeros): …
+    softmax over queries: The softmax runs over the queries; it should run over the keys.
+    columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k
+        columns side by side, from c·d_k on.
+    """,
+    ),
     sizes_from_module=_many_fit,
 )
 def multi_head_attention(
@@ -315,47 +305,27 @@ def _cache_cases() -> list[Case]:
 @check(
     "`kv-attn`",
     _cache_cases,
-    {
-        **SCALES,
-        "scaled by √T": "The scores are divided by the root of the number of keys, not √d_k.",
-        "new token not read": "The new token does not read itself: add its key and value first.",
-        "not kept": "The new key and value are used but not kept: return the longer K and V.",
-        "put in front": "The new key and value are put in front; they belong at the end.",
-        "only itself": "The new token reads only itself, not the cached tokens.",
-        "last replaced": "The last entry of the cache is replaced; append the new one.",
-        "scaled by √d": (
-            "The scores are divided by √d, the size of x, not by √d_k.",
-            lambda x, W_Q, W_K, W_V, K, V: CHECKS["cached_step"].solve(
-                x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V, frozenset()
-            ),
-        ),
-        "no softmax": (
-            "The scores are used as weights, without softmax.",
-            lambda x, W_Q, W_K, W_V, K, V: (
-                (x @ W_Q)
-                @ (kept := torch.cat([K, (x @ W_K)[None]])).T
-                / W_Q.shape[1] ** 0.5
-                @ (values := torch.cat([V, (x @ W_V)[None]])),
-                kept,
-                values,
-            ),
-        ),
-        "scaled by √d_v": (
-            "The scores are divided by √d_v, the size of values, not by √d_k.",
-            lambda x, W_Q, W_K, W_V, K, V: CHECKS["cached_step"].solve(
-                x, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, K, V, frozenset()
-            ),
-        ),
-        "results 2 and 3 swapped": "K and V are swapped: return the output, then K, then V.",
-        "new ones alone": (
-            "Only the new key and value are returned; return all keys and values.",
-            lambda x, W_Q, W_K, W_V, K, V: (
-                CHECKS["cached_step"].solve(x, W_Q, W_K, W_V, K, V, frozenset())[0],
-                (x @ W_K)[None],
-                (x @ W_V)[None],
-            ),
-        ),
-    },
+    (
+        SCALES,
+        """
+    scaled by √T: The scores are divided by the root of the number of keys, not √d_k.
+    new token not read: The new token does not read itself: add its key and value first.
+    not kept: The new key and value are used but not kept: return the longer K and V.
+    put in front: The new key and value are put in front; they belong at the end.
+    only itself: The new token reads only itself, not the cached tokens.
+    last replaced: The last entry of the cache is replaced; append the new one.
+    scaled by √d: The scores are divided by √d, the size of x, not by √d_k.
+        = solve(x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V)
+    no softmax: The scores are used as weights, without softmax.
+        = (x @ W_Q @ (kept := torch.cat([K, (x @ W_K)[None]])).T / W_Q.shape[1] ** 0.5 @ (values
+          := torch.cat([V, (x @ W_V)[None]])), kept, values)
+    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
+        = solve(x, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, K, V)
+    results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.
+    new ones alone: Only the new key and value are returned; return all keys and values.
+        = (right[0], (x @ W_K)[None], (x @ W_V)[None])
+    """,
+    ),
 )
 def cached_step(
     x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes

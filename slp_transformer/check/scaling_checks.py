@@ -13,23 +13,18 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn
         {"N": 1e9, "N_c": 8.8e13, "alpha": 0.076},
         {"N": 10.0, "N_c": 2.0, "alpha": 2.0},
     ],
-    {
-        "N and N_c swapped": "The fraction is upside down: a larger model has a smaller loss.",
-        "no exponent": "The exponent α is missing.",
-        "multiplied": "The fraction is multiplied by α; α is its exponent.",
-        "exponent on N_c alone": "Only N_c has the exponent; the whole fraction does.",
-        "exponent on N alone": "Only N has the exponent; the whole fraction does.",
-    },
+    """
+    N and N_c swapped: The fraction is upside down: a larger model has a smaller loss.
+    multiplied: The fraction is multiplied by α; α is its exponent.
+    exponent on N_c alone: Only N_c has the exponent; the whole fraction does.
+        = N_c ** alpha / N
+    exponent on N alone: Only N has the exponent; the whole fraction does.
+        = N_c / N ** alpha
+    """,
 )
 def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> float:
     """Check `scaling_loss(N, N_c, alpha)`: the loss that the law gives a model of N parameters."""
-    if "exponent on N_c alone" in mistakes:
-        return N_c**alpha / N
-    if "exponent on N alone" in mistakes:
-        return N_c / N**alpha
     fraction = N_c / N
-    if "no exponent" in mistakes:
-        return fraction
     return alpha * fraction if "multiplied" in mistakes else fraction**alpha
 
 
@@ -40,23 +35,26 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
         {"T": 5, "L": 3, "A": 2, "d_k": 7, "d_v": 11},
         {"T": 4096, "L": 96, "A": 96, "d_k": 128, "d_v": 128},
     ],
-    {
-        "keys only": "Only keys are counted; values are cached as well.",
-        "values only": "Only values are counted; keys are cached as well.",
-        "queries too": "Queries are not cached: no later token needs them.",
-        "then / L": "Every block has its own cache: multiply by L.",
-        "then / A": "Every head has its own keys and values: multiply by A.",
-        "then / T": "Every token has its own keys and values: multiply by T.",
-        "d_k for d_v": "Values have size d_v, so a token needs d_k + d_v numbers, not 2 d_k.",
-        "d_v for d_k": "Keys have size d_k, so a token needs d_k + d_v numbers, not 2 d_v.",
-        "multiplied": "A token has a key and a value, d_k + d_v numbers, not d_k times d_v.",
-        "twice": "Keys and values are counted twice: d_k + d_v has both already.",
-        "no brackets": (
-            "Only d_k is multiplied by T, L and A: put d_k + d_v in brackets.",
-            lambda T, L, A, d_k, d_v: T * L * A * d_k + d_v,
-        ),
-        "then · T": "The cache grows with T, not with T²: attention weights are not cached.",
-    },
+    """
+    keys only: Only keys are counted; values are cached as well.
+    values only: Only values are counted; keys are cached as well.
+    queries too: Queries are not cached: no later token needs them.
+    then / L: Every block has its own cache: multiply by L.
+    then / A: Every head has its own keys and values: multiply by A.
+    then / T: Every token has its own keys and values: multiply by T.
+    d_k for d_v: Values have size d_v, so a token needs d_k + d_v numbers, not 2 d_k.
+    d_v for d_k: Keys have size d_k, so a token needs d_k + d_v numbers, not 2 d_v.
+    multiplied: A token has a key and a value, d_k + d_v numbers, not d_k times d_v.
+    twice: Keys and values are counted twice: d_k + d_v has both already.
+    no brackets: Only d_k is multiplied by T, L and A: put d_k + d_v in brackets.
+        = T * L * A * d_k + d_v
+    then · T: The cache grows with T, not with T²: attention weights are not cached.
+    weights kept: These are the attention weights, T² in each head; the cache holds keys and
+        values.
+        = L * A * T * T
+    keys of one head: The keys are those of one head; each of the A heads has its own.
+        = T * L * (d_k + A * d_v)
+    """,
 )
 def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes) -> int:
     """Check `cache_numbers(T, L, A, d_k, d_v)`: how many numbers a cache of T tokens holds."""
@@ -80,17 +78,17 @@ def _merged_cases() -> list[Case]:
 @check(
     "`lora`, scaled as in Hu et al. 2022",
     _merged_cases,
-    {
-        "A and B swapped": "A and B are swapped: AB is [k×d], like W.",
-        "no scale": "The scale α/r is missing.",
-        "scaled by α": "The adapter is multiplied by α; it should be multiplied by α/r.",
-        "all scaled": "W is scaled as well; only the adapter should be.",
-        "−A": "The adapter is subtracted; add it.",
-        "r from the rows": "r is taken to be the number of A's rows; it is that of its columns.",
-        "one over α": "The adapter is divided by α; multiply it by α/r.",
-        "scale upside down": "The scale is upside down: it should be α/r.",
-        "r is d": "The scale divides by B's number of columns, d; r is A's.",
-    },
+    """
+    A and B swapped: A and B are swapped: AB is [k×d], like W.
+    no scale: The scale α/r is missing.
+    scaled by α: The adapter is multiplied by α; it should be multiplied by α/r.
+    all scaled: W is scaled as well; only the adapter should be.
+    −A: The adapter is subtracted; add it.
+    r from the rows: r is taken to be the number of A's rows; it is that of its columns.
+    one over α: The adapter is divided by α; multiply it by α/r.
+    scale upside down: The scale is upside down: it should be α/r.
+    r is d: The scale divides by B's number of columns, d; r is A's.
+    """,
 )
 def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import CHECKS, Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -17,30 +17,24 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
         {"target": torch.tensor([4, 4, 8, 3, 6]), "begin": 0, "end": 11},
         {"target": torch.tensor([300, 0, 5]), "begin": 1, "end": 2},
     ],
-    {
-        "then reversed": "The rows are swapped: what the decoder reads comes first.",
-        "read what it writes": "The decoder reads the very tokens that it should predict.",
-        "write what it reads": "The decoder is asked for the token that it has just read.",
-        "begin for end": "The second row ends in `begin`; it should end in `end`.",
-        "both tokens": (
-            "Both rows have `begin` and `end`: `begin` is only read, `end` only written.",
-            lambda target, begin, end: torch.stack(
-                [torch.cat([torch.tensor([begin]), target, torch.tensor([end])])] * 2
-            ),
-        ),
-        "end for begin": "`end` is in front of the first row; the decoder reads `begin` first.",
-        "end in front": (
-            "The second row begins with `end`; it should end in it.",
-            lambda target, begin, end: torch.stack(
-                [
-                    torch.cat([torch.tensor([begin]), target]),
-                    torch.cat([torch.tensor([end]), target]),
-                ]
-            ),
-        ),
-        "no end": "`end` is missing: the decoder must learn to stop, so the rows have N + 1 "
-        "tokens.",
-    },
+    """
+    then reversed: The rows are swapped: what the decoder reads comes first.
+    read what it writes: The decoder reads the very tokens that it should predict.
+    write what it reads: The decoder is asked for the token that it has just read.
+    begin for end: The second row ends in `begin`; it should end in `end`.
+    both tokens: Both rows have `begin` and `end`: `begin` is only read, `end` only written.
+        = torch.stack([torch.cat([torch.tensor([begin]), target, torch.tensor([end])])] * 2)
+    end for begin: `end` is in front of the first row; the decoder reads `begin` first.
+    end in front: The second row begins with `end`; it should end in it.
+        = torch.stack([torch.cat([torch.tensor([begin]), target]), torch.cat([torch.tensor([end]),
+          target])])
+    no end: `end` is missing: the decoder must learn to stop, so the rows have N + 1 tokens.
+    two ahead: The targets are one word too far: the first is the sentence's first word.
+        = torch.stack([torch.cat([torch.tensor([begin]), target]), torch.cat([target[1:],
+          torch.tensor([end, end])])])
+    begin predicted: The decoder never has to predict `begin`: its targets are the words and `end`.
+        = torch.stack([(reads := right[0]), torch.cat([reads[:-1], torch.tensor([end])])])
+    """,
 )
 def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
     """Check `teacher_forced(target, begin, end)`: what is read, and below it what is written."""
@@ -67,49 +61,34 @@ def _loss_cases() -> list[Case]:
 @check(
     "label smoothing (not in the book; Szegedy et al. 2016)",
     _loss_cases,
-    {
-        "share = 0": "Nothing is smoothed: this is −log y of the right word.",
-        "others alone": "`share` is spread over the other words only; spread it over all words.",
-        "nothing taken away": "The right word still has probability 1; it should keep 1 − `share`.",
-        "not divided": "Every word gets all of `share`; it should get `share`/|V|.",
-        "nothing spread": "The `share` that is spread over all words is missing.",
-        "probabilities smoothed": "The model's probabilities are smoothed; smooth the targets.",
-        "right word without its part": "The right word gets 1 − `share`; its part of it, "
-        "`share`/|V|, comes on top.",
-        "logits": "The logits are used as they are; apply log softmax first.",
-        "probabilities": (
-            "The logarithm is missing: these are probabilities; use log softmax.",
-            lambda u, word, share: -(1 - share) * u.softmax(-1)[word] - share / len(u),
-        ),
-        "plain logarithm": (
-            "The softmax rounds a small probability to 0, whose logarithm is −∞: use log_softmax.",
-            lambda u, word, share: (
-                -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
-            ),
-        ),
-        "always 0.1": (
-            "The share is always 0.1; use `share`.",
-            lambda u, word, share: CHECKS["smoothed_loss"].solve(u, word, 0.1, frozenset()),
-        ),
-        "softmax twice": (
-            "The softmax is applied twice: cross-entropy and log softmax take logits.",
-            lambda u, word, share: CHECKS["smoothed_loss"].solve(
-                u.softmax(-1), word, share, frozenset()
-            ),
-        ),
-    },
+    """
+    share = 0: Nothing is smoothed: this is −log y of the right word.
+    others alone: `share` is spread over the other words only; spread it over all words.
+    nothing taken away: The right word still has probability 1; it should keep 1 − `share`.
+    not divided: Every word gets all of `share`; it should get `share`/|V|.
+    nothing spread: The `share` that is spread over all words is missing.
+    probabilities smoothed: The model's probabilities are smoothed; smooth the targets.
+        = -((1 - share) * torch.log_softmax(u, -1)[word].exp() + share / len(u)).log()
+    right word without its part: The right word gets 1 − `share`; its part of it, `share`/|V|,
+        comes on top.
+    plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use
+        log_softmax.
+        = -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
+    always 0.1: The share is always 0.1; use `share`.
+        = solve(u, word, 0.1)
+    softmax twice: The softmax is applied twice: cross-entropy and log softmax take logits.
+        = solve(u.softmax(-1), word, share)
+    """,
 )
 def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
-    log_y = u if "logits" in mistakes else torch.log_softmax(u, -1)
+    log_y = torch.log_softmax(u, -1)
     others = torch.arange(len(u)) != word
     spread = log_y[others].mean() if "others alone" in mistakes else log_y.mean()
     spread = log_y.sum() if "not divided" in mistakes else spread
     spread = 0 * spread if "nothing spread" in mistakes else spread
     kept = 1.0 if "nothing taken away" in mistakes else 1 - share
     kept -= share / len(u) if "right word without its part" in mistakes else 0.0
-    if "probabilities smoothed" in mistakes:
-        return -(kept * log_y[word].exp() + share / len(u)).log()
     return -kept * log_y[word] - share * spread
 
 
@@ -122,33 +101,29 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         {"step": 9, "d": 64, "warmup": 25},
         {"step": 2, "d": 4, "warmup": 8},
     ],
-    {
-        "the larger": "The larger of the two is used; use the smaller one.",
-        "no width": "The factor d^−0.5 is missing.",
-        "width not rooted": "The factor is 1/d; it should be d^−0.5.",
-        "then · d": "The factor is d^0.5; it should be d^−0.5.",
-        "no climb": "The warmup is missing: until step `warmup`, the rate grows with the step.",
-        "no fall": "The decay is missing: after `warmup`, the rate falls as step^−0.5.",
-        "warmup's exponent": "The exponent of `warmup` should be −1.5, so that the two parts "
-        "meet there.",
-        "constant": (
-            "After the warmup the rate stays constant; it should fall as step^−0.5.",
-            lambda step, d, warmup: d**-0.5 * warmup**-0.5 * min(1, step / warmup),
-        ),
-        "step + 1": "The step is increased by 1; it counts from 1 already.",
-        "no root in the climb": (
-            "The climb is step/warmup; it should be step · warmup^−1.5.",
-            lambda step, d, warmup: d**-0.5 * min(step**-0.5, step / warmup),
-        ),
-        "no root in the fall": (
-            "The fall is 1/step; it should be step^−0.5.",
-            lambda step, d, warmup: d**-0.5 * min(1 / step, step * warmup**-1.5),
-        ),
-        "width on the fall alone": (
-            "d^−0.5 multiplies only one of the two parts; put min(…) in brackets.",
-            lambda step, d, warmup: min(d**-0.5 * step**-0.5, step * warmup**-1.5),
-        ),
-    },
+    """
+    the larger: The larger of the two is used; use the smaller one.
+    no width: The factor d^−0.5 is missing.
+    width not rooted: The factor is 1/d; it should be d^−0.5.
+    then · d: The factor is d^0.5; it should be d^−0.5.
+    no climb: The warmup is missing, or its power is upside down: until step `warmup`, the rate
+        grows with the step.
+        = d **-0.5 * step **-0.5
+    no fall: The decay is missing: after `warmup`, the rate falls as step^−0.5.
+        = d **-0.5 * (step * warmup **-1.5)
+    warmup's exponent: The exponent of `warmup` should be −1.5, so that the two parts meet there.
+    constant: After the warmup the rate stays constant; it should fall as step^−0.5.
+        = d **-0.5 * warmup **-0.5 * min(1, step / warmup)
+    step + 1: The step is increased by 1; it counts from 1 already.
+    no root in the climb: The climb is step/warmup; it should be step · warmup^−1.5.
+        = d **-0.5 * min(step **-0.5, step / warmup)
+    no root in the fall: The fall is 1/step; it should be step^−0.5.
+        = d **-0.5 * min(1 / step, step * warmup **-1.5)
+    width on the fall alone: d^−0.5 multiplies only one of the two parts; put min(…) in brackets.
+        = min(d **-0.5 * step **-0.5, step * warmup **-1.5)
+    step in the power: The step is raised to −1.5 with `warmup`; only `warmup` is.
+        = d **-0.5 * min(step **-0.5, (step * warmup) **-1.5)
+    """,
 )
 def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
     """Check `rate_of_2017(step, d, warmup)`: the learning rate of a step, counted from 1."""
@@ -157,10 +132,6 @@ def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
     )
     climb = step * warmup ** (-0.5 if "warmup's exponent" in mistakes else -1.5)
     fall = step**-0.5
-    if "no climb" in mistakes:
-        return width * fall
-    if "no fall" in mistakes:
-        return width * climb
     return width * (max(climb, fall) if "the larger" in mistakes else min(climb, fall))
 
 
@@ -181,33 +152,25 @@ def _input_cases() -> list[Case]:
 @check(
     "scaled embeddings (not in the book; Vaswani et al. 2017, section 3.4)",
     _input_cases,
-    {
-        "not scaled": "The embeddings are not multiplied by √d, as in the book's own input.",
-        "scaled by d": "The embeddings are multiplied by d; it should be √d.",
-        "divided": "The embeddings are divided by √d; multiply them.",
-        "positions too": "The positions are scaled as well; only the embeddings should be.",
-        "positions alone": "The positions are scaled instead of the embeddings.",
-        "positions by token": "The rows of P are chosen by token; choose them by place.",
-        "root of |V|": "The embeddings are multiplied by √|V|; d is the number of E's columns.",
-        "rounded root": "√d is rounded to a whole number: use d**0.5 as it is.",
-        "last positions": (
-            "The last rows of P are used; the first token gets row 0.",
-            lambda ids, E, P: E.shape[1] ** 0.5 * E[ids] + P[-len(ids) :],
-        ),
-        "root of N": (
-            "The embeddings are multiplied by √N, the root of how many tokens there are; it should "
-            "be √d.",
-            lambda ids, E, P: len(ids) ** 0.5 * E[ids] + P[: len(ids)],
-        ),
-        "positions from 1": (
-            "The first token gets row 1 of P; positions begin at 0.",
-            lambda ids, E, P: E.shape[1] ** 0.5 * E[ids] + P[1 : len(ids) + 1],
-        ),
-        "one position": (
-            "All tokens get row 0 of P; token i gets row i.",
-            lambda ids, E, P: E.shape[1] ** 0.5 * E[ids] + P[0],
-        ),
-    },
+    """
+    not scaled: The embeddings are not multiplied by √d, as in the book's own input.
+    scaled by d: The embeddings are multiplied by d; it should be √d.
+    divided: The embeddings are divided by √d; multiply them.
+    positions too: The positions are scaled as well; only the embeddings should be.
+    positions alone: The positions are scaled instead of the embeddings.
+    positions by token: The rows of P are chosen by token; choose them by place.
+    root of |V|: The embeddings are multiplied by √|V|; d is the number of E's columns.
+    rounded root: √d is rounded to a whole number: use d**0.5 as it is.
+    last positions: The last rows of P are used; the first token gets row 0.
+        = E.shape[1] ** 0.5 * E[ids] + P[-len(ids):]
+    root of N: The embeddings are multiplied by √N, the root of how many tokens there are; it
+        should be √d.
+        = len(ids) ** 0.5 * E[ids] + P[:len(ids)]
+    positions from 1: The first token gets row 1 of P; positions begin at 0.
+        = E.shape[1] ** 0.5 * E[ids] + P[1:len(ids) + 1]
+    one position: All tokens get row 0 of P; token i gets row i.
+        = E.shape[1] ** 0.5 * E[ids] + P[0]
+    """,
 )
 def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""

@@ -73,8 +73,21 @@ CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
         "{} = 1": ("{} is not used: this is the result if all of it is 1.", torch.ones_like),
         "−{}": ("{} is negated.", lambda x: ~x if x.dtype == torch.bool else -x),
         "{} transposed": ("{} is transposed, or a .T is missing.", lambda x: x.mT),
+        "{} reshaped": (
+            "A reshape or view stands where {} should be transposed: it keeps the order of the "
+            "numbers, so that rows mix.",
+            lambda x: x.reshape(x.shape[::-1]).mT,
+        ),
+        "{} reversed": ("{} is read in reverse order.", lambda x: x.flip(0)),
+        "{} absolute": ("The sign of the numbers in {} is lost.", torch.abs),
     },
-    Any: {"no {}": ("{} is not applied.", lambda function: lambda X, *others: X)},
+    Any: {
+        "no {}": ("{} is not applied.", lambda function: lambda X, *others: X),
+        "{} twice": (
+            "{} is applied twice.",
+            lambda function: lambda X, *others: function(function(X, *others), *others),
+        ),
+    },
 }
 
 
@@ -98,6 +111,18 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "square": ("This is the square of the right answer.", torch.square),
         "inverse": ("This is 1 divided by the right answer.", torch.reciprocal),
         "1 − it": ("This is 1 minus the right answer.", lambda right: 1 - right),
+        "absolute": ("The sign is lost.", torch.abs),
+        "rounded": ("The right answer is rounded.", torch.round),
+        "cut": ("The right answer is rounded towards 0, as by int().", torch.trunc),
+        "sigmoid": ("There is a sigmoid too many at the end.", torch.sigmoid),
+        "tanh": ("There is a tanh too many at the end.", torch.tanh),
+        "at most 0": ("Numbers above 0 are cut at 0.", lambda y: y.clamp(max=0)),
+    },
+    2: {
+        "transposed": ("Rows and columns are exchanged.", lambda right: right.mT),
+        "first row": ("Only the first row is left.", lambda right: right[:1]),
+        "last row": ("Only the last row is left.", lambda right: right[-1:]),
+        "argmax": ("This is where the largest number of a row is.", lambda y: y.argmax(-1)),
     },
     1: {
         "reversed": ("The order is reversed.", lambda right: right.flip(0)),
@@ -106,16 +131,30 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "log softmax": ("There is a log softmax too many at the end.", lambda y: y.log_softmax(-1)),
         "sum": ("This is the sum of the right numbers.", torch.sum),
         "mean": ("This is the mean of the right numbers.", torch.mean),
+        "largest": ("This is the largest of the right numbers.", torch.max),
+        "smallest": ("This is the smallest of the right numbers.", torch.min),
+        "shares": ("It is divided by its sum at the end.", lambda y: y / y.sum(-1, keepdim=True)),
+        "norm": (
+            "It is divided by its norm at the end.",
+            lambda y: y / y.double().norm(dim=-1, keepdim=True),
+        ),
+        "running sum": ("The numbers are added up one after the other.", lambda y: y.cumsum(-1)),
+        "no first": ("The first is missing.", lambda y: y[1:]),
+        "no last": ("The last is missing.", lambda y: y[:-1]),
+        "last first": (
+            "They are shifted by one place: the last comes first.",
+            lambda y: y.roll(1, 0),
+        ),
+        "first last": (
+            "They are shifted by one place: the first comes last.",
+            lambda y: y.roll(-1, 0),
+        ),
+        "flat": ("The right numbers, in one row.", torch.flatten),
         "sorted": ("The right numbers are sorted.", lambda y: y.sort(descending=True).values),
         "inverted": (
             "What should be hidden is visible, and the reverse.",
             lambda mask: torch.where(mask.isneginf(), 0.0, mask.where(mask != 0, -torch.inf)),
         ),
-    },
-    2: {
-        "transposed": ("Rows and columns are exchanged.", lambda right: right.mT),
-        "first row": ("Only the first row is left.", lambda right: right[:1]),
-        "last row": ("Only the last row is left.", lambda right: right[-1:]),
     },
 }
 
@@ -137,6 +176,9 @@ def _of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
         for name, (sentence, change) in table.items():
             yield Variant(f"then {name}", sentence, on_answer=then(change, dim))
     for a, kind in kinds.items():
+        if kind is Any:
+            apply = combine(a, lambda answer, function: function(answer))
+            yield Variant(f"then {a}", f"{a} is applied at the end; leave it out.", on_answer=apply)
         if kind is Tensor:
             add = combine(a, lambda answer, X: answer + X.reshape(answer.shape))
             yield Variant(f"then + {a}", f"{a} is added at the end; leave it out.", on_answer=add)

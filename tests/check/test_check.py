@@ -28,6 +28,7 @@ from slp_transformer.check.diagnosing import (
     BrokenCheck,
     Check,
     Mistakes,
+    read_table,
 )
 from slp_transformer.check.diagnosing import check as make_check
 from slp_transformer.check.verdict import Verdict, print_verdict
@@ -459,6 +460,9 @@ del CHECKS["line"]  # it is nobody's exercise
         (lambda X, a, b: (a * X + b).softmax(-1), "There is a softmax too many at the end."),
         (lambda X, a, b: (a * X + b) / b, "A factor b is missing."),
         (lambda X, a, b: (a * X + b)[-1:], "Only the last row is left."),
+        (lambda X, a, b: a * X - b, "There is a − where + should be."),
+        (lambda X, a, b: a + X + b, "There is a + where · should be."),
+        (lambda X, a, b: a * X.flip(0) + b, "The order is reversed."),
     ],
 )
 def test_every_check_knows_the_mistakes_that_any_function_can_make(attempt, sentence):
@@ -560,6 +564,69 @@ def test_the_table_is_one_command(monkeypatch, capsys):
     assert ended.value.code == 0
     known = sum(len(one.mistakes) for one in check.CHECKS.values())
     assert f"{len(check.CHECKS)} checks know {known} mistakes." in capsys.readouterr().out
+
+
+def test_a_table_of_mistakes_is_text():
+    formulas = {}
+    text = """
+    all rows: All rows are added up, which is
+        one too many.
+        = Y = rows[1:]; Y.sum(
+          0)
+    all rows (twice): …
+    sign: The sign is missing: it is −1.
+    """
+    words = "All rows are added up, which is one too many."
+    named = {"all rows": words, "all rows (twice)": words, "sign": "The sign is missing: it is −1."}
+    assert read_table(text, formulas) == named
+    assert formulas == {"all rows": "Y = rows[1:]; Y.sum( 0)"}
+
+
+def test_the_size_is_said_by_which_every_number_is_too_large():
+    found = check.qk_circuit(lambda W_Q, W_K: W_Q @ W_K.T / len(W_Q) ** 0.5)
+    assert "every number is 1/√W_Q.shape[0] times the right one." in found.text
+
+
+def test_the_largest_tensors_of_a_case_are_shown_by_their_shapes():
+    def wrong_for_three_features(x, W_1, b_1, W_2, b_2, W_3, b_3):
+        return (F.silu(x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3 + (x.shape[-1] == 3)
+
+    given = check.swiglu(wrong_for_three_features).example[0]
+    assert "W_1 = [[" in given and given.count("shape [") == 2 and "W_3: shape [7×3]" in given
+
+
+@pytest.mark.parametrize(
+    ("name", "attempt", "words"),
+    [
+        (
+            "draw",
+            lambda y, dart: next((w for w in range(7) if dart < y[: w + 1].sum()), None),
+            "It returns nothing for this input",
+        ),
+        (
+            "cheapest_step",
+            lambda v, e, m: (e + v[:, None] + m).min(0),
+            "take `.values`, or use amin",
+        ),
+        (
+            "takes_turns",
+            lambda notes, places: notes[1:2],
+            "It returns 1 number; it should return 3 numbers.",
+        ),
+        ("padded_loss", lambda U, ids, pad_id: joined(U, ids, pad_id), "It differs from"),
+    ],
+)
+def test_what_is_wrong_in_rare_cases_or_in_form_is_told(name, attempt, words):
+    found = getattr(check, name)(attempt)
+    assert not found and words in found.text, found.text
+
+
+def joined(U, ids, pad_id):
+    """The loss after the padding was taken out, which joins the words on its two sides."""
+    kept = [(logits[row != pad_id], row[row != pad_id]) for logits, row in zip(U, ids, strict=True)]
+    return F.cross_entropy(
+        torch.cat([u[:-1] for u, _ in kept]), torch.cat([row[1:] for _, row in kept])
+    )
 
 
 def test_a_check_that_fails_itself_blames_nobody():

@@ -489,6 +489,7 @@ decoder_block
   odd: X = X + attention(norm(X)); Z = norm(X); X = Z + cross_attention(Z, H_enc); X + ffn(norm(X))
 masked_word_loss
   right: F.cross_entropy(U[M], x[M])
+  right: M = sorted(M); positions = [i for i in M + []]; F.cross_entropy(U[positions], x[positions])
   plain logarithm: y = torch.softmax(U, -1); -sum(y[i, x[i]].log() for i in M.tolist()) / len(M)
   all positions: F.cross_entropy(U[M], x[M]) => F.cross_entropy(U, x)
   the others: keep = [i for i in range(len(x)) if i not in M.tolist()]; F.cross_entropy(U[keep],

@@ -1,0 +1,346 @@
+"""Slips: one change of the right solution's code, such as `mean` for `sum` or a term left out.
+
+They are made from the source of a check's own solution, and run like every other mistake, so they
+need no code in a check. Where its table has a slip by name, the table's sentence is said.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Solution = Callable[..., Any]
+
+
+class Slip(NamedTuple):
+    """A solution with one change, such as `mean for sum`, and a sentence about it."""
+
+    name: str
+    sentence: str
+    solve: Solution
+
+
+class _Change(NamedTuple):
+    name: str
+    sentence: str
+    new: ast.AST
+    function: Solution | None = None  # what `new` calls as `_function`
+
+
+def make_slips(solve: Solution) -> list[Slip]:
+    """Return the slips of a solution and of the helpers that it calls."""
+    functions: dict[str, FunctionType] = {}
+    trees: dict[str, ast.FunctionDef] = {}
+    _collect(solve.__name__, solve, functions, trees)
+    arguments = {n: p.annotation for n, p in inspect.signature(solve).parameters.items()}
+    found: dict[str, Slip] = {}
+    for name, tree in trees.items():
+        # In a helper, an argument has another name than in the exercise.
+        known = arguments if name == solve.__name__ else {}
+        for change, code in _changes(tree, known):
+            changed = _rebuild(functions, name, code, change.function)[solve.__name__]
+            count = sum(one.partition(" (")[0] == change.name for one in found)
+            title = f"{change.name} ({count + 1})" if count else change.name
+            found[title] = Slip(title, change.sentence, changed)
+    return list(found.values())
+
+
+def _collect(
+    name: str,
+    function: Solution,
+    functions: dict[str, FunctionType],
+    trees: dict[str, ast.FunctionDef],
+) -> None:
+    """Collect a function and the helpers that it calls from modules of checks, with their code."""
+    plain = inspect.unwrap(function)
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(plain))).body
+    if not (isinstance(plain, FunctionType) and isinstance(tree, ast.FunctionDef)):
+        return
+    tree.decorator_list, tree.returns = [], None
+    for argument in tree.args.args:
+        argument.annotation = None
+    functions[name], trees[name] = plain, tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in functions:
+            helper = plain.__globals__.get(node.id)
+            helper = getattr(helper, "_solve", helper)
+            if inspect.isfunction(helper) and helper.__module__.endswith("_checks"):
+                _collect(node.id, helper, functions, trees)
+
+
+def _rebuild(
+    functions: dict[str, FunctionType], changed: str, code: CodeType, instead: Solution | None
+) -> dict[str, Solution]:
+    """Return the functions as they are if the code of one of them is changed."""
+    scopes = {name: dict(function.__globals__) for name, function in functions.items()}
+    new: dict[str, Solution] = {}
+    for name, function in functions.items():
+        if name == changed:
+            scopes[name]["_function"] = instead
+            exec(code, scopes[name])
+            new[name] = scopes[name][function.__name__]
+        else:
+            defaults = function.__defaults__
+            new[name] = FunctionType(function.__code__, scopes[name], name, defaults)
+    for scope in scopes.values():
+        for name in new.keys() & scope.keys():
+            is_check = hasattr(scope[name], "_solve")
+            scope[name] = SimpleNamespace(solve=new[name]) if is_check else new[name]
+    return new
+
+
+def _changes(
+    tree: ast.FunctionDef, arguments: dict[str, Any]
+) -> Iterator[tuple[_Change, CodeType]]:
+    """Yield each change with the compiled code that has it."""
+    for holder, field, place, node in list(_sites(tree)):
+        values = getattr(holder, field)
+        for change in _alternatives(node, arguments):
+            if place is None:
+                setattr(holder, field, change.new)
+            else:
+                values[place] = change.new
+            module = ast.fix_missing_locations(ast.Module([tree], []))
+            yield change, compile(module, "<slip>", "exec")
+        if place is None:
+            setattr(holder, field, node)
+        else:
+            values[place] = node
+
+
+def _sites(node: ast.AST) -> Iterator[tuple[Any, str, int | None, ast.AST]]:
+    """Yield the parts of a solution that run when no mistake is asked for."""
+    for field, value in ast.iter_fields(node):
+        if field not in _skipped_fields(node):
+            is_list = isinstance(value, list)
+            for place, child in enumerate(value if is_list else [value]):
+                if isinstance(child, ast.AST) and not _is_about_mistakes(child):
+                    yield node, field, place if is_list else None, child
+                    yield from _sites(child)
+
+
+def _skipped_fields(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.If | ast.IfExp) and "mistakes" in _names(node.test):
+        is_negated = any(isinstance(one, ast.NotIn | ast.Not) for one in ast.walk(node.test))
+        return {"test", "orelse" if is_negated else "body"}
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return {"func"}
+    return {"args"} if isinstance(node, ast.FunctionDef) else {"annotation", "targets", "target"}
+
+
+def _is_about_mistakes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare | ast.BoolOp | ast.BinOp):
+        sides = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.Name)]
+        return "mistakes" in {one.id for one in sides}
+    return isinstance(node, ast.Starred | ast.Set | ast.Dict) or (
+        isinstance(node, ast.Name) and node.id == "mistakes"
+    )
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+# --- What may become of a part -------------------------------------------------------------------
+
+SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "−", ast.Mult: "·", ast.Div: "/"}
+SIGNS |= {ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@"}
+SIGNS |= {ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.Eq: "=", ast.NotEq: "≠"}
+OTHER_SIGNS: dict[type, tuple[type, ...]] = {
+    ast.Add: (ast.Sub, ast.Mult),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div, ast.Add),
+    ast.Div: (ast.Mult, ast.FloorDiv),
+    ast.FloorDiv: (ast.Mod, ast.Div),
+    ast.Mod: (ast.FloorDiv,),
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt, ast.GtE),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.LtE),
+    ast.Eq: (ast.NotEq,),
+}
+MISSING = {
+    ast.Add: "A term is missing",
+    ast.Sub: "Something is not subtracted",
+    ast.Mult: "A factor is missing",
+    ast.Div: "A division is missing",
+    ast.FloorDiv: "A division is missing",
+    ast.Mod: "A remainder is missing",
+    ast.Pow: "An exponent is missing",
+    ast.MatMult: "A product is missing",
+}
+# Functions that are taken for another one, or without which a step is missing.
+OTHER_FUNCTIONS = {
+    "softmax": "log_softmax sigmoid shares",
+    "log_softmax": "softmax log",
+    "relu": "gelu silu sigmoid tanh leaky_relu abs",
+    "silu": "sigmoid relu gelu",
+    "sigmoid": "tanh relu",
+    "sum": "mean prod amax",
+    "mean": "sum amax median",
+    "amax": "amin mean sum",
+    "amin": "amax mean sum",
+    "argmax": "argmin",
+    "argmin": "argmax",
+    "log": "log2 log10",
+    "exp": "exp2",
+    "sin": "cos",
+    "cos": "sin",
+    "all": "any",
+    "any": "all",
+    "tril": "triu",
+    "triu": "tril",
+    **dict.fromkeys("sqrt square abs int cumsum flip reversed set norm floor tanh".split(), ""),
+}
+WITH_AXIS = {"softmax", "log_softmax", "sum", "mean", "amax", "amin", "argmax", "argmin", "std"}
+WITH_AXIS |= {"var", "cumsum", "logsumexp", "norm", "cat"}
+FIXED_SIZES = (1, 2, 3, 4, 6, 8, 64)
+
+
+def _shares(x: Tensor, dim: int = -1) -> Tensor:
+    return x / x.sum(dim, keepdim=True)
+
+
+def _alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Change]:
+    if isinstance(node, ast.BinOp) and type(node.op) in MISSING:
+        yield from _of_operation(node, arguments)
+    elif isinstance(node, ast.cmpop):
+        for other in OTHER_SIGNS.get(type(node), ()):
+            yield _other_sign(other, type(node), other())
+    elif isinstance(node, ast.Call):
+        yield from _of_call(node, arguments)
+    elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
+        yield _Change("no .T", "A transpose is missing.", node.value)
+    elif isinstance(node, ast.Slice):
+        yield from _of_slice(node)
+    elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple):
+        is_size = isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+        if is_size:
+            yield from _fixed_sizes()
+        for step, size in ((1, "large"), (-1, "small")):
+            new = ast.Subscript(node.value, _moved(node.slice, step), node.ctx)
+            name, sentence = f"index too {size}", f"An index is one too {size}."
+            if is_size:
+                name, sentence = "size of another axis", "The size of another axis is used."
+            yield _Change(name, sentence, new)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not | ast.Invert):
+        word = "minus" if isinstance(node.op, ast.USub) else "not"
+        if not isinstance(node.operand, ast.Constant):  # −1 is an axis or an end
+            yield _Change(f"no {word}", f"A {word} is missing.", node.operand)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        if not isinstance(node.value, bool):
+            for number in (node.value + 1, node.value - 1):
+                sentence = f"There is a {number:g} where {node.value:g} should be."
+                yield _Change(f"{number:g} for {node.value:g}", sentence, ast.Constant(number))
+    elif isinstance(node, ast.Name) and node.id in arguments:
+        for name in arguments:
+            if name != node.id and arguments[name] is arguments[node.id]:
+                sentence = f"In one place, `{name}` is used where `{node.id}` should be."
+                yield _Change(f"{name} in a place", sentence, ast.Name(name, ast.Load()))
+
+
+def _other_sign(other: type, right: type, new: ast.AST) -> _Change:
+    name = f"{SIGNS[other]} for {SIGNS[right]}"
+    return _Change(name, f"There is a {SIGNS[other]} where {SIGNS[right]} should be.", new)
+
+
+def _of_operation(node: ast.BinOp, arguments: dict[str, Any]) -> Iterator[_Change]:
+    kind, sign = type(node.op), SIGNS[type(node.op)]
+    for other in OTHER_SIGNS.get(kind, ()):
+        yield _other_sign(other, kind, ast.BinOp(node.left, other(), node.right))
+
+    def without(part: ast.expr, new: ast.expr) -> _Change:
+        text = "" if "mistakes" in _names(part) else ast.unparse(part)
+        is_known = _names(part) <= arguments.keys() | {"len", "torch", "math"}
+        quoted = f": `{text}`" if text and is_known else ""
+        return _Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quoted}.", new)
+
+    yield without(node.right, node.left)
+    if kind in (ast.Add, ast.Mult, ast.MatMult):
+        yield without(node.left, node.right)
+    if kind is ast.Sub:
+        yield without(node.left, ast.UnaryOp(ast.USub(), node.right))
+    if kind is ast.Pow:
+        whole = ast.Call(ast.Name("int", ast.Load()), [node], [])
+        yield _Change("root rounded", "A power or root is rounded to a whole number.", whole)
+    if kind in (ast.Sub, ast.Div, ast.Pow, ast.MatMult, ast.FloorDiv):
+        new = ast.BinOp(node.right, node.op, node.left)
+        yield _Change(f"sides of {sign}", f"The two sides of {sign} are exchanged.", new)
+
+
+def _of_call(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_Change]:
+    function, given = node.func, list(node.args)
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if isinstance(function, ast.Attribute) and not _names(function.value) <= {"torch", "math", "F"}:
+        given.insert(0, function.value)  # the object of a method
+    if name in OTHER_FUNCTIONS or name in arguments:
+        for other in OTHER_FUNCTIONS.get(name, "").split():
+            new = ast.Call(ast.Name("_function", ast.Load()), given, node.keywords)
+            sentence = f"`{other}` is used where `{name}` should be."
+            yield _Change(f"{other} for {name}", sentence, new, _find_function(other))
+        if given and not isinstance(given[0], ast.Starred):
+            yield _Change(f"no {name}()", f"A `{name}` is missing.", given[0])
+    if name in WITH_AXIS:
+        yield from _of_axis(node, name)
+    if name == "len":
+        yield from _fixed_sizes()
+        for step, size in ((1, "large"), (-1, "small")):
+            yield _Change(f"size too {size}", f"A size is one too {size}.", _moved(node, step))
+
+
+def _find_function(name: str) -> Solution:
+    function: Any = _shares if name == "shares" else getattr(torch, name, getattr(F, name, None))
+
+    def call(x: Tensor, *others: Any, **named: Any) -> Any:
+        try:
+            return function(x, *others, **named)
+        except TypeError:  # it has no axis
+            return function(x)
+
+    return call
+
+
+def _of_axis(node: ast.Call, name: str) -> Iterator[_Change]:
+    def is_axis(value: ast.expr) -> bool:
+        return ast.unparse(value).lstrip("-") in ("0", "1", "2")
+
+    for axis in (0, -1, 1, -2, None):
+        new = ast.Call(
+            node.func,
+            [ast.Constant(axis) if is_axis(one) else one for one in node.args],
+            [
+                ast.keyword(k.arg, ast.Constant(axis) if is_axis(k.value) else k.value)
+                for k in node.keywords
+            ],
+        )
+        if ast.unparse(new) != ast.unparse(node):
+            where = "the wrong axis" if axis is not None else "all numbers, not one axis"
+            yield _Change(f"{name} over axis {axis}", f"`{name}` runs over {where}.", new)
+
+
+def _fixed_sizes() -> Iterator[_Change]:
+    for number in FIXED_SIZES:
+        sentence = f"There is a fixed {number} where a size of the input should be."
+        yield _Change(f"fixed {number}", sentence, ast.Constant(number))
+
+
+def _of_slice(node: ast.Slice) -> Iterator[_Change]:
+    for step, word in ((1, "late"), (-1, "early")):
+        if node.lower is not None or step == 1:
+            lower = _moved(node.lower or ast.Constant(0), step)
+            sentence = f"A slice begins one too {word}."
+            yield _Change(f"begins {word}", sentence, ast.Slice(lower, node.upper, node.step))
+        if node.upper is not None or step == -1:
+            upper = _moved(node.upper, step) if node.upper else ast.Constant(-1)
+            sentence = f"A slice ends one too {word}."
+            yield _Change(f"ends {word}", sentence, ast.Slice(node.lower, upper, node.step))
+
+
+def _moved(node: ast.expr, step: int) -> ast.expr:
+    return ast.BinOp(node, ast.Add(), ast.Constant(step))
