@@ -502,8 +502,9 @@ plotting.show_source(make_optimizer)
 # are the linear schedule, and the feedforward layer without biases):
 #
 # ```
-# slp-transformer train text my-texts --out-dir runs/mine --optimizer muon --schedule linear \
-#     --positions rotary --normalization rms --qk-norm --activation relu2 --no-ffn-bias --zero-init --no-tied
+# slp-transformer train text my-texts --out-dir runs/mine --optimizer muon \
+#     --schedule linear --positions rotary --normalization rms --qk-norm \
+#     --activation relu2 --no-ffn-bias --zero-init --no-tied
 # ```
 #
 # What does each part gain? Here one part at a time is exchanged, in today's recipe for the book's, and in

@@ -25,6 +25,11 @@ FORMULA = re.compile(
     re.DOTALL,
 )
 DRAWN = re.compile(r"<!-- tex -->(.*?)<!-- /tex -->", re.DOTALL)
+# A browser would break the line between a formula, with or without its link, and what ends it.
+ENDED = re.compile(
+    r"(?P<a><a\b[^>]*>)?<!-- tex -->(?P<tex>(?:(?!<!--).)*)<!-- /tex -->(?(a)</a>)[.,;:!?)]+",
+    re.DOTALL,
+)
 
 
 class FormulaError(ValueError):
@@ -38,7 +43,8 @@ def drawn(html: str) -> str:
         FormulaError: for a formula that KaTeX cannot read.
     """
     parts = VERBATIM.split(html)
-    return "".join(part if at % 2 else FORMULA.sub(_draw, part) for at, part in enumerate(parts))
+    parts = [part if at % 2 else FORMULA.sub(_draw, part) for at, part in enumerate(parts)]
+    return ENDED.sub(_hold, "".join(parts))
 
 
 def has_formulas(html: str) -> bool:
@@ -69,6 +75,13 @@ def _draw(match: re.Match) -> str:
     height = max(1.2, *map(float, re.findall(r'katex-strut" style="height:([\d.]+)em', html)), 0)
     html = html.replace('"katex-display"', f'"katex-display" style="--em: {height:.2f}"', 1)
     return f"<!-- tex -->{html}<!-- /tex -->"
+
+
+def _hold(match: re.Match) -> str:
+    """Keep a formula and what ends it in one line, unless it may be wider than a phone."""
+    if "katex-display" in match["tex"] or match["tex"].count('class="base"') > 3:
+        return match[0]
+    return f'<span class="slp-held">{match[0]}</span>'
 
 
 @cache
