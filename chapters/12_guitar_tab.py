@@ -66,7 +66,7 @@ print(format_tab(corpus[0]))
 #
 # Two commands do what this chapter does step by step, with a folder of ASCII tabs like those on the web:
 #
-# ```
+# ```sh
 # slp-transformer train tabs path/to/your/tabs --out-dir runs/tabs
 # slp-transformer generate runs/tabs
 # ```
@@ -433,7 +433,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # Tabs on the web were fingered by people and are less regular. These commands train such a model on a
 # folder of them, and evaluate it:
 #
-# ```
+# ```sh
 # slp-transformer train tabs DATA/train --val-data DATA/valid --out-dir runs/classical
 # slp-transformer evaluate runs/classical --samples 24 --max-new-tokens 2000 \
 #     --temperature 1

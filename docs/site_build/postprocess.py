@@ -30,6 +30,8 @@ ENDED = re.compile(
     r"(?P<a><a\b[^>]*>)?<!-- tex -->(?P<tex>(?:(?!<!--).)*)<!-- /tex -->(?(a)</a>)[.,;:!?)]+",
     re.DOTALL,
 )
+# It would also break it within a flag, after its hyphens.
+FLAG = re.compile(r"(?<=[\s>(])--[a-z][\w-]*")
 
 
 class FormulaError(ValueError):
@@ -43,7 +45,8 @@ def drawn(html: str) -> str:
         FormulaError: for a formula that KaTeX cannot read.
     """
     parts = VERBATIM.split(html)
-    parts = [part if at % 2 else FORMULA.sub(_draw, part) for at, part in enumerate(parts)]
+    parts[::2] = [FORMULA.sub(_draw, part) for part in parts[::2]]
+    parts[1::2] = [FLAG.sub(r'<span class="slp-held">\g<0></span>', part) for part in parts[1::2]]
     return ENDED.sub(_hold, "".join(parts))
 
 
@@ -79,7 +82,7 @@ def _draw(match: re.Match) -> str:
 
 def _hold(match: re.Match) -> str:
     """Keep a formula and what ends it in one line, unless it may be wider than a phone."""
-    if "katex-display" in match["tex"] or match["tex"].count('class="base"') > 3:
+    if "katex-display" in match["tex"] or match["tex"].count('class="katex-base"') > 3:
         return match[0]
     return f'<span class="slp-held">{match[0]}</span>'
 
