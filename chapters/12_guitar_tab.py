@@ -321,15 +321,15 @@ def next_token(ids):
     return torch.where(u.isinf(), u, y)  # hatched where ruled out
 
 
-# %% alt="The neck of a guitar, six strings by thirteen frets, after two notes of a chord, on strings 5 and 4. These strings and the sixth are hatched, as they are ruled out; on the three higher strings the second fret of string 3 has the most probability." caption="The next note of a chord, with the grammar's mask" figure="neck-mask"
+# %% alt="The neck of a guitar, six strings by thirteen frets, after two notes of a chord, on strings 5 and 4. These strings and the sixth are hatched, as they are ruled out; of the places on the three higher strings, one on string 3 has the most probability." caption="The next note of a chord, with the grammar's mask"
 states, frets = {}, range(13)
 for i in range(begin, begin + 5):
     y, kind = next_token(ids[:i]), "TAB" if i == begin else "WITH"
-    names = [f"{kind}<{s},{f}>" for s in strings for f in frets]
-    notes = y[tokenizer.to_ids(names)]
+    places = [f"{kind}<{s},{f}>" for s in strings for f in frets]
+    notes = y[tokenizer.to_ids(places)]
     says = (
         f"After {tokens[i - 1]}: {notes.clamp(min=0).sum():.2f} on the neck; "
-        f"most likely there: {names[notes.argmax()]}, {notes.max():.2f}."
+        f"most likely there: {places[notes.argmax()]}, {notes.max():.2f}."
     )
     neck = notes.view(6, 13)
     neck = plotting.heatmap(neck, strings, frets, top=1, decimals=None)
