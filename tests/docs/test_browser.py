@@ -61,7 +61,8 @@ def listed(site):
     """All pages, of the reference one; if SLP_AXE is set, all of those too, which takes long."""
     alike = () if "SLP_AXE" in os.environ else ("api/",)
     pages = every_page(site)
-    return [one for one in pages if not one.startswith(alike) or one == "api/attention/"]
+    pages = [one for one in pages if not one.startswith(alike) or one == "api/attention/"]
+    return [*pages, "404.html"]
 
 
 def axe_finds(page, rules):
