@@ -165,7 +165,7 @@ from torch.nn.functional import cross_entropy
 batch = torch.stack([to_ids(" ".join(s)) for s in sentences])
 read, target = batch[:, :-1], batch[:, 1:]  # the target is the next word
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-losses = []
+losses, tuned = [], []
 for _ in range(350):
     U = model(read)
     loss = cross_entropy(U.flatten(0, 1), target.flatten())
@@ -173,6 +173,7 @@ for _ in range(350):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
+    tuned.append(U[2, :8].detach())  # for a figure: sentence 2, up to “was”
 
 # %% [markdown]
 # How low can the loss go? No model can know whether the guitarist or the drummer comes after the first
@@ -221,14 +222,31 @@ plotting.bars(y, vocabulary, title="y", top=1)
 # After *tuned* the text has both *flat* and *sharp*, so the model should be undecided. Here are the
 # predictions at all positions: row i is the distribution after the words up to i.
 
-# %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word"
+# %%
 words = "the guitarist tuned the string because it was".split()
-Y = next_word_probabilities(model(to_ids(" ".join(words))))
+tuned.append(model(to_ids(" ".join(words))))
+Y = next_word_probabilities(tuned[-1])
 assert Y.shape == (len(words), vocab_size)
 for word in ("flat", "sharp"):
     model_says = Y[-1, vocabulary.index(word)]
     print(f"{word}: {model_says:.2f}, in the text {share(words, word):.2f}")
-plotting.heatmap(Y, words, vocabulary, "Y", "N × |V|", top=1)
+
+# %% [markdown]
+# How did it get there? Slide back to step 0: each word predicts itself, since E is tied. By step 20 most words
+# predict what comes after them, but after the second *the* and after *was* the model cannot decide: the words of both
+# instruments are nearly as probable. To rule out *drum*, *low* and *high*, it has to read words further
+# back. Which of the two rows learns that first?
+
+# %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word, while the model learns"
+states, ends = {}, ("flat", "sharp", "low", "high")
+for step in (0, 10, 20, 30, 40, 350):
+    Y = next_word_probabilities(tuned[step])
+    says = [f"{w} {Y[-1, vocabulary.index(w)]:.2f}" for w in ends]
+    states[step] = (
+        plotting.heatmap(Y, words, vocabulary, "Y", "N × |V|", top=1),
+        f"After {step} steps, “was” predicts {', '.join(says)}.",
+    )
+plotting.interactive_steps("Training steps", states, start=5)
 
 # %% [markdown]
 # The loss asks only for the word that came next, and no one told the model how often each word occurs.
@@ -264,11 +282,11 @@ plotting.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 
 # %% [markdown]
 # In the last row, a number says how much the prediction after *was* changes when that word is replaced by
-# another one.
+# another one. These are the largest.
 
 # %%
 depends = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
-print("after “was”:", ", ".join(f"{word} {by:.1f}" for by, word in depends))
+print(", ".join(f"{word} {by:.1f}" for by, word in depends[:5]))
 
 # %% [markdown]
 # ## What each sublayer writes

@@ -135,15 +135,30 @@ print("from the logits:", next_token_loss(u, first).item())
 # Training changes the logits in the direction that lowers the loss. For a single position that
 # direction is very simple: it is the truth minus the prediction, $\mathbf y-\hat{\mathbf y}$.
 
-# %% alt="Bars of y minus ŷ for the four words: guitar +0.75, string minus 0.5, drum and moon minus 0.125." caption="The direction in which the logits should move"
+# %%
 u = y_hat.log().requires_grad_()  # logits that give ŷ
 next_token_loss(u[None], torch.tensor([1])).backward()
 torch.testing.assert_close(-u.grad, y - y_hat)
-plotting.bars(-u.grad, words, title="y − ŷ")
+
+# %% [markdown]
+# Take a few steps, each of which adds y − ŷ to the logits. How does it change, and how much does each step still
+# gain?
+
+# %% alt="Two rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth minus ŷ: −0.5, 0.75, −0.125, −0.125." caption="The prediction, and the direction in which its logits should move"
+states, u = {}, y_hat.log()
+for step in range(9):
+    y_now = torch.softmax(u, dim=0)
+    p, loss = y_now[1], -y_now[1].log()
+    says = f"After {step} steps, ŷ of guitar is {p:.2f}: {loss:.2f} nats."
+    rows = torch.stack([y_now, y - y_now])
+    picture = plotting.heatmap(rows, ["ŷ", "y − ŷ"], words, top=1, decimals=3)
+    states[step] = picture, says
+    u = u + (y - y_now)
+plotting.interactive_steps("Steps", states)
 
 # %% [markdown]
 # The logit of the word that came next goes up, and each of the others goes down by the probability that it
-# was given. If the prediction is already right, nothing changes.
+# was given. The better the prediction, the smaller the next step; once it is right, nothing changes.
 #
 # ## Teacher forcing
 #

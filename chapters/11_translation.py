@@ -88,7 +88,7 @@ languages = ("English", "Spanish")
 for kind, size in (("words", None), ("bpe", 320)):
     tokenizer = train_pair_tokenizer(learned, languages, kind, size)
     found = tokenizer.encode_source("Monday, the twenty-second")
-    print(kind, [tokenizer.source.vocabulary[i] for i in found])
+    print(kind, "|".join(tokenizer.source.vocabulary[i] for i in found))
     assert (
         tokenizer.decode_target(tokenizer.encode_target("veintidós"))
         == "veintidós"

@@ -66,7 +66,7 @@ print(format_tab(corpus[0]))
 #
 # Two commands do what this chapter does step by step, with a folder of ASCII tabs like those on the web:
 #
-# ```
+# ```sh
 # slp-transformer train tabs path/to/your/tabs --out-dir runs/tabs
 # slp-transformer generate runs/tabs
 # ```
@@ -94,7 +94,7 @@ ids = tokenizer.encode(first)
 back = tokenizer.decode(ids)
 assert back.tab.bars == first.bars and back.num_invalid_tokens == 0
 print(f"|V| = {len(tokenizer)}; the first piece has {len(ids)} tokens:")
-print(*tokenizer.to_tokens(ids[:16]), "…")
+print(*tokenizer.to_tokens(ids[:9]), "…")
 
 # %% [markdown]
 # One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end,
@@ -300,6 +300,43 @@ mean = sum(map(len, choices)) / len(choices)
 print(f"{mean:.0f} of {len(tokenizer)} tokens are allowed, on average")
 
 # %% [markdown]
+# On the neck, the mask looks like this. A chord of the corpus is written note by note, from its low strings to its
+# high ones. Ruled-out places are hatched, and the others show how probable the model finds them as the next note.
+# The rest of the probability is for the end of the chord. Add a note: which strings close, and where does the model
+# expect the next finger?
+
+# %%
+is_chord = (tab for tab in corpus if len(next(tab.iter_events()).notes) == 5)
+ids = tokenizer.encode(next(is_chord))
+tokens = tokenizer.to_tokens(ids)
+begin = next(i for i, t in enumerate(tokens) if t.startswith("TAB"))
+
+
+@torch.no_grad()
+def next_token(ids):
+    may = sorted(tokenizer.allowed_next_ids(ids))
+    u = torch.full((len(tokenizer),), -torch.inf)
+    u[may] = model(torch.tensor(ids))[-1, may]
+    y = u.softmax(dim=0)
+    return torch.where(u.isinf(), u, y)  # hatched where ruled out
+
+
+# %% alt="The neck of a guitar, six strings by thirteen frets, after two notes of a chord, on strings 5 and 4. These strings and the sixth are hatched, as they are ruled out; of the places on the three higher strings, one on string 3 has the most probability." caption="The next note of a chord, with the grammar's mask"
+states, frets = {}, range(13)
+for i in range(begin, begin + 5):
+    y, kind = next_token(ids[:i]), "TAB" if i == begin else "WITH"
+    places = [f"{kind}<{s},{f}>" for s in strings for f in frets]
+    notes = y[tokenizer.to_ids(places)]
+    says = (
+        f"After {tokens[i - 1]}: {notes.clamp(min=0).sum():.2f} on the neck; "
+        f"most likely there: {places[notes.argmax()]}, {notes.max():.2f}."
+    )
+    neck = notes.view(6, 13)
+    neck = plotting.heatmap(neck, strings, frets, top=1, decimals=None)
+    states[i - begin] = neck, says
+plotting.interactive_steps("Notes of the chord", states, start=2)
+
+# %% [markdown]
 # The model writes forty pieces with this mask. We print the first one that ends with `<eos>`.
 
 # %%
@@ -396,9 +433,10 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # Tabs on the web were fingered by people and are less regular. These commands train such a model on a
 # folder of them, and evaluate it:
 #
-# ```
+# ```sh
 # slp-transformer train tabs DATA/train --val-data DATA/valid --out-dir runs/classical
-# slp-transformer evaluate runs/classical --samples 24 --max-new-tokens 2000 --temperature 1
+# slp-transformer evaluate runs/classical --samples 24 --max-new-tokens 2000 \
+#     --temperature 1
 # ```
 #
 # Trained for 2,500 steps (eleven minutes on one core) on 403 classical tabs from classtab.org, it needs

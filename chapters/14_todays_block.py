@@ -410,7 +410,7 @@ assert not folder.exists()
 # Nothing was downloaded here. If you are online, fetch a published model, SmolLM2 for one (a Llama
 # of 135 million parameters) or GPT-2, and use it like a run of your own:
 #
-# ```
+# ```sh
 # python -m pip install huggingface_hub
 # hf download HuggingFaceTB/SmolLM2-135M --local-dir models/smollm2
 # slp-transformer info models/smollm2
@@ -420,7 +420,7 @@ assert not folder.exists()
 #
 # GPT-2's folder holds its weights in several formats, so name the files that are read here:
 #
-# ```
+# ```sh
 # hf download openai-community/gpt2 config.json tokenizer.json \
 #     model.safetensors --local-dir models/gpt2
 # ```
@@ -501,9 +501,10 @@ plotting.show_source(make_optimizer)
 # Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag (and so
 # are the linear schedule, and the feedforward layer without biases):
 #
-# ```
-# slp-transformer train text my-texts --out-dir runs/mine --optimizer muon --schedule linear \
-#     --positions rotary --normalization rms --qk-norm --activation relu2 --no-ffn-bias --zero-init --no-tied
+# ```sh
+# slp-transformer train text my-texts --out-dir runs/mine --optimizer muon \
+#     --schedule linear --positions rotary --normalization rms --qk-norm \
+#     --activation relu2 --no-ffn-bias --zero-init --no-tied
 # ```
 #
 # What does each part gain? Here one part at a time is exchanged, in today's recipe for the book's, and in

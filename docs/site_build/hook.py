@@ -271,6 +271,11 @@ def _reported(change: Callable[[str], str], content: str, name: str) -> str:
         return content
 
 
+def on_post_template(output_content, **_):
+    """The theme's dialog has no name, on a page that is missing either."""
+    return output_content.replace('class="md-search" ', 'class="md-search" aria-label="Search" ', 1)
+
+
 def on_post_page(output, page, config):
     """Only a page with formulas asks for KaTeX's styles; every page asks for its fonts at once."""
     preload = ""
@@ -278,8 +283,7 @@ def on_post_page(output, page, config):
         font = relative(f"assets/fonts/source-serif-4-latin-wght-{face}.woff2", page)
         preload += f'<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
     output = output.replace('<link rel="stylesheet"', f'{preload}<link rel="stylesheet"', 1)
-    # The theme's dialog has no name.
-    output = output.replace('class="md-search" ', 'class="md-search" aria-label="Search" ', 1)
+    output = on_post_template(output)
     if postprocess.has_formulas(output):  # between the theme's styles and ours, which change both
         ours = f'<link rel="stylesheet" href="{relative("assets/site.css", page)}">'
         katex = ours.replace("site.css", "katex/katex.min.css")

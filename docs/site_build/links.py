@@ -65,7 +65,8 @@ def summarize(chapter: Chapter) -> Summary:
     below = first[heading.end() :] if heading else first
     paragraphs = [" ".join(block.split()) for block in below.split("\n\n")]
     prose = [p for p in paragraphs if re.match(r"(?!Sections? )[A-Za-z`“\"']", p)]
-    sentence = re.match(r".+?[.!?](?=\s|$)", prose[0]) if prose else None
+    ends = (re.match(r".+?[.!?](?=\s|$)", paragraph) for paragraph in prose)
+    sentence = next(filter(None, ends), None)
     text = sentence[0] if sentence else (prose[0] if prose else "")
     return Summary(stem, number_of(stem), title, plain(text), _range(chapter))
 

@@ -25,6 +25,13 @@ FORMULA = re.compile(
     re.DOTALL,
 )
 DRAWN = re.compile(r"<!-- tex -->(.*?)<!-- /tex -->", re.DOTALL)
+# A browser would break the line between a formula, with or without its link, and what ends it.
+ENDED = re.compile(
+    r"(?P<a><a\b[^>]*>)?<!-- tex -->(?P<tex>(?:(?!<!--).)*)<!-- /tex -->(?(a)</a>)[.,;:!?)]+",
+    re.DOTALL,
+)
+# It would also break it within a flag, after its hyphens.
+FLAG = re.compile(r"(?<=[\s>(])--[a-z][\w-]*")
 
 
 class FormulaError(ValueError):
@@ -38,7 +45,9 @@ def drawn(html: str) -> str:
         FormulaError: for a formula that KaTeX cannot read.
     """
     parts = VERBATIM.split(html)
-    return "".join(part if at % 2 else FORMULA.sub(_draw, part) for at, part in enumerate(parts))
+    parts[::2] = [FORMULA.sub(_draw, part) for part in parts[::2]]
+    parts[1::2] = [FLAG.sub(r'<span class="slp-held">\g<0></span>', part) for part in parts[1::2]]
+    return ENDED.sub(_hold, "".join(parts))
 
 
 def has_formulas(html: str) -> bool:
@@ -69,6 +78,13 @@ def _draw(match: re.Match) -> str:
     height = max(1.2, *map(float, re.findall(r'katex-strut" style="height:([\d.]+)em', html)), 0)
     html = html.replace('"katex-display"', f'"katex-display" style="--em: {height:.2f}"', 1)
     return f"<!-- tex -->{html}<!-- /tex -->"
+
+
+def _hold(match: re.Match) -> str:
+    """Keep a formula and what ends it in one line, unless it may be wider than a phone."""
+    if "katex-display" in match["tex"] or match["tex"].count('class="katex-base"') > 3:
+        return match[0]
+    return f'<span class="slp-held">{match[0]}</span>'
 
 
 @cache

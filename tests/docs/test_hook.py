@@ -327,7 +327,27 @@ def test_a_formula_is_drawn_with_what_a_screen_reader_says(written):
     assert postprocess.has_formulas(html)
     assert "<msub><mi>x</mi><mi>i</mi></msub>" in html and 'class="katex-html" aria-hidden' in html
     assert ('display="block"' in html) == (written[1] in "$[" and written[0] != "(")
-    assert " ".join(re.sub(r"[()]", "", postprocess.as_text(html)).split()) == "<p>Let xi be</p>"
+    text = re.sub(r"[()]|</?span[^>]*>", "", postprocess.as_text(html))
+    assert " ".join(text.split()) == "<p>Let xi be</p>"
+
+
+@pytest.mark.parametrize(
+    ("html", "held"),
+    [
+        ("<p>Let $x_i$, or <a href='#x'>$y_j$</a>).", ["x", "y"]),
+        ("<p><code>train --no-tied</code> and <pre>a --lr 1</pre>", ["no-tied", "lr"]),
+        ("<p>Let $x_i$ be $$y_j$$.", []),
+        ("<p>$a=b=c=d=e$.", []),  # on a phone it has to break
+    ],
+)
+def test_a_line_breaks_neither_before_what_ends_a_formula_nor_in_a_flag(html, held):
+    spans = postprocess.drawn(html).split('<span class="slp-held">')[1:]
+    assert len(spans) == len(held)
+    assert all(
+        re.match(rf"(?:<a[^>]*>)?<!-- tex -->.*{one}.*<!-- /tex -->(?:</a>)?[,)]", span, re.DOTALL)
+        or span.startswith(f"--{one}</span>")
+        for one, span in zip(held, spans, strict=True)
+    )
 
 
 @pytest.mark.parametrize(

@@ -423,6 +423,21 @@ QUERIES = {
     "nucleus": "chapters/06_decoding/#top-p",
     "GQA": "chapters/14_todays_block/#keys-and-values-that-heads-share",
     "Viterbi": "chapters/13_pitch_to_tab/#the-hand-has-a-position",
+    "query key value": "chapters/01_attention/#query-key-and-value",
+    "flash attention": "chapters/03_one_matrix/#what-it-costs",
+    "embedding": "chapters/04_input/#one-row-of-e-for-each-word",
+    "context length": "chapters/04_input/#tokens-without-a-row",
+    "how many parameters does gpt-3 have": "chapters/05_language_model/#how-large-is-it",
+    "speculative decoding": "chapters/06b_cache/#a-small-model-drafts-the-large-one-checks",
+    "backpropagation": "chapters/07_training/#the-gradient-of-the-loss",
+    "gradient clipping": "chapters/07_training/#one-step-spelled-out",
+    "FLOPs": "chapters/08_scale/#compute",
+    "logit lens": "chapters/09_inside/#the-residual-stream-sublayer-by-sublayer",
+    "label smoothing": "chapters/11_translation/#the-transformer-of-2017",
+    "overfitting": "chapters/12_guitar_tab/#training",
+    "tab to midi": "chapters/12_guitar_tab/#your-own-tabs",
+    "rmsnorm": "chapters/14_todays_block/#the-norm-without-its-mean",
+    "hugging face": "chapters/14_todays_block/#the-same-as-everybodys",
 }
 
 
