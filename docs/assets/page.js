@@ -1,5 +1,9 @@
 /* What every page does: it fetches the search's index late, makes what scrolls reachable, and prints answers last. */
 
+/* The theme's script adds an element that says which colors the page has, which the page says already:
+   a browser would compute all styles anew, twice. */
+document.head.appendChild = (node) => node.name === "color-scheme" ? node : Node.prototype.appendChild.call(document.head, node);
+
 /* The index is the heaviest file of a first visit, and the theme asks for it at once, so the request
    waits until someone turns to the search. This stands before the theme's own script. */
 (() => {

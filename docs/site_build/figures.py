@@ -86,6 +86,7 @@ def described(content: str, figure: Figure) -> str:
     """
     if not re.search("<(?:svg|img)", content):
         return content
+    content = SHAPE.sub(r'<svg \3style="aspect-ratio: \1 / \2; ', content)
     alt = f'role="img" aria-label="{escape(figure.alt, quote=True)}"'
     start = '<div class="slp-figure"'
     if start in content:
@@ -100,6 +101,8 @@ def described(content: str, figure: Figure) -> str:
     return framed(content, figure)
 
 
+# While a drawing is off the screen nothing of it is computed, so its box says its shape.
+SHAPE = re.compile(r'<svg (?=[^>]*viewBox="0 0 (\S+) (\S+?)")([^>]*)style="')
 COLUMN, GAP = 724, 13  # pixels: of a page's text, between two drawings
 DRAWN = re.compile(r"--slp-figure, 1\) \* (\d+)px\); min-width: (\d+)px")
 

@@ -124,10 +124,8 @@ def on_files(files: Files, config) -> Files:
         text = links.proofs_page(site.proofs, loops)
         files.append(File.generated(config, "proofs.md", content=text))
     if (site.root / "docs" / "hear.md").is_file():
-        for piece in model_pages.pieces(site.root):
-            for kind, written in model_pages.FILES.items():
-                name = f"hear/{piece.files}.{kind}"
-                files.append(File.generated(config, name, content=written(piece.tab)))
+        for name, content in model_pages.files(site.root).items():
+            files.append(File.generated(config, name, content=content))
     notation = site.root / "docs" / "notation.md"
     site.symbols = previews.symbols(notation.read_text("utf-8")) if notation.is_file() else {}
     shown = previews.as_json(site.equations, site.book, pages.ways_to, site.symbols)

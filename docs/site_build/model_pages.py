@@ -409,6 +409,16 @@ def pieces(root: Path) -> list[Heard]:
     return sorted(found, key=lambda piece: not is_steady(piece.tab))
 
 
+@cache
+def files(root: Path) -> dict[str, str | bytes]:
+    """The pieces as files, by their places in the site."""
+    return {
+        f"hear/{piece.files}.{kind}": written(piece.tab)
+        for piece in pieces(root)
+        for kind, written in FILES.items()
+    }
+
+
 def _generated(root: Path) -> Heard:
     """Return the piece of a model, as `benchmarks/results/guitar_lm` keeps it."""
     (tab,), _ = read_tab_file(root / "benchmarks" / "results" / "guitar_lm" / "sample.txt")

@@ -6,6 +6,7 @@ nanoGPT's parameters are GPT-2's. The others are written down here.
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from slp_transformer.modern import ModernConfig, RopeScaling
@@ -90,6 +91,7 @@ HOOKS = {  # ours, of block 0: Hugging Face's and TransformerLens's
 }
 
 
+@cache  # the package is imported once; a server asks at every build
 def parameter_rows() -> list[list[str]]:
     """Return ours, PyTorch's, GPT-2's and nanoGPT's, Llama's and TransformerLens's."""
     rows = []
@@ -102,10 +104,16 @@ def parameter_rows() -> list[list[str]]:
     return rows
 
 
+@cache
+def our_parameters(config: ModernConfig) -> frozenset[str]:
+    """Return the names of a model's parameters."""
+    return frozenset(build_on_meta(config).state_dict())
+
+
 def find_parameters(kind: str, ours: str) -> str:
     """Return the tensors of a published model that one of ours is made of, if there are any."""
     config = {"gpt2": GPT2, "llama": LLAMA}[kind]
-    if ours not in build_on_meta(config).state_dict():
+    if ours not in our_parameters(config):
         return ""
     return ", ".join(place.name for place in HF_FAMILIES[kind].find_param(ours, config))
 

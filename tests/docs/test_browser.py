@@ -298,6 +298,23 @@ def test_the_search_fetches_its_index_when_it_is_wanted(browser, address):
         assert len([url for url in page.asked if "search_index" in url]) == 1
 
 
+def test_drawings_and_the_buttons_of_code_come_with_the_screen(browser, address):
+    with opened(browser, f"{address}chapters/11_translation/") as page:
+        drawing = page.locator("#fig-11-5 svg")
+        assert page.locator("meta[name=color-scheme]").count() == 1
+        drawn = "e => e.checkVisibility({ contentVisibilityAuto: true })"
+        assert not drawing.locator("rect").first.evaluate(drawn)
+        size = drawing.bounding_box()
+        drawing.scroll_into_view_if_needed()
+        assert drawing.locator("rect").first.evaluate(drawn)
+        after = drawing.bounding_box()
+        assert (after["width"], after["height"]) == (size["width"], size["height"])
+        code = page.locator(".slp-chapter > .highlight pre").last
+        assert code.locator("button").count() == 0
+        code.scroll_into_view_if_needed()
+        code.locator("button").wait_for()
+
+
 def test_boxes_that_scroll_are_reached_by_the_keyboard_and_others_are_not(browser, address):
     with opened(browser, f"{address}chapters/03_one_matrix/", PHONE) as page:
         wrong = page.evaluate("""() => [...document.querySelectorAll(
