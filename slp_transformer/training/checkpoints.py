@@ -45,6 +45,7 @@ from slp_transformer._internal.atomic_write import (
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
+from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.training.devices import check_memory, cpu_default_device
 from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
@@ -209,8 +210,14 @@ def load_model(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
             "pass load_model a function that makes one, as model."
         )
+    weights = full / WEIGHTS_FILE
+    if model is None and any(".parametrizations." in name for name in tensor_headers(weights)):
+        raise ValueError(
+            f"{weights} has LoRA matrices as well as weights: pass load_model a function that "
+            "makes such a model, by add_lora, as model."
+        )
     if type(spec.config) is TransformerConfig:
-        check_memory(spec.config, encoder_decoder=spec.model == "EncoderDecoder")
+        check_model_size(spec, full)
     kind = model or resolve_name(MODELS[spec.model][0])
     with torch.random.fork_rng([]):  # loading draws no random numbers
         with cpu_default_device():
@@ -317,6 +324,23 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
                 f"{path} cannot be used: {name} has NaN or infinite numbers; take another "
                 "checkpoint, or train again with a lower learning_rate."
             )
+
+
+def check_model_size(spec: ModelSpec, folder: Path) -> None:
+    """Refuse a configuration that cannot belong to its weights file, before the model is built.
+
+    Raises:
+        ValueError: if the model would be larger than the file of its weights, or than the memory.
+    """
+    encoder_decoder = spec.model == "EncoderDecoder"
+    check_memory(spec.config, encoder_decoder=encoder_decoder)
+    count = count_parameters(spec.config, encoder_decoder=encoder_decoder).total
+    size = (folder / WEIGHTS_FILE).stat().st_size
+    if count > size:  # each parameter takes a byte at least
+        raise ValueError(
+            f"{folder / 'config.json'} describes a model of {count:,} parameters, but "
+            f"{WEIGHTS_FILE} has only {size:,} bytes."
+        )
 
 
 def recent_checkpoints(last: Path) -> list[Path]:

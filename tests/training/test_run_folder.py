@@ -39,10 +39,13 @@ def fix_size(path: Path) -> None:
 # --- Damage --------------------------------------------------------------------------------------
 
 
-def test_a_model_larger_than_the_machine_is_refused_before_it_is_built(run, capsys):
+def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_built(run, capsys):
     config = json.loads((run / "config.json").read_text("utf-8"))["config"]
     change(run / "config.json", config=config | {"num_blocks": 10**9})
     assert "1,000,000,000 blocks needs" in refused(capsys, "generate", "a")
+    change(run / "config.json", config=config | {"num_blocks": 100})
+    said = refused(capsys, "generate", "a")
+    assert "parameters, but model.safetensors has only" in said
     change(run / "config.json", config=config | {"num_blocks": 2})
     assert "does not fit the model" in refused(capsys, "generate", "a")
 
