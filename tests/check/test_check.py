@@ -411,7 +411,7 @@ def test_a_loop_without_end_is_ended(submission):
     start = time.monotonic()
     found = check.softmax(submission, timeout_s=0.2)
     assert "did not come back within 0.2 seconds" in found.text and "line" in found.text
-    assert time.monotonic() - start < 30  # against hanging, not a measure
+    assert time.monotonic() - start < 300  # against hanging, not a measure
 
 
 def test_inputs_and_random_generators_stay_as_they_are(unchecked):
@@ -562,7 +562,7 @@ def test_the_table_is_one_command():
         text=True,
         encoding="utf-8",
         env={**environment(), "PYTHONIOENCODING": "utf-8"},
-        timeout=120,
+        timeout=600,
     )
     assert result.returncode == 0, result.stderr
     known = sum(len(one.mistakes) for one in check.CHECKS.values())

@@ -495,7 +495,7 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_and_the_piece_stays(page):
     for name, (content, sentence) in BAD.items():
         page.evaluate(DROP, [name, base64.b64encode(content).decode()])
         said = "s => document.getElementById('f-note').textContent.includes(s)"
-        page.wait_for_function(said, arg=sentence, timeout=9000)
+        page.wait_for_function(said, arg=sentence, timeout=90_000)
         assert page.inner_text("#f-note").count("\n") == 0
         assert page.inner_text("#f-summary") == summary
         assert page.inner_text("#f-name") == "An example: Ode to Joy"

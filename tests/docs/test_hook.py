@@ -240,6 +240,22 @@ def test_all_chapters_are_tried_and_the_good_ones_kept(project):
     assert "Running chapters/07_small.py" in message and "Failed chapters/08_bad.py" in message
 
 
+@pytest.mark.parametrize("edited", [False, True])
+def test_an_edit_while_a_chapter_runs_is_seen_by_any_clock(project, monkeypatch, edited):
+    small, module = chapter(project), project / "slp_transformer" / "low.py"
+    os.utime(module, (2**32, 2**32))
+
+    def run(_):
+        if edited:
+            os.utime(module, (1, 1))
+        return [[]], {"slp_transformer/low.py": ["low"]}
+
+    monkeypatch.setattr(execution, "run_chapter", run)
+    cache = execution.Cache(project / ".cache")
+    assert cache.run(small) == [[]]
+    assert cache.load(small) == (None if edited else [[]])
+
+
 def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkeypatch):
     tried, done = [], threading.Semaphore(0)
 
@@ -257,7 +273,7 @@ def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkey
         background.want(good, "g")
         background.want(bad, "b")
         if len(tried) < 2:
-            assert done.acquire(timeout=10) and done.acquire(timeout=10)
+            assert done.acquire(timeout=300) and done.acquire(timeout=300)
     assert str(background.failures["b"]) == "chapters/08_bad.py, line 1"
     assert cache.load(good) == [[], []]
     assert sorted(tried).count("chapters/08_bad.py") == 1

@@ -204,7 +204,7 @@ def test_what_alphatab_writes_for_guitar_pro_7_is_read(tmp_path):
         registry.write_tab(band[0], tmp_path / f"{number}.atex", *band[1:])
         written = tmp_path / f"{number}.gp"
         words = [str(ALPHATAB), str(tmp_path / f"{number}.atex"), str(written)]
-        subprocess.run(["node", "-e", EXPORT, *words], check=True, timeout=60)
+        subprocess.run(["node", "-e", EXPORT, *words], check=True, timeout=600)
         tabs, problems = registry.read_any_tab_file(written)
         lost = kinds_of(describe_losses(band, tabs))  # what leads to no note leads nowhere
         assert problems == [] and lost <= {"hammer-ons and pull-offs", "slides"}
