@@ -43,6 +43,7 @@ NOT_OURS = [
     ("llama", {"sliding_window": 7}, "sliding_window"),
     ("llama", {"hidden_act": "gelu"}, "hidden_act"),
     ("llama", {"pretraining_tp": 2}, "pretraining_tp"),
+    ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
     ("qwen3", {"use_sliding_window": True}, "use_sliding_window"),
     ("qwen3", {"layer_types": ["full_attention", "sliding_attention"]}, "layer_types"),
     ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type"),
