@@ -154,6 +154,9 @@ def test_processes_that_are_given_different_things_are_refused(folder):
         kind, words = results(folder, rank)["unlike"]
         assert kind == "ValueError"
         assert "config.seed is 0 in process 0 and 1 in process 1" in words
+        kind, words = results(folder, rank)["unlike models"]
+        assert kind == "ValueError"
+        assert "config.dropout is 0.0 in process 0 and 0.1 in process 1" in words
 
 
 @pytest.mark.parametrize("how", HOWS)
