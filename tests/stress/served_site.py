@@ -50,6 +50,8 @@ class Server:
                 text = answer.read().decode("utf-8")
         except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
             return f"HTTP {getattr(error, 'code', None)}"
+        # The plugin's own links to the reference have these; those to its kept pages do not.
+        text = re.sub(r' class="autorefs[^"]*"( title="[^"]*")?', "", text)
         return re.sub(r"livereload\(\d+, \d+\)", "", text)
 
     def wait(self, name: str, is_right, what: str) -> float:

@@ -98,10 +98,18 @@ def finish(started: list[tuple[int, Path]]) -> list[Ended]:
     return ends
 
 
+def kill(children: list[int]) -> None:
+    """Kill processes that have not ended."""
+    for child in children:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
 def disturb(draw: random.Random, words: list[str], processes: int, patience: float) -> str:
     """Begin or resume the run, and let one thing go wrong, soon; return what."""
-    what = draw.choice(["kill", "SIGINT", "SIGTERM", "full disk", "move"])
-    if what == "move" and Path("run").exists():
+    ways = ["kill", "SIGINT", "SIGTERM", "full disk", "move"]
+    what = draw.choice(ways if Path("run").exists() else ways[:-1])
+    if what == "move":
         shutil.copytree("run", "away")
         shutil.rmtree("run")
         shutil.copytree("away", "run")
@@ -115,13 +123,16 @@ def disturb(draw: random.Random, words: list[str], processes: int, patience: flo
         started = start(words, processes)
         time.sleep(draw.uniform(0.5, 0.5 + patience))
         if what == "kill":
-            with suppress(ProcessLookupError):
-                os.kill(draw.choice(started)[0], signal.SIGKILL)
+            kill([draw.choice(started)[0]])
             time.sleep(0.1)
         for child, _ in started:  # torchrun ends the others when one has died
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGTERM if what == "kill" else getattr(signal, what))
+        # Who still waits for another to connect hears no signal: torchrun kills it after 30 s.
+        timer = threading.Timer(30, kill, [[child for child, _ in started if processes > 1]])
+        timer.start()
         finish(started)
+        timer.cancel()
     return what
 
 

@@ -122,6 +122,11 @@ def test_a_loss_of_one_s_own_is_trained_and_evaluated():
     assert record.val_loss == pytest.approx(2 * plain[0].val_loss)
 
 
+def test_speeds_are_told_in_a_few_characters():
+    speeds = [callbacks.format_speed(speed) for speed in (999, 1000, 999_949, 2.5e6)]
+    assert speeds == ["999 tok/s", "1.0k tok/s", "999.9k tok/s", "2.5M tok/s"]
+
+
 def test_callbacks_see_each_step_and_evaluations_after_their_checkpoint(tmp_path):
     seen = []
 
