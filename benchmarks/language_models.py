@@ -136,6 +136,8 @@ def memory(settings: argparse.Namespace) -> dict:
     Each number is the median over as many processes as there are rounds, which differ by a few
     percent: the C library's heap is left with other holes every time.
     """
+    if platform.system() != "Linux":
+        raise SystemExit("Peak memory is measured on Linux only: this reads /proc/self/status.")
     names, found = settings.only or list(MODELS), {}
     for _ in range(settings.rounds):
         for name in names:

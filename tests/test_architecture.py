@@ -16,6 +16,6 @@ def test_knowledge_flows_one_way():
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=600,
     )
     assert result.returncode == 0, result.stdout + result.stderr

@@ -138,6 +138,10 @@ BAD = {
         lambda: MultiHeadAttention(7, 3),
         ["model_dim = 7", "num_heads = 3", "divides", "key_dim"],
     ),
+    "heads that do not divide d, which one size still needs": (
+        lambda: MultiHeadAttention(7, 3, key_dim=5),
+        ["model_dim = 7", "num_heads = 3", "divides", "key_dim"],
+    ),
     "heads that do not divide d, model": (
         lambda: TransformerLM(config(num_heads=2)),
         ["model_dim = 15", "num_heads = 2"],

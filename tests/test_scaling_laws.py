@@ -14,6 +14,7 @@ from slp_transformer.scaling_laws import (
     approximate_parameters,
     count_parameters,
     total_training_flops,
+    training_flops_per_token,
 )
 
 SETTINGS = [
@@ -187,3 +188,14 @@ def test_training_compute_is_counted_by_pytorch_too():
     logits = 6 * tokens * 7 * 21
     # On a CPU, PyTorch does not count the inside of its fused attention.
     assert counted.get_total_flops() == total_training_flops(size, tokens) + logits
+
+
+def test_compute_per_token_by_hand():
+    """12 d² a block and d |V| for the head; keys of 5 and values of 2 in a window of 11."""
+    config = TransformerConfig(7, 13, model_dim=6, num_heads=2, num_blocks=3)
+    assert training_flops_per_token(config, 11) == 6 * (3 * 12 * 36 + 42) + 12 * 3 * 2 * 3 * 11
+    uneven = TransformerConfig(
+        7, 13, model_dim=6, num_heads=2, num_blocks=3, key_dim=5, value_dim=2
+    )
+    weights = 3 * (2 * 6 * 10 + 2 * 6 * 4 + 8 * 36) + 42
+    assert training_flops_per_token(uneven, 11) == 6 * weights + 6 * 3 * 2 * (5 + 2) * 11

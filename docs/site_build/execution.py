@@ -83,15 +83,21 @@ class Cache:
         with FileLock(self._path(chapter).with_suffix(".lock")):
             outputs = self.load(chapter)
             if outputs is None:
-                begun = time.time()
+                before = _times(chapter)
                 outputs, ran = run_chapter(chapter)
-                files = [chapter.root / name for name in ran]
-                if all(file.stat().st_mtime <= begun for file in files):  # none edited meanwhile
+                after = _times(chapter)
+                if all(before.get(name) == after.get(name) for name in ran):  # none was edited
                     self.store(chapter, outputs, ran)
         return outputs
 
     def _path(self, chapter: Chapter) -> Path:
         return self.folder / f"{chapter.path.stem}.json"
+
+
+def _times(chapter: Chapter) -> dict[str, int]:
+    """When each file of the package was last written, by a clock that may be wrong."""
+    files = (chapter.root / PACKAGE).rglob("*.py")
+    return {path.relative_to(chapter.root).as_posix(): path.stat().st_mtime_ns for path in files}
 
 
 # ---------------------------------------------------------------------------- running

@@ -49,6 +49,6 @@ def execute(options: Options) -> None:
     write_tab(tabs[0], output, *tabs[1:], one_channel=options.one_channel)
     if lost := describe_losses(tabs, read_any_tab_file(output)[0]):
         print_status(f"{output.name} does not hold {', '.join(lost)}.")
-    if any(tab.tuning.capo for tab in tabs) and output.suffix in (".musicxml", ".xml"):
+    if any(tab.tuning.capo for tab in tabs) and output.suffix.lower() in (".musicxml", ".xml"):
         print_status("MuseScore ignores capos: for it, write the file by --no-capo.")
     print_status(f"Written to {output}.")

@@ -234,7 +234,7 @@ class Translate(RunOptions):
             return
         if len(self.sentences) != 1 or self.input or not self.sentences[0].strip():
             raise ValueError("--attention draws one sentence: give it as the only SENTENCE.")
-        if self.attention.suffix not in (".html", ".svg"):
+        if self.attention.suffix.lower() not in (".html", ".svg"):
             raise ValueError(
                 f"Attention is drawn as .html or .svg, and {self.attention.name} is neither."
             )

@@ -129,7 +129,7 @@ def working_dir(output_dir: Path | None) -> Iterator[Path]:
         OSError: if the folder cannot be written to.
     """
     if output_dir is None:
-        with TemporaryDirectory(prefix="slp-transformer-") as folder:
+        with TemporaryDirectory(prefix="slp-transformer-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
         return
     work, is_new = output_dir / ".preparing", not output_dir.exists()

@@ -91,9 +91,9 @@ class AttentionFigure:
             ValueError: if the name ends in something else.
         """
         path = Path(path)
-        if path.suffix == ".html":
+        if path.suffix.lower() == ".html":
             text = _PAGE_TEMPLATE.format(title=escape(self.title), svg=self.svg())
-        elif path.suffix == ".svg":  # alone it has no page whose colors it could take
+        elif path.suffix.lower() == ".svg":  # alone it has no page whose colors it could take
             text = self.svg("background: white; color: black; font-family: sans-serif; ") + "\n"
         else:
             raise ValueError(f"Attention is drawn as .html or .svg, and {path.name} is neither.")

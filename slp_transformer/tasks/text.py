@@ -114,7 +114,7 @@ class TextTask(Task):
         """
         super().check_generate(options)
         output = options.output
-        if output is not None and not options.json and output.suffix not in TEXT_SUFFIXES:
+        if output is not None and not options.json and output.suffix.lower() not in TEXT_SUFFIXES:
             raise ValueError(
                 f"{options.run} writes text, and {output.name} is no file of text: let it end in "
                 ".txt or .md."

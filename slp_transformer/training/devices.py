@@ -71,7 +71,8 @@ def device_for_rank(wanted: str | None, place: int) -> torch.device:
 
 def cpu_default_device() -> contextlib.AbstractContextManager[object]:
     """Return a context in which tensors are made on the CPU, whatever the default device is."""
-    by_default = torch.get_default_device().type == "cpu"
+    # Not `torch.get_default_device`: in PyTorch 2.9 it fails after `set_default_device(None)`.
+    by_default = torch.empty(0).device.type == "cpu"
     return contextlib.nullcontext() if by_default else torch.device("cpu")
 
 

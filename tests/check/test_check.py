@@ -410,7 +410,7 @@ def test_a_loop_without_end_is_ended(submission):
     start = time.monotonic()
     found = check.softmax(submission, timeout_s=0.2)
     assert "did not come back within 0.2 seconds" in found.text and "line" in found.text
-    assert time.monotonic() - start < 30  # against hanging, not a measure
+    assert time.monotonic() - start < 300  # against hanging, not a measure
 
 
 def test_inputs_and_random_generators_stay_as_they_are(unchecked):
@@ -559,6 +559,7 @@ def test_html_is_escaped():
 
 def test_the_table_is_one_command(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["check"])
+    monkeypatch.delitem(sys.modules, "slp_transformer.check.__main__", raising=False)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("slp_transformer.check", run_name="__main__")
     assert ended.value.code == 0

@@ -41,10 +41,10 @@ def at(runs, tmp_path, monkeypatch):
     return tmp_path
 
 
-def moved(run: str, to: Path) -> None:
-    """Have a run name its base somewhere else."""
+def rewrite_base(run: str, **changes: str | int) -> None:
+    """Have a run say something else of its base."""
     path = checkpoint_folder(run) / "base.json"
-    text = json.dumps(json.loads(path.read_text()) | {"checkpoint": str(to)})
+    text = json.dumps(json.loads(path.read_text()) | changes)
     path.write_text(text)
     manifest = path.with_name("checkpoint.json")
     told = json.loads(manifest.read_text())
@@ -71,7 +71,7 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     fine("merge", "b", "--out-dir", "m")
     merge_lora(model)
     shutil.rmtree("a")
-    moved("b", at / "nowhere")
+    rewrite_base("b", checkpoint=str(at / "nowhere"))
     shutil.move("b", "elsewhere")
     merged = load_model("m")
     assert not lora_state_dict(merged) and load_lora_base(checkpoint_folder("m")) is None
@@ -84,8 +84,17 @@ def test_merged_it_is_a_run_of_its_own_that_writes_the_same(at, capsys):
     fine("train", "text", "wolf.txt", "--init-from", "m", "--out-dir", "n", *SMALL[-9:])
 
 
+def test_a_base_that_learns_on_keeps_what_its_lora_run_needs(at, capsys):
+    base = checkpoint_folder("a").name
+    rewrite_base("b", checkpoint=str(at / "a" / base))
+    said = output(capsys, "evaluate", "b")
+    fine("train", "--out-dir", "a", "--resume", "--steps", "20", "--quiet")
+    assert base not in {checkpoint_folder("a", which).name for which in ("best", "last")}
+    assert output(capsys, "evaluate", "b") == said
+
+
 def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
-    moved("b", at / "nowhere" / "a" / checkpoint_folder("a").name)
+    rewrite_base("b", checkpoint=str(at / "nowhere" / "a" / checkpoint_folder("a").name))
     fine("evaluate", "b")  # it is found beside b
     commands = (
         ["generate", "b"],
@@ -102,4 +111,7 @@ def test_a_base_that_is_gone_or_another_is_refused(at, capsys):
     shutil.rmtree("a")
     for words in commands:
         assert "is a LoRA adapter, and its base checkpoint" in refused(capsys, *words)
+    rewrite_base("b", rank=0)
+    for words in commands:
+        assert "rank must be a whole number of 1 or more, not 0" in refused(capsys, *words)
     assert not Path("m").exists()

@@ -109,6 +109,8 @@ def test_ctrl_c_before_the_first_step_leaves_nothing(source, begun, at):
         {"PYTHONOPTIMIZE": "2"},
         {"HOME": "/nowhere", "USERPROFILE": "/nowhere"},
         {"OMP_NUM_THREADS": "4"},
+        {"ATEN_CPU_CAPABILITY": "default"},  # a processor without AVX
+        {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"},
     ],
 )
 def test_commands_work_in_an_odd_environment(at, odd):

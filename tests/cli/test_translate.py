@@ -16,9 +16,11 @@ pytest.importorskip("sacrebleu", reason="judging translations needs the translat
 from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer.cli import main
-from slp_transformer.generation.translation import compute_translation_metrics
+from slp_transformer.data import train_pair_tokenizer
+from slp_transformer.generation.translation import Translator, compute_translation_metrics
 from slp_transformer.tasks.pairs import PairTask
 from slp_transformer.tasks.run_config import load_config
+from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import (
     checkpoint_folder,
     list_checkpoints,
@@ -129,6 +131,12 @@ def test_lines_come_from_words_files_and_pipes_alike(at, capsys, monkeypatch):
     assert told.out == by_words and "From English into Spanish" in told.err
     assert output(capsys, "translate", "run", "--input", "lines.txt", "--output", "out.txt") == ""
     assert Path("out.txt").read_text(encoding="utf-8") == by_words
+
+
+def test_a_tokenizer_of_another_model_is_refused(at):
+    other = train_pair_tokenizer([("a b c", "d e f g h")], ("en", "th"), "words")
+    with pytest.raises(ValueError, match="the tokenizer 12 and 12: they do not belong together"):
+        Translator(load_model("run"), other)
 
 
 def test_n_best_are_different_and_in_the_order_of_their_scores(at, capsys):

@@ -74,6 +74,13 @@ def test_a_file_by_hand(tmp_path):
         read_midi(path, tracks=[1])
 
 
+def test_a_time_signature_that_comes_too_early_waits_for_the_bar_to_end(tmp_path):
+    """A bar of 8/3 quarters has no time signature, and no file but a tab could hold it."""
+    early = [meta(tick, "time_signature", numerator=3, denominator=4) for tick in (640, 1920)]
+    (tab,), _ = read_midi(midi_file(tmp_path / "a.mid", [*early, *note(640, 2880, 60)]))
+    assert [(bar.steps, bar.time_signature) for bar in tab.bars] == [(12, (4, 4)), (9, (3, 4))]
+
+
 def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
     said = [*note(3, 470, 60), *note(483, 900, 62), *note(967, 1400, 64), *note(1211, 1300, 65)]
     (tab,), problems = read_midi(midi_file(tmp_path / "played.mid", said))

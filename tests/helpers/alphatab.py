@@ -15,4 +15,4 @@ fs.writeFileSync(process.argv[3], new alphaTab.exporter.Gp7Exporter().export(sco
 def export_guitar_pro_7(source: Path, target: Path) -> None:
     """Write a file that alphaTab reads as one of Guitar Pro 7."""
     words = ["node", "-e", EXPORT, str(ALPHATAB), str(source), str(target)]
-    subprocess.run(words, check=True, timeout=60)
+    subprocess.run(words, check=True, timeout=600)

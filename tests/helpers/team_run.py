@@ -118,7 +118,7 @@ def unwritable(folder):
 
 def together(folder: Path) -> None:
     """All that two processes do in one launch; `folder` has a run that one process began."""
-    results = {}
+    results, terminate = {}, signal.getsignal(signal.SIGTERM)
     for how in ("ddp", "fsdp"):
         for name, case in CASES.items():
             kept = folder / f"{name}-{how}" if name == "windows" else None
@@ -147,6 +147,9 @@ def together(folder: Path) -> None:
     torch.save(model.state_dict(), folder / f"muon-ddp-{RANK}.pt")
     results["full"] = said(unwritable, folder / "full")
     results["unlike"] = said(windows, seed=RANK)
+    others = {"steps": 2, "eval_interval": 1} | QUIET
+    results["unlike models"] = said(train, language_model(RANK / 10), STREAM, STREAM, **others)
+    results["SIGTERM again"] = signal.getsignal(signal.SIGTERM) == terminate
     (folder / f"{RANK}.json").write_text(json.dumps(results), encoding="utf-8")
 
 

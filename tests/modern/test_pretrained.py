@@ -158,7 +158,7 @@ def test_ids_that_end_a_text_are_those_for_generating_if_told(tmp_path):
     (tmp_path / "generation_config.json").unlink()
     assert from_pretrained(tmp_path).config.end_ids == (2, 3)
     assert from_pretrained(tmp_path).config.begin_id == 1
-    (tmp_path / "generation_config.json").write_text('{"eos_token_id": 5}', encoding="utf-8")
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": [5, -1]}', encoding="utf-8")
     assert from_pretrained(tmp_path).config.end_ids == (5,)
 
 

@@ -43,6 +43,7 @@ NOT_OURS = [
     ("llama", {"sliding_window": 7}, "sliding_window"),
     ("llama", {"hidden_act": "gelu"}, "hidden_act"),
     ("llama", {"pretraining_tp": 2}, "pretraining_tp"),
+    ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
     ("qwen3", {"use_sliding_window": True}, "use_sliding_window"),
     ("qwen3", {"layer_types": ["full_attention", "sliding_attention"]}, "layer_types"),
     ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type"),
@@ -160,6 +161,21 @@ def test_a_map_of_characters_that_was_cut_short_makes_no_panic(table, sound, tmp
         "added_tokens": [],
         "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, part]},
         "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "b"},
+        # A prompt is neither cut nor filled up, whatever the file says.
+        "truncation": {
+            "direction": "Right",
+            "max_length": 0,
+            "strategy": "LongestFirst",
+            "stride": 0,
+        },
+        "padding": {
+            "strategy": {"Fixed": 7},
+            "direction": "Right",
+            "pad_to_multiple_of": None,
+            "pad_id": 1,
+            "pad_type_id": 0,
+            "pad_token": "b",
+        },
     }
     (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
     with contextlib.nullcontext() if sound else pytest.raises(ValueError, match="charsmap"):

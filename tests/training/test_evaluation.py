@@ -15,6 +15,12 @@ def test_mean_loss_counts_every_full_window_once():
         [next_token_loss(model(stream[i : i + 11]), stream[i + 1 : i + 12]) for i in (0, 11, 22)]
     ).mean()
     assert mean_loss(model, stream, 11, batch_size=2) == pytest.approx(by_hand.item(), rel=1e-5)
+    sums = iter([2.0**24, 1.0, 0.0])  # in float32 they would add up to the first
+
+    def loss(*_):
+        return torch.tensor(next(sums))
+
+    assert mean_loss(model, stream, 11, batch_size=1, loss=loss) == (2**24 + 1) / 33
 
 
 def test_padding_changes_no_loss():

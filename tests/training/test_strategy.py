@@ -145,11 +145,18 @@ def test_a_full_disk_of_the_first_ends_every_process_with_one_sentence(folder):
     assert results(folder, 1)["full"] == [kind, words]
 
 
+def test_after_a_run_sigterm_does_what_it_did(folder):
+    assert results(folder, 0)["SIGTERM again"] and results(folder, 1)["SIGTERM again"]
+
+
 def test_processes_that_are_given_different_things_are_refused(folder):
     for rank in (0, 1):
         kind, words = results(folder, rank)["unlike"]
         assert kind == "ValueError"
         assert "config.seed is 0 in process 0 and 1 in process 1" in words
+        kind, words = results(folder, rank)["unlike models"]
+        assert kind == "ValueError"
+        assert "config.dropout is 0.0 in process 0 and 0.1 in process 1" in words
 
 
 @pytest.mark.parametrize("how", HOWS)

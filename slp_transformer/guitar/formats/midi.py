@@ -186,7 +186,7 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
             case "pitchwheel" if message.pitch:
                 contents.pitch_bends[message.channel + 1] += 1
             case "set_tempo" if message.tempo:
-                contents.tempos[now] = min(max(round(60e6 / message.tempo), 1), 1000)
+                contents.tempos[now] = min(max(int(60e6 / message.tempo + 0.5), 1), 1000)
             case "time_signature":
                 beats, unit = message.numerator, message.denominator
                 if beats and unit in (1, 2, 4, 8, 16, 32):
@@ -295,8 +295,9 @@ def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) ->
         while tempos and tempos[0][0] <= start:
             tempo = tempos.popleft()[1]
         length = Fraction(4 * time_signature[0], time_signature[1])
-        if changes:  # the time signature may change early
-            length = min(length, changes[0][0] - start)
+        # The time signature may change early, if the bar before then has one.
+        if changes and (8 * (early := changes[0][0] - start)).denominator == 1:
+            length = min(length, early)
         builder.bars.append(BarHeader(length, time_signature, tempo or None))
         start += length
         if len(builder.bars) > MAX_BARS:
