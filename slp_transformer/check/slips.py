@@ -1,7 +1,7 @@
 """Slips: one change of the right solution's code, such as `mean` for `sum` or a term left out.
 
 They are made from the source of a check's own solution, and run like every other mistake, so they
-need no code in a check. Where its table has a slip by name, the table's sentence is said.
+need no code in a check. Where its table has a slip by name, the table's sentence is used.
 """
 
 import ast

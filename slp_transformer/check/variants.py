@@ -1,7 +1,7 @@
 """Mistakes that every check knows: an argument for another, one too many, a softmax too many.
 
 Each is the right answer to changed inputs, or a change of the right answer, so it needs no code in
-a check. Where a check's table has one by its name, the table's sentence is said, else that of here.
+a check. Where a check's table has one by its name, the table's sentence is used, else that of here.
 """
 
 import operator
