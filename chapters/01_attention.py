@@ -3,7 +3,8 @@
 #
 # Sections 8.1 (2025-26 drafts) and 7.1 (August 2026 draft)
 #
-# Compute attention one token at a time, from a weighted sum to several heads.
+# Compute attention one token at a time, from a weighted sum to several heads. Each equation has a name, and its
+# number in each of the two.
 #
 # You will be able to write each equation of the section as a short loop, give the shape of every
 # vector, explain why the scores are scaled, and recognize the same equations in the package's code.
@@ -41,9 +42,8 @@ X = torch.tensor([features[word] for word in words]).float()
 N, d = X.shape
 
 # %% [markdown]
-# The book counts from 1, Python from 0: the book's $\mathbf x_1$ is `X[0]`, and the tokens up to
-# and including token i are `X[:i + 1]`. A row $[1\times d]$ of the book is a vector of d numbers
-# here.
+# The book counts from 1, Python from 0: the book's $\mathbf x_1$ is `X[0]`, and with i counted from 0, the
+# tokens up to and including i are `X[:i + 1]`. A row $[1\times d]$ of the book is a vector of d numbers here.
 
 # %% [markdown]
 # ## The simplest attention
@@ -114,7 +114,8 @@ for j in range(IT + 1):
 # $$
 #
 # In 32-bit floats, exp overflows for scores above about 88.7. Subtracting the largest score from all of
-# them leaves the weights unchanged, because it cancels in the fraction, and keeps every exponential at or below 1.
+# them leaves the weights unchanged, because its exponential cancels in the fraction, and keeps every
+# exponential at or below 1.
 
 
 # %%
@@ -190,7 +191,7 @@ assert torch.equal(causal, torch.ones(5, 5).tril() > 0) and both_ways.all()
 says = "a₃ reads the first three words; no line leads back to the left."
 flow = plotting.flow(causal, columns=words[:5], row=2)
 sums = {"j ≤ i": (flow, says)}
-says = "a₃ reads all five words, also the two that come after its own."
+says = "a₃ reads all five words, including the two after its own."
 flow = plotting.flow(both_ways, columns=words[:5], row=2)
 sums["all j"] = flow, says
 plotting.interactive_steps("The sums run over", sums)
@@ -232,7 +233,7 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 
 # %%
 d_k, d_v = 2, 3
-# 2, since “it” is only weakly a thing
+# a thing asks with 2, since “it” is only weakly a thing
 W_Q = torch.tensor([[0.0, 0], [0, 2], [1, 0], [0, 1], [0, 0]])
 W_K = torch.tensor([[1.0, 0], [0, 1], [0, 0], [0, 0], [0, 0]])
 W_V = torch.eye(d)[:, :d_v]  # passes on person, thing and action
@@ -288,13 +289,13 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf q_i\cdot\mathbf k_j
 # $$
 #
-# Why divide? A dot product is a sum of $d_k$ terms, so its standard deviation grows like $\sqrt{d_k}$. When
-# the scores are far apart, softmax gives almost all the weight to one token. The derivative of a weight
-# with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and little gradient reaches the
-# scores. We measure this slope for a thousand queries with eight keys each; all numbers are random, with
+# Why divide? A dot product is a sum of $d_k$ terms; if they are independent, its standard deviation grows like
+# $\sqrt{d_k}$. When the scores are far apart, softmax gives almost all the weight to one token. The derivative
+# of a weight with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and little gradient reaches
+# the scores. We measure this slope for a thousand queries with eight keys each; all numbers are random, with
 # variance 1. (A query
-# [1 × d_k] is multiplied with eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
-# Let $d_k$ grow: without the division the first query soon reads a single key.
+# [1 × d_k] is multiplied by eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
+# Let $d_k$ grow: at 256, the first query reads a single key without the division.
 
 # %% alt="Weights of one query for eight keys at d_k = 4, in two rows. Without the division by the root of d_k the weights differ more than with it." caption="Weights of one query with and without the division by √d_k"
 torch.manual_seed(1)
@@ -415,7 +416,8 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # ### All tokens in the package
 #
 # The package computes the rows of all tokens at once, which is the subject of
-# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`.
+# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`; `check_…` refuses wrong
+# shapes, and dropout is off.
 
 # %%
 from slp_transformer.attention import attention
@@ -423,8 +425,8 @@ from slp_transformer.attention import attention
 plotting.show_source(attention)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> adds the
-# four matrices.
+# <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> supplies the four
+# matrices.
 
 # %%
 from slp_transformer import AttentionHead, causal_mask
@@ -624,13 +626,13 @@ plotting.interactive_weights(alphas, words, start=IT)
 # The package's version has no loops over tokens and heads:
 # <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`)
 # and <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
-# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how.
+# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how. (`H_enc` is for chapter 10, `cache` for 6b.)
 
 # %%
 plotting.show_source(MultiHeadAttention.forward)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$. The package uses d/A by default, and raises an error if the number of heads does not divide d. Dropout (random numbers set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$. The package uses d/A by default, and then raises an error if A does not divide d. Dropout (numbers chosen at random are set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>
 
 # %% [markdown]
 # ## Try it

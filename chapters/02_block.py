@@ -220,7 +220,8 @@ assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
 assert mean_and_deviation(x_hat) == (0, 1)
 
 # %% [markdown]
-# Try other rows: more of everything, or everything larger. The row after layer norm stays the same.
+# Try other rows: add a number to all, or multiply all. The row after layer norm stays the same, except for −x,
+# where every sign changes.
 
 # %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="A row before and after normalizing: mean 0, standard deviation 1"
 rows = {"x": x, "x + 7": x + 7, "3x": 3 * x, "3x + 7": 3 * x + 7, "−x": -x}
@@ -384,7 +385,7 @@ block.ffn.W_2.data = eye[FOUND][None]
 # \tag{t3}
 # $$
 #
-# The loop passes only the tokens up to i to the attention, so there is no future to mask.
+# The code passes only the tokens up to i to the attention, so there is no future to mask.
 
 
 # %%
@@ -451,15 +452,15 @@ for word in ("string", "it"):
 # ### All tokens, and the package
 #
 # The package does the same six steps for all rows at once. (`point` is a hook: it returns its input, and
-# lets other code record it. `drop` is dropout, which sets random numbers to 0 in training; it is off by default. The lines about `C1` to `C3` are for the
-# encoder-decoder of chapter 10.)
+# lets other code record it. `drop` is dropout, which sets numbers chosen at random to 0 in training; it is off
+# by default. The lines about `C1` to `C3` are for the encoder-decoder of chapter 10.)
 
 # %%
 plotting.show_source(TransformerBlock._pre_norm)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> keeps T1 to T5, H and
-# the attention weights α of each block. Each row must equal what the loop computed.
+# the attention weights α of each block. Each row must equal what the loop computes.
 
 # %%
 from slp_transformer import record_activations
@@ -478,21 +479,21 @@ assert H is trace["H"] and H.shape == (N, d)
 # %% [markdown]
 # ### What each sublayer writes
 #
-# The book draws a head that carries information from one residual stream to another (Fig. 8.8, 7.8).
-# This is our head: *it* reads *string*. The other words ask for nothing. Their scores are
-# all 0, and since the weights must sum to 1, they take the mean over all tokens up to themselves.
+# The book draws a head that carries information from one residual stream to another (Fig. 8.8 · 7.8).
+# This is our head: *it* reads *string*. The other words ask for nothing. Their scores are all 0, so their
+# weights are equal, and each word takes the mean over the tokens up to itself.
 
-# %% alt="Lines from nine input words to nine output words. From the output it, one strong line leads to the input string; every other output has faint equal lines to itself and all earlier words." caption="A head carries information from one stream to another (Fig. 8.8 · 7.8)"
+# %% alt="Lines from nine input words to nine output words. From the output it, one strong line leads to the input string; every other output has equal lines to itself and all earlier words, fainter the more there are." caption="A head carries information from one stream to another (Fig. 8.8 · 7.8)"
 alpha = trace["alpha"][0]
 string, because = words.index("string"), words.index("because")
 print(f"“it” gives “string” {alpha[it, string].item():.3f} of its attention,")
-print(f"“because” gives it {alpha[because, string].item():.3f}, one sixth")
+print(f"“because” gives “string” {alpha[because, string]:.3f}, one sixth")
 plotting.flow(alpha.detach(), rows=words, columns=words, row=it)
 
 # %% [markdown]
-# Here is the block as a sum (Fig. 8.7, 7.7): the input, what attention added, what the feedforward
+# Here is the block as a sum (Fig. 8.7 · 7.7): the input, what attention added, what the feedforward
 # layer added, and the output. Attention wrote into the column *string*: strongly at *it*, weakly at the
-# other words from *string* on. The weak values stay below the threshold of the hidden unit, so the
+# other words from *string* on. With the weak values, the hidden unit's input stays below its threshold, so the
 # feedforward layer wrote at one word only.
 
 # %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, in row “it” and column string, and faint ones in the same column for other words from “string” on. T5 has one cell, in row “it” and column found. In H the row of “it” has pronoun, string and found." caption="The block as a sum: what each sublayer adds (Fig. 8.7 · 7.7)"
@@ -555,7 +556,7 @@ torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 #
 # The Transformer of 2017 normalized after each addition instead of before each sublayer. The
 # current drafts of the book use pre-norm; the February 2024 draft has the equations of post-norm,
-# (10.32) to (10.37):
+# (10.32) to (10.37), with MHA for MultiHeadAttention:
 #
 # <span class="eq" id="eq-postnorm-t">postnorm-t</span>
 #
@@ -614,7 +615,8 @@ plotting.lines(lengths, x="after block", y="mean norm of a row")
 # ### One more norm at the top
 #
 # So the rows at the top of a pre-norm stack can have any norm. One more layer norm at the top normalizes them
-# before the language model head reads them. Post-norm needs none: its last step is a layer norm.
+# before the language model head reads them. Post-norm needs none: its last step is a layer norm. (In the code,
+# `cache`, `rows` and `commit` are for chapter 6b, and `H_enc` and `enc_mask` for chapter 10.)
 #
 # <span class="eq" id="eq-final-ln">final-ln</span>
 #

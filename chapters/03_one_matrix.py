@@ -108,9 +108,8 @@ plotting.show_source(causal_mask)
 
 # %% [markdown]
 # Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would still get some
-# weight. And why not a large negative number? Then it matters how large it is, and whether the
-# mask is added before or after the scaling. How much weight does *the* still give to
-# *string*, which it should not see?
+# weight. And why not a large negative number? Then its size matters, and so does whether the mask is added
+# before or after the scaling. How much weight does *the* still give to *string*, which it should not see?
 
 
 # %%
@@ -250,9 +249,9 @@ plotting.panels(
 # %% [markdown]
 # ### What it costs
 #
-# $\mathbf Q\mathbf K^\top$ has one number for every pair of tokens. A text twice as long takes four
-# times the work and, if the scores are kept, four times the memory: $O(N^2)$. PyTorch can count
-# the operations while the package's function runs.
+# $\mathbf Q\mathbf K^\top$ has one number for every pair of tokens. For this step, a text twice as long takes
+# four times the work and, if the scores are kept, four times the memory: $O(N^2)$. PyTorch can count the
+# operations while the package's function runs.
 
 # %%
 from torch.utils.flop_counter import FlopCounterMode
@@ -271,7 +270,7 @@ for length in (128, 256, 512):
 assert counts[512] == 4 * counts[256] == 16 * counts[128]
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once say that the mask is in <a href="#eq-A-out">(8.34)</a>; it is in <a href="#eq-head-par">(8.33)</a>. The August 2026 draft corrects the first mention to <a href="#eq-head-par">(7.34)</a>, while others still say <a href="#eq-A-out">(7.35)</a>. <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch with a flag to use a causal mask. Where PyTorch has a fused kernel for the device and the sizes, it never stores an N×N matrix: the work is still O(N²), the memory is not.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once say that the mask is in <a href="#eq-A-out">(8.34)</a>; it is in <a href="#eq-head-par">(8.33)</a>. The August 2026 draft corrects the first mention to <a href="#eq-head-par">(7.34)</a>, while others still say <a href="#eq-A-out">(7.35)</a>. <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch with a flag to use a causal mask. Where PyTorch has a fused kernel (one routine for all the steps) for the device and the sizes, it never stores an N×N matrix: the work is still O(N²), the memory is not.</p></div>
 
 # %% [markdown]
 # ## Masks in PyTorch
@@ -284,8 +283,8 @@ assert counts[512] == 4 * counts[256] == 16 * counts[128]
 # | `scaled_dot_product_attention` | boolean | False: True means *may attend* |
 # | `nn.MultiheadAttention` | boolean | True: True means *may not attend* |
 #
-# Both PyTorch functions also take additive masks. A boolean mask of the wrong convention raises no error: it
-# shows a token only what comes later, and the last token nothing at all (zeros or NaN).
+# Both of PyTorch's also take additive masks. A causal boolean mask of the wrong convention raises no
+# error: it shows a token only what comes later, and the last token nothing at all (zeros or NaN).
 
 # %%
 allowed = causal_mask(N) == 0
@@ -396,10 +395,10 @@ assert mha_by_heads(X, mha).shape == X.shape
 torch.testing.assert_close(mha(X, causal=True), mha_by_heads(X, mha))
 
 # %% [markdown]
-# The package has no loop over heads. It stores the heads' matrices side by side in one `W_Q`
-# of size $[d\times Ad_k]$, so one product gives the queries of all heads. PyTorch's module goes
-# one step further and stores $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in a single transposed matrix,
-# [outputs × inputs]. With the same weights, it gives the same output.
+# The package has no loop over heads. The heads' matrices are side by side in one `W_Q` of size
+# $[d\times Ad_k]$, so one product gives the queries of all heads. Like the package, PyTorch's module stores
+# $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in a single matrix, but transposed, [outputs × inputs]. With the
+# same weights, it gives the same output.
 
 # %%
 by_heads = torch.cat([X @ W.W_Q for W in mha.heads], dim=-1)
@@ -492,7 +491,7 @@ split[1, 3, 0] = 40
 
 # %% [markdown]
 # *Not in order* means that reading `split` index by index jumps back and forth in memory (PyTorch calls this *not
-# contiguous*). Matrix products work all the same. The package splits and joins in one line each:
+# contiguous*). Matrix products still work. The package splits and joins in one line each:
 
 # %%
 from slp_transformer.multi_head import join_heads, split_heads
@@ -577,9 +576,8 @@ plotting.panels(right_panel, "≠", wrong_panel)
 # [with this mistake](../docs/break-it.md) reached a training loss of 0.002, where 0.231 is the lowest
 # possible without cheating; given only the words before, its loss was 1.1 to 1.3.
 #
-# The same mistake in splitting, a view straight to $[A\times N\times d_k]$, is even harder to notice.
-# If you make both, they cancel in a round trip, so a test of splitting and joining
-# alone finds nothing. With attention in between, gradients show which inputs affect which outputs.
+# The same mistake can be made in splitting, by a view straight to $[A\times N\times d_k]$. If you make both, they
+# cancel in a round trip, so a test of splitting and joining alone finds nothing. With attention in between, gradients show which inputs affect which outputs.
 
 
 # %%
@@ -757,7 +755,7 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #    <details><summary>What happens</summary>
 #
 #    It comes last and sees both: in the figure of the weights, *guitarist* and *string* get half each. (Later
-#    cells, which print words by their index, now name others.)
+#    cells take rows by their index, so their printed labels are now wrong.)
 #
 #    </details>
 #

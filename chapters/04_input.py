@@ -33,7 +33,7 @@ print("ids:", ids.tolist())
 #
 # The embedding matrix $\mathbf E$ has one row for each word of the vocabulary. Usually
 # its numbers are learned; here they are set by hand, so that you can read them. Five columns say what kind of
-# word it is. The last two are 0 for now.
+# word each one is. The last two are 0 for now.
 
 # %%
 features = ["noun", "verb", "music", "alive", "function", "early", "late"]
@@ -155,8 +155,8 @@ assert gradient.tolist() == [2, 1, 1, 1, 0, 0, 0, 0]
 #
 # A head's output is a weighted sum, and a sum does not depend on the order of its terms. Without
 # a mask, shuffling the tokens only shuffles the outputs. The same is true of
-# a whole block, since its other parts work on each row separately. In mathematical terms, the block
-# is *permutation equivariant*; in other words, it sees a bag of words.
+# a whole block, since its other parts work on each row separately. In mathematical terms, the block is
+# *permutation equivariant*; each token sees the others as a bag of words.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -197,9 +197,9 @@ last = block(X, causal=True)[-1]
 torch.testing.assert_close(block(X_mixed, causal=True)[-1], last)
 
 # %% [markdown]
-# From the second block on it does change, because each row that the block reads already reflects how much
-# its token could see. Causal language models without positions have in fact been trained (Haviv et al.
-# 2022), but there is a more direct way to say where a word is.
+# From the second block on it does change, because each row that the block reads already reflects what its token
+# could see. Causal language models without positions have in fact been trained (Haviv et al. 2022), but there
+# is a more direct way to say where a word is.
 
 # %%
 second = TransformerBlock(d, num_heads=3, key_dim=2, value_dim=5)
@@ -387,8 +387,9 @@ plotting.interactive_steps("p", states, start=4)
 # this pattern; but the matrices $\mathbf W^Q$ and $\mathbf W^K$ can make use
 # of it. Learned positions have no such pattern at the start.
 #
-# In the package this is an option. Sinusoidal positions are not learned, so they can go on to any length;
-# whether a model can use positions that it never saw in training is another question.
+# In the package this is an option. Sinusoidal positions are not learned, so the formula goes on to any length
+# (the package computes `context_length` rows); whether a model can use positions that it never saw in training
+# is another question.
 
 # %%
 fixed = InputEncoding(V, 48, model_dim=32, positions="sinusoidal")
@@ -397,7 +398,7 @@ assert names == ["tokens.E"]
 torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 
 # %% [markdown]
-# Most current models, though not the book, rotate queries and keys by an angle that grows with their
+# Most current models, though not the book's, rotate queries and keys by an angle that grows with their
 # position (RoPE, Su et al. 2021; the August 2026 draft names it without an equation). Every
 # score then depends on the positions only through their distance, as [chapter 14](14_todays_block.py) shows.
 
@@ -477,7 +478,8 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 #    <details><summary>Answer</summary>
 #
 #    There is no row for the last token, and the package raises an error. Sinusoidal positions can be computed
-#    for any position, but the model was never trained on that one.
+#    for any position (in the package, set a larger `context_length`), but the model was never trained on that
+#    one.
 #
 #    </details>
 #

@@ -109,7 +109,7 @@ plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 # %% [markdown]
 # ### Temperature
 #
-# Temperature is a dial between these two. The plain softmax is
+# Temperature is a dial between these two, and beyond the second. The plain softmax is
 #
 # <span class="eq" id="eq-temperature">temperature</span>
 #
@@ -125,8 +125,8 @@ plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 # \tag{7.51}
 # $$
 #
-# Dividing by a τ below 1 spreads the logits further apart, so probable words become even more probable;
-# a τ above 1 moves them closer together.
+# Dividing by a τ below 1 spreads the logits further apart, so the most probable word becomes even more
+# probable; a τ above 1 moves them closer together.
 
 # %%
 from slp_transformer.sampling import temperature
@@ -150,7 +150,7 @@ Y = torch.stack([with_temperature(u, tau) for tau in taus])
 plotting.heatmap(Y, [f"τ = {tau}" for tau in taus], words, top=1)
 
 # %% [markdown]
-# As τ goes to 0, the first word takes all the probability, as in greedy decoding. As τ grows, all words
+# As τ goes to 0, the most probable word takes all the probability, as in greedy decoding. As τ grows, all words
 # become equally probable.
 #
 # ### Top-k
@@ -306,7 +306,8 @@ plotting.lines(curves, x="step", y="nats per token")
 
 # %% [markdown]
 # Now let it write. <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> takes
-# a batch of prompts, and an argument for everything on this page. Temperature 0 means greedy.
+# a batch of prompts, and an argument for everything on this page. Temperature 0 means greedy. Our prompt is the
+# token that begins every piece, `<bos>`, and the tuning.
 #
 # In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string
 # is pressed, and 0 is an open string. Time runs from left to right, and a bar ends at `|`.
@@ -401,8 +402,8 @@ assert judged["τ = 1.5, p = 0.5"][1] < judged["τ = 1.5"][1] / 2
 
 # %% [markdown]
 # Temperature and top-p do the same job: a low τ makes the tail improbable, a low p removes it, and both
-# give up variety. The best values for this model need not suit another one. What carries over is the
-# method: decide what you want, measure it, and compare.
+# give up variety. By our measure, k = 10 does best here. The best values for this model need not suit another
+# one. What carries over is the method: decide what you want, measure it, and compare.
 #
 # Slips can also be ruled out. `generate` also takes a function, `allowed`, which says before each step
 # which tokens may come next; here it follows the grammar of tab. All other logits become −∞.
@@ -434,7 +435,7 @@ for theta in (1, 1.1, 1.3):
 plotting.show_source(repetition_penalty)
 
 # %% [markdown]
-# A strong penalty breaks the loop. But it applies to every token already written, also to those that a piece
+# A strong penalty breaks the loop. But it applies to every token already written, including those that a piece
 # needs again and again: bar lines, positions, the notes of its scale.
 #
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper divides all logits, which makes a negative one less negative and so its word more probable. Like most implementations, this one multiplies negative logits by θ instead.</p></div>
@@ -442,10 +443,10 @@ plotting.show_source(repetition_penalty)
 # %% [markdown]
 # ## Searching for a text
 #
-# Greedy decoding cannot take a step back, and the most probable first word need not begin the most
+# Greedy decoding cannot undo a choice, and the most probable first word need not begin the most
 # probable text. *Beam search* extends several beginnings at once; each is called a *hypothesis*. Here is
-# a model small enough to search by hand. It knows three words, *tune*, *play* and the full stop that
-# ends a text, and it looks only at the last word.
+# a model small enough to search by hand. It knows three words, *tune*, *play* and the period that ends a text,
+# and it looks only at the last word.
 
 # %%
 follows = {
@@ -483,8 +484,8 @@ print(f"but:    play .  with probability {0.4 * 0.8:.2f}")
 # \tag{beam-score}
 # $$
 #
-# At every step, extend every hypothesis by every word, and keep the best of them all. (In translation x
-# is the source sentence; for a language model it is the prompt.)
+# At every step, extend every hypothesis by every word, and keep the best of them all. (Here y is a text, not a
+# distribution. In translation x is the source sentence; for a language model, the prompt.)
 
 # %%
 from math import log
@@ -511,7 +512,7 @@ for width, (score, words) in best.items():
 assert best[1][1] == text and best[2][1] == ["<s>", "play", "."]
 
 # %% [markdown]
-# Watch the search step by step: with width 1 *play* is dropped at once, with width 2 it wins.
+# Watch the search step by step: with width 1 *play* is dropped at once; with width 2 it wins.
 
 # %% alt="Bars of the two hypotheses after the first step with width 1: tune 0.60, which is kept, and play 0.40, which is dropped." caption="Beam search, step by step, with one hypothesis and with two"
 from math import exp
@@ -530,7 +531,7 @@ for width in (1, 2):
 plotting.interactive_steps("Beam", states)
 
 # %% [markdown]
-# Width 1 is greedy decoding. Two hypotheses are enough to keep *play* until its full stop makes up for
+# Width 1 is greedy decoding. Two hypotheses are enough to keep *play* until its period makes up for
 # the less probable first word. The text found is also shorter, and that is no accident: every further
 # word can only lower the sum. So the sum is divided by the length.
 #
@@ -593,7 +594,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    From 0.5 on slips become fewer, most of all at 1.25, where a third of them is left. At 2 the tail is too
+#    From 0.5 on slips become fewer, most of all at 1.25, where only a third are left. At 2 the tail is too
 #    fat for p = 0.9, and at 0.25 there is little to cut. Repeats rise by 5 points at 0.25 and 0.5, since what
 #    is cut off is also what is new.
 #
@@ -662,11 +663,11 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    </details>
 #
-# 3. Is a text found with four beams always at least as probable as the greedy one?
+# 3. Is a text found by a beam search of width 4 always at least as probable as the greedy one?
 #
 #    <details><summary>Answer</summary>
 #
-#    No. A beam is dropped when four others are better at that step, and the greedy text can be among
+#    No. A hypothesis is dropped when four others are better at that step, and the greedy text can be among
 #    the dropped ones although it catches up later. Only keeping all hypotheses guarantees the best text.
 #
 #    </details>

@@ -144,8 +144,7 @@ print(f"no logit differs by more than {largest:.0e}")
 plotting.show_source(LayerCache.update, MultiHeadAttention.forward)
 
 # %% [markdown]
-# Compared with the attention of [chapter 3](03_one_matrix.py), the new keys and values are appended to
-# the cached ones. A single query needs no mask; several at once, like the 20 and the 10 tokens above,
+# Unlike in [chapter 3](03_one_matrix.py), attention appends the new keys and values to the cached ones. A single query needs no mask; several at once, like the 20 and the 10 tokens above,
 # need the last rows of the causal mask.
 #
 # The next token's position is `cache.length`, not 0. This model has 96 positions and no row for a 97th,
@@ -218,8 +217,9 @@ curves = {"without a cache": without, "with": with_one}
 plotting.lines(curves, x="tokens so far", y="billions", at=lengths)
 
 # %% [markdown]
-# With a cache the new token still meets every key, so the cost grows in proportion to the
-# context; at first it is small beside the rest. In a long context, attention costs more than all the matrices together:
+# With a cache the new token still meets every key, so the cost of attention grows in proportion to the context;
+# at first it is small compared with the rest. In a long context, attention costs more than all the matrices
+# together:
 
 # %% alt="Billions of multiplications for one more token with a cache, over contexts up to 32,768 tokens. Matrices and head are a flat line a little above 0.1; attention rises in a straight line from 0, crosses it between 6,000 and 7,000 tokens and ends near 0.6." caption="Multiplications for one more token with a cache, in long contexts"
 lengths = [1, *range(2048, 32769, 2048)]
@@ -257,8 +257,8 @@ for name, cached in {"without a cache": False, "with a cache": True}.items():
 # 2023; not in the book) calls it less often. A small model, the draft, proposes a few tokens. The large
 # model reads them all in one call and checks them from left to right. If p is the large model's
 # distribution and q the draft's, it accepts token x with probability min(1, p(x)/q(x)). The first rejected
-# token is replaced by a draw from max(0, p − q), renormalized, and the rest of the
-# draft is discarded. The result has exactly the large model's distribution:
+# token is replaced by a draw from max(0, p − q), renormalized, and the tokens after it are discarded. The
+# result has exactly the large model's distribution:
 
 # %%
 p = torch.tensor([0.5, 0.3, 0.2, 0.0])
@@ -271,7 +271,8 @@ print(f"{sum(accepted):.0%} of such a draft's tokens are accepted")
 
 # %% [markdown]
 # Our draft is the same model without its second block. At temperature 0 a token is accepted if it is
-# the large model's own choice, so the text is the same, with fewer calls of the large model:
+# the large model's own choice, so the text is the same, with fewer calls of the large model. The draft is four
+# tokens at a time; if all are right, the same call gives a fifth. Here all are:
 
 # %%
 draft = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=1))

@@ -141,8 +141,8 @@ next_token_loss(u[None], torch.tensor([1])).backward()
 torch.testing.assert_close(-u.grad, y - y_hat)
 
 # %% [markdown]
-# Take a few steps, each of which adds y − ŷ to the logits. How does it change, and how much does each step still
-# gain?
+# Take a few steps, each of which adds y − ŷ to the logits. How does ŷ change, and how much does each step still
+# lower the loss?
 
 # %% alt="Two rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth minus ŷ: −0.5, 0.75, −0.125, −0.125." caption="The prediction, and the direction in which its logits should move"
 states, u = {}, y_hat.log()
@@ -217,7 +217,7 @@ print(f"mean {mean:.3f} nats; uniform guess {log(8):.3f}")
 plotting.bars(each, target_words, title="−log ŷ of the next word", decimals=2)
 
 # %% [markdown]
-# Nor can the model cheat. Exchange one of the words that it reads, and see which losses change: those at
+# Nor can the model cheat. Replace one of the words that it reads, and see which losses change: those at
 # the same position and later ones, never earlier ones. They change exactly where there is a line in the
 # figure.
 
@@ -303,8 +303,8 @@ print(f"a uniform guess: {even:.2f} nats, perplexity {perplexity(even):.1f}")
 
 # %% [markdown]
 # Character models are usually compared in *bits per character*: the loss in logarithms to base 2.
-# Unlike perplexity, it can be compared between vocabularies, as long as the sum is divided by the number of
-# characters, whatever the tokens were. Suppose the four words above have 23 characters, spaces
+# Unlike perplexity per token, it can be compared between vocabularies, as long as the sum is divided by the
+# number of characters, whatever the tokens were. Suppose the four words above have 23 characters, spaces
 # included:
 
 # %%
@@ -314,7 +314,7 @@ by_character = perplexity(-log(likelihood) / 23)
 print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In <a href="#eq-likelihood">(7.56)</a> the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so <code>mean_loss</code> scores all the others. It also cuts the stream into windows that do not overlap. The first token predicted in each window has a context of one token, so the loss is a little higher than it would be with the longest possible context everywhere.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In <a href="#eq-likelihood">(7.56)</a> the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so the package's <code>mean_loss</code> scores all the others. It also cuts the stream into windows that do not overlap. The first token predicted in each window has a context of one token, so the loss is a little higher than it would be with the longest possible context everywhere.</p></div>
 
 # %% [markdown]
 # ## One step, spelled out
@@ -341,8 +341,8 @@ print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 # $$
 #
 # A weight whose gradients agree moves by η, the learning rate; one whose gradients cancel hardly
-# moves. The last term is the weight decay, which pulls weights towards 0; it is applied to matrices only. One
-# weight, three steps:
+# moves. The small ε avoids a division by 0. The last term is the weight decay, which pulls weights towards 0;
+# it is applied to matrices only. One weight, three steps:
 
 # %%
 beta_1, beta_2, eps = 0.9, 0.95, 1e-8
@@ -373,7 +373,7 @@ for t, g in enumerate([3.0, 5.0, -4.0], start=1):
 #
 # Two more precautions. An unusual batch can have a huge gradient, so a gradient whose norm over all weights
 # is above 1 is scaled down to norm 1. And the learning rate changes during the run: it warms up while the
-# averages are still unreliable, and decays towards the end.
+# averages are still unreliable, and then decays to a tenth.
 
 # %% alt="The learning rate over 1,000 steps: a straight rise to 0.003 in the first 50, then half a cosine down to 0.0003." caption="The learning rate over a run"
 from slp_transformer.training.train_config import (
@@ -541,8 +541,8 @@ bigram = TokenEmbedding(vocab_size, vocab_size)
 compare("bigram", bigram)
 
 # %% [markdown]
-# Such a model needs no training: simply count how often each character follows each other
-# one. Training moves towards the same probabilities, since they have the lowest loss on the training text.
+# Such a model needs no training: simply count how often each character follows each. Training moves towards the
+# same probabilities, since they have the lowest loss on the training text.
 
 # %%
 pairs = torch.zeros(vocab_size, vocab_size)
@@ -573,8 +573,8 @@ if "q" in lefts and "u" in rights:
     )
 
 # %% [markdown]
-# A batch changes only the rows of characters that occur in it, and *q* is rare. So its row has not quite
-# converged.
+# A batch has a gradient only for the rows of characters that occur in it, and *q* is rare. So its row has not
+# quite converged.
 
 # %% [markdown]
 # ### One head
@@ -667,7 +667,7 @@ compare("blocks", scale_up(small, small.embedding))
 # ### More room
 #
 # Eight characters are hardly more than a word. The last model has a window of 64, and rows twice as wide. It reads
-# the same number of characters, as 12 windows of 64 in each of 800 steps, where the others make 2,400.
+# the same number of characters, as 12 windows of 64 in each of 800 steps, while the others take 2,400.
 
 # %%
 torch.manual_seed(0)
@@ -698,10 +698,10 @@ plotting.lines(curves, **axes)
 #
 # ## On Tiny Shakespeare
 #
-# Here are the same five models on a million characters of Shakespeare's plays, a common corpus for models of
-# this size. The first four read 1.23 million characters. The last one, with four blocks and rows of 128, read
-# 1.54 million at half the learning rate, so the budgets are *not* equal here. The losses are means over the last
-# tenth of the text, cut into windows:
+# Here are the first four models, and a larger fifth, on a million characters of Shakespeare's plays, a common
+# corpus for models of this size. The first four read 1.23 million characters. The last one, with four blocks
+# and rows of 128, read 1.54 million at half the learning rate, so the budgets are *not* equal here. The losses
+# are means over the last tenth of the text, cut into windows:
 #
 # | model | nats | bits per character | perplexity |
 # |---|---|---|---|
@@ -797,8 +797,8 @@ plotting.lines(recorded, **axes) if recorded else None
 # %% [markdown]
 # ## To remember
 #
-# - The loss of a word is $-\ln$ of the probability that the model gave it, and the loss of a text is
-#   their mean, in nats.
+# - The loss of a word is $-\ln$ of the probability that the model gave it, and the loss of a text is the mean
+#   over its words, in nats.
 # - The target is the next token: the input, shifted by one. One pass gives the loss at every position.
 # - Perplexity is e to the power of the loss; use it only to compare models with the same tokens.
 # - A step computes the loss and its gradient, clips the gradient, and moves each weight a little against it.

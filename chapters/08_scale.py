@@ -68,7 +68,8 @@ for name, constants in book.items():
 plotting.show_source(PowerLaw.__call__)
 
 # %% [markdown]
-# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. Compare both axes:
+# On logarithmic axes a power is a straight line: $\log L=\alpha\log x_c-\alpha\log x$. Compare the two pairs of
+# axes:
 
 # %%
 from math import log10
@@ -105,8 +106,8 @@ plotting.show_source(PowerLaw.fit)
 #
 # Each weight costs a multiplication and an addition in the forward pass, and twice that in the backward
 # pass. So a training run costs about 6 operations for each parameter and each token (Kaplan et al. 2020;
-# the book leaves it open). The rule leaves out scores and logits, whose cost is small compared with that
-# of the matrices when d is large.
+# the book leaves it open). The rule leaves out scores and logits, whose cost is small compared with that of the
+# matrices when d is large and the text not too long.
 
 # %%
 import torch
@@ -138,16 +139,16 @@ for name, x in (("parameters", 175e9), ("compute", C / FLOPS_PER_PF_DAY)):
     print(f"from its {name} the law predicts {KAPLAN[name](x):.2f} nats")
 
 # %% [markdown]
-# The two differ because each law has another bottleneck: L(N) is the loss of a model of this size with as much
-# data and compute as it can use, L(C) that of the best model for this compute. GPT-3 need be neither.
+# The two differ because each law has a different bottleneck: L(N) is the loss of a model of this size with as
+# much data and compute as it can use, L(C) that of the best model for this compute. GPT-3 need be neither.
 #
 # ## A study of our own
 #
 # The constants hold for one corpus, its tokenization and one kind of model. We can test the form of the
 # law on a desktop computer. Nine character-level language models are trained on *Moby-Dick*: three widths
 # and three numbers of tokens, each with its own learning-rate schedule. The validation loss is measured
-# on the last tenth of the text. D is here the number of characters that are read; beyond the size of the
-# training text, the model reads it again.
+# on the last tenth of the text. Here D is the number of characters read; where it exceeds the training text,
+# the model reads the text again.
 
 # %%
 from slp_transformer.data import load_moby_dick, train_tokenizer
@@ -168,7 +169,7 @@ def measure(width, tokens):
     heads, V = max(1, width // 16), tokenizer.vocab_size
     config = TransformerConfig(V, 64, width, heads, num_blocks=2)
     torch.manual_seed(0)
-    # Each step reads 8 texts of 64; narrow models bear a larger rate.
+    # Each step reads 8 texts of 64; narrow models can take a larger rate.
     steps, rate = tokens // 512, 0.12 * width**-0.75
     how = {"steps": steps, "eval_interval": steps, "batch_size": 8}
     model = TransformerLM(config)
@@ -204,7 +205,7 @@ for C, found in sorted(compute.items()):
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
 
 # %% [markdown]
-# Here, wherever two of the nine cost the same, the smaller one that read more is better; the 29 runs below
+# Here, wherever two of the nine cost the same, the smaller one, which read more, is better; the 29 runs below
 # show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each cost, not
 # every model.
 #
@@ -223,7 +224,7 @@ print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 # %% [markdown]
 # Three points lie within 0.02 nats of a line, but the fourth is more than 0.17 below it: the model of
 # width 64 is much better than predicted. A good fit says little about how far a law can be extrapolated.
-# (The exponent found from these three small models is half of the 0.047 found from more models below.)
+# (The exponent found from these three small models is about half of the 0.047 found from more models below.)
 #
 # ## A million characters
 #
@@ -256,10 +257,10 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 # (L(D) is fitted to the characters read, as above.) The predictions were made without the last run, or the
 # last two, of each law. They miss by 0.04 to 0.07
-# nats, and not at random: L(N) and L(C) are too optimistic, since a million characters are no longer enough
-# for the larger models, while L(D) is too pessimistic. The largest residual of L(N) and of L(C) is that of
-# the smallest run. And every power law falls to 0 in the end, which the entropy of text does not. So trust
-# a law a little beyond the models that it was fitted to, and less with each step.
+# nats, and not at random: L(N) and L(C) are too optimistic (for L(N), a million characters are no longer enough
+# for the larger models), while L(D) is too pessimistic. The largest residual of L(N) and of L(C) is that of the
+# smallest run. And every power law falls to 0 in the end, which the entropy of text does not. So trust a law a
+# little beyond the models that it was fitted to, and less with each step.
 
 # %% [markdown]
 # ## How many parameters?
@@ -312,9 +313,9 @@ for name, model in PUBLISHED_MODELS.items():
     print(f"{name:15} {line}, {weights:7.1f} GB of weights")
 
 # %% [markdown]
-# (The four models with rotary positions, which [chapter 14](14_todays_block.py) explains, are given 128 Ki
-# tokens; Qwen3 reaches them with an extension of its positions.) GPT-3, whose 96 heads all have keys and
-# values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7 times the memory:
+# (The four models with rotary positions, which [chapter 14](14_todays_block.py) explains, are counted at
+# 131,072 tokens; Qwen3 reaches them with an extension of its positions.) GPT-3, whose 96 heads all have keys
+# and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7 times the memory:
 # 8 key-value heads, which its 128 heads share, instead of 96, and 126 blocks instead of 96.
 #
 # The formula gives the size of our own cache:
@@ -381,7 +382,7 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 # %% [markdown]
 # This A reads one feature, the second, and B says what to do with it. With r = 1 that is all that can be
 # learned: one direction to read, and one to write. A larger r comes closer to an update, here a random one,
-# but saves less; from r = 3 on, A and B together are larger than it is.
+# but saves less; from r = 3 on, A and B together are larger than the update.
 
 # %% alt="An update of 6 by 5, and AB with r = 1, which is 1 in rank and so far from it." caption="The closest AB to an update, for each rank r"
 update = torch.randn(6, 5).round()
@@ -391,7 +392,7 @@ for r in range(1, 6):
     A, B = U[:, :r] * S[:r], V[:r]
     off = (update - A @ B).norm() / update.norm()
     says = f"r = {r}: {A.numel() + B.numel()} numbers instead of 30. "
-    says += f"AB is {off:.0%} of the update's norm away from it."
+    says += f"The error is {off:.0%} of the update's norm."
     close = plotting.Panel(A @ B, "AB", top=2)
     whole = plotting.Panel(update, "update", top=2)
     states[r] = plotting.panels(whole, "≈", close), says
@@ -457,7 +458,7 @@ print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
 
 # %% [markdown]
 # Now five copies are fine-tuned on blues for 120 steps: four by LoRA, and one with all of its weights,
-# each at its own learning rate (the best of two or three that were tried).
+# each at the best of two or three learning rates that were tried.
 
 # %%
 from copy import deepcopy
@@ -554,7 +555,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    <details><summary>What happens</summary>
 #
-#    Half as many as the whole model has: A and B together have twice as many numbers as the matrices
+#    41% as many as the whole model has: A and B together have twice as many numbers as the matrices
 #    that they are added to. With r = 64, AB can be any [64×64] matrix, so nothing is saved.
 #
 #    </details>
@@ -563,8 +564,8 @@ assert torch.equal(student(ids), base(ids))
 # ## To remember
 #
 # - On logarithmic axes a scaling law is a straight line; its slope α is small.
-# - A law holds where it was fitted, and a little beyond; ours missed by 0.04 to 0.17 nats one step
-#   ahead.
+# - A law holds where it was fitted, and a little beyond; ours missed by 0.04 to almost 0.18 nats one or two
+#   steps ahead.
 # - $12\,n_{layer}\,d^2$ counts the book's block; gated layers and shared heads change it.
 # - A cache grows with tokens, blocks and key-value heads, and each new token reads what is filled of it.
 # - LoRA learns W + AB with W frozen; once merged, it costs nothing.

@@ -70,7 +70,7 @@ plotting.show_source(HookedModule.hook_point)
 
 # %% [markdown]
 # Activations can be changed, too: a function takes an activation and returns the one to use instead. Here
-# block 1's attention adds nothing to the stream; then its second head outputs zeros.
+# block 1's attention adds nothing to the stream; then its second head outputs zeros. This is called *ablation*.
 
 # %%
 from slp_transformer.interpret import zero_ablate
@@ -95,7 +95,8 @@ print(f"without its second head {no_head:.3f}")
 # ## What heads look at
 #
 # Chapters 1 to 4 drew attention for vectors made by hand. These weights were learned. A simple pattern is
-# to attend to the previous token; a head's score is its mean weight there, over the validation text.
+# to attend to the previous token; a head's score is its mean weight there, over 100 windows of the validation
+# text.
 
 # %%
 from slp_transformer.interpret import previous_token_score
@@ -181,10 +182,10 @@ plotting.lines(curves, levels=levels, **axes)
 
 # %% [markdown]
 # At the bottom the lens with the norm is far worse than a uniform guess. Since E is tied, a row of X is most
-# like its own character, so the lens predicts the token that was just read. Of the 5.0 nats between the first
-# loss and the last, 4.1 come from the feedforward layer of block 0, which also writes most to the stream; the
-# four sublayers after it together lower the loss by another 0.12 nats. Without the norm the loss is
-# lower before that layer, close to a uniform guess, and 0.3 to 0.4 nats higher after it.
+# like the row of its own character in E, so the lens predicts the token that was just read. Of the 5.0 nats
+# between the first loss and the last, 4.1 come from the feedforward layer of block 0, which also writes most to
+# the stream; the four sublayers after it together lower the loss by another 0.12 nats. Without the norm the
+# loss is lower before that layer, close to a uniform guess, and 0.3 to 0.4 nats higher after it.
 #
 # One line, character by character: the probability that each inner row gives to the character that
 # actually follows.
@@ -256,7 +257,7 @@ def rule_targets(ids, after):
 
 # %% [markdown]
 # `train` takes a tensor of tokens, as above, or any object with these three methods: `draw` makes a random
-# batch, `iter_eval` the validation batches, and a run that is resumed compares the `fingerprint` of its data.
+# batch, `iter_eval` the validation batches, and `fingerprint` identifies the data, which a resumed run checks.
 
 # %%
 from slp_transformer.data.batches import Batch
@@ -276,8 +277,8 @@ class Orders:
 
 
 # %% [markdown]
-# Two blocks of two heads. The matrices start larger than GPT-2's, as the embeddings did in chapter 7, which
-# shortens the plateau at the beginning.
+# Two blocks of two heads. The matrices start larger than GPT-2's, and the embeddings even more so than in
+# chapter 7, which shortens the plateau at the beginning.
 
 # %% alt="Loss over 1,400 steps, with a dashed line for a uniform guess at 3.18. It falls slowly to 2.8 in the first 400 steps, then within 200 steps to 0.6, and slowly again to 0.2." caption="The loss while induction arises"
 torch.manual_seed(0)
@@ -357,9 +358,9 @@ plotting.panels(*panels)
 
 # %% [markdown]
 # Both heads of block 0 attend to the previous token, with 0.8 and 0.7 of their weight, where uniform weights
-# would have 0.1; both of block 1 attend to what came after this token the last time, with 0.85 and
-# 0.87 instead of 0.04. That is the pair that the book draws in Fig. 8.20. Here it is for one token. The
-# tokens at positions 2 and 3 come again at 18 and 19. Where does the one at 19 attend?
+# would have 0.1; both of block 1 attend to what came after this token the first time, with 0.85 and 0.87
+# instead of 0.04. That is the pair that the book draws in Fig. 8.20. Here it is for one token. The tokens at
+# positions 2 and 3 come again at 18 and 19. Where does the one at 19 attend?
 
 # %% alt="Four tokens of the first time, at places 2 to 5, and two of the second, at places 18 and 19. From the token at place 19 the strongest line leads to place 4: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
 picked = [2, 3, 4, 5, 18, 19]
@@ -401,7 +402,7 @@ for name, each in lost.items():
 plotting.interactive_steps("Ablated", states, start=3)
 
 # %% [markdown]
-# Without one head the loss stays below 0.6 nats, so the block's other head still does most of the work.
+# Without one head it still drops, to less than 0.6 nats, so the block's other head still does most of the work.
 # Without both heads of a block, either block, the model is worse than a uniform guess, with 3.8 nats or more:
 # neither block predicts the repeats without the heads of the other.
 #
@@ -416,10 +417,11 @@ plotting.interactive_steps("Ablated", states, start=3)
 # \mathbf W_{OV}=\mathbf W^{Vc}\,\mathbf W^{Oc}
 # $$
 #
-# Both are [d×d]. With the book's row vectors, tokens multiply from the left: token i scores token j by
-# $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$ (before the division by $\sqrt{d_k}$), and a token with weight 1 adds
-# $\mathbf x_j\mathbf W_{OV}$ to the stream. The paper writes columns, so its $W_OW_V$ is the
-# transpose of this; TransformerLens writes rows, as here.
+# Both are [d×d]; $\mathbf W^{Oc}$ is the head's own rows of $\mathbf W^O$ (in chapter 3, $\mathbf W^O_c$). With
+# the book's row vectors, tokens multiply from the left: token i scores token j by
+# $\mathbf x_i\mathbf W_{QK}\mathbf x_j^\top$ (before the division by $\sqrt{d_k}$), and a token with weight 1
+# adds $\mathbf x_j\mathbf W_{OV}$ to the stream. The paper writes columns, so its $W_OW_V$ is the transpose of
+# this; the library TransformerLens writes rows, as here.
 
 # %%
 from slp_transformer.interpret import (
@@ -437,7 +439,7 @@ plotting.show_source(qk_circuit, ov_circuit, circuit_in_vocabulary)
 # %% [markdown]
 # An induction head copies: what it writes for a token should raise the logit of that token. From token to
 # token, its OV circuit is $\mathbf E\,\mathbf W_{OV}\,\mathbf E^\top$, [|V|×|V|], and copying shows on the
-# diagonal. (The code first puts E through the block's layer norm, since the head reads its input through it.)
+# diagonal. (The code first puts E through the block's layer norm, since that norm is what the head reads through.)
 
 # %% alt="Heat map of the first 16 of 24 tokens: what the two heads of block 1 write for each token. The diagonal stands out: most tokens raise themselves more than any other." caption="What the heads of block 1 write for each token"
 E = finder.embedding.tokens.E.detach()

@@ -23,9 +23,9 @@
 # \tag{causal}
 # $$
 #
-# A model that only reads does not need this restriction. In a sentence to be translated, or a lick to be
-# played backwards, the whole source is known from the start. So the encoder drops the mask, and nothing
-# else changes.
+# A model that only reads does not need this restriction. In a sentence to be translated, or a lick (a short run
+# of notes) to be played backwards, the whole source is known from the start. So the encoder drops the mask, and
+# nothing else changes.
 #
 # <span class="eq" id="eq-bidirectional">bidirectional</span>
 #
@@ -98,7 +98,9 @@ V.requires_grad_(True)
 for name, mask in [("causal", M), ("bidirectional", None)]:
     first = attention(Q, K, V, mask)[0][0]
     reach = torch.autograd.grad(first.sum(), V)[0][-1]
-    print(f"{name}: the last token moves the first output by {reach[0]:.3f}")
+    print(
+        f"{name}: the last value moves the first output at a rate of {reach[0]:.3f}"
+    )
     assert bool(reach.any()) == (mask is None)
 
 # %% [markdown]
@@ -112,10 +114,10 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
 # $$
 #
-# Of ten words we replace two by an extra id, [MASK]. (BERT selects 15 % of the words, and leaves a few of
-# these as they are, or replaces them by another word.) Only the masked positions count in the loss. The
-# package needs no second function for it: like PyTorch, `next_token_loss` ignores positions whose target
-# is `IGNORE_INDEX`, −100.
+# Of ten words we replace two by an extra id, [MASK]. (BERT selects 15 % of the words, leaves a few of these as
+# they are, and replaces a few with other words.) Only the masked positions count in the loss. The package needs
+# no second function for it: like PyTorch, `next_token_loss` ignores positions whose target is `IGNORE_INDEX`,
+# −100.
 
 # %%
 from slp_transformer import (
@@ -171,7 +173,7 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # $$
 #
 # The weights are $[m\times n]$, a row for each target token. There is no causal mask: nothing in
-# the source is the future. (The chapter on speech has both equations again, as 16.4 and 16.5.)
+# the source is the future. (The book's chapter on speech has both equations again, as 16.4 and 16.5.)
 
 # %% [markdown]
 # ### By hand: a lick played backwards
@@ -252,7 +254,7 @@ loop = torch.stack([gather(x_i, H_enc, mha) for x_i in X])
 out, alpha = mha(X, H_enc=H_enc, return_weights=True)
 assert out.shape == (m, d) and alpha.shape == (2, m, n)
 torch.testing.assert_close(out, loop)
-torch.testing.assert_close(mha(X, H_enc=H_enc), loop)  # the fused path
+torch.testing.assert_close(mha(X, H_enc=H_enc), loop)  # PyTorch's kernel
 loop = [gather(X[i], X[: i + 1], mha) for i in range(m)]
 torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 
@@ -266,7 +268,7 @@ plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
 # ## The decoder block
 #
 # The decoder's block (Fig. 13.6) is the block of [chapter 2](02_block.py) with one more sublayer between
-# its two. It also reads a normalized copy of the stream and adds its output. The top row
+# its two. The new one, too, reads a normalized copy of the stream and adds its output to the stream. The top row
 # below is [(8.40, 7.41)](03_one_matrix.py#eq-T1) to [(8.42, 7.43)](03_one_matrix.py#eq-T3), the bottom row
 # [(8.43, 7.44)](03_one_matrix.py#eq-T4) to [(8.45, 7.46)](03_one_matrix.py#eq-T-H) with $\mathbf C^3$ in the
 # place of $\mathbf T^3$. The row between them is new, and has no number in the book.
@@ -332,8 +334,8 @@ print(f"equation and figure differ by up to {apart:.1f} here")
 
 # %% [markdown]
 # PyTorch has such a block too. Its decoder layer is post-norm unless `norm_first=True`, it stores each
-# matrix transposed, the three of attention in one, and its attention has biases, which the book's does
-# not: they are set to 0.
+# matrix transposed, the three of attention in one, and its attention, unlike the book's, has biases: we set
+# them to 0.
 
 
 # %%
@@ -425,9 +427,9 @@ plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
 # %% [markdown]
 # ## Sources of different lengths
 #
-# A batch is one tensor, so short sources are padded with an id that means nothing, here `PAD`, 0. No
-# token may attend to it, neither in the encoder nor in cross-attention, so a mask hides it from both.
-# (Padding at the end of a *target* needs none: it is in the future, which is masked already.)
+# A batch is one tensor, so short sources are padded with an id that means nothing, here `PAD`, 0. No token may
+# attend to it, in the encoder or in cross-attention, so a mask hides it in both. (Padding at the end of a
+# *target* needs none: it is in the future, which is masked already.)
 
 # %% alt="Mask of three sources in a batch of width 5: the row of the five-note source is all 0, that of the three-note source has minus infinity in its last two places, that of the two-note source in its last three." caption="The padding mask of three sources"
 from torch.nn.utils.rnn import pad_sequence
@@ -482,12 +484,12 @@ for k in range(3):
 forgotten = (model(batch, targets) - U).abs().amax(dim=(1, 2))
 assert forgotten[0] < 1e-4 and forgotten[1:].min() > 0.01
 for row, change in zip(rows, forgotten, strict=True):
-    print(f"{row}: forgetting the mask moves a logit by {change:.2f}")
+    print(f"{row}: forgetting the mask moves logits by up to {change:.2f}")
 
 # %% [markdown]
 # ## Learning to play backwards
 #
-# Now we train a model: licks of three to seven notes, drawn from twelve (the A minor pentatonic box at
+# Now we train a model on licks of three to seven notes, drawn from twelve (the A minor pentatonic box at
 # the fifth fret), each to be written in reverse. You know what the model has to learn: to write its first
 # note, attend to the last of the source.
 

@@ -14,7 +14,7 @@
 # %% [markdown]
 # ## A language of numbers and days
 #
-# Translation models are trained on pairs of sentences that say the same in two languages. Our pairs are
+# Translation models are trained on pairs of sentences that say the same thing in two languages. Our pairs are
 # generated, so nothing has to be downloaded and every translation is either right or wrong: numbers up to
 # 999,999 and dates from 1800 to 2099, in English and in Spanish.
 
@@ -33,7 +33,7 @@ for english, spanish in pairs[3:6]:
 # - the order changes: *March twenty-first*, but *veintiuno de marzo*;
 # - several words become one, *twenty-one* → *veintiuno*, and one several, *nineteen* (hundred) →
 #   *mil novecientos*;
-# - a word depends on what is far from it: *one* is *uno*, *un* before *mil*, and nothing at all in
+# - a word depends on its neighbors: *one* is *uno*, *un* before *mil*, and nothing at all in
 #   *one thousand*.
 
 # %% [markdown]
@@ -77,9 +77,9 @@ assert names[encode("blue")[0]] == "[UNK]"
 print(source_of("twenty-one").tolist())
 
 # %% [markdown]
-# The package has tokenizers of three kinds: characters, words, and pieces of words (BPE), for languages
-# with too many words or no spaces between them. They keep the space before a word, so that decoding gives
-# the original text.
+# The package has tokenizers of three kinds: characters, words, and pieces of words (BPE). The last suit
+# languages with too many words, or with no spaces between them. They keep the space before a word, so that
+# decoding gives the original text.
 
 # %%
 from slp_transformer.data import train_pair_tokenizer
@@ -186,7 +186,7 @@ assert model.target_embedding.tokens.E is E
 plotting.show_source(ScaledEmbedding.forward, TransformerConfig.of_2017)
 
 # %% [markdown]
-# **Xavier initialization.** The matrices of a block are drawn uniformly up to $\sqrt{6/(rows+columns)}$
+# **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$
 # (Glorot and Bengio 2010), which keeps the norms of the rows about the same. The paper does not say how
 # its weights are initialized; this is from the authors' code, tensor2tensor. The book leaves it open,
 # and the package initializes as GPT-2 does, with a standard deviation of 0.02, which suits wide models.
@@ -199,15 +199,16 @@ assert 0.95 * bound < W_1.abs().max() <= bound
 print(f"standard deviation of W_1: {W_1.std():.3f} by Xavier, 0.020 by GPT-2")
 
 # %% [markdown]
-# With real sentences, captions in English and German, another initialization learned faster: a standard
-# deviation of 0.02 for every matrix and for the embedding too, `initialization="bert"`. Just before step 400,
-# in the same model at the same rate, the training loss was 4.37 nats with it and 5.06 with Xavier's (one seed,
-# `benchmarks/results/translation`). Even scaled, its rows have smaller norms than the sines and cosines, so at
-# first the position outweighs the word. A translator initialized in this way, trained for 7,000 steps, reached
-# 39.95 BLEU (a score from 0 to 100, by the n-grams shared with a reference).
+# With real sentences, captions in English and German, another one learned faster, BERT's: 0.02 for every matrix
+# (GPT-2's is smaller for those that write to the stream) and for the embedding too, `initialization="bert"`.
+# Over the fifty steps before step 400, in the same model at the same rate, the mean training loss was 4.37 nats
+# with it and 5.06 with Xavier's (one seed, `benchmarks/results/translation`). Even scaled, rows of **E** then
+# have smaller norms than the sines and cosines, so at first the position outweighs the word. A translator
+# initialized in this way, trained for 7,000 steps, reached 39.95 BLEU (a score from 0 to 100, by the n-grams
+# shared with a reference).
 
 # %% [markdown]
-# **A learning-rate schedule.** The rate rises linearly for some thousand steps, and then falls as one
+# **A learning-rate schedule.** The rate rises linearly for a few thousand steps, and then falls as one
 # over the square root of the step:
 #
 # $$
@@ -432,7 +433,7 @@ translation_attention_figure(
 # %% [markdown]
 # ## What beam search buys
 #
-# First the same validation sentences, with four hypotheses at a time:
+# First the first 50 held-out sentences again, with four hypotheses at a time:
 
 # %%
 searched = translate(sentences[:50], num_beams=4)
@@ -466,7 +467,8 @@ five = [
 ]
 
 # %% [markdown]
-# A small model in the book's form is trained on these thirty pairs, with its own vocabulary.
+# A small model in the book's form, started by Xavier's method, is trained on these thirty pairs, with its own
+# vocabulary.
 
 # %%
 words = {word for pair in five for side in pair for word in words_of(side)}
@@ -605,8 +607,8 @@ plotting.interactive_steps("n", states)
 #
 #    <details><summary>Answer</summary>
 #
-#    The root of a sum of 512 squares of 1/512 each: about 1. Scaled, about $\sqrt{512}\approx22.6$. A
-#    position has 256 pairs with $\sin^2+\cos^2=1$, so its norm is 16.
+#    The root of a sum of 512 squares that are 1/512 on average: about 1. Scaled, about $\sqrt{512}\approx22.6$.
+#    A position has 256 pairs with $\sin^2+\cos^2=1$, so its norm is 16.
 #
 #    </details>
 #

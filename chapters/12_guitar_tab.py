@@ -37,8 +37,8 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # %% [markdown]
 # ## The corpus
 #
-# The package generates practice pieces from music theory: scales in positions, arpeggios, chord
-# progressions with picking patterns, twelve-bar blues, in several keys and tunings. So there is nothing
+# The package generates practice pieces from music theory: scales in positions (places of the hand), arpeggios,
+# chord progressions with picking patterns, twelve-bar blues, in several keys and tunings. So there is nothing
 # to download.
 #
 # A note or chord is called an *event*. One hand can play every event of the corpus: no two notes share a
@@ -81,9 +81,10 @@ print(format_tab(corpus[0]))
 # A language model reads a sequence of tokens. `TAB<string,fret>` is a note at this place on the neck, and
 # `WITH<string,fret>` another one that sounds with it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that
 # the notes after it start k steps after the bar line; without it they start on the bar line. A bar that has
-# occurred before is a single token: `SAME<1>` is the last bar again, `SAME<2>` the one before it. A header names
-# the tuning and the capo, the steps to a quarter note (here three), the time signature and the key. No note
-# is lost: decoding the ids gives the same bars back. (The details are in the reference of
+# occurred before is a single token: `SAME<1>` repeats the bar before, `SAME<2>` the one before that. A header
+# names the tuning and the capo (a clamp that raises all strings), the steps to a quarter note (here three), the
+# time signature and the key. No note is lost: decoding the ids gives the same bars back. (The details are in
+# the reference of
 # <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>.)
 
 # %%
@@ -98,8 +99,8 @@ print(*tokenizer.to_tokens(ids[:9]), "…")
 
 # %% [markdown]
 # One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end,
-# are the training data, and `corpus` from here on. (For your own tabs, pass their folder to
-# `prepare_tab_dataset` as the first argument.)
+# are the training data. From here on, `corpus` means these pieces alone. (For your own tabs, pass their folder
+# to `prepare_tab_dataset` as the first argument.)
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -302,8 +303,8 @@ print(f"{mean:.0f} of {len(tokenizer)} tokens are allowed, on average")
 # %% [markdown]
 # On the neck, the mask looks like this. A chord of the corpus is written note by note, from its low strings to its
 # high ones. Ruled-out places are hatched, and the others show how probable the model finds them as the next note.
-# The rest of the probability is for the end of the chord. Add a note: which strings close, and where does the model
-# expect the next finger?
+# The rest of the probability is for higher frets and for other tokens, such as those that end the chord. Add a
+# note: which strings close, and where does the model expect the next finger?
 
 # %%
 is_chord = (tab for tab in corpus if len(next(tab.iter_events()).notes) == 5)
@@ -344,7 +345,7 @@ pieces, ended = write(seed=0, allowed=tokenizer.allowed_next_ids)
 assert all(piece.num_invalid_tokens == 0 for piece in pieces)
 number = ended.index("stop") if "stop" in ended else 0
 print(f"{ended.count('stop')} of {len(pieces)} ended with <eos>;", end=" ")
-print(f"the others filled the window. Piece {number + 1}:")
+print(f"the rest filled the window. Piece {number + 1}:")
 print(format_tab(pieces[number].tab))
 
 # %% [markdown]
@@ -441,9 +442,10 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 # Trained for 2,500 steps (eleven minutes on one core) on 403 classical tabs from classtab.org, it needs
 # 4.30 bits per note on 54 held-out tabs by other composers; a 5-gram over the same tokens needs 6.05. (Bits per
-# note are the loss in nats, summed over all tokens, divided by ln 2 and by the number of notes.)
-# A wider model with the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72.
-# `benchmarks/results/guitar_lm` shows one of its pieces, and how its pieces differ from those that people wrote.
+# note: the loss in nats, summed over all tokens and divided by ln 2 and by the number of notes.) A wider model
+# with the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72.
+# `benchmarks/results/guitar_lm` shows a piece by the wider model, and how both models' pieces differ from those
+# that people wrote.
 #
 # ## Try it
 #
@@ -479,7 +481,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    Within 140 steps the training loss falls far below where it was with all the pieces, while the
 #    validation loss is lowest at its first measurement, and rises to above that of the uniform model. The
-#    model has memorized its ten pieces, and is confidently wrong about all others.
+#    model has memorized its ten pieces, and is often confidently wrong about others.
 #
 #    </details>
 #
@@ -487,8 +489,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    The corpus and the model: at 3 they lose nothing, since these chords are shapes within one position. The
-#    other two groups lose 10 and 13 percentage points, the bigram most. At 2, every group loses something.
+#    The corpus and the model: at 3 they lose nothing, since these chords are shapes that fit under one hand.
+#    The other two groups lose 10 and 13 percentage points, the bigram most. At 2, every group loses something.
 #
 #    </details>
 

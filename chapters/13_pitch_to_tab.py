@@ -150,8 +150,9 @@ for t in range(1, 4):
 plotting.interactive_steps("Notes", states)
 
 # %% [markdown]
-# `find_cheapest_fingering` lists the grips and finds the path. It puts the melody in first position. If we
-# ask for the fifth position and make open strings expensive, it plays the same notes higher up the neck.
+# `find_cheapest_fingering` lists the grips and finds the path. It puts the melody in first position (the hand
+# at fret 1). If we ask for fifth position and make open strings expensive, it plays the same notes higher
+# up the neck.
 
 # %%
 from slp_transformer.guitar import Bar, Event, Tab, format_tab
@@ -347,11 +348,11 @@ for name, ours, weight in zip(names, by_hand, w, strict=True):
     print(f"{name:28} {ours:.2f} by hand {weight:5.2f} learned")
 
 # %% [markdown]
-# Moving at all now costs nine times as much, each fret moved two and a half times as much, and an open string
-# up the neck is no longer free: the hand prefers to stay in one position, as it does in these pieces. We can
-# watch it decide, because the derivative of `total` with respect to a cost is the probability of paying that
-# cost (the derivative of a log-sum-exp is a softmax). Here are the first notes of two held-out scales, one in
-# fifth position and one, which the figure shows, in eleventh.
+# Moving at all now costs nine times as much, and each fret moved two and a half times as much, so the hand
+# prefers to stay in one position, as it does in these pieces. An open string is now preferred, but up the neck
+# it costs 0.16. We can watch it decide, because the derivative of `total` with respect to a cost is the
+# probability of paying that cost (the derivative of a log-sum-exp is a softmax). Here are the first notes of
+# two held-out scales, one in fifth position and one, which the figure shows, in eleventh.
 
 
 # %%
@@ -387,8 +388,8 @@ look = {"rows": range(1, 7), "decimals": None, "top": 1}
 plotting.panels(*(plotting.Panel(one, n, **look) for n, one in maps.items()))
 
 # %% [markdown]
-# The share is the probability of the written strings. In eleventh position the learned costs find what the
-# hand-written ones do not; in fifth position they go to lower frets, and do worse.
+# Each share is the mean probability of the written string over seven notes. In eleventh position the learned
+# costs find what the hand-written ones do not; in fifth position they do worse.
 
 # %% [markdown]
 # ## Translation, note by note
@@ -397,8 +398,9 @@ plotting.panels(*(plotting.Panel(one, n, **look) for n, one in maps.items()))
 # easier than translating sentences, because each note gets exactly one place. So the decoder reads a note,
 # writes its place, reads the next note, and so on. It cannot skip a note, and its cross-attention is free to
 # look at the notes around. A note's token gives its height above the lowest open string, so a capo changes
-# neither the tokens nor the tab. The token also says whether the note sounds together with the previous one.
-# In what the decoder reads below, every other id is a note, the first one included.
+# neither the tokens nor the tab. The token also says whether the note sounds together with the previous one
+# (its id is then larger by 64). In what the decoder reads below, every other id is a note, the first one
+# included.
 
 # %%
 from slp_transformer.guitar.fingering import seq2seq
@@ -469,7 +471,8 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 # classtab.org, by composers who are not in the training data, the lowest-fret rule puts 73.7 % of the notes
 # on the right string, hand-written costs 79.8 %, and an encoder-decoder trained on 403 other pieces 76.5 %.
 # Over three seeds, a larger model of learned costs reached 83.2 to 83.7 %. (`benchmarks/results/pitch_to_tab`
-# says which code made each row; that of the encoder-decoder is no longer in the package.)
+# says which code made each row; the code that trained that encoder-decoder on these tabs is no longer in the
+# package.)
 #
 # One difference between the two models leads to the next chapter. The cost of a move depends on the distance
 # $p-q$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each
@@ -487,8 +490,8 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #    <details><summary>What happens</summary>
 #
 #    None: its D, G and B are open strings already. In seventh position, the hand keeps these three open strings
-#    and plays the other notes at frets 7 to 10, before and after an open string on another one, so that the two
-#    ring into each other.
+#    and plays the other notes at frets 7 to 10. Each neighbor of an open string is on another string, so that
+#    the two ring into each other.
 #
 #    </details>
 #
@@ -509,8 +512,8 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    <details><summary>What happens</summary>
 #
-#    About 60. With 20, all three seeds put fewer notes on the right string than the hand-written costs. With
-#    60, two of them put more there, and one fewer.
+#    60 are nearly enough. With 20, all three seeds put fewer notes on the right string than the hand-written
+#    costs. With 60, two of them put more there, and one fewer.
 #
 #    </details>
 

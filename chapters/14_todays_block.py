@@ -3,7 +3,7 @@
 #
 # Beyond the book, but for the gate [(7.22)](02_block.py#eq-swiglu) and a sentence on RoPE in its August 2026 draft
 #
-# Replace four parts of the block, one at a time, and load models that others have trained.
+# Replace four parts of the block, one at a time, and load models in the form in which others publish them.
 #
 # You will be able to say what RMSNorm, rotary positions, shared keys and the gated feedforward layer change
 # in the book's block, and what they leave unchanged; check that the result equals the Llama, Qwen3, GPT-2
@@ -15,7 +15,7 @@
 # ## The norm without its mean
 #
 # Layer norm gives a row mean 0 and standard deviation 1 [(8.25, 7.26)](02_block.py#eq-ln). RMSNorm does
-# not subtract the mean, and divides by the *root mean square* alone; the offset β goes, too.
+# not subtract the mean, and divides by the *root mean square* alone; it drops the offset β, too.
 #
 # $$
 # \mathrm{RMSNorm}(\mathbf x)=\gamma\,\frac{\mathbf x}{\mathrm{RMS}(\mathbf x)},\qquad
@@ -54,8 +54,8 @@ norm = RMSNorm(4, eps=0.0)
 loop = torch.stack([rms_norm(x, ones) for x in X])
 torch.testing.assert_close(norm(X), loop)
 torch.testing.assert_close(norm(X), torch.nn.RMSNorm(4, eps=0.0)(X))
-centred = X - X.mean(dim=1, keepdim=True)
-torch.testing.assert_close(norm(centred), LayerNorm(4, eps=0.0)(centred))
+centered = X - X.mean(dim=1, keepdim=True)
+torch.testing.assert_close(norm(centered), LayerNorm(4, eps=0.0)(centered))
 plotting.show_source(RMSNorm.forward)
 
 # %% [markdown]
@@ -63,8 +63,8 @@ plotting.show_source(RMSNorm.forward)
 #
 # The book adds a row of P to each row of E, once, at the bottom (section 8.4, 7.4). Rotary
 # positions add nothing. In every head of every block they *turn* the queries and the keys, by an
-# angle that grows with the position. Take the columns of a query in pairs. Pair $i$ of a token at
-# position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
+# angle that grows with the position. Take the columns of a query in pairs, $a$ and $b$. Pair $i$ (from 0) of a
+# token at position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
 #
 # <span class="eq" id="eq-rope">rope</span>
 #
@@ -149,7 +149,7 @@ for shift in (0, 1, 2, 3, 10, 100, 1000):
 plotting.interactive_steps("Positions shifted by", states)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column $i+d_k/2$, as the published weights of Llama and Qwen3 do. This makes no difference to what a model can compute: it is another order of the columns of $\mathbf W^Q$ and $\mathbf W^K$.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper pairs neighboring columns, 0 with 1, 2 with 3. The code pairs column i with column $i+d_k/2$, as the weights of Llama and Qwen3 do in Hugging Face's format. This makes no difference to what a model can compute: it is another order of the columns of $\mathbf W^Q$ and $\mathbf W^K$.</p></div>
 #
 # Values are not rotated, since they say *what* is passed on, not where it is found. And there is no last
 # position, since no table of learned rows is used. Whether a model reads well past the length that it was
@@ -200,7 +200,7 @@ torch.testing.assert_close(gqa(X, causal=True), loop)
 plotting.show_source(repeat_kv, GroupedQueryAttention._attend)
 
 # %% [markdown]
-# PyTorch's kernel supports such groups as `enable_gqa` and gives the same result. So does the book's
+# PyTorch's kernel supports such groups with `enable_gqa` and gives the same result. So does the book's
 # attention, if all heads of a group have the same matrices.
 
 # %%
@@ -250,8 +250,8 @@ from slp_transformer.modern import ModernBlock
 plotting.show_source(ModernBlock.__init__, ModernBlock._pre_norm)
 
 # %% [markdown]
-# With the sizes of the table above, and a head that is tied to E or not (`tied`), there are exactly as
-# many parameters as published. Counting them takes no memory: tensors on PyTorch's *meta* device have
+# With the published sizes, and a head that is tied to E or not (`tied`), there are exactly as many parameters
+# as published, here for two of the four. Counting them takes no memory: tensors on PyTorch's *meta* device have
 # only shapes.
 
 # %%
@@ -381,8 +381,8 @@ for name, (config, sizes) in kinds.items():
 # %% [markdown]
 # ## And back
 #
-# Others can load what you train here. The book's own model, too: it is a GPT-2 whose attention biases are
-# 0, and is saved as one.
+# Others can load what you train here. The book's own model, too: it is a GPT-2 with ReLU whose attention biases
+# are 0, and is saved as one.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
@@ -442,15 +442,16 @@ assert not folder.exists()
 # ## A loss in fewer seconds
 #
 # Steps per second matter less than the time until a loss is reached. Four more parts are used to reduce that
-# time; the table below shows what each gained here. The feedforward layer uses squared ReLU,
-# $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream are initialized to zero, so
-# that every block begins as $\mathbf H=\mathbf X$. The head is untied from the embeddings. And *Muon* trains
-# the matrices inside blocks.
+# time; the table below shows what each part, new or earlier, gained or lost here. The feedforward layer uses
+# squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream are initialized to
+# zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the embeddings. And *Muon*
+# trains the matrices inside blocks.
 #
 # AdamW treats every number of a matrix by itself. Muon treats the matrix as a whole. It takes the running
 # mean of the gradients, which usually has a few large singular values and many small ones, and brings all
 # of them to about 1: the directions stay, and none is too small to matter. No singular values have to be
-# computed for that. Five *Newton-Schulz* iterations,
+# computed for that. Divide it by the root of its sum of squares and call it $\mathbf X$ (here $\mathbf X$, A
+# and G are not those from above). Five *Newton-Schulz* iterations,
 #
 # $$
 # \begin{aligned}
@@ -568,9 +569,9 @@ plotting.interactive_lines(
 # %% [markdown]
 # Whether this carries over to large models cannot be seen in a run of seconds. Others have found that it
 # does, but differ on how much. Liu et al. (2025, arXiv 2502.16982), who trained a model of 16 billion
-# parameters, a part of which work for each token, count half of AdamW's compute. Wen et al. (2025, arXiv
-# 2509.02046) tuned both, and found a lead of 1.4 times at 0.1 billion parameters that shrinks to 1.1
-# times at 1.2 billion.
+# parameters, of which each token uses a part, report about half of AdamW's compute. Wen et al. (2025, arXiv
+# 2509.02046) tuned both, and found Muon 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at 1.2
+# billion.
 
 # %% [markdown]
 # ## Try it
@@ -586,8 +587,8 @@ plotting.interactive_lines(
 #
 #    </details>
 #
-# 2. Rotate values as well: multiply the softmax of `scores` by `rotary(K, 0)`. Then do both from position
-#    10 on. Do the weights change? Does the result?
+# 2. Rotate values as well, here K for want of a V: multiply the softmax of `scores` by `rotary(K, 0)`. Then
+#    rotate all three from position 10 on. Do the weights change? Does the result?
 #
 #    <details><summary>What happens</summary>
 #
@@ -621,7 +622,7 @@ plotting.interactive_lines(
 # - RMSNorm divides by the root mean square and does not subtract the mean.
 # - Rotary positions rotate queries and keys in every head; the positions enter the scores only
 #   through their distance.
-# - Heads that share keys and values make the cache smaller by A/G; with G = A they are the book's.
+# - Heads that share keys and values make the cache smaller by a factor of A/G; with G = A they are the book's.
 # - Muon brings the singular values of a matrix's update to about 1; AdamW treats each number by itself.
 # - Two models are the same when the same weights give the same numbers: that can be asserted.
 

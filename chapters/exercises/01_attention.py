@@ -1,7 +1,7 @@
 # %% [markdown]
 # ## Exercises
 #
-# Fill in what is missing from the equation alone. Each function is then tested on small, large and
+# Using only the equation, fill in what is missing. Each function is then tested on small, large and
 # extreme inputs; if it is wrong, the check says so, and names the mistake where it recognizes it.
 # Rows are tokens, i counts from 0, and you may use loops, matrix products or another library. This is
 # what a check says when something is missing:

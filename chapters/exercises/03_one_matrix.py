@@ -1,7 +1,7 @@
 # %% [markdown]
 # ## Exercises
 #
-# Fill in what is missing from the equation alone. If it is wrong, the check says so, and names the
+# Using only the equation, fill in what is missing. If it is wrong, the check says so, and names the
 # mistake where it recognizes it. Masks
 # are additive, as in the book: 0 where attention is allowed, −∞ (`float("-inf")`) where it is not.
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # ## Exercises
 #
-# Fill in what is missing from the equation alone. If it is wrong, the check says so, and names the
+# Using only the equation, fill in what is missing. If it is wrong, the check says so, and names the
 # mistake where it recognizes it.
 
 # %% [markdown]
@@ -66,8 +66,8 @@ check.parameters(my_parameters)
 #
 # Here are twelve sentences like those of the chapter, and a model that is too small for them: it ends at 0.66
 # nats per word. Change its settings and the learning rate so that it reaches 0.29 in 300 steps. No model can go
-# below 0.276, since nothing in the text tells who acts, or whether something was tuned up or down. (d is `model_dim`, L is
-# `num_blocks`, and d must be a multiple of `num_heads`.)
+# below 0.276, since nothing in the text tells who acts, what they do, or whether something was tuned up or down.
+# (d is `model_dim`, L is `num_blocks`, and d must be a multiple of `num_heads`.)
 
 # %%
 import torch

@@ -1,7 +1,7 @@
 # %% [markdown]
 # ## Exercises
 #
-# Fill in what is missing from the equation alone. If it is wrong, the check says so, and names the
+# Using only the equation, fill in what is missing. If it is wrong, the check says so, and names the
 # mistake where it recognizes it. `u` holds the
 # logits of one step, one number for each word.
 

@@ -46,8 +46,8 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor
     axes: tuple[int, ...] = (0,) if "over tokens" in mistakes else (-1,)
     axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
     count = x[(0,) * (x.dim() - 1)].numel() - 1 if "d − 1" in mistakes else None
-    centred = x - x.mean(axes, keepdim=True)
-    of = centred if mistakes & {"layer norm", "deviation"} else x
+    centered = x - x.mean(axes, keepdim=True)
+    of = centered if mistakes & {"layer norm", "deviation"} else x
     square = of.square().mean(axes, keepdim=True)
     square = of.square().sum(axes, keepdim=True) / count if count else square
     square = of.square().sum(axes, keepdim=True) if "length" in mistakes else square
@@ -55,7 +55,7 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor
     size = square + added if "no root" in mistakes else (square + added).sqrt()
     size = x.abs().mean(axes, keepdim=True) + added if "mean of sizes" in mistakes else size
     size = size + eps if "eps outside" in mistakes else size
-    top = centred if mistakes & {"mean subtracted", "layer norm"} else x
+    top = centered if mistakes & {"mean subtracted", "layer norm"} else x
     gamma = 1 + gamma if "gain from 0" in mistakes else gamma
     return gamma * (top * size if "multiplied" in mistakes else top / size)
 
