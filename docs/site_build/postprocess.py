@@ -30,8 +30,8 @@ ENDED = re.compile(
     r"(?P<a><a\b[^>]*>)?<!-- tex -->(?P<tex>(?:(?!<!--).)*)<!-- /tex -->(?(a)</a>)[.,;:!?)]+",
     re.DOTALL,
 )
-# It would also break it within a flag, after its hyphens.
-FLAG = re.compile(r"(?<=[\s>(])--[a-z][\w-]*")
+# It would also break it within a flag, after its hyphens. In a tag, `--slp-figure` is a style.
+FLAG = re.compile(r"(?<=[\s>(])--[a-z][\w-]*(?=[^<>]*<)")
 
 
 class FormulaError(ValueError):
@@ -46,7 +46,8 @@ def drawn(html: str) -> str:
     """
     parts = VERBATIM.split(html)
     parts[::2] = [FORMULA.sub(_draw, part) for part in parts[::2]]
-    parts[1::2] = [FLAG.sub(r'<span class="slp-held">\g<0></span>', part) for part in parts[1::2]]
+    held = r'<span class="slp-held">\g<0></span>'
+    parts = [FLAG.sub(held, p) if p.startswith(("<pre", "<code")) else p for p in parts]
     return ENDED.sub(_hold, "".join(parts))
 
 

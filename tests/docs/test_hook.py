@@ -354,6 +354,8 @@ def test_a_formula_is_drawn_with_what_a_screen_reader_says(written):
         ("<p><code>train --no-tied</code> and <pre>a --lr 1</pre>", ["no-tied", "lr"]),
         ("<p>Let $x_i$ be $$y_j$$.", []),
         ("<p>$a=b=c=d=e$.", []),  # on a phone it has to break
+        ("<svg style='width: calc(var(--a, 1) * 2px)'></svg><script>( --b )</script>", []),
+        ("<pre><code style='gap: var(--a, 1)'>x</code></pre>", []),
     ],
 )
 def test_a_line_breaks_neither_before_what_ends_a_formula_nor_in_a_flag(html, held):
