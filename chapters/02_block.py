@@ -616,7 +616,7 @@ plotting.lines(lengths, x="after block", y="mean norm of a row")
 #
 # So the rows at the top of a pre-norm stack can have any norm. One more layer norm at the top normalizes them
 # before the language model head reads them. Post-norm needs none: its last step is a layer norm. (In the code,
-# `cache`, `rows` and `commit` are for chapter 6b, and `H_enc` and `enc_mask` for chapter 10.)
+# `cache` and what is done with it are for chapter 6b, and `H_enc` and `enc_mask` for chapter 10.)
 #
 # <span class="eq" id="eq-final-ln">final-ln</span>
 #

@@ -109,7 +109,7 @@ plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 # %% [markdown]
 # ### Temperature
 #
-# Temperature is a dial between these two, and beyond the second. The plain softmax is
+# Temperature is a dial between greedy decoding and a plain draw, and beyond the draw. The plain softmax is
 #
 # <span class="eq" id="eq-temperature">temperature</span>
 #
@@ -307,7 +307,8 @@ plotting.lines(curves, x="step", y="nats per token")
 # %% [markdown]
 # Now let it write. <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> takes
 # a batch of prompts, and an argument for everything on this page. Temperature 0 means greedy. Our prompt is the
-# token that begins every piece, `<bos>`, and the tuning.
+# token that begins every piece, `<bos>`, and the tuning. A text ends at its end-of-text token, or after 96 tokens,
+# which is all the positions that this model has.
 #
 # In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string
 # is pressed, and 0 is an open string. Time runs from left to right, and a bar ends at `|`.
@@ -363,7 +364,7 @@ usual = sum(repeated_share(ids) for ids in corpus) / len(corpus)
 assert not any(tokenizer.decode(ids).num_invalid_tokens for ids in corpus)
 print(f"the corpus, cut to {N} tokens: {usual:.0%} repeats, no slips")
 
-# %% alt="Two curves over temperature. The share of repeats is highest at temperature 0, falls, crosses the dashed line of the corpus and ends at 0; the share of slips stays low up to 1 and then rises faster and faster." caption="Repeats and slips at eight temperatures"
+# %% alt="Two curves over temperature. The share of repeats is highest at temperature 0, falls, crosses the dashed line of the corpus and ends at 0; the share of slips stays low up to 1 and then rises steeply." caption="Repeats and slips at eight temperatures"
 taus = [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2]
 found = [judge(1, temperature=0)]
 found += [judge(temperature=tau) for tau in taus[1:]]
@@ -436,7 +437,7 @@ plotting.show_source(repetition_penalty)
 
 # %% [markdown]
 # A strong penalty breaks the loop. But it applies to every token already written, including those that a piece
-# needs again and again: bar lines, positions, the notes of its scale.
+# needs again and again: bar lines, places in the bar, the notes of its scale.
 #
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper divides all logits, which makes a negative one less negative and so its word more probable. Like most implementations, this one multiplies negative logits by θ instead.</p></div>
 
@@ -484,8 +485,9 @@ print(f"but:    play .  with probability {0.4 * 0.8:.2f}")
 # \tag{beam-score}
 # $$
 #
-# At every step, extend every hypothesis by every word, and keep the best of them all. (Here y is a text, not a
-# distribution. In translation x is the source sentence; for a language model, the prompt.)
+# At every step, extend every hypothesis by every word, and keep the best; how many is the beam's *width*. One
+# that ends in a period keeps its place. (Here y is a text, not a distribution. In translation x is the source
+# sentence; for a language model, the prompt.)
 
 # %%
 from math import log
@@ -583,8 +585,8 @@ assert beamed.ids != greedily.ids
 assert beamed.score > mean_score(drawn.ids)
 
 # %% [markdown]
-# The two texts with the highest scores repeat themselves: three quarters of their runs of four tokens occurred
-# earlier, against 7 % in the corpus. Beam search works well for translation, where the source
+# The two texts with the highest scores repeat themselves: about three quarters of their runs of four tokens
+# occurred earlier, against 7 % in the corpus. Beam search works well for translation, where the source
 # determines what to say; for free writing, draw.
 
 # %% [markdown]

@@ -128,8 +128,9 @@ for at_20, at_60 in zip(short, long, strict=True):
 #
 # A <autoref identifier="slp_transformer.cache.KVCache">KVCache</autoref> has a
 # <autoref identifier="slp_transformer.cache.LayerCache">LayerCache</autoref> for each attention layer. It
-# allocates room for all keys and values at the first token, writes each new row in its place, and reads
-# the rows so far as a slice. Nothing is copied.
+# allocates room for all keys and values at the first token, writes each new row in its place, and reads the
+# rows so far as a slice. (New rows count from the end of the pass on, when the stack calls `commit`.) No
+# earlier row is copied.
 
 # %%
 from slp_transformer import KVCache, MultiHeadAttention
@@ -271,8 +272,9 @@ print(f"{sum(accepted):.0%} of such a draft's tokens are accepted")
 
 # %% [markdown]
 # Our draft is the same model without its second block. At temperature 0 a token is accepted if it is
-# the large model's own choice, so the text is the same, with fewer calls of the large model. The draft is four
-# tokens at a time; if all are right, the same call gives a fifth. Here all are:
+# the large model's own choice, so the text is the same, with fewer calls of the large model. The draft proposes
+# four tokens at a time; if all are right, the same call gives a fifth. Here the fewest possible calls are
+# enough:
 
 # %%
 draft = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=1))

@@ -149,7 +149,7 @@ states, u = {}, y_hat.log()
 for step in range(9):
     y_now = torch.softmax(u, dim=0)
     p, loss = y_now[1], -y_now[1].log()
-    says = f"After {step} steps, ŷ of guitar is {p:.2f}: {loss:.2f} nats."
+    says = f"Steps: {step}. ŷ of guitar is {p:.2f}: {loss:.2f} nats."
     rows = torch.stack([y_now, y - y_now])
     picture = plotting.heatmap(rows, ["ŷ", "y − ŷ"], words, top=1, decimals=3)
     states[step] = picture, says
@@ -436,7 +436,7 @@ plotting.show_source(training_step)
 
 # %% [markdown]
 # The package's step can also accumulate gradients when a batch is too large for the memory, and compute in
-# bfloat16. The update is the same.
+# bfloat16. The update rule is the same.
 #
 # ## The loop
 #
@@ -555,7 +555,7 @@ often = pairs.sum(dim=-1) > len(learned) / 50
 off = (torch.softmax(bigram.E, dim=-1) - counted)[often].abs().max()
 print(f"after frequent characters, they differ by at most {off:.2f}")
 
-# %% alt="Heat map of five characters by twelve that may follow, as learned by the bigram model. After q nearly always u; after t mostly h or a space; after h mostly e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
+# %% alt="Heat map of five characters by twelve that may follow, as learned by the bigram model. After q nearly always u; after t mostly h or a space; after h most often e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
 lefts = [c for c in "qthn," if c in tokenizer.ids]
 rights = [c for c in " adeghinortu" if c in tokenizer.ids]
 table = torch.softmax(bigram.E.detach(), dim=-1)
@@ -632,7 +632,7 @@ compare("four heads", scale_up(four, four.input))
 # What do the heads look at? Here are the attention weights of the last position of a window, averaged over all
 # windows of the held-out text.
 
-# %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Nearly all of the rest goes to the character before it, and a little to the one before that; further back there is almost nothing." caption="How far back each head looks"
+# %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Most of the rest goes to the character before it, and a little to the one before that; further back there is almost nothing." caption="How far back each head looks"
 windows = next(TokenWindows(held_out, N).iter_eval(len(held_out))).inputs[0]
 rows = []
 for model in (one, four):

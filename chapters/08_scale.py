@@ -128,7 +128,8 @@ print(f"PyTorch counts {ratio:.3f} times 6ND")
 # %% [markdown]
 # The rest are the logits. (On a CPU, PyTorch does not count the inside of its fused attention.)
 #
-# The unit of [(8.51)](#eq-L(C)) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion tokens:
+# The unit of C in [(8.51)](#eq-L(C)) is a *PF-day*, 10¹⁵ operations a second for a day. GPT-3 read 300 billion
+# tokens:
 
 # %%
 from slp_transformer.scaling_laws import FLOPS_PER_PF_DAY
@@ -140,7 +141,7 @@ for name, x in (("parameters", 175e9), ("compute", C / FLOPS_PER_PF_DAY)):
 
 # %% [markdown]
 # The two differ because each law has a different bottleneck: L(N) is the loss of a model of this size with as
-# much data and compute as it can use, L(C) that of the best model for this compute. GPT-3 need be neither.
+# much data and compute as it can use, L(C) that of the best model for this compute. GPT-3 may be neither.
 #
 # ## A study of our own
 #
@@ -205,9 +206,9 @@ for C, found in sorted(compute.items()):
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
 
 # %% [markdown]
-# Here, wherever two of the nine cost the same, the smaller one, which read more, is better; the 29 runs below
-# show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each cost, not
-# every model.
+# Here, wherever two or three of the nine cost the same, the smallest one, which read the most, is best; the 29
+# runs below show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each
+# cost, not every model.
 #
 # Now a prediction. We fit L(N) to the three models that read the most, and predict the loss of a model
 # four times as large as the largest. Then we train that model.
@@ -282,8 +283,8 @@ for name, model in PUBLISHED_MODELS.items():
 # %% [markdown]
 # For the two models built like the book's block, the rule is exact. The other four have a feedforward
 # layer with three matrices [(7.22)](02_block.py#eq-swiglu), and queries that share keys and values
-# ([chapter 14](14_todays_block.py)); some also have heads whose size is not d/A. In the rule that is a
-# third feedforward matrix, so 3 instead of 2, and G key-value heads beside the A heads that query:
+# ([chapter 14](14_todays_block.py)); some also have heads whose size is not d/A. So their count has 3
+# feedforward matrices instead of 2, and G key-value heads beside the A query heads:
 
 # %%
 from slp_transformer.model_sizes import PublishedModel
@@ -291,8 +292,8 @@ from slp_transformer.model_sizes import PublishedModel
 plotting.show_source(PublishedModel.matrices)
 
 # %% [markdown]
-# The rest of the total is the embeddings, and the norms and biases that the rule leaves out. In a small
-# model with a large vocabulary the embeddings are a large share:
+# The rest of the total is the embeddings (with the head's own matrix where it is not tied), and the norms and
+# biases that the rule leaves out. In a small model with a large vocabulary the embeddings are a large share:
 
 # %% alt="Bars: the share of the embeddings in all parameters. GPT-2 XL 0.053, GPT-3 0.004, Qwen3-0.6B 0.261, Qwen3-32B 0.047, Llama 3.1 8B 0.131, Llama 3.1 405B 0.010." caption="The share of the embeddings in all parameters"
 shares = {n: m.embeddings / m.total for n, m in PUBLISHED_MODELS.items()}
@@ -363,7 +364,7 @@ def lora_by_hand(x, W, A, B):
     return torch.stack(h)
 
 
-# %% alt="W, 6 by 5, plus A, 6 by 1, times B, 1 by 5. A has a 1 in its second row alone, and B is 0, 0, 2, 0, -1: so AB is 0 but in the second row, which is B." caption="W plus A times B, in numbers"
+# %% alt="W, 6 by 5, plus A, 6 by 1, times B, 1 by 5. A has a 1 in its second row alone, and B is 0, 0, 2, 0, -1: so AB is 0 except in its second row, which is B." caption="W plus A times B, in numbers"
 from slp_transformer.lora import lora
 
 torch.manual_seed(0)
@@ -384,7 +385,7 @@ plotting.panels(W_panel, "+", A_panel, "×", B_panel)
 # learned: one direction to read, and one to write. A larger r comes closer to an update, here a random one,
 # but saves less; from r = 3 on, A and B together are larger than the update.
 
-# %% alt="An update of 6 by 5, and AB with r = 1, which is 1 in rank and so far from it." caption="The closest AB to an update, for each rank r"
+# %% alt="An update of 6 by 5, and AB with r = 1, which has rank 1 and so is far from it." caption="The closest AB to an update, for each rank r"
 update = torch.randn(6, 5).round()
 U, S, V = torch.linalg.svd(update, full_matrices=False)
 states = {}

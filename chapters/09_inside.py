@@ -46,9 +46,9 @@ print(f"{record.val_loss:.2f} nats a character")
 # ## Points
 #
 # The book gives each step of a block a letter: T¹ to T⁵, and H. In the package these are *points* of the
-# forward pass (hook points, in other libraries), and so are each head's Q, K, V, its weights α and its
-# output. A point's name is the number of its block, counted from 0, and its letter. By default a point
-# does nothing; inside `patch_activations` you can read the activations there:
+# forward pass (hook points, in other libraries), and so are each head's Q, K, V, its scores (scaled, before the
+# mask), its weights α and its output. A point's name is the number of its block, counted from 0, and its
+# letter. By default a point does nothing; inside `patch_activations` you can read the activations there:
 
 # %%
 from slp_transformer.interpret import patch_activations

@@ -114,10 +114,10 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
 # $$
 #
-# Of ten words we replace two by an extra id, [MASK]. (BERT selects 15 % of the words, leaves a few of these as
-# they are, and replaces a few with other words.) Only the masked positions count in the loss. The package needs
-# no second function for it: like PyTorch, `next_token_loss` ignores positions whose target is `IGNORE_INDEX`,
-# −100.
+# Of ten words we replace two with an extra id, [MASK]. (BERT selects 15 % of the words, leaves a few of these
+# as they are, and replaces a few with other words.) Only the masked positions count in the loss. The package
+# needs no second function for it: like PyTorch, `next_token_loss` ignores positions whose target is
+# `IGNORE_INDEX`, −100.
 
 # %%
 from slp_transformer import (
@@ -682,7 +682,7 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 # - Cross-attention takes queries from the target, keys and values from the source; its weights are
 #   [m × n], and no causal mask is needed.
 # - A decoder block has three sublayers; all decoder blocks read the final output of the encoder.
-# - Padding must be masked, or a batch gives other results than its sources alone.
+# - Padding must be masked, or a batch gives different results from its sources one by one.
 # - An attention map shows where a model attends. It does not prove why it gives its output.
 
 # %% [markdown]

@@ -77,8 +77,8 @@ assert names[encode("blue")[0]] == "[UNK]"
 print(source_of("twenty-one").tolist())
 
 # %% [markdown]
-# The package has tokenizers of three kinds: characters, words, and pieces of words (BPE). The last suit
-# languages with too many words, or with no spaces between them. They keep the space before a word, so that
+# The package has tokenizers of three kinds: characters, words, and pieces of words (BPE). The last kind suits
+# languages with too many words, or with no spaces between them. All keep the space before a word, so that
 # decoding gives the original text.
 
 # %%
@@ -433,7 +433,7 @@ translation_attention_figure(
 # %% [markdown]
 # ## What beam search buys
 #
-# First the first 50 held-out sentences again, with four hypotheses at a time:
+# To begin, the first 50 held-out sentences again, with four hypotheses at a time:
 
 # %%
 searched = translate(sentences[:50], num_beams=4)
@@ -467,7 +467,7 @@ five = [
 ]
 
 # %% [markdown]
-# A small model in the book's form, started by Xavier's method, is trained on these thirty pairs, with its own
+# A small model in the book's form, with Xavier's initialization, is trained on these thirty pairs, with its own
 # vocabulary.
 
 # %%
@@ -514,14 +514,14 @@ assert found["two beams"] == "primero de marzo"
 
 # %% [markdown]
 # Greedy decoding takes *el*, with which most translators began, and ends with a sentence that one in five
-# wrote. Two beams keep *primero* as well, and find what two in five wrote. The example is made up, but
-# the point is general: where several translations are right, the most probable first word need not begin
-# the most probable sentence.
+# wrote. Two beams (compared by the mean, as in chapter 6) keep *primero* as well, and find what two in five
+# wrote. The example is made up, but the point is general: where several translations are right, the most
+# probable first word need not begin the most probable sentence.
 #
-# Where several are right, an exact match is too much to ask. BLEU counts what a translation shares with a
-# reference: the share of its n-grams that occur there too, for n from 1 to 4, and the geometric mean of the four
-# shares. (An n-gram counts at most as often as the reference has it, and too short a translation loses points.) Here one word is wrong. Let n grow: it
-# spoils more and more n-grams.
+# Where several are right, an exact match is too much to ask. BLEU measures what a translation shares with a
+# reference: for n from 1 to 4, the share of its n-grams that occur there too, and then 100 times the geometric
+# mean of the four shares. (An n-gram counts at most as often as the reference has it, and too short a
+# translation loses points.) Here one word is wrong. Let n grow: that word spoils more and more n-grams.
 
 
 # %% alt="The single words of a translation with one wrong word, and whether the reference has them: all but mayo." caption="n-grams of a translation that the reference has too"

@@ -82,7 +82,7 @@ print(format_tab(corpus[0]))
 # `WITH<string,fret>` another one that sounds with it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that
 # the notes after it start k steps after the bar line; without it they start on the bar line. A bar that has
 # occurred before is a single token: `SAME<1>` repeats the bar before, `SAME<2>` the one before that. A header
-# names the tuning and the capo (a clamp that raises all strings), the steps to a quarter note (here three), the
+# names the tuning and the capo (a clamp that raises all strings), the steps per quarter note (here three), the
 # time signature and the key. No note is lost: decoding the ids gives the same bars back. (The details are in
 # the reference of
 # <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>.)
@@ -219,9 +219,9 @@ print(f"{ill_formed} of {length:,} tokens break the grammar of tab")
 # ## A grammar rules out tokens
 #
 # The tokens follow a grammar: notes that sound together are written from the low strings to the high ones,
-# and positions within a bar only increase. The model had to learn this like everything else, and sometimes
-# gets it wrong. We can rule such mistakes out. Take a tiny grammar: a guitar with two strings, LOW and HIGH,
-# and bars with two positions. This function returns the tokens that may come next:
+# and the times within a bar (`POS<k>`) only increase. The model had to learn this like everything else, and
+# sometimes gets it wrong. We can rule such mistakes out. Take a tiny grammar: a guitar with two strings, LOW
+# and HIGH, and bars with two positions. This function returns the tokens that may come next:
 
 # %%
 names = ["BAR", "POS<1>", "POS<2>", "LOW", "HIGH", "END"]
@@ -301,10 +301,10 @@ mean = sum(map(len, choices)) / len(choices)
 print(f"{mean:.0f} of {len(tokenizer)} tokens are allowed, on average")
 
 # %% [markdown]
-# On the neck, the mask looks like this. A chord of the corpus is written note by note, from its low strings to its
-# high ones. Ruled-out places are hatched, and the others show how probable the model finds them as the next note.
-# The rest of the probability is for higher frets and for other tokens, such as those that end the chord. Add a
-# note: which strings close, and where does the model expect the next finger?
+# On the neck, the mask looks like this. Take a chord of a training piece, note by note, from its low strings to
+# its high ones. Ruled-out places are hatched, and the others show how probable the model finds them as the next
+# note. The rest of the probability is for higher frets and for other tokens, such as those that end the chord.
+# Add a note: which strings close, and where does the model expect the next finger?
 
 # %%
 is_chord = (tab for tab in corpus if len(next(tab.iter_events()).notes) == 5)
@@ -443,7 +443,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # Trained for 2,500 steps (eleven minutes on one core) on 403 classical tabs from classtab.org, it needs
 # 4.30 bits per note on 54 held-out tabs by other composers; a 5-gram over the same tokens needs 6.05. (Bits per
 # note: the loss in nats, summed over all tokens and divided by ln 2 and by the number of notes.) A wider model
-# with the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72.
+# with most of the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72.
 # `benchmarks/results/guitar_lm` shows a piece by the wider model, and how both models' pieces differ from those
 # that people wrote.
 #

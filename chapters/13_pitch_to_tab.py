@@ -232,7 +232,7 @@ measure("hand-written costs", cheapest(HandCosts()))
 # ## Learned costs
 #
 # Instead of inventing the costs, we can learn them from fingered pieces. A softmax over all fingerings of the
-# same notes turns their costs into probabilities:
+# same notes, each with every position of the hand, turns their costs into probabilities:
 #
 # $$
 # p(\text{fingering})=\frac{e^{-\text{cost of the fingering}}}{\sum_{\text{fingerings}}e^{-\text{cost}}}
@@ -348,9 +348,9 @@ for name, ours, weight in zip(names, by_hand, w, strict=True):
     print(f"{name:28} {ours:.2f} by hand {weight:5.2f} learned")
 
 # %% [markdown]
-# Moving at all now costs nine times as much, and each fret moved two and a half times as much, so the hand
-# prefers to stay in one position, as it does in these pieces. An open string is now preferred, but up the neck
-# it costs 0.16. We can watch it decide, because the derivative of `total` with respect to a cost is the
+# Moving at all now costs almost nine times as much, and each fret moved two and a half times as much, so the
+# hand prefers to stay in one position, as it does in these pieces. An open string is now preferred, but up the
+# neck it costs 0.16. We can watch it decide, because the derivative of `total` with respect to a cost is the
 # probability of paying that cost (the derivative of a log-sum-exp is a softmax). Here are the first notes of
 # two held-out scales, one in fifth position and one, which the figure shows, in eleventh.
 
@@ -388,8 +388,8 @@ look = {"rows": range(1, 7), "decimals": None, "top": 1}
 plotting.panels(*(plotting.Panel(one, n, **look) for n, one in maps.items()))
 
 # %% [markdown]
-# Each share is the mean probability of the written string over seven notes. In eleventh position the learned
-# costs find what the hand-written ones do not; in fifth position they do worse.
+# Each share is the mean probability of the written string over seven notes. On the scale in eleventh position
+# the learned costs find what the hand-written ones do not; on the one in fifth position they do worse.
 
 # %% [markdown]
 # ## Translation, note by note
@@ -397,10 +397,10 @@ plotting.panels(*(plotting.Panel(one, n, **look) for n, one in maps.items()))
 # Chapter 10's encoder-decoder needs no costs: it translates pitches into places. This is
 # easier than translating sentences, because each note gets exactly one place. So the decoder reads a note,
 # writes its place, reads the next note, and so on. It cannot skip a note, and its cross-attention is free to
-# look at the notes around. A note's token gives its height above the lowest open string, so a capo changes
+# look at the notes around it. A note's token gives its height above the lowest open string, so a capo changes
 # neither the tokens nor the tab. The token also says whether the note sounds together with the previous one
-# (its id is then larger by 64). In what the decoder reads below, every other id is a note, the first one
-# included.
+# (its id is then larger by 64) or after a gap (by 128). In what the decoder reads below, every other id is a
+# note, the first one included.
 
 # %%
 from slp_transformer.guitar.fingering import seq2seq
@@ -417,7 +417,7 @@ print("decoder writes:", *seq2seq.format_target_ids(target[:6].tolist()))
 # <autoref identifier="slp_transformer.encoder_decoder.EncoderDecoder">EncoderDecoder</autoref>, one
 # block on each side, with the Xavier initialization of [chapter 11](11_translation.py). One thing is new. In
 # training, so far, the decoder has read the correct places. At inference it reads its own choices, and one
-# unusual choice leads to others. So in training we replace a tenth of the places that it reads by another
+# unusual choice leads to others. So in training we replace a tenth of the places that it reads with another
 # place of the same note. ("Try it" asks whether that pays.)
 
 # %%
@@ -495,8 +495,8 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    </details>
 #
-# 2. Train the encoder-decoder without `noise_rate=0.1`, with the seeds 0, 1 and 2 above the model. What happens to the losses, and
-#    to the share of right strings when the model reads its own choices?
+# 2. Train the encoder-decoder without `noise_rate=0.1`, with seeds 0, 1 and 2 in the cell that makes it. What
+#    happens to the losses, and to the share of right strings when the model reads its own choices?
 #
 #    <details><summary>What happens</summary>
 #

@@ -113,7 +113,7 @@ plotting.show_source(apply_rotary)
 # %% [markdown]
 # Now the main property. Give every token the *same* query and the *same* key, so that only the position
 # distinguishes them. With rotations, the scores are the same along each diagonal: they depend on $m-n$
-# alone. With learned positions (here drawn at random) they have no such pattern.
+# alone. With learned positions (here drawn at random and added to both) they have no such pattern.
 
 # %% alt="Two 6 by 6 matrices of scores. In the left one, with rotary positions, every diagonal from upper left to lower right holds one value throughout. In the right one, with learned positions, no diagonal does." caption="Scores by rotary and by learned positions"
 same_q, same_k = Q[:1].expand(N, d_k), K[:1].expand(N, d_k)
@@ -442,16 +442,16 @@ assert not folder.exists()
 # ## A loss in fewer seconds
 #
 # Steps per second matter less than the time until a loss is reached. Four more parts are used to reduce that
-# time; the table below shows what each part, new or earlier, gained or lost here. The feedforward layer uses
-# squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream are initialized to
-# zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the embeddings. And *Muon*
-# trains the matrices inside blocks.
+# time; the table below shows what some of them, and of the earlier parts, gained or lost here. The feedforward
+# layer uses squared ReLU, $\mathrm{ReLU}(x)^2$ (So et al. 2021). The matrices that write to the stream are
+# initialized to zero, so that every block begins as $\mathbf H=\mathbf X$. The head is untied from the
+# embeddings. And *Muon* trains the matrices inside blocks.
 #
 # AdamW treats every number of a matrix by itself. Muon treats the matrix as a whole. It takes the running
 # mean of the gradients, which usually has a few large singular values and many small ones, and brings all
 # of them to about 1: the directions stay, and none is too small to matter. No singular values have to be
-# computed for that. Divide it by the root of its sum of squares and call it $\mathbf X$ (here $\mathbf X$, A
-# and G are not those from above). Five *Newton-Schulz* iterations,
+# computed for that. Divide this mean by the root of its sum of squares and call the result $\mathbf X$ (here
+# $\mathbf X$, A and G are not those from above). Five *Newton-Schulz* iterations,
 #
 # $$
 # \begin{aligned}
@@ -509,9 +509,9 @@ plotting.show_source(make_optimizer)
 # ```
 #
 # What does each part gain? Here one part at a time is exchanged, in today's recipe for the book's, and in
-# the book's for today's. All rows train for about sixteen seconds of one CPU thread (15.3 to 17.9), so a
-# faster row makes more steps (Tiny Shakespeare, four blocks of width 128, nats a character on the last
-# tenth; median and extremes of three seeds; one rate for all, `benchmarks/results/parts`):
+# the book's for today's. All rows train for about sixteen seconds of one CPU thread (15.3 to 17.9), so a faster
+# row takes more steps (Tiny Shakespeare, four blocks of width 128, nats a character on the last tenth; median
+# and extremes of three seeds; one rate for all, `benchmarks/results/parts`):
 #
 # | recipe | today's parts, but this one the book's | the book's block, but this part today's |
 # |---|---|---|
@@ -642,7 +642,7 @@ plotting.interactive_lines(
 #
 #    <details><summary>Answer</summary>
 #
-#    It has a quarter of the size. (Queries are never cached.)
+#    It is a quarter of the size. (Queries are never cached.)
 #
 #    </details>
 #
