@@ -4,7 +4,7 @@
 # Sections 8.1 (2025-26 drafts) and 7.1 (August 2026 draft)
 #
 # Compute attention one token at a time, from a weighted sum to several heads. Each equation has a name, and its
-# number in each of the two.
+# numbers in both sets of drafts.
 #
 # You will be able to write each equation of the section as a short loop, give the shape of every
 # vector, explain why the scores are scaled, and recognize the same equations in the package's code.
@@ -644,7 +644,8 @@ plotting.show_source(MultiHeadAttention.forward)
 #    <details><summary>What happens</summary>
 #
 #    *Guitarist*, *string* and *it* get equal weights: each has a score of 3. In the head the weights change
-#    only after the second step, and are then shared by *guitarist* and *string*.
+#    only after the second step: *guitarist* and *string*
+#    then get 0.43 each, *it* itself 0.11.
 #
 #    </details>
 #

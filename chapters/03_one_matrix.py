@@ -342,7 +342,7 @@ plotting.panels(padding, "+", causal, "=", both)
 # %% [markdown]
 # ## Several heads in parallel
 #
-# Each head does the same with its own matrices. Note the index: in these three equations i
+# Each head does the same with its own matrices. Note the index: in the first two equations i
 # counts **heads**, not tokens.
 #
 # <span class="eq" id="eq-mh-par-qkv">mh-par-qkv</span>
@@ -558,7 +558,7 @@ torch.testing.assert_close(added, joined @ mha.W_O)
 #
 # `heads` has the right number of elements, so why not view it in the new shape directly?
 
-# %% alt="Left, joined correctly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row holds several tokens of one head, where it should hold one token of all heads." caption="Joined correctly, and by a view alone"
+# %% alt="Left, joined correctly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row mixes several tokens, where it should hold one token of all heads." caption="Joined correctly, and by a view alone"
 wrong = heads.view(N, A * d_k)  # no error, no warning
 assert wrong.shape == joined.shape
 assert not torch.equal(wrong, joined)

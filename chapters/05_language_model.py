@@ -222,8 +222,8 @@ print(f"P(flat) = {y[vocabulary.index('flat')]:.2f}")
 plotting.bars(y, vocabulary, title="y", top=1)
 
 # %% [markdown]
-# After *tuned* the text has both *flat* and *sharp*, so the model should be undecided. Here are the
-# predictions at all positions: row i is the distribution after the words up to i.
+# After *tuned* the text has both *flat* and *sharp*, so the model should be undecided. In `Y`, row i is the
+# distribution after the words up to i; the last row is after *was*.
 
 # %%
 words = "the guitarist tuned the string because it was".split()
@@ -235,7 +235,7 @@ for word in ("flat", "sharp"):
     print(f"{word}: {model_says:.2f}, in the text {share(words, word):.2f}")
 
 # %% [markdown]
-# How did the model get there? Slide back to step 0: each word predicts itself, since E is tied and the
+# The figure has all rows. How did the model get there? Slide back to step 0: each word predicts itself, since E is tied and the
 # untrained blocks add little. By step 20 most words predict what comes after them, but after the second *the*
 # and after *was* the model cannot decide: the words of both instruments have nearly the same probability. To
 # rule out *drum*, *low* and *high*, it has to read words further back. The row of *the* learns this first:
@@ -286,7 +286,8 @@ plotting.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 
 # %% [markdown]
 # In the last row, each column says how much the prediction after *was* changes when the word of that column is
-# replaced. These are the largest changes; *the* is the second one.
+# replaced. These are the five largest changes; *the* is the one
+# before *string*.
 
 # %%
 depends = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
@@ -296,7 +297,7 @@ print(", ".join(f"{word} {by:.1f}" for by, word in depends[:5]))
 # ## What each sublayer writes
 #
 # [Chapter 2](02_block.py) measured a block whose weights were set by hand. Here are the norms of what each
-# sublayer of the trained model adds to the residual stream (Fig. 8.7, 7.7). `record_activations` keeps
+# sublayer of the trained model adds to the residual stream (Fig. 8.7 · 7.7). `record_activations` keeps
 # the steps of each block.
 
 # %% alt="Heat map: rows are X and the attention and feedforward writes of the three blocks, columns the eight words read. Every sublayer writes at every word, some more and some less." caption="How much each sublayer of the trained model writes"

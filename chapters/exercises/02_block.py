@@ -83,7 +83,7 @@ def my_block(X, attention, ffn, norm_1, norm_2):
 check.block(my_block)
 
 # %% [markdown]
-# ### Exercise 5 · A block that you can switch off
+# ### Exercise 5 · Half a block, switched off
 #
 # Fill in two numbers. The layer of exercise 1 adds rows of $\mathbf W_2$ to the residual stream. By what must
 # `W_2` and `b_2` be multiplied so that this half of the block leaves the stream unchanged?
