@@ -155,6 +155,8 @@ BAD = {
     "half a head": (lambda: MultiHeadAttention(D, 1.5), ["num_heads", "1.5", "whole number"]),
     "key_dim of 0": (lambda: AttentionHead(D, 0), ["key_dim", "0"]),
     "value_dim of 0": (lambda: AttentionHead(D, 5, 0), ["value_dim", "0"]),
+    "value_dim of 0 in all": (lambda: MultiHeadAttention(D, 3, value_dim=0), ["value_dim", "0"]),
+    "head for no columns": (lambda: AttentionHead(0, 5), ["model_dim", "0"]),
     "True for a size": (lambda: LayerNorm(True), ["model_dim", "True"]),
     "hidden_dim of 0": (lambda: FeedForward(D, 0), ["hidden_dim", "0"]),
     "layer of no size": (lambda: FeedForward(0, 5), ["model_dim", "0"]),

@@ -83,6 +83,12 @@ def test_swiglu_equals_loop_and_pytorch():
     assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
 
 
+def test_swiglu_without_biases_has_three_matrices_alone():
+    layer, X = randomized(SwiGLU(D, D_FF, bias=False)), normal(N, D)
+    W_1, W_2, W_3 = layer.parameters()
+    torch.testing.assert_close(layer(X), (F.silu(X @ W_1) * (X @ W_2)) @ W_3)
+
+
 @pytest.mark.parametrize("model_dim, hidden_dim", [(3, 8), (12, 32), (13, 35), (14, 38)])
 def test_swiglu_hidden_dim_is_8d_over_3_rounded_up(model_dim, hidden_dim):
     layer = SwiGLU(model_dim)
