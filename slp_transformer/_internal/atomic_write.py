@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
 WINDOWS_RETRIES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to rename
 
 
@@ -147,6 +148,10 @@ def load_validated(schema: Any, path: Path) -> Any:
         ImportError: if pydantic is not installed.
     """
     try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise ValueError(
+                f"{path} is too large: it should have at most {MAX_JSON_BYTES:,} bytes."
+            )
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import error_message
@@ -56,21 +57,35 @@ Train small language models on your own text or guitar tabs, and generate with t
 {PROGRAM} COMMAND --help lists the options of a command."""
 
 
-def check_libraries(args: Sequence[str]) -> None:
+def check_libraries(command: str, output: Path | None = None) -> None:
     """Refuse to begin what would end for want of a library.
 
     Raises:
         ImportError: naming all that are missing, and how to install them.
     """
-    extras = ["guitar" if args[0] in GUITAR_COMMANDS else "text"]
-    if args[0] == "generate" and any(word.lower().endswith(GUITAR_SUFFIXES) for word in args):
+    extras = ["guitar" if command in GUITAR_COMMANDS else "text"]
+    if output is not None and output.suffix.lower() in GUITAR_SUFFIXES and extras == ["text"]:
         extras.append("guitar")
     names = dict.fromkeys(name for extra in extras for name in LIBRARIES[extra])
     if missing := [name for name in names if find_spec(name) is None]:
         raise ImportError(
-            f"{args[0]} needs {', '.join(missing)}, which can be installed by: "
+            f"{command} needs {', '.join(missing)}, which can be installed by: "
             f'python -m pip install "slp-transformer[{",".join(extras)}]".'
         )
+
+
+def check_utf8(args: Sequence[str]) -> None:
+    """Refuse words that cannot be written as UTF-8; names of guitar files may be anything.
+
+    Raises:
+        ValueError: showing the first of them.
+    """
+    for word in args if args[0] not in GUITAR_COMMANDS else ():
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise ValueError(
+                f"{ascii(word)} is not UTF-8: write it as UTF-8, and in a terminal of another "
+                "encoding set PYTHONUTF8=1."
+            )
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -94,10 +109,13 @@ def run(args: Sequence[str]) -> int:
         if not args or args[0] in ("-h", "--help", "--version"):
             print_result(slp_transformer.__version__ if args[:1] == ["--version"] else USAGE)
             return EXIT_OK if args else BAD_INPUT
+        check_utf8(args)
+        if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
+            check_libraries(args[0])
         from slp_transformer.cli.options import parse
 
         command, options = parse(args)
-        check_libraries(args)
+        check_libraries(command, getattr(options, "output", None))
         with torch_import_notice(getattr(options, "quiet", False) or command in GUITAR_COMMANDS):
             module = importlib.import_module(f"slp_transformer.cli.{command}")
         module.execute(options)

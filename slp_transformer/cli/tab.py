@@ -146,6 +146,10 @@ def read_tracks(options: Options | Convert) -> list[Tab]:
         ValueError: if it cannot be read, or an option has no effect on it.
     """
     path, suffix = options.song, options.song.suffix.lower()
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file.")
+    if suffix == ".gpx":
+        raise ValueError(f"{path} is of Guitar Pro 6, which is not read: save it as .gp or .gp5.")
     if suffix not in READER_OF_SUFFIX:
         raise ValueError(
             f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."

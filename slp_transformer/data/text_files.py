@@ -121,32 +121,45 @@ def fetch_file(file: PublishedFile) -> Path:
         ImportError: if pooch is not installed.
     """
     pooch, path = require_extra("pooch", "Downloads"), data_dir() / file.name
+    network_error = require_extra("requests", "Downloads").RequestException
     offline = os.environ.get(OFFLINE_VARIABLE, "").strip().lower() not in ("", "0", "false", "no")
-    if offline and not path.exists():
+    by_hand = f"Or get it in another way, and copy it to {path}."
+    try:
+        sha256 = pooch.file_hash(path) if path.exists() else None
+        if sha256 is None and not offline:
+            pooch.retrieve(file.url, f"sha256:{file.sha256}", path.name, path.parent)
+            return path
+    except network_error as error:
+        reason = root_cause_message(error)
+        raise ValueError(
+            f"{file.url} could not be downloaded ({reason}): try again. {by_hand}"
+        ) from None
+    except OSError as error:
+        reason = error_message(error.__cause__ if isinstance(error.__cause__, OSError) else error)
+        raise ValueError(f"{path} cannot be read or written: {reason}.") from None
+    except ValueError:  # pooch has deleted what came
+        raise ValueError(
+            f"What {file.url} sent was deleted, since its SHA-256 is not {file.sha256}: try again. "
+            "If this happens again, the publisher has changed the file."
+        ) from None
+    if sha256 is None:
         raise ValueError(
             f"{path} does not exist, and {OFFLINE_VARIABLE} forbids downloading it from {file.url}:"
-            " unset that variable, or get it in another way, and copy it there."
+            f" unset that variable. {by_hand}"
         )
-    try:
-        if not path.exists():
-            pooch.retrieve(file.url, f"sha256:{file.sha256}", path.name, path.parent)
-        elif (sha256 := pooch.file_hash(path)) != file.sha256:
-            raise ValueError(
-                f"the file there has another SHA-256, {sha256}. Delete it to download it anew"
-            )
-    except (OSError, ValueError) as error:  # requests has OSErrors
+    if sha256 != file.sha256:
         raise ValueError(
-            f"{file.url} could not be downloaded to {path}: {root_cause_message(error)}. Try "
-            f"again, or get it in another way, and copy it to {path}."
-        ) from None
+            f"{path} is not the file that {file.url} should have: its SHA-256 is {sha256}, not "
+            f"{file.sha256}. Delete it to download it anew."
+        )
     return path
 
 
-def root_cause_message(error: Exception) -> str:
+def root_cause_message(error: BaseException) -> str:
     """Return the innermost message of a network error, which tends to be a chain of names."""
-    while isinstance(error.__context__, Exception):
+    while error.__context__ is not None:
         error = error.__context__
-    return error_message(error) or type(error).__name__
+    return str(error).rstrip(".") or type(error).__name__
 
 
 # --- Where the text is -------------------------------------------------------------------------

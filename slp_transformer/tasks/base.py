@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -241,6 +242,29 @@ def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
         value = getattr(options, name, None)
         if value is not None and value is not False:
             raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
+
+
+def check_windows(data: Dataset, length: int, val_split: float | None) -> None:
+    """Refuse token streams that do not fill a window, in either part.
+
+    Args:
+        data: the streams.
+        length: tokens in a window.
+        val_split: the share that was to be held out, if any.
+
+    Raises:
+        ValueError: saying how many tokens there are and how many are needed.
+    """
+    if min(len(data.train), len(data.val)) > length:
+        return
+    needed = f"and a window of {length} and its next token need {length + 1} in each part"
+    if val_split is not None:
+        total = math.ceil((length + 1) / min(val_split, 1 - val_split)) + 1
+        needed += f", so about {total:,} in all"
+    raise ValueError(
+        f"There is too little data: {len(data.train):,} training tokens and {len(data.val):,} "
+        f"validation tokens, {needed}: give more text, or choose a shorter context_length."
+    )
 
 
 def format_table(rows: Mapping[str, Any]) -> str:

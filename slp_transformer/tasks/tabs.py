@@ -30,6 +30,7 @@ from slp_transformer.tasks.base import (
     Positional,
     Report,
     Task,
+    check_windows,
 )
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
 from slp_transformer.tasks.run_config import closest_match
@@ -96,6 +97,8 @@ class TabTask(Task):
             warnings = remarks + warnings
         names = [describe_tab(tab) for tab in val]
         train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
+        made = Dataset(tokenizer, train_ids, val_ids)
+        check_windows(made, window_of(config), None if data.val_data else data.val_split)
         write_token_folder(folder, tokenizer, train_ids, val_ids, names)
         return replace(self.open(config, folder), warnings=warnings, val_names=names)
 

@@ -15,6 +15,7 @@ from slp_transformer.tasks.base import (
     Positional,
     Report,
     Task,
+    check_windows,
 )
 from slp_transformer.tasks.generation_session import GenerationSession
 
@@ -85,6 +86,7 @@ class TextTask(Task):
                 data.val_data, val_split=0.0, output_dir=folder / OTHER, tokenizer=text.tokenizer
             )
             text = replace(text, val=unseen.train)
+        check_windows(text, window_of(config), share or None)
         return text
 
     def open(self, config: Any, folder: Path) -> Dataset:

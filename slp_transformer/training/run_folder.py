@@ -344,8 +344,10 @@ def run_lock(run_dir: Path) -> Iterator[None]:
                 "folder."
             ) from None
         except OSError as error:
+            in_the_way = next((p for p in (run_dir, *run_dir.parents) if p.is_file()), None)
+            reason = f"{in_the_way} is a file" if in_the_way else error_message(error)
             raise ValueError(
-                f"Nothing can be kept in {run_dir}: {error_message(error)}. Choose another folder."
+                f"Nothing can be kept in {run_dir}: {reason}. Choose another folder."
             ) from None
         yield
     finally:

@@ -329,7 +329,7 @@ def test_a_missing_extra_is_named(at, capsys, monkeypatch):
     said = refused(capsys, "tab", "song.mid")
     assert "tab needs mido" in said and '"slp-transformer[guitar]"' in said
     monkeypatch.setitem(sys.modules, "tyro", None)
-    assert "Options need tyro, which comes with the text" in refused(capsys, *TRAIN, *SMALL)
+    assert "train needs tyro, safetensors, tomli_w" in refused(capsys, *TRAIN, *SMALL)
 
 
 def test_info_needs_no_library_for_downloads(at, capsys, monkeypatch):

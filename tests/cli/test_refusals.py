@@ -89,7 +89,7 @@ CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
     (["train", *FOX, "--dropout", "2"], "share to drop"),
     (["train", *FOX, "--norm", "none"], "invalid choice 'none' for argument '--norm'"),
     (["train", *FOX, "--num-heads", "3"], "num_heads = 3"),
-    (["train", *FOX, "--context-length", "999"], "one window of 999 and its next token"),
+    (["train", *FOX, "--context-length", "999"], "too little data"),
     (["train", *FOX, "--device", "tpu"], "device must be"),
     (["train", *FOX, "--batch-tokens", "9"], "batch_tokens has no effect"),
     (["train", *FOX, "--target", "fox.txt"], "--target"),
@@ -100,6 +100,7 @@ CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
     (["train", "tabs", "--tokenizer", "bpe", "--out-dir", "new"], "--tokenizer"),
     (["train", "tabs", "--config", "shakespeare", "--out-dir", "new"], "another task than tabs"),
     (["train", *FOX, "--out-dir", "text"], "holds a run already"),
+    (["train", "text", "fox\udcff.txt", "--out-dir", "new"], r"'fox\udcff.txt' is not UTF-8"),
 )
 def test_train(words, sentence, check):
     check(sentence, *words)

@@ -76,7 +76,7 @@ def test_a_file_is_downloaded_once(server, tmp_path):
 def test_a_changed_file_is_deleted_and_said_so(content, server, tmp_path):
     sent, _, file = server
     sent.write_bytes(content)
-    with pytest.raises(ValueError, match=f"expected sha256:{file.sha256} (.|\\n)*Deleted download"):
+    with pytest.raises(ValueError, match=f"was deleted, since its SHA-256 is not {file.sha256}"):
         fetch_file(file)
     assert names(tmp_path / "data") == set()
 
@@ -86,7 +86,9 @@ def test_a_wrong_file_in_its_place_is_left_alone(server, tmp_path):
     _, asked, file = server
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "numbers.txt").write_bytes(b"mine")
-    with pytest.raises(ValueError, match="numbers.txt: .* another SHA-256.*Delete it to download"):
+    with pytest.raises(
+        ValueError, match="numbers.txt is not the file that .*Delete it to download"
+    ):
         fetch_file(file)
     assert (tmp_path / "data" / "numbers.txt").read_bytes() == b"mine" and asked == []
 
@@ -128,7 +130,7 @@ def test_a_data_directory_that_may_not_be_written_is_named(server, tmp_path, mon
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
-    with pytest.raises(ValueError, match="numbers.txt: Permission denied"):
+    with pytest.raises(ValueError, match="numbers.txt cannot be read or written: Permission den"):
         fetch_file(server[2])
 
 

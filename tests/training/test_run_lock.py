@@ -68,7 +68,7 @@ def test_whoever_holds_it_may_ask_again_and_a_folder_made_in_vain_goes(tmp_path)
 def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        said = rf"Nothing can be kept in {re.escape(str(place))}: [A-Z].*\. Choose another"
+        said = rf"Nothing can be kept in {re.escape(str(place))}: .*file is a file\. Choose another"
         with pytest.raises(ValueError, match=said):
             with run_lock(place):
                 pass
@@ -88,7 +88,7 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
 
     monkeypatch.setattr(TextTask, "prepare", meanwhile)
     said = refused(capsys, "train", "text", "fox.txt", "--out-dir", ".", "--context-length", "999")
-    assert "one window of 999 and its next token need 1000" in said
+    assert "too little" in said
     assert Path("draft.md").exists() and Path("tokens/mine.md").exists()
     assert Path("fox.txt").exists() and not Path("config.toml").exists()
 
