@@ -592,11 +592,12 @@ assert beamed.score > mean_score(drawn.ids)
 # %% [markdown]
 # ## Try it
 #
-# 1. Add `top_p=0.9` to every temperature of the curves. What will it change, and where most?
+# 1. Add `top_p=0.9` to every temperature of the curves. What will it change? At which temperature is the
+#    smallest share of the slips left?
 #
 #    <details><summary>What happens</summary>
 #
-#    From 0.5 on slips become fewer, most of all at 1.25, where only a third are left. At 2 the tail is too
+#    From 0.5 on slips become fewer; the smallest share, a third, is left at 1.25. At 2 the tail is too
 #    fat for p = 0.9, and at 0.25 there is little to cut. Repeats rise by 5 points at 0.25 and 0.5, since what
 #    is cut off is also what is new.
 #

@@ -430,9 +430,9 @@ from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 
 tab_tokenizer, blues = TabTokenizer(), {"shuffle", "walking bass", "solo"}
 styles = {"first": [], "blues": []}
-for study in make_practice_studies(seed=0):
-    style = "blues" if study.kind in blues else "first"
-    styles[style].append(study.tab)
+for piece in make_practice_studies(seed=0):
+    style = "blues" if piece.kind in blues else "first"
+    styles[style].append(piece.tab)
 corpora = {}
 for style, tabs in styles.items():
     tokens = torch.tensor(encode_all_tabs(tabs, tab_tokenizer))
@@ -544,7 +544,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    </details>
 #
-# 3. Initialize both A and B to 0 in `LoRA`. Does it learn?
+# 3. Suppose `LoRA` initialized both A and B to 0. Would it learn?
 #
 #    <details><summary>What happens</summary>
 #

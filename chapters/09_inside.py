@@ -475,7 +475,8 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    </details>
 #
-# 2. Train `finder` with one block (`num_blocks`). Does the loss fall as before?
+# 2. Train `finder` with one block (`num_blocks`). Does the loss fall as before? (The cells below its training
+#    look into block 1, so they stop.)
 #
 #    <details><summary>What happens</summary>
 #

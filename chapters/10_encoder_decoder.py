@@ -645,7 +645,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 # %% [markdown]
 # ## Try it
 #
-# Assertions in the cells describe the settings above. If one stops you, delete it.
+# Assertions in the cells describe the settings above. If one stops you, delete it. After a change, run all
+# cells from *Learning to play backwards* on, so that the model is new, too.
 #
 # 1. Change the learning rate from 0.006 to 0.003, in both places. Will licks still come out right? Will
 #    the map still show the diagonal?

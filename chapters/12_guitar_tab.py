@@ -474,8 +474,9 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    </details>
 #
-# 3. Train on ten pieces only: `stream = torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` before the
-#    training (`encode_all_tabs` is in `slp_transformer.guitar`). What will the two curves do?
+# 3. Train on ten pieces only: `stream = torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` before
+#    the cell that makes the model; run on from there (`encode_all_tabs` is in `slp_transformer.guitar`). What
+#    will the two curves do?
 #
 #    <details><summary>What happens</summary>
 #
@@ -490,7 +491,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    <details><summary>What happens</summary>
 #
 #    The corpus and the model: at 3 they lose nothing, since these chords are shapes that fit under one hand.
-#    The other two groups lose 10 and 13 percentage points, the bigram most. At 2, every group loses something.
+#    The other two groups lose 9 and 13 percentage points, the bigram most. At 2, every group loses something.
 #
 #    </details>
 
