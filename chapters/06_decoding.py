@@ -586,7 +586,7 @@ assert beamed.score > mean_score(drawn.ids)
 
 # %% [markdown]
 # The two texts with the highest scores repeat themselves: about three quarters of their runs of four tokens
-# occurred earlier, against 7 % in the corpus. Beam search works well for translation, where the source
+# occurred earlier, against 7% in the corpus. Beam search works well for translation, where the source
 # determines what to say; for free writing, draw.
 
 # %% [markdown]
@@ -607,7 +607,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    To no cut: 4.6 % slips, against 4.9 % with no cut and 3.3 % with 0.9. Repeats are 3 to 4 % with all
+#    To no cut: 4.6% slips, against 4.9% with no cut and 3.3% with 0.9. Repeats are 3 to 4% with all
 #    three.
 #
 #    </details>

@@ -52,7 +52,7 @@ for name, (_, alpha) in book.items():
     print(f"twice the {name}: {2**-alpha:.3f} times the loss")
 
 # %% [markdown]
-# The exponents are small. Doubling the parameters takes 5 % off the loss, whatever the size; to
+# The exponents are small. Doubling the parameters takes 5% off the loss, whatever the size; to
 # halve it takes $2^{1/\alpha}$ times as many.
 
 # %%
@@ -506,9 +506,9 @@ blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
 plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
-# The second number is the loss on blues, the first that on the styles learned before. With 5 % of the
-# weights, LoRA achieves 65 % of the improvement that training all weights gives in these 120 steps; with
-# 12 %, in the feedforward layers too, 74 %. Learning the new style costs some of the old:
+# The second number is the loss on blues, the first that on the styles learned before. With 5% of the
+# weights, LoRA achieves 65% of the improvement that training all weights gives in these 120 steps; with
+# 12%, in the feedforward layers too, 74%. Learning the new style costs some of the old:
 # every copy gets worse on the first styles, and the one that learned the most gets worst. With LoRA the
 # base model is still there underneath.
 #
@@ -578,7 +578,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    <details><summary>Answer</summary>
 #
-#    $10^{-0.076}=0.84$: 16 % lower, if nothing else is the bottleneck.
+#    $10^{-0.076}=0.84$: 16% lower, if nothing else is the bottleneck.
 #
 #    </details>
 #

@@ -114,7 +114,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
 # $$
 #
-# Of ten words we replace two with an extra id, [MASK]. (BERT selects 15 % of the words, leaves a few of these
+# Of ten words we replace two with an extra id, [MASK]. (BERT selects 15% of the words, leaves a few of these
 # as they are, and replaces a few with other words.) Only the masked positions count in the loss. The package
 # needs no second function for it: like PyTorch, `next_token_loss` ignores positions whose target is
 # `IGNORE_INDEX`, −100.

@@ -15,7 +15,7 @@ def columns_to_steps(tab: Tab, steps_per_quarter: int = 4) -> Tab:
     """Return the tab with its columns taken for steps of time, by default for sixteenths.
 
     Nothing is moved: events so many columns apart are as many steps apart now. People who write
-    tab space notes in time in 70 to 80 % of bars, so this is a decision, never made in silence.
+    tab space notes in time in 70 to 80% of bars, so this is a decision, never made in silence.
 
     Raises:
         ValueError: if the tab has time already, or there are not 1 to 96 steps to a quarter.
