@@ -19,7 +19,6 @@ from slp_transformer.guitar.formats.notation import (
     BarHeader,
     Beat,
     NoteEvent,
-    Part,
     TabBuilder,
     TiedNote,
     build_tabs,
@@ -68,8 +67,8 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             raise ValueError("it does not begin like one")
         song = library.parse(TimeLimitedBytes(content), encoding="latin-1")
         headers = _read_headers(song)
-        parts = [_read_track(song, track, headers, library) for track in song.tracks]
-        return build_tabs(Path(path).name, decode_text(song.title.encode("latin-1")), parts)
+        builders = [_read_track(song, track, headers, library) for track in song.tracks]
+        return build_tabs(Path(path).name, decode_text(song.title.encode("latin-1")), builders)
 
 
 def _read_headers(song: Any) -> list[BarHeader]:
@@ -85,12 +84,15 @@ def _read_headers(song: Any) -> list[BarHeader]:
     return headers
 
 
-def _read_track(song: Any, track: Any, headers: list[BarHeader], library: ModuleType) -> Part:
+def _read_track(song: Any, track: Any, headers: list[BarHeader], library: ModuleType) -> TabBuilder:
     """Return the guitar and the notes of one track."""
-    name = decode_text(track.name.encode("latin-1"))
+    builder = TabBuilder(decode_text(track.name.encode("latin-1")), bars=headers)
     if track.isPercussionTrack:
-        return Part(name, None, TabBuilder(), "it is drums")
-    builder, begin, kinds = TabBuilder(headers), Fraction(0), library.NoteType
+        builder.reason_left_out = "it is drums"
+        return builder
+    pitches = tuple(string.value for string in track.strings)
+    builder.tuning = Tuning(pitches, max(0, track.offset))
+    begin, kinds = Fraction(0), library.NoteType
     for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
             builder.omission_counts["bars in triplet feel are read as they are written"] += 1
@@ -110,8 +112,7 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
                     builder.omission_counts[AFTER_BAR] += len(beat.notes)
                 now += length
         begin += bar.length_quarters
-    tuning = Tuning(tuple(string.value for string in track.strings), max(0, track.offset))
-    return Part(name, tuning, builder)
+    return builder
 
 
 def _read_measure_header(header: Any) -> BarHeader:

@@ -19,7 +19,6 @@ from slp_transformer.guitar.formats.notation import (
     Measure,
     NoteEvent,
     NoteValue,
-    Part,
     TabBuilder,
     TiedNote,
     build_tabs,
@@ -308,7 +307,7 @@ def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             tempo = next((bar.tempo for bar in same if bar.tempo), None)
             for bar in same:
                 bar.length_quarters, bar.tempo = length, tempo
-        return build_tabs(source, title, [part.build_part() for part in parts])
+        return build_tabs(source, title, [part.place_notes() for part in parts])
 
 
 class _PartReader:
@@ -320,12 +319,13 @@ class _PartReader:
         Raises:
             ValueError: for more than 200,000 notes, or an invalid time signature.
         """
-        self.name, self.is_drums, self.half_steps, self.capo = name, False, 0, 0
-        self.bars: list[BarHeader] = []
+        self.builder: TabBuilder = TabBuilder(name)
+        self.bars: list[BarHeader] = self.builder.bars
+        self.omissions: Counter[str] = self.builder.omission_counts
+        self.is_drums, self.half_steps, self.capo = False, 0, 0
         self.notes: list[tuple[int, Fraction, Fraction, ET.Element]] = []
         self.tunings: dict[str, dict[int, int]] = {}  # by staff, then line
         self.tab_staff: str | None = None
-        self.omissions: Counter[str] = Counter()
         self.divisions, self.time_signature = Fraction(1), (4, 4)
         endings: tuple[int, ...] = ()
         for measure in part.iter("measure"):
@@ -385,17 +385,16 @@ class _PartReader:
                     octaves = int(element.findtext("octave-change") or 0)
                     self.half_steps = int(element.findtext("chromatic") or 0) + 12 * octaves
 
-    def build_part(self) -> Part:
+    def place_notes(self) -> TabBuilder:
         """Return the notes with their places, and the guitar."""
         if self.is_drums or not self.notes:
-            reason = "it is drums" if self.is_drums else "it is empty"
-            return Part(self.name, None, TabBuilder(), reason)
+            self.builder.reason_left_out = "it is drums" if self.is_drums else "it is empty"
+            return self.builder
         fretted = [each for each in self.notes if each[3].find(FRET) is not None]
         staves = {each[3].findtext("staff", "1") for each in fretted}
         if self.tab_staff in staves:  # the others have the same in notation
             fretted = [each for each in fretted if each[3].findtext("staff", "1") == self.tab_staff]
         notes = fretted or self.notes
-        builder = TabBuilder(self.bars, omission_counts=self.omissions)
         left = sum(each[3].findtext("staff", "1") in staves for each in self.notes) - len(notes)
         if fretted and left > 0 and self.tab_staff not in staves:
             self.omissions["notes without a string are left out"] += left
@@ -414,16 +413,15 @@ class _PartReader:
                 voices.append(voice)
             number = min(voices.index(voice) + 1, 2)
             event = NoteEvent(onset, duration, note, _read_techniques(element), number)
-            builder.read_note(event, is_tied=element.find("tie[@type='stop']") is not None)
+            self.builder.read_note(event, is_tied=element.find("tie[@type='stop']") is not None)
         stated = self.tunings.get(self.tab_staff or "1", {})
-        tuning = None
         if fretted:
             count = len(stated) or max(6, *open_pitches)
             lowest_first = [stated[line] for line in sorted(stated)]
             usual = [*STANDARD.open_pitches, 35, 30]
             found = [open_pitches.get(s, usual[s - 1]) for s in range(1, count + 1)]
-            tuning = Tuning(tuple(lowest_first[::-1] or found), self.capo)
-        return Part(self.name, tuning, builder)
+            self.builder.tuning = Tuning(tuple(lowest_first[::-1] or found), self.capo)
+        return self.builder
 
 
 def _read_techniques(note: ET.Element) -> set[Technique]:
