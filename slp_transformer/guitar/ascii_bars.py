@@ -54,11 +54,6 @@ class BarRows:
     num_plays: int = 0
     endings: tuple[int, ...] = ()
 
-    @property
-    def end_column(self) -> int:
-        """Where it ends in the lines of its system."""
-        return self.start_column + len(self.rows[0])
-
 
 def split_system_into_bars(
     system: StaffSystem, trust_bar_lines: bool = False
@@ -581,7 +576,8 @@ def mark_repeats(
     _mark_endings(bars, bool(before) and before[-1].endings == (1,), above)
     ends = [i for i, bar in enumerate(bars) if bar.num_plays]
     for found in _COUNT_PATTERN.finditer(above) if ends else ():
-        nearest = min(ends, key=lambda i: abs(bars[i].end_column - found.start()))  # noqa: B023
+        ends_at = {i: bars[i].start_column + len(bars[i].rows[0]) for i in ends}
+        nearest = min(ends, key=lambda i: abs(ends_at[i] - found.start()))  # noqa: B023
         bars[nearest] = replace(bars[nearest], num_plays=_parse_count(found))
     if bars and (count := _COUNT_PATTERN.search(comment)):
         if not ends:

@@ -96,7 +96,7 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     for path in paths:
         name = path.name if path == tabs_path else path.relative_to(tabs_path).as_posix()
         try:
-            more_tabs, more_problems = _read_named_file(path, name)
+            more_tabs, more_problems = read_tab_file(path, name)
         except ValueError as error:
             more_tabs, more_problems = [], [ReadProblem(name, 1, str(error))]
         tabs += more_tabs
@@ -111,10 +111,14 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     return tabs, problems
 
 
-def read_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:
     """Read one file: UTF-8 (with or without a mark), UTF-16 with a mark, or else Latin-1.
 
     Bytes 0x80-0x9F, which Latin-1 leaves empty, are read as Windows does (dashes, quotation marks).
+
+    Args:
+        path: the file.
+        source: what to call it in `Tab.source` and in problems; its name if empty.
 
     Returns:
         Its tabs, more than one where the tuning changes; and what could not be read.
@@ -122,19 +126,11 @@ def read_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     Raises:
         ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`.
     """
-    return _read_named_file(Path(path), Path(path).name)
-
-
-def _read_named_file(path: Path, name: str) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a file, which is called so in problems.
-
-    Raises:
-        ValueError: as `read_tab_file`.
-    """
+    source = source or Path(path).name
     text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES))
     if "\0" in text:
-        return [], [ReadProblem(name, 1, "this is not a text file")]
-    return parse_ascii_tabs(text, name)
+        return [], [ReadProblem(source, 1, "this is not a text file")]
+    return parse_ascii_tabs(text, source)
 
 
 def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:

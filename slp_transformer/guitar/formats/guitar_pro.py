@@ -7,7 +7,6 @@ music is reported.
 
 import io
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -72,15 +71,30 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
 
 
 def _read_headers(song: Any) -> list[BarHeader]:
-    """Return the bars of a song, without notes; any track may change the tempo."""
+    """Return the bars of a song, without notes; any track may change the tempo.
+
+    Raises:
+        ValueError: for an invalid time signature.
+    """
     headers, tempo = [], song.tempo
     parts = zip(*(track.measures for track in song.tracks), strict=True)
     for header, measures in zip(song.measureHeaders, parts, strict=True):
-        beats = (beat for part in measures for voice in part.voices for beat in voice.beats)
-        for change in (beat.effect.mixTableChange for beat in beats):
+        played = (beat for part in measures for voice in part.voices for beat in voice.beats)
+        for change in (beat.effect.mixTableChange for beat in played):
             if change and change.tempo and change.tempo.value > 0:
                 tempo = change.tempo.value
-        headers.append(replace(_read_measure_header(header), tempo=min(max(tempo, 1), 1000)))
+        beats, unit = header.timeSignature.numerator, header.timeSignature.denominator.value
+        if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
+            raise ValueError(f"measure {header.number} has the time signature {beats}/{unit}")
+        bar = BarHeader(
+            Fraction(4 * beats, unit),
+            (beats, unit),
+            min(max(tempo, 1), 1000),
+            starts_repeat=header.isRepeatOpen,
+            num_plays=header.repeatClose + 1 if header.repeatClose > 0 else 0,
+            endings=tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1),
+        )
+        headers.append(bar)
     return headers
 
 
@@ -113,24 +127,6 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
                 now += length
         begin += bar.length_quarters
     return builder
-
-
-def _read_measure_header(header: Any) -> BarHeader:
-    """Return the header of a measure.
-
-    Raises:
-        ValueError: for an invalid time signature.
-    """
-    beats, unit = header.timeSignature.numerator, header.timeSignature.denominator.value
-    if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
-        raise ValueError(f"measure {header.number} has the time signature {beats}/{unit}")
-    return BarHeader(
-        Fraction(4 * beats, unit),
-        (beats, unit),
-        starts_repeat=header.isRepeatOpen,
-        num_plays=header.repeatClose + 1 if header.repeatClose > 0 else 0,
-        endings=tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1),
-    )
 
 
 def _duration_in_quarters(duration: Any) -> Fraction:

@@ -216,11 +216,12 @@ def check_same_bars(tracks: Sequence[Tab]) -> None:
 def measures_from_tab(tab: Tab, num_voices: int = 2) -> list[Measure]:
     """Return the bars of a tab in notation, with all notes in one voice if it may have no more.
 
+    The tab is one that `check_tab` lets pass.
+
     Raises:
-        ValueError: if the tab cannot be written down or has no bar, its steps are columns or finer
-            than note values are, or a bar has no time signature.
+        ValueError: if the tab has no bar, its steps are columns or finer than note values are, or a
+            bar has no time signature.
     """
-    check_tab(tab)
     if not tab.bars:
         raise ValueError("A file of notation needs at least one bar.")
     tab = round_trip_tab(tab, num_voices)
