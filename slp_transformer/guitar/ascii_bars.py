@@ -73,24 +73,32 @@ def split_system_into_bars(
     lines = find_bar_line_columns(rows)
     slipped = [n for n, row in enumerate(rows) if _has_stray_bar_line(row, lines)]
     spans = [[s.span() for s in re.finditer(r"[^|]+", row) if s[0].strip()] for row in rows]
-    reports: list[tuple[Iterable[int], str]] = []
+    reports: list[tuple[Iterable[int], str]]
     if slipped and len({len(row_spans) for row_spans in spans}) == 1:
         bars = _split_each_row(rows, spans)
-        long = [row for bar in bars for row in _is_bar_too_long(bar.rows)]
-        reports.append((long, "this string is too long for its bar; the bar is left out"))
-        bars = [bar for bar in bars if not _is_bar_too_long(bar.rows)]
+        long = [row for bar in bars for row in _rows_too_long(bar.rows)]
+        reports = [(long, "this string is too long for its bar; the bar is left out")]
+        bars = [bar for bar in bars if not _rows_too_long(bar.rows)]
     else:
         bars, cut = _split_at_common_columns(rows, lines)
-        message = "the bar lines of this string are not below the others'; it is read as it is"
-        reports.append((slipped, message))
-        message = "a fret of this string is where the others have a bar line; the bars on both "
-        reports.append((cut, message + "sides are left out"))
-        message = "this string is longer than the others; it is read as it is"
-        reports.append((system.overlong_rows, message))
+        reports = [
+            (
+                slipped,
+                "the bar lines of this string are not below the others'; it is read as it is",
+            ),
+            (
+                cut,
+                "a fret of this string is where the others have a bar line; the bars on both sides "
+                "are left out",
+            ),
+            (system.overlong_rows, "this string is longer than the others; it is read as it is"),
+        ]
     dead = [n for n, row in enumerate(rows) if _DEAD_NOTE_PATTERN.search(row)]
-    reports.append((dead, "an x at a bar line is left out: it may be a dead note or a sign"))
     short = [row for bar in bars for row in _rows_ending_early(bar.rows)]
-    reports.append((short, "this string ends before its bar does; the bar is left out"))
+    reports += [
+        (dead, "an x at a bar line is left out: it may be a dead note or a sign"),
+        (short, "this string ends before its bar does; the bar is left out"),
+    ]
     bars = [
         bar
         for bar in bars
@@ -103,7 +111,7 @@ def split_system_into_bars(
     ]
 
 
-def _is_bar_too_long(bar: tuple[str, ...]) -> list[int]:
+def _rows_too_long(bar: tuple[str, ...]) -> list[int]:
     """Rows of a bar that could not be made as wide as most."""
     width = Counter(len(row) for row in bar).most_common(1)[0][0]
     return [n for n, row in enumerate(bar) if len(row) != width]

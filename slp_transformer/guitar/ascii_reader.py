@@ -152,9 +152,11 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     tabs = []
     file_head = systems[0].first_line_number - 1 if systems else 0
     file_title, file_style = find_title(prose[:file_head]), find_style(written[:file_head])
-    for number, line in enumerate(prose, start=1):
-        if unread := find_unread_statement(line):
-            problems.append(ReadProblem(source, number, unread))
+    problems += [
+        ReadProblem(source, number, unread)
+        for number, line in enumerate(prose, start=1)
+        if (unread := find_unread_statement(line))
+    ]
     unclear = (n for n, line in enumerate(lines) if UNCLEAR_MARK_PATTERN.search(line))
     if (place := next((n for n in unclear if not prose[n]), None)) is not None:
         message = "%, *, ^ and [5] say nothing here; <5> is a harmonic, 5b7 a bend, x2 a repeat"
@@ -197,9 +199,8 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             unit = timing.steps_per_quarter if timing else None
             track = next(filter(None, (parse_track(prose[i]) for i in head)), part.name)
             tabs.append(Tab(title, tuning, tuple(bars), source, unit, style, track))
-    for i in statements:
-        message = "how often something is played, but not from where to where; |: and :| x2 say it"
-        problems.append(ReadProblem(source, i + 1, message))
+    message = "how often something is played, but not from where to where; |: and :| x2 say it"
+    problems += [ReadProblem(source, i + 1, message) for i in statements]
     if not tabs and not problems:
         problems = [ReadProblem(source, 1, "no tablature: no six string lines one under the other")]
     return tabs, sorted(problems, key=lambda problem: problem.line_number)

@@ -119,9 +119,12 @@ def read_midi(
     drums = sum(note.channel == DRUM_CHANNEL for note in contents.notes)
     if drums and not channels:
         messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
-    for channel, count in sorted(contents.pitch_bends.items()):
-        if any(note.channel == channel for note in chosen):
-            messages.append(f"{count} pitch bends on channel {channel} are left out")
+    used_channels = {note.channel for note in chosen}
+    messages += [
+        f"{count} pitch bends on channel {channel} are left out"
+        for channel, count in sorted(contents.pitch_bends.items())
+        if channel in used_channels
+    ]
     ticks = contents.ticks_per_quarter
     unit, chosen = _choose_steps_per_quarter(chosen, contents, steps_per_quarter)
     if moved := sum(note.start * unit % ticks > 0 for note in chosen):
@@ -403,8 +406,10 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
         messages.append((0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))))
     if has_strings and tab.tuning.capo:
         messages.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
-    for channel in channels:
-        messages.append((0, mido.Message("program_change", channel=channel, program=program)))
+    messages += [
+        (0, mido.Message("program_change", channel=channel, program=program))
+        for channel in channels
+    ]
     ends: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for start, _, event in tab.iter_placed_events():
         sounding = event.sounding_notes()
@@ -417,7 +422,8 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
     for (channel, pitch), own in ends.items():
         for (onset, end), following in zip_longest(own.items(), [*own][1:]):
             end = end if following is None else min(end, following)
-            for kind, step in (("note_on", onset), ("note_off", end)):
-                message = mido.Message(kind, channel=channel, note=pitch, velocity=80)
-                messages.append((step, message))
+            messages += [
+                (step, mido.Message(kind, channel=channel, note=pitch, velocity=80))
+                for kind, step in (("note_on", onset), ("note_off", end))
+            ]
     return messages

@@ -33,7 +33,7 @@ from slp_transformer.guitar.formats.safe_read import (
 )
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, midi_program
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique, TechniqueKind
-from slp_transformer.guitar.theory import NOTE_NAMES
+from slp_transformer.guitar.theory import NOTE_NAMES, PITCH_CLASS_OF_LETTER
 
 NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
 NOTE_TYPE_NAMES = dict(zip(NOTE_VALUE_DENOMINATORS, NOTE_TYPES, strict=True))
@@ -252,7 +252,6 @@ def _tempo_element(tempo_bpm: int) -> ET.Element:
 
 MAX_FILE_BYTES = 16 << 20
 MAX_NOTES = 200_000
-HALF_STEPS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 TECHNICAL = "notations/technical"
 FRET = f"{TECHNICAL}[string][fret]"
 QUARTERS_OF_BEAT = {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
@@ -441,10 +440,10 @@ def _read_pitch(element: ET.Element | None, prefix: str = "") -> int:
         ValueError: if it gives none.
     """
     letter = element.findtext(f"{prefix}step", "") if element is not None else ""
-    if element is None or letter not in HALF_STEPS_OF_LETTER:
+    if element is None or letter not in PITCH_CLASS_OF_LETTER:
         raise ValueError("a note has no pitch")
     octave, alter = (element.findtext(f"{prefix}{name}") or 0 for name in ("octave", "alter"))
-    return 12 * (int(octave) + 1) + HALF_STEPS_OF_LETTER[letter] + round(float(alter))
+    return 12 * (int(octave) + 1) + PITCH_CLASS_OF_LETTER[letter] + round(float(alter))
 
 
 def _read_barline(barline: ET.Element, bar: BarHeader, endings: tuple[int, ...]) -> tuple[int, ...]:
