@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import log
+from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -362,11 +363,9 @@ def find_cheapest_reading(
     ways: list[list[_Way]] = [[] for _ in range(len(digits) + 1)]
     for start in reversed(range(len(digits))):
         for width in _fret_digit_counts(digits, start):
-            fret, rest, following = int(digits[start : start + width]), 0.0, None
-            for way in ways[start + width]:
-                cost = way.cost + leap_cost(fret, way.fret)
-                if following is None or cost < rest:
-                    rest, following = cost, way
+            fret = int(digits[start : start + width])
+            onward = [(way.cost + leap_cost(fret, way.fret), way) for way in ways[start + width]]
+            rest, following = min(onward, key=itemgetter(0), default=(0.0, None))
             ways[start].append(_Way(fret_cost(fret) + rest, fret, following))
     frets: list[int] = []
     cheapest: _Way | None = min(ways[0], key=lambda way: way.cost)

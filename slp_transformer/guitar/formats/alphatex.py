@@ -84,14 +84,14 @@ def _quote(text: str) -> str:
 def _format_bar_header(measure: Measure) -> str:
     """Return the tags before the notes of a bar."""
     bar = measure.bar
-    tags = {
-        "\\ts ({} {}) ".format(*bar.time_signature or (0, 0)): bar.time_signature,
-        f"\\tempo {bar.tempo_bpm} ": bar.tempo_bpm,
-        "\\ro ": bar.starts_repeat,
-        f"\\ae ({' '.join(map(str, bar.endings))}) ": bar.endings,
-        f"\\rc {bar.num_plays} ": bar.num_plays > 1,
-    }
-    return "".join(tag for tag, is_needed in tags.items() if is_needed)
+    tags = [
+        ("\\ts ({} {}) ".format(*bar.time_signature or (0, 0)), bar.time_signature),
+        (f"\\tempo {bar.tempo_bpm} ", bar.tempo_bpm),
+        ("\\ro ", bar.starts_repeat),
+        (f"\\ae ({' '.join(map(str, bar.endings))}) ", bar.endings),
+        (f"\\rc {bar.num_plays} ", bar.num_plays > 1),
+    ]
+    return "".join(tag for tag, is_needed in tags if is_needed)
 
 
 def _format_beats(beats: list[Beat]) -> str:
