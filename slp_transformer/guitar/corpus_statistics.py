@@ -208,15 +208,17 @@ class CopyDetector:
 
     def __init__(self, tabs: Iterable[Tab]):
         """Take the pieces that may have been copied from."""
-        self.places: dict[MomentNotes, list[int]] = defaultdict(list)
+        self.places: dict[tuple[MomentNotes, MomentNotes], list[int]] = defaultdict(list)
         moments = chain.from_iterable((*sounding_moments(tab), ()) for tab in tabs)
-        for place, moment in enumerate(moments):  # an empty one parts two pieces
-            self.places[moment].append(place)
+        for place, pair in enumerate(pairwise((*moments, ()))):  # an empty one parts two pieces
+            self.places[pair].append(place)
+        self.moments: set[MomentNotes] = {first for first, _ in self.places}
 
     def longest_copied_run(self, tab: Tab) -> int:
         """Return how many moments the longest run has that a tab shares with one of the pieces."""
-        longest, runs = 0, dict[int, int]()  # the length of each run by the place where it ends
-        for moment in sounding_moments(tab):
-            runs = {place: runs.get(place - 1, 0) + 1 for place in self.places.get(moment, ())}
+        piece, runs = sounding_moments(tab), dict[int, int]()
+        longest = int(not self.moments.isdisjoint(piece))
+        for pair in pairwise(piece):  # `runs` has the length of each run by where its end is
+            runs = {place: runs.get(place - 1, 1) + 1 for place in self.places.get(pair, ())}
             longest = max(longest, *runs.values(), 0)
         return longest
