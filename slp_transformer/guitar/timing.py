@@ -190,8 +190,11 @@ def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
     """Return the bars with time signature and tempo only where they change."""
     changed, time_signature, tempo = [], None, None
     for bar in bars:
-        new_time_signature = None if bar.time_signature == time_signature else bar.time_signature
-        new_tempo = None if bar.tempo_bpm == tempo else bar.tempo_bpm
-        changed.append(replace(bar, time_signature=new_time_signature, tempo_bpm=new_tempo))
+        new = replace(
+            bar,
+            time_signature=None if bar.time_signature == time_signature else bar.time_signature,
+            tempo_bpm=None if bar.tempo_bpm == tempo else bar.tempo_bpm,
+        )
+        changed.append(new)
         time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
     return changed

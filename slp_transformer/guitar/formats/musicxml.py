@@ -169,13 +169,14 @@ class _MusicXmlWriter:
         """Return one element for each note of a beat, the lowest first, or a rest."""
         value = beat.note_value
         duration = _element("duration", self.to_divisions(value))
-        length = [_element("voice", voice), _element("type", NOTE_TYPE_NAMES[value.denominator])]
-        if value.is_dotted:
-            length.append(_element("dot"))
-        if value.tuplet_notes != value.tuplet_time:
-            actual = _element("actual-notes", value.tuplet_notes)
-            normal = _element("normal-notes", value.tuplet_time)
-            length.append(_element("time-modification", actual, normal))
+        actual = _element("actual-notes", value.tuplet_notes)
+        normal = _element("normal-notes", value.tuplet_time)
+        length = [
+            _element("voice", voice),
+            _element("type", NOTE_TYPE_NAMES[value.denominator]),
+            *[_element("dot")] * value.is_dotted,
+            *[_element("time-modification", actual, normal)] * (value.tuplet_notes > 1),
+        ]
         if not beat.notes:
             return [_element("note", _element("rest"), duration, *length)]
         notes: list[ET.Element] = []
@@ -184,9 +185,9 @@ class _MusicXmlWriter:
             chord = [_element("chord")] if notes else []
             ties = [_element("tie", type=kind) for kind in _tie_types(tied)]
             dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
+            head = [_element("notehead", "x")] if dead else []
             content = [*chord, _element("pitch", *_pitch_elements(pitch)), duration, *ties, *length]
-            content += [_element("notehead", "x")] if dead else []
-            notes.append(_element("note", *content, self.notations_element(tied)))
+            notes.append(_element("note", *content, *head, self.notations_element(tied)))
         return notes
 
     def notations_element(self, tied: TiedNote) -> ET.Element:
@@ -199,13 +200,13 @@ class _MusicXmlWriter:
         technical = [_element("string", string), _element("fret", fret)]
         for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
             technical += self.spanner_elements(tied, name, kind in sizes, mark)
-        if "bend" in sizes:
-            alter = _element("bend-alter", f"{max(1, sizes['bend']) / 2:g}")
-            technical.append(_element("bend", alter))
-        if "harmonic" in sizes:
-            technical.append(_element("harmonic", _element("natural")))
-        if "vibrato" in sizes:
-            technical.append(_element("other-technical", "vibrato"))
+        half_steps = f"{max(1, sizes.get('bend', 0)) / 2:g}"
+        others = {
+            "bend": _element("bend", _element("bend-alter", half_steps)),
+            "harmonic": _element("harmonic", _element("natural")),
+            "vibrato": _element("other-technical", "vibrato"),
+        }
+        technical += [element for kind, element in others.items() if kind in sizes]
         slides = self.spanner_elements(tied, "slide", "slide" in sizes)
         return _element("notations", *notations, *slides, _element("technical", *technical))
 
