@@ -361,11 +361,9 @@ class _AlphaTexParser:
 
     def parse_note(self, fret: str, string: int, effects: _Effects, duration: Fraction) -> None:
         """Strike or hold a note."""
-        onset = self.bar_start + self.elapsed
-        length = self.header.length_quarters
-        if self.bar_index < len(self.builder.bars):
-            length = self.builder.bars[self.bar_index].length_quarters
-        if self.elapsed >= length:
+        bars = self.builder.bars
+        header = bars[self.bar_index] if self.bar_index < len(bars) else self.header
+        if self.elapsed >= header.length_quarters:
             self.warn(AFTER_BAR)
             return
         if not 1 <= string <= len(self.pitches):
@@ -380,7 +378,7 @@ class _AlphaTexParser:
                 techniques.add(Technique("bend", min(max(size, 1), 24)))
             elif name not in (*BEAT_EFFECTS, "t"):
                 self.warn(f"{{{name[:30]}}} is left out")
-        event = NoteEvent(onset, duration, note, techniques, self.voice)
+        event = NoteEvent(self.bar_start + self.elapsed, duration, note, techniques, self.voice)
         self.builder.read_note(event, fret == "-" or any(name == "t" for name, _ in effects))
 
 
