@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
 
+from slp_transformer.guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
 from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,
@@ -29,7 +30,6 @@ MAX_UNPACKED_BYTES = 64 << 20
 MAX_BEATS = 200_000
 NOTE_VALUES = ("Whole", "Half", "Quarter", "Eighth", "16th", "32nd", "64th", "128th", "256th")
 QUARTERS_OF_TEMPO_UNIT = {"1": 0.5, "3": 1.5, "4": 2.0, "5": 3.0}
-BEND_UNITS_PER_QUARTER_TONE = 25
 
 
 def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
