@@ -83,15 +83,18 @@ def _quote(text: str) -> str:
 
 def _format_bar_header(measure: Measure) -> str:
     """Return the tags before the notes of a bar."""
-    bar = measure.bar
-    tags = [
-        ("\\ts ({} {}) ".format(*bar.time_signature or (0, 0)), bar.time_signature),
-        (f"\\tempo {bar.tempo_bpm} ", bar.tempo_bpm),
-        ("\\ro ", bar.starts_repeat),
-        (f"\\ae ({' '.join(map(str, bar.endings))}) ", bar.endings),
-        (f"\\rc {bar.num_plays} ", bar.num_plays > 1),
-    ]
-    return "".join(tag for tag, is_needed in tags if is_needed)
+    bar, tags = measure.bar, ""
+    if bar.time_signature is not None:
+        tags += "\\ts ({} {}) ".format(*bar.time_signature)
+    if bar.tempo_bpm is not None:
+        tags += f"\\tempo {bar.tempo_bpm} "
+    if bar.starts_repeat:
+        tags += "\\ro "
+    if bar.endings:
+        tags += f"\\ae ({' '.join(map(str, bar.endings))}) "
+    if bar.num_plays > 1:
+        tags += f"\\rc {bar.num_plays} "
+    return tags
 
 
 def _format_beats(beats: list[Beat]) -> str:
