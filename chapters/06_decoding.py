@@ -244,7 +244,7 @@ assert (Y[2::3] > 0).sum(dim=-1).tolist() == [3, 1, 4]
 plotting.heatmap(Y, names, words, top=1)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's prose speaks of the top p percent; in its equation, and here, p is a share from 0 to 1. Where words are equally probable, the package keeps as many as it needs, those with the lowest ids first.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's prose speaks of the top p percent; in its equation, and here, p is a share from 0 to 1. Where words are equally probable, top-p keeps as many as it needs, those with the lowest ids first; top-k keeps any k of them.</p></div>
 #
 # The package applies everything in this order: the words that are allowed at all and the penalty for
 # repetition (both explained below), temperature, top-k, and then top-p on what top-k has left.
