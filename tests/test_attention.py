@@ -43,9 +43,6 @@ def attended(Q, K, V, mask):
 FORMS = pytest.mark.parametrize("form", [attended, fused_attention])
 
 
-# --- Masks -------------------------------------------------------------------------------------
-
-
 @pytest.mark.proves("mask")
 def test_mask_by_hand():
     """The causal mask equals one written out by hand."""
@@ -64,9 +61,6 @@ def test_padding_mask_by_hand():
     ids = torch.tensor([[4, 2, 9], [3, 9, 9]])
     assert padding_mask(ids, 9).tolist() == [[[0.0, 0.0, -INF]], [[0.0, -INF, -INF]]]
     assert padding_mask(ids[0], 9).tolist() == [[0.0, 0.0, -INF]]
-
-
-# --- The equation, by hand ---------------------------------------------------------------------
 
 
 @pytest.mark.proves("simple-sum", "simple-score", "simple-softmax")
@@ -113,9 +107,6 @@ def test_alpha_by_hand_with_a_mask():
     torch.testing.assert_close(alpha, torch.tensor(expected))
     torch.testing.assert_close(head, torch.tensor([[6.0], [9.0], [16.0]]))
     assert (alpha.triu(1) == 0).all()
-
-
-# --- Loop, matrix and PyTorch agree ------------------------------------------------------------
 
 
 @pytest.mark.proves("head-par", "head", "QK^T")
@@ -195,9 +186,6 @@ def test_padding_and_a_long_window_need_no_square_mask(kernel, past):
     torch.testing.assert_close(values, expected)
 
 
-# --- Rows that see nothing ---------------------------------------------------------------------
-
-
 @FORMS
 def test_a_query_that_sees_nothing_gathers_zeros_and_sends_no_gradient(form):
     Q, K, V = qkv(B)
@@ -216,9 +204,6 @@ def test_a_query_that_sees_nothing_gathers_zeros_and_sends_no_gradient(form):
     assert (gradient[blind] == 0).all()
 
 
-# --- The fused kernel --------------------------------------------------------------------------
-
-
 def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel):
     """Some kernels give NaN for such a row, if not the one that runs here."""
     padding = padding_mask(torch.tensor([0, 0] + [5] * (N - 2)), 0)
@@ -234,9 +219,6 @@ def test_dropout_takes_no_kernel_on_a_cpu(kernel):
     assert kernel == []
     attend(*given)
     assert len(kernel) == 1
-
-
-# --- One head ----------------------------------------------------------------------------------
 
 
 def head_parts(head: AttentionHead, X: torch.Tensor) -> list[torch.Tensor]:

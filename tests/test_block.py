@@ -54,9 +54,6 @@ def test_gpt_2s_start_adds_as_much_whatever_the_number_of_blocks():
         assert W.std().item() == pytest.approx(len(W) ** -0.5, rel=0.1)
 
 
-# --- Loop, matrix and PyTorch agree ------------------------------------------------------------
-
-
 @pytest.mark.proves("t1", "t2", "t3", "t4", "t5", "h", "H")
 @pytest.mark.parametrize("visible", [loops.causal, loops.everything])
 def test_H_equals_loop_t1_to_h(visible):
@@ -104,9 +101,6 @@ POINTS = {*"X T1 T2 T3 T4 T5 H Q K V scores alpha head".split()}
 ACROSS = {*"C1 C2 C3 Q_cross K_cross V_cross scores_cross alpha_cross head_cross".split()}
 
 
-# --- The trace ---------------------------------------------------------------------------------
-
-
 @CROSS
 def test_postnorm_t_from_the_trace(cross):
     layer, X = block(norm="post", cross_attention=cross), normal(B, N, D)
@@ -127,9 +121,6 @@ def test_postnorm_t_from_the_trace(cross):
     assert_same(trace["T4"], layer.ffn(below))
     assert_same(trace["T5"], trace["T4"] + below)
     assert_same(H, layer.norm_2(trace["T5"]))
-
-
-# --- Causality and padding ---------------------------------------------------------------------
 
 
 @NORMS
@@ -160,9 +151,6 @@ def test_left_padding_and_empty_source_give_no_nan():
             assert gradient.isfinite().all()
         alone = layer(X[1], causal=True, H_enc=H_enc[1])
         assert_same(output[1], alone)
-
-
-# --- Dropout --------------------------------------------------------------------------------------
 
 
 @NORMS

@@ -49,9 +49,6 @@ def model(**changes) -> TransformerLM:
     return randomized(TransformerLM(TransformerConfig(**{**CONFIG.to_dict(), **changes})))
 
 
-# --- The head ----------------------------------------------------------------------------------
-
-
 @pytest.mark.proves("logits")
 def test_logits_by_hand():
     """Each logit is the dot product of h with a word's own row of E.
@@ -90,9 +87,6 @@ def test_probs_equals_loop():
     expected = torch.stack([torch.stack(loops.softmax(list(u))) for u in U])
     assert_same_with_gradients(next_word_probabilities(U), expected, [U])
     assert_same(expected.sum(-1), torch.ones(N, dtype=torch.float64))
-
-
-# --- The model ---------------------------------------------------------------------------------
 
 
 def test_language_model_equals_loop():
@@ -173,9 +167,6 @@ def test_a_fresh_model_knows_nothing():
     lm, ids = TransformerLM(TransformerConfig(997, 101, 60, 3, 3)), some_ids(7, 101, below=997)
     loss = F.cross_entropy(lm(ids).flatten(0, 1), ids.roll(-1, 1).flatten())
     assert loss.item() == pytest.approx(torch.log(torch.tensor(997.0)).item(), abs=0.05)
-
-
-# --- What PyTorch makes of it --------------------------------------------------------------------
 
 
 def test_gradients_of_each_sequence_alone_by_vmap():

@@ -145,9 +145,6 @@ def test_choices_that_nothing_goes_by_are_refused(unchecked):
             ModernConfig(V, **changes)
 
 
-# --- How it is trained -------------------------------------------------------------------------
-
-
 def test_the_rate_is_the_papers_equation():
     settings = TrainConfig.of_2017(512, steps=100_000, warmup_steps=4000)
     for step in (1, 2, 3999, 4000, 4001, 100_000):

@@ -40,9 +40,6 @@ def outputs(layer, *args, **options):
     return [layer(*args, **options), layer(*args, **options, return_weights=True)[0]]
 
 
-# --- Loop, matrix and PyTorch agree ------------------------------------------------------------
-
-
 @pytest.mark.proves(
     "mh-qkv",
     "mh-score",
@@ -139,9 +136,6 @@ def test_fused_mask_per_sentence_and_per_head_equals_pytorch():
         twin.assert_agrees(output, expected, [X])
 
 
-# --- Heads and their matrices ------------------------------------------------------------------
-
-
 def test_heads_set_is_what_the_layer_computes_with():
     """A layer filled head by head equals the loop over the matrices that were given."""
     layer, X = mha(), normal(N, D)
@@ -180,9 +174,6 @@ def test_split_heads_by_hand(memory):
     assert torch.equal(join_heads(heads), X)
 
 
-# --- Causality, padding, blind rows ------------------------------------------------------------
-
-
 def test_causal_with_left_padding_blinds_rows_without_nan():
     layer, X = mha(), normal(B, N, D)
     ids = torch.tensor([[0] * 3 + [1] * (N - 3), [1] * N])
@@ -198,9 +189,6 @@ def test_causal_with_left_padding_blinds_rows_without_nan():
     assert (alpha[0, :, :3] == 0).all()
     sums = alpha.sum(-1)
     assert_same(sums[0, :, 3:], torch.ones_like(sums[0, :, 3:]))
-
-
-# --- Axes, masks' axes and types ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("leading", [(B,), (B, 7)])
@@ -233,9 +221,6 @@ def test_one_mask_for_each_head_of_one_sentence():
     _, alpha = layer(X, additive(hidden), return_weights=True)
     assert torch.equal(alpha == 0, hidden)
     assert_same(*outputs(layer, X, additive(hidden)))
-
-
-# --- Dropout ---------------------------------------------------------
 
 
 def test_dropout_drops_its_share_of_the_weights_and_scales_the_rest():

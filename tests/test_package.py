@@ -21,8 +21,6 @@ MODULES = {
 }
 
 
-# --- Importing ---------------------------------------------------------------------------------
-
 IMPORT = """
 import importlib, sys
 import torch
@@ -124,16 +122,10 @@ def test_shapes_are_plain_tensors_with_a_jaxtyping_that_needs_numpy(tmp_path):
     assert result.returncode == 0, result.stderr
 
 
-# --- Annotations ------------------------------------------------------------------------------
-
-
 def test_no_module_puts_off_its_annotations():
     """jaxtyping reads them as they stand."""
     for module, path in MODULES.items():
         assert "from __future__ import annotations" not in path.read_text("utf-8"), module
-
-
-# --- Explaining --------------------------------------------------------------------------------
 
 
 def docstrings(module: str) -> Iterator[tuple[str, str]]:

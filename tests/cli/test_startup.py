@@ -63,9 +63,6 @@ def test_modules_are_attributes_and_star_brings_every_name():
     assert said.split() == ["attention", "TransformerLM", "generate"]
 
 
-# --- Sizes from elsewhere ------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_numpys_whole_numbers_are_sizes_and_come_out_as_pythons():
     config = TransformerConfig(np.int64(23), np.int32(11), np.int64(14), np.int64(2), np.int8(1))
@@ -83,8 +80,6 @@ def test_what_is_no_whole_number_is_no_size(size):
     with pytest.raises(ValueError, match="vocab_size must be a whole number of 1 or more"):
         TransformerConfig(size)
 
-
-# --- Files, checked whole -------------------------------------------------------------------------
 
 TEXT = TextTokenizer("bpe", [*sorted(byte_alphabet()), "ab"], [("a", "b")])
 TAB = TabTokenizer()

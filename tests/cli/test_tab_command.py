@@ -274,9 +274,6 @@ def test_it_needs_no_pytorch(song, tmp_path, monkeypatch, words):
     assert done.returncode == 0, done.stderr
 
 
-# --- Convert -------------------------------------------------------------------------------------
-
-
 def test_convert_keeps_all_and_lists_what_the_file_cannot_hold(tmp_path, capsys):
     guitar, bent = Tuning(DROP_D.open_pitches, 2), ((Technique("bend", 2),),)
     bars = (Bar(4, (Event(0, (Note(6, 12),), (4,), bent),), (4, 4), 90, num_plays=2),)

@@ -97,9 +97,6 @@ def test_a_line_of_code_that_is_gone_is_named():
         model_pages.code_line(links.source_of(matrix.object, ROOT), matrix)
 
 
-# --- In a browser ---------------------------------------------------------------------------------
-
-
 @cache
 def answer():
     """Return what answers the page's requests."""

@@ -33,8 +33,6 @@ from slp_transformer.modern.rotary import rotation_angles
 
 HEADS, GROUPS, EVEN = 6, 3, 10  # heads, those with keys of their own, and an even d_k
 
-# --- RMSNorm -----------------------------------------------------------------------------------
-
 
 def test_rms_norm_is_pytorchs():
     X, ours = normal(B, N, D), randomized(RMSNorm(D, eps=0.3))
@@ -54,9 +52,6 @@ def test_bert_begins_as_in_its_paper():
     assert bert.S.std().item() == pytest.approx(0.02, rel=0.1)
     ids = torch.arange(11)
     assert_same(bert.train().embedding(ids), bert.eval().embedding(ids))
-
-
-# --- Rotary positions --------------------------------------------------------------------------
 
 
 @pytest.mark.proves("rope")
@@ -147,9 +142,6 @@ def test_what_is_kept_of_the_angles_serves_any_length_type_and_mode():
 def test_parts_of_sizes_that_do_not_fit_are_refused(make, wrong, said, unchecked):
     with pytest.raises(ValueError, match=said):
         make(*wrong)
-
-
-# --- Shared keys and values --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 6])
@@ -243,8 +235,6 @@ def test_two_texts_side_by_side_are_read_as_if_each_were_alone(scaling):
     with pytest.raises(ValueError, match="context_length"):  # 5 in the cache, and a window of 19
         model(torch.randint(23, (15,)), cache=cache, position_ids=torch.arange(15))
 
-
-# --- The whole ---------------------------------------------------------------------------------
 
 SMALL = {"vocab_size": 23, "context_length": 19, "model_dim": 18, "num_heads": 6, "num_blocks": 2}
 

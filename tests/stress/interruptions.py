@@ -77,9 +77,6 @@ class Lost(Exception):
     """Raised when a trial has lost something."""
 
 
-# --- One command -------------------------------------------------------------------------------
-
-
 def begin(words: list[str], said: Path, prepare: Callable[[], None] | None = None) -> int:
     """Begin a command in a fork, and return its process id."""
     if child := os.fork():
@@ -124,9 +121,6 @@ def end(child: int, said: Path) -> Ended:
 def run(words: list[str], prepare: Callable[[], None] | None = None) -> Ended:
     """Run a command from its beginning to its end."""
     return end(begin(words, Path("said.txt"), prepare), Path("said.txt"))
-
-
-# --- Trials ------------------------------------------------------------------------------------
 
 
 def killed(draw: random.Random, whole: "Whole") -> None:
@@ -235,9 +229,6 @@ def full(draw: random.Random, whole: "Whole") -> None:
     resume()
 
 
-# --- Resuming ----------------------------------------------------------------------------------
-
-
 def resume_command() -> list[str]:
     """Return the command that resumes the run, or starts it where nothing is saved."""
     return ["train", "--out-dir", "run", "--resume"] if find_checkpoints("run") else [*TRAIN, "run"]
@@ -278,9 +269,6 @@ def check(holds: bool, otherwise: str) -> None:
     """
     if not holds:
         raise Lost(otherwise)
-
-
-# --- Campaigns ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

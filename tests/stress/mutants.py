@@ -45,9 +45,6 @@ Mutant = dict[str, Any]
 Result = dict[str, Any]
 
 
-# --- Running -------------------------------------------------------------------------------------
-
-
 def planted(source: str, mutant: Mutant) -> str | None:
     """Return a module's source with a mutant's change, None if its lines are not there."""
     owner: Any = ast.parse(source)
@@ -196,9 +193,6 @@ def keep(report: dict[str, Any], out: Path) -> None:
     fresh = out.with_suffix(".new")
     fresh.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     fresh.replace(out)
-
-
-# --- Comparing -----------------------------------------------------------------------------------
 
 
 def print_counts(results: Iterable[Result]) -> None:

@@ -1,6 +1,7 @@
 """What is read from a run's folder: complete, or refused in one sentence."""
 
 import json
+import os
 from pathlib import Path
 
 import own_process
@@ -34,9 +35,6 @@ def fix_size(path: Path) -> None:
     content = json.loads(manifest.read_text("utf-8"))
     content["files"][path.name] = path.stat().st_size
     manifest.write_text(json.dumps(content), encoding="utf-8")
-
-
-# --- Damage --------------------------------------------------------------------------------------
 
 
 def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_built(run, capsys):
@@ -157,12 +155,10 @@ def test_a_recipe_that_is_nested_too_deeply_is_refused(run, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign forks")
 def test_many_damaged_files_are_worked_with_or_refused():
     ended = own_process.python(CAMPAIGN, "--count", "300", "--seed", "2")
     assert ended.returncode == 0 and "tried 300, kept 300" in ended.stdout, ended.stdout
-
-
-# --- Going further -------------------------------------------------------------------------------
 
 
 def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
@@ -188,9 +184,6 @@ def test_a_run_that_lost_patience_is_given_more(at, capsys):
     assert "--resume --early-stopping-patience" in output(capsys, *again)
     fine(*again, "--early-stopping-patience", "None", "--steps", str(step + 3))
     assert load_trainer_state(checkpoint_folder("a")).step == step + 3
-
-
-# --- Beginning with another run ------------------------------------------------------------------
 
 
 def test_a_run_begins_with_anothers_weights_and_tokens(run, capsys):

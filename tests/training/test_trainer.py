@@ -33,9 +33,6 @@ def close(a, b) -> bool:
     return all(torch.allclose(x, y, atol=1e-6) for x, y in zip(a, b, strict=True))
 
 
-# --- Settings ----------------------------------------------------------------------------------
-
-
 def test_settings_may_come_as_one_or_by_name_with_the_model_s_own_context():
     settings = TrainConfig(steps=2, batch_size=3)
     one = train(language_model(), STREAM, STREAM, settings)
@@ -54,9 +51,6 @@ def test_data_of_another_kind_are_refused_by_name(unchecked):
 def test_a_stream_without_a_length_of_window_is_refused():
     with pytest.raises(ValueError, match="give N, or sequence_length"):
         train(torch.nn.Embedding(7, 7), STREAM, STREAM, steps=1)
-
-
-# --- One step ----------------------------------------------------------------------------------
 
 
 def test_accumulated_parts_give_the_gradient_of_the_whole():
@@ -106,9 +100,6 @@ def test_bf16_computes_the_logits_in_bf16_and_keeps_the_weights():
     records = train(model, STREAM, STREAM, steps=2, bf16=True)
     assert seen == {torch.bfloat16} and math.isfinite(records[-1].val_loss)
     assert all(p.dtype == torch.float32 for p in model.parameters())
-
-
-# --- A loss and callbacks of one's own -----------------------------------------------------------
 
 
 def test_a_loss_of_one_s_own_is_trained_and_evaluated():
@@ -185,9 +176,6 @@ def test_training_leaves_the_caller_s_random_numbers_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
-# --- The end of a run --------------------------------------------------------------------------
-
-
 def test_training_stops_when_patience_is_at_an_end():
     held_out = torch.tensor([3, 3, 3, 3, 3, 0, 3, 3])
     settings = {"steps": 200, "eval_interval": 5, "learning_rate": 0.05, "batch_size": 4}
@@ -245,9 +233,6 @@ def test_the_best_of_equals_is_the_first(losses, since, best):
     history = [EvalRecord(i, 0.0, loss) for i, loss in enumerate(losses, 1)]
     state = TrainerState(len(losses), TrainConfig(steps=9), {}, history, [])
     assert (state.evals_since_best(), state.best_step()) == (since, best)
-
-
-# --- What it says and shows --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
