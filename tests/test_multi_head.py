@@ -15,7 +15,7 @@ from comparing import (
     M,
     N,
     assert_same,
-    assert_same_with_gradients,
+    assert_same_gradients,
     normal,
     randomized,
 )
@@ -58,7 +58,7 @@ def test_mh_par_out_equals_loop(causal):
     visible = loops.causal if causal else loops.everything
     expected, alphas = loops.multi_head(X, layer, visible)
     for output in outputs(layer, X, causal=causal):
-        assert_same_with_gradients(output, expected, [X, *layer.parameters()])
+        assert_same_gradients(output, expected, [X, *layer.parameters()])
     _, alpha = layer(X, causal=causal, return_weights=True)
     assert_same(alpha, alphas)
 
@@ -70,7 +70,7 @@ def test_cross_attn_equals_loop(source):
     layer, X, H_enc = mha(), normal(N, D), normal(source, D, seed=1)
     expected, alphas = loops.multi_head(X, layer, loops.everything, H_enc)
     for output in outputs(layer, X, H_enc=H_enc):
-        assert_same_with_gradients(output, expected, [X, H_enc, *layer.parameters()])
+        assert_same_gradients(output, expected, [X, H_enc, *layer.parameters()])
     _, alpha = layer(X, H_enc=H_enc, return_weights=True)
     assert alpha.shape == (A, N, source)
     assert_same(alpha, alphas)
@@ -88,8 +88,6 @@ PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
 @pytest.mark.parametrize("masks", ["none", "causal", "padding", "both"])
 def test_mh_par_out_equals_pytorch(masks):
     """Multi-head attention equals nn.MultiheadAttention with the same weights.
-
-    `nn.MultiheadAttention` with our weights.
 
     (As a flag True hides here, the reverse of `scaled_dot_product_attention`, where True allows.)
     """

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from comparing import D_K, B, D, M, N, assert_same, assert_same_with_gradients, normal, randomized
+from comparing import D_K, B, D, M, N, assert_same, assert_same_gradients, normal, randomized
 from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
@@ -38,7 +38,7 @@ def test_rms_norm_is_pytorchs():
     X, ours = normal(B, N, D), randomized(RMSNorm(D, eps=0.3))
     theirs = nn.RMSNorm(D, eps=0.3).double()
     theirs.weight = ours.gamma
-    assert_same_with_gradients(ours(X), theirs(X), [X, ours.gamma])
+    assert_same_gradients(ours(X), theirs(X), [X, ours.gamma])
 
 
 def test_rms_norm_adds_a_millionth_unless_told_otherwise():
@@ -155,7 +155,7 @@ def test_shared_keys_are_repeated_ones(groups):
     g = (HEADS - 1) * groups // HEADS
     assert_same(ours.heads[-1].W_K, ours.W_K[:, g * D_K : (g + 1) * D_K])
     X = normal(B, N, D)
-    assert_same_with_gradients(ours(X, causal=True), book(X, causal=True), [X])
+    assert_same_gradients(ours(X, causal=True), book(X, causal=True), [X])
     whole, alpha = ours(X, causal=True, return_weights=True)
     assert_same(whole, ours(X, causal=True))
     assert alpha.shape == (B, HEADS, N, N)
@@ -180,7 +180,7 @@ def test_a_block_that_reads_an_encoder_is_the_books_with_the_books_choices():
     )
     reads = {"H_enc": H_enc, "enc_mask": hidden}
     expected = book(X, causal=True, **reads)
-    assert_same_with_gradients(ours(X, causal=True, **reads), expected, [X, H_enc])
+    assert_same_gradients(ours(X, causal=True, **reads), expected, [X, H_enc])
 
 
 @pytest.mark.parametrize("options", [{}, {"attention_bias": True, "qk_norm": True, "norm": "post"}])
