@@ -53,16 +53,6 @@ def test_what_needs_no_model_is_answered_without_pytorch(tmp_path, monkeypatch):
         assert said in answer and answer.endswith(str(code))
 
 
-def test_modules_are_attributes_and_star_brings_every_name():
-    said = own_process.printed(
-        "import slp_transformer\n"
-        "print(slp_transformer.attention.attention.__name__)\n"
-        "from slp_transformer import *\n"
-        "print(TransformerLM.__name__, generate.__name__)\n"
-    )
-    assert said.split() == ["attention", "TransformerLM", "generate"]
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_numpys_whole_numbers_are_sizes_and_come_out_as_pythons():
     config = TransformerConfig(np.int64(23), np.int32(11), np.int64(14), np.int64(2), np.int8(1))

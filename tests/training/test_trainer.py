@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from own_process import python
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, with_dropout
 
 from slp_transformer import generate
@@ -277,25 +276,6 @@ def test_tensorboard_has_the_curves(tmp_path):
 def test_tensorboard_without_a_folder_is_refused():
     with pytest.raises(ValueError, match="give out_dir"):
         train(language_model(), STREAM, STREAM, steps=1, tensorboard=True)
-
-
-PLAIN = """
-import sys
-for name in ("tqdm", "safetensors", "tensorboard", "numpy"):
-    sys.modules[name] = None
-import torch
-from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.training.trainer import train
-stream = torch.arange(7).repeat(5)
-train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
-"""
-
-
-def test_plain_training_needs_torch_alone(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = python("-W", "ignore", "-c", PLAIN)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == result.stderr == "" and list(tmp_path.iterdir()) == []
 
 
 def test_a_default_device_changes_nothing(tmp_path):
