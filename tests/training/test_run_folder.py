@@ -1,10 +1,8 @@
 """What is read from a run's folder: complete, or refused in one sentence."""
 
 import json
-import os
 from pathlib import Path
 
-import own_process
 import pytest
 import safetensors.torch
 import torch
@@ -14,8 +12,6 @@ from slp_transformer import TransformerConfig
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state
-
-CAMPAIGN = Path(__file__).parents[1] / "stress" / "mutations.py"
 
 
 @pytest.fixture
@@ -152,13 +148,6 @@ def test_a_damaged_training_state_is_refused_and_the_run_stands(
 def test_a_recipe_that_is_nested_too_deeply_is_refused(run, capsys):
     Path("a/config.toml").write_text("a = " + "[" * 100_000, encoding="utf-8")
     assert "config.toml is" in refused(capsys, "info", "a")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign forks")
-def test_many_damaged_files_are_worked_with_or_refused():
-    ended = own_process.python(CAMPAIGN, "--count", "300", "--seed", "2")
-    assert ended.returncode == 0 and "tried 300, kept 300" in ended.stdout, ended.stdout
 
 
 def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
