@@ -12,12 +12,6 @@ from slp_transformer import InputEncoding, SinusoidalPositions, TokenEmbedding, 
 from slp_transformer.embedding import one_hot_lookup
 
 
-def test_onehot_by_hand():
-    E = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    expected = [[5.0, 6.0], [1.0, 2.0], [5.0, 6.0]]
-    assert one_hot_lookup(torch.tensor([2, 0, 2]), E).tolist() == expected
-
-
 @pytest.mark.proves("onehot")
 @pytest.mark.parametrize("shape", [(), (N,), (B, N)])
 def test_onehot_equals_token_embedding_equals_pytorch(shape):

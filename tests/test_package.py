@@ -1,6 +1,7 @@
 """What the package promises as a whole: it needs torch alone, runs nothing, explains everything."""
 
 import ast
+import importlib
 import importlib.metadata
 import re
 import subprocess
@@ -9,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from own_process import environment
 
 import slp_transformer
@@ -173,3 +175,25 @@ def test_no_docstring_has_the_number_of_an_equation():
         if not name.startswith("slp_transformer._internal.equations."):
             written = re.findall(r"(?<![\d.])\d{1,2}\.\d{1,2}(?![\d.]*(?:\d|e))", text)
             assert not known & set(written), (name, written)
+
+
+LISTED = {
+    module: names.split()
+    for module, _, names in (
+        line.partition(":")
+        for line in Path(__file__).with_name("public_names.txt").read_text("utf-8").splitlines()
+    )
+}
+
+
+@pytest.mark.parametrize("module", LISTED)
+def test_public_names_are_those_listed_and_exist(module):
+    loaded = importlib.import_module(module)
+    assert sorted(set(loaded.__all__)) == LISTED[module], "mend public_names.txt and CHANGELOG.md"
+    assert [name for name in LISTED[module] if not hasattr(loaded, name)] == []
+
+
+def test_every_package_with_public_names_is_listed():
+    inits = [path for path in PACKAGE.rglob("__init__.py") if "__all__" in path.read_text("utf-8")]
+    found = {".".join(path.parent.relative_to(PACKAGE.parent).parts) for path in inits}
+    assert found == set(LISTED)

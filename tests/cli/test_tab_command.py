@@ -23,10 +23,8 @@ def sounding(tab: Tab) -> list[tuple[int, ...]]:
     return [tuple(sorted(map(tab.tuning.pitch_of, event.notes))) for event in tab.iter_events()]
 
 
-def expected(shift: int = 0) -> list[tuple[int, ...]]:
-    return [
-        tuple(sorted(p + shift for p in (pitch, *CHORDS.get(i, ())))) for i, pitch in enumerate(ODE)
-    ]
+def expected() -> list[tuple[int, ...]]:
+    return [tuple(sorted((pitch, *CHORDS.get(i, ())))) for i, pitch in enumerate(ODE)]
 
 
 @pytest.fixture(scope="module")

@@ -222,7 +222,6 @@ def random_midis(unit):
 
 @cache
 def answer():
-    """Return what answers the page's requests."""
     body = model_pages.fill_fingering(model_pages.FINGERING_MARK, "/assets/alphatab/")
     return answering("Finger a piece", "fingering", body)
 

@@ -90,7 +90,6 @@ def test_a_line_of_code_that_is_gone_is_named():
 
 @cache
 def answer():
-    """Return what answers the page's requests."""
     equations = {
         slug: SimpleNamespace(tex="x", numbers=["8.1", "7.1"])
         for matrix in MATRICES

@@ -35,7 +35,6 @@ TOKENIZER = TabTokenizer()
 
 @cache
 def answer():
-    """Return what answers the page's requests."""
     assets = "/assets/model/", "/assets/alphatab/"
     body = model_pages.fill_write(model_pages.WRITE_MARK, ROOT, *assets)
     return answering("Write with it", "write", body)

@@ -94,7 +94,6 @@ def write(tab: Tab, kind: str, folder: Path) -> Path:
 
 
 def overwrite(path: Path, draw: random.Random) -> str:
-    """Put a number as large as may be over some bytes."""
     content, number = bytearray(path.read_bytes()), draw.choice(HUGE)
     place = draw.randrange(len(content))
     content[place : place + len(number)] = number
@@ -103,7 +102,6 @@ def overwrite(path: Path, draw: random.Random) -> str:
 
 
 def repeat(path: Path, draw: random.Random) -> str:
-    """Repeat a stretch many times."""
     content = path.read_bytes()
     start = draw.randrange(len(content))
     stretch = content[start : start + draw.choice([1, 4, 30, 300])]
@@ -113,7 +111,6 @@ def repeat(path: Path, draw: random.Random) -> str:
 
 
 def exchange(path: Path, draw: random.Random) -> str:
-    """Exchange two stretches."""
     content = path.read_bytes()
     a, b, c = sorted(draw.randrange(len(content) + 1) for _ in range(3))
     path.write_bytes(content[:a] + content[b:c] + content[a:b] + content[c:])
@@ -121,7 +118,6 @@ def exchange(path: Path, draw: random.Random) -> str:
 
 
 def reword(path: Path, draw: random.Random) -> str:
-    """Put odd words in place of words."""
     words = path.read_bytes().decode("utf-8", errors="replace").split(" ")
     for _ in range(draw.choice([1, 1, 3, 20])):
         words[draw.randrange(len(words))] = draw.choice([*LONG, draw.choice(words)])
@@ -200,7 +196,6 @@ def one_trial(folder: Path, kind: str, number: int, seed: int, tabs: list[Tab]) 
 
 
 def campaign(count: int, seed: int) -> list[Trial]:
-    """Make so many trials of each kind."""
     tabs, every = make_practice_corpus(0, 40), product(KINDS, range(count))
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
         return make_trials(one_trial(Path(folder), *which, seed, tabs) for which in every)

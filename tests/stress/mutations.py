@@ -93,7 +93,6 @@ def damage(path: Path, draw: random.Random) -> str:
 
 
 def flip(path: Path, draw: random.Random) -> str:
-    """Turn some bits around."""
     content = bytearray(path.read_bytes())
     places = [draw.randrange(len(content)) for _ in range(draw.choice([1, 1, 4, 100]))]
     for place in places:
@@ -103,7 +102,6 @@ def flip(path: Path, draw: random.Random) -> str:
 
 
 def cut(path: Path, draw: random.Random) -> str:
-    """Cut a file short."""
     content = path.read_bytes()
     size = draw.choice([0, 1, len(content) - 1, draw.randrange(len(content))])
     path.write_bytes(content[:size])
@@ -111,7 +109,6 @@ def cut(path: Path, draw: random.Random) -> str:
 
 
 def insert(path: Path, draw: random.Random) -> str:
-    """Put bytes into a file that do not belong there."""
     content, size = path.read_bytes(), draw.choice([1, 10, 5000])
     place = draw.randrange(len(content) + 1)
     path.write_bytes(content[:place] + draw.randbytes(size) + content[place:])
@@ -128,7 +125,6 @@ def vanish(path: Path, draw: random.Random) -> str:
 
 
 def nest(path: Path, draw: random.Random) -> str:
-    """Nest something deeply."""
     if path.suffix == ".toml":
         path.write_text("a = " + "[" * 100_000, encoding="utf-8")
         return "nested deeply"
@@ -166,7 +162,6 @@ def change(content: Any, draw: random.Random) -> str:
 
 
 def change_json(path: Path, draw: random.Random) -> str:
-    """Change one thing in a JSON file."""
     content = json.loads(path.read_text(encoding="utf-8"))
     said = change(content, draw)
     path.write_text(json.dumps(content), encoding="utf-8")
@@ -174,7 +169,6 @@ def change_json(path: Path, draw: random.Random) -> str:
 
 
 def change_toml(path: Path, draw: random.Random) -> str:
-    """Change one setting in config.toml."""
     import tomli_w
 
     content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -223,7 +217,6 @@ def fix_sizes(folder: Path) -> None:
 
 
 def make_runs(folder: Path) -> None:
-    """Train the runs that are damaged."""
     (folder / "text.txt").write_text(load_moby_dick()[:3000], encoding="utf-8")
     pairs = [(number_to_english(n), number_to_spanish(n)) for n in range(99)]
     table = "".join(f"{source},{target}\n" for source, target in [("English", "Spanish"), *pairs])
@@ -233,10 +226,7 @@ def make_runs(folder: Path) -> None:
         words = words.replace("pairs.csv", f"{folder}/pairs.csv").split()
         if unheard(["train", *words, "--out-dir", str(folder / name), *SMALL]):
             raise RuntimeError(f"The run {name} could not be made.")
-
-
-def try_sound(folder: Path) -> None:
-    """Give each command to sound runs; what is imported on the way, forks need not import."""
+    # Each command is given to sound runs: what is imported on the way, forks need not import.
     for name in ("characters", "guitar", "translation"):
         shutil.copytree(folder / name, folder / "sound")
         for command, words in COMMANDS.items():
@@ -367,12 +357,10 @@ def make_trials(trials: Iterable[Trial]) -> list[Trial]:
     return made
 
 
-def campaign(count: int, seed: int) -> list[Trial]:
-    """Make so many trials."""
+def campaign(count: int, seed: int, make=make_runs, one_trial=one_trial) -> list[Trial]:
     torch.set_num_threads(1)
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
-        make_runs(Path(folder))
-        try_sound(Path(folder))
+        make(Path(folder))
         return make_trials(one_trial(Path(folder), number, seed) for number in range(count))
 
 

@@ -12,12 +12,12 @@ import json
 import random
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import tokenizers
 import torch
-from mutations import ODD, Trial, contents, damage, give, main, make_trials, unheard
+from mutations import ODD, Trial, campaign, contents, damage, give, main, unheard
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from slp_transformer.data import load_moby_dick
@@ -78,7 +78,6 @@ def make_folders(folder: Path) -> None:
 
 
 def filled(words: list[str], folder: Path, model: Path) -> list[str]:
-    """A command with its paths."""
     paths = {"FOLDER": str(model), "TEXT": str(folder / "text.txt")}
     return [paths.get(word, word) for word in words]
 
@@ -110,13 +109,5 @@ def one_trial(folder: Path, number: int, seed: int) -> Trial:
     return give(words, folder, name, f"{path.name}, {done}, {command}", model, before)
 
 
-def campaign(count: int, seed: int) -> list[Trial]:
-    """Make so many trials."""
-    torch.set_num_threads(1)
-    with TemporaryDirectory(prefix="slp-transformer-") as folder:
-        make_folders(Path(folder))
-        return make_trials(one_trial(Path(folder), number, seed) for number in range(count))
-
-
 if __name__ == "__main__":
-    sys.exit(main(__doc__, campaign))
+    sys.exit(main(__doc__, partial(campaign, make=make_folders, one_trial=one_trial)))

@@ -5,12 +5,11 @@ import os
 import signal
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
-from tiny_training import STREAM, run, same, stop_at
+from tiny_training import STREAM, files, run, same, stop_at
 from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig
@@ -32,12 +31,6 @@ from slp_transformer.training.run_folder import (
     load_tokenizer,
 )
 from slp_transformer.training.train_config import TrainConfig
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, with its content."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def test_resume_begins_where_there_is_nothing_and_ends_where_all_is_done(tmp_path):

@@ -3,11 +3,10 @@
 import math
 import re
 import signal
-from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import STREAM, encoder_decoder, language_model, pairs, with_dropout
+from tiny_training import STREAM, encoder_decoder, files, language_model, pairs, with_dropout
 
 from slp_transformer import generate
 from slp_transformer.data.batches import TokenWindows, eval_subset
@@ -184,11 +183,7 @@ def test_training_stops_when_patience_is_at_an_end():
     assert losses.index(min(losses)) == len(losses) - 4
 
 
-def files(folder: Path) -> dict[Path, bytes]:
-    """All but the lock, and metrics.json, which is for people and plots."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    others = (path for path in found if path.name not in (".lock", "metrics.json"))
-    return {path.relative_to(folder): path.read_bytes() for path in others}
+OTHERS = (".lock", "metrics.json")  # the latter is for people and plots
 
 
 @pytest.mark.parametrize(
@@ -199,7 +194,7 @@ def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatc
     kept = {}
 
     def remember(record):
-        kept.update(files(tmp_path)) if record.step == 4 else None
+        kept.update(files(tmp_path, OTHERS)) if record.step == 4 else None
 
     step, count = torch.optim.AdamW.step, iter(range(99))
 
@@ -220,7 +215,7 @@ def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatc
     with pytest.raises(ValueError, match=where) as told:
         train(with_dropout(), STREAM, STREAM, report=remember, **how)
     assert "\n" not in str(told.value)
-    assert kept and files(tmp_path) == kept
+    assert kept and files(tmp_path, OTHERS) == kept
     assert all(p.isfinite().all() for p in load_model(tmp_path, "last").parameters())
 
 
