@@ -56,9 +56,6 @@ def racer(name):
     )
 
 
-# --- The lattice ----------------------------------------------------------------------------------
-
-
 def random_options(rng, policy):
     """A guitar of any tuning, capo and length, and what its player prefers."""
     capo, open_pitches = rng.choice([0, 0, 2, 5]), rng.choice(list(TUNINGS.values())).open_pitches
@@ -169,9 +166,6 @@ def test_the_lattice_is_python_s_to_the_last_bit():
 @pytest.mark.slow
 def test_the_lattice_is_python_s_on_a_thousand_pieces():
     assert compare_pieces(range(80, 1080)) > 1500
-
-
-# --- MIDI files -----------------------------------------------------------------------------------
 
 
 def midi_bytes(*tracks, tempo=500_000, ticks=480, signatures=()):
@@ -286,9 +280,6 @@ def test_a_performance_is_put_on_the_grid_that_it_is_near(shared, length, unit, 
     step = length * unit // 480
     edges = [(n["start"], n["end"]) for n in found["notes"][:-1]]
     assert found["unit"] == unit and edges == [(k * step, (k + 1) * step) for k in range(49)]
-
-
-# --- The page -------------------------------------------------------------------------------------
 
 
 @contextmanager

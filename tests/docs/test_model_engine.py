@@ -334,8 +334,6 @@ def test_words_are_drawn_as_often_as_their_probability_says(v8):
     assert all(abs(n / 5000 - y) < 0.03 for n, y in zip(drawn, (0.2, 0.6, 0, 0.2), strict=True))
 
 
-# --- Tokens ---------------------------------------------------------------------------------------
-
 TEXT = "The  whale's 3 fins, don't—stop! Ça va? ﬁ 日本 ½ ²\u00a0x\u0085y\ufeffz\t\n_a\u0301 'll"
 STRANGE = TEXT + " 'S👩\u200d👩 ก็ తెలుగు Ⅷ ⓐ ͅ ‿ ٣ \u2028 a''b ' 'x rock'n'roll's"
 
@@ -412,9 +410,6 @@ def test_tab_tokens_have_the_package_s_ids(settings, v8):
     names = "<bos> TUNING<drop-D> CAPO<3> BAR<5> TAB<6,0>"
     ((ids, back),) = v8.run(TOKENIZE, {"content": content, "texts": [names]})
     assert ids == tokenizer.to_ids(names.split()) and back == names
-
-
-# --- What is refused ------------------------------------------------------------------------------
 
 
 def refusal(engine, files):

@@ -86,9 +86,6 @@ def test_the_weights_are_those_of_the_recorded_run_and_small(name):
     assert len(weights) == run["bytes"] < 1_500_000
 
 
-# --- The worker's parts, as a module --------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def modules(browser):
     """Return a page that has imported the engine, the worker's functions and those of tab."""
@@ -211,9 +208,6 @@ def test_a_text_beyond_the_window_loses_its_beginning(modules):
     assert found["begin"] == 96
     U = model_of("text")(torch.tensor(ids[96:]))
     torch.testing.assert_close(torch.tensor(found["u"]), U, atol=1e-4, rtol=0)
-
-
-# --- The page -------------------------------------------------------------------------------------
 
 
 def test_the_same_seed_writes_the_same_and_the_address_brings_it_back(page, browser):
