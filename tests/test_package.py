@@ -4,14 +4,12 @@ import ast
 import importlib
 import importlib.metadata
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from own_process import environment
+from own_process import python
 
 import slp_transformer
 from slp_transformer._internal.equations import equations
@@ -47,15 +45,7 @@ def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: s
     script = IMPORT.format(
         modules=modules, blocked=blocked, allowed=sorted(allowed | {"slp_transformer"}), then=then
     )
-    return subprocess.run(
-        [sys.executable, "-W", "error::SyntaxWarning", "-W", NO_NUMPY, "-c", script],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=environment(),
-        timeout=300,
-    )
+    return python("-W", "error::SyntaxWarning", "-W", NO_NUMPY, "-c", script, cwd=cwd)
 
 
 def test_the_site_is_built_with_what_its_extra_brings():

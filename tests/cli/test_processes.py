@@ -124,23 +124,20 @@ def test_commands_work_in_an_odd_environment(at, odd):
     Path("own.txt").write_text("Töne über Töne, é und 𝄞. " * 40, encoding="utf-8")
     train = ["train", "text", "own.txt", "--out-dir", "a", *SMALL]
     for words in (["train", "--help"], train, ["generate", "a", "--max-new-tokens", "9"]):
-        ended = subprocess.run([*COMMAND, *words], env=ENVIRONMENT | odd, capture_output=True)
-        assert ended.returncode == 0 and ended.stdout.decode(), ended.stderr.decode()
+        ended = own_process.python("-m", "slp_transformer", *words, **odd)
+        assert ended.returncode == 0 and ended.stdout, ended.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="torchrun needs a store that Windows' builds lack")
 def test_two_processes_train_as_one_and_the_first_one_speaks(at):
     # The "--" keeps torchrun from taking our flags for abbreviations of its own.
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words = ["train", "text", "fox.txt", *SMALL, "--batch-size", "2"]
-    ended = subprocess.run(
-        [*torchrun, "--nproc-per-node=2", "-m", "--", "slp_transformer", *words, "--out-dir", "two",
-         "--gradient-accumulation-steps", "2", "--dropout", "0"],
-        capture_output=True, text=True, encoding="utf-8", env=ENVIRONMENT, timeout=300,
-    )  # fmt: skip
+    words += ["--gradient-accumulation-steps", "2", "--dropout", "0"]
+    torchrun = "-m torch.distributed.run --standalone --nproc-per-node=2 -m -- slp_transformer"
+    ended = own_process.python(*torchrun.split(), *words, "--out-dir", "two")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("Trained 4 steps") == 1
-    fine(*words, "--out-dir", "one", "--gradient-accumulation-steps", "2", "--dropout", "0")
+    fine(*words, "--out-dir", "one")
     two, one = (load_model(run).state_dict() for run in ("two", "one"))
     assert all(torch.allclose(two[name], one[name], atol=1e-5) for name in one)

@@ -4,13 +4,13 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
 import tomllib
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from own_process import python
 
 from slp_transformer.training.run_folder import checkpoint_folder
 
@@ -115,11 +115,9 @@ def installed(tmp_path):
     path = os.pathsep.join(map(str, (ROOT, EXAMPLE, info.parent)))
 
     def run(*commands):
-        done = subprocess.run(
-            [sys.executable, "-c", COMMANDS, json.dumps([command.split() for command in commands])],
-            cwd=tmp_path, env=os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"},
-            capture_output=True, encoding="utf-8",
-        )  # fmt: skip
+        words = json.dumps([command.split() for command in commands])
+        how = {"PYTHONPATH": path, "PYTHONUTF8": "1"}
+        done = python("-c", COMMANDS, words, cwd=tmp_path, **how)
         assert done.returncode == 0, done.stderr
         return done.stdout.split("\0")[:-1]
 
