@@ -18,6 +18,11 @@ OWN = {
 }
 
 
+def environment() -> dict[str, str]:
+    """This process's variables, and this very package to be imported, wherever it is."""
+    return {**os.environ, "PYTHONPATH": str(PLACES[0])}
+
+
 def python(*arguments, cwd=None, **variables: str) -> subprocess.CompletedProcess:
     """Run Python, importing this very package and the tests' modules, without shape checks."""
     return subprocess.run(
