@@ -6,7 +6,7 @@ import loops
 import pytest
 import torch
 import torch.nn.functional as F
-from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_with_gradients, normal
+from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_gradients, normal
 
 from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
 from slp_transformer._internal.weight_matrices import weight_matrix
@@ -43,9 +43,6 @@ def attended(Q, K, V, mask):
 FORMS = pytest.mark.parametrize("form", [attended, fused_attention])
 
 
-# --- Masks -------------------------------------------------------------------------------------
-
-
 @pytest.mark.proves("mask")
 def test_mask_by_hand():
     """The causal mask equals one written out by hand."""
@@ -66,9 +63,6 @@ def test_padding_mask_by_hand():
     assert padding_mask(ids[0], 9).tolist() == [[0.0, 0.0, -INF]]
 
 
-# --- The equation, by hand ---------------------------------------------------------------------
-
-
 @pytest.mark.proves("simple-sum", "simple-score", "simple-softmax")
 def test_simple_sum_is_attention_with_q_k_and_v_all_x():
     """Simple attention is attention with Q = K = V = X and unscaled scores.
@@ -81,7 +75,7 @@ def test_simple_sum_is_attention_with_q_k_and_v_all_x():
         weights = loops.softmax([X[i] @ X[j] for j in range(i + 1)])
         rows.append(sum(alpha * X[j] for j, alpha in enumerate(weights)))
     A_, _ = attention(X * math.sqrt(D), X, X, causal_mask(N))
-    assert_same_with_gradients(A_, torch.stack(rows), [X])
+    assert_same_gradients(A_, torch.stack(rows), [X])
 
 
 @pytest.mark.proves("scaled-score")
@@ -102,10 +96,7 @@ def test_scaled_score_by_hand():
 
 @pytest.mark.proves("alpha")
 def test_alpha_by_hand_with_a_mask():
-    """Equal scores share the weight equally among the visible tokens.
-
-    Equal scores share equally among what is visible: 1, then a half each, then a third each.
-    """
+    """Equal scores share the weight equally among the visible tokens: 1, a half, a third each."""
     Q = K = torch.ones(3, 2)
     V = torch.tensor([[6.0], [12.0], [30.0]])
     head, alpha = attention(Q, K, V, causal_mask(3))
@@ -115,19 +106,16 @@ def test_alpha_by_hand_with_a_mask():
     assert (alpha.triu(1) == 0).all()
 
 
-# --- Loop, matrix and PyTorch agree ------------------------------------------------------------
-
-
 @pytest.mark.proves("head-par", "head", "QK^T")
 def test_head_par_equals_loop():
     """A head in matrix form equals the loop over tokens."""
     Q, K, V = qkv(keys=N)
     heads, alphas = loops.attend(list(Q), list(K), list(V), loops.causal)
     values, alpha = attention(Q, K, V, causal_mask(N))
-    assert_same_with_gradients(values, heads, [Q, K, V])
+    assert_same_gradients(values, heads, [Q, K, V])
     assert_same(alpha, alphas)
-    assert_same_with_gradients(fused_attention(Q, K, V, causal=True), heads, [Q, K, V])
-    assert_same_with_gradients(fused_attention(Q, K, V, causal_mask(N)), heads, [Q, K, V])
+    assert_same_gradients(fused_attention(Q, K, V, causal=True), heads, [Q, K, V])
+    assert_same_gradients(fused_attention(Q, K, V, causal_mask(N)), heads, [Q, K, V])
 
 
 @pytest.mark.proves("bidirectional", "causal")
@@ -139,9 +127,9 @@ def test_bidirectional_equals_loop():
     Q, K, V = qkv()
     heads, alphas = loops.attend(list(Q), list(K), list(V), loops.everything)
     values, alpha = attention(Q, K, V)
-    assert_same_with_gradients(values, heads, [Q, K, V])
+    assert_same_gradients(values, heads, [Q, K, V])
     assert_same(alpha, alphas)
-    assert_same_with_gradients(fused_attention(Q, K, V), heads, [Q, K, V])
+    assert_same_gradients(fused_attention(Q, K, V), heads, [Q, K, V])
 
 
 @pytest.mark.proves("head-par")
@@ -157,7 +145,7 @@ def test_head_par_equals_pytorch(form, leading):
     values = form(Q, K, V, additive(allowed))
     for theirs in (allowed, additive(allowed)):
         expected = F.scaled_dot_product_attention(Q, K, V, attn_mask=theirs)
-        assert_same_with_gradients(values, expected, [Q, K, V])
+        assert_same_gradients(values, expected, [Q, K, V])
 
 
 @pytest.mark.parametrize(
@@ -195,9 +183,6 @@ def test_padding_and_a_long_window_need_no_square_mask(kernel, past):
     torch.testing.assert_close(values, expected)
 
 
-# --- Rows that see nothing ---------------------------------------------------------------------
-
-
 @FORMS
 def test_a_query_that_sees_nothing_gathers_zeros_and_sends_no_gradient(form):
     Q, K, V = qkv(B)
@@ -211,12 +196,9 @@ def test_a_query_that_sees_nothing_gathers_zeros_and_sends_no_gradient(form):
     open_mask = additive(allowed | ~seeing.unsqueeze(-1))
     expected = F.scaled_dot_product_attention(Q, K, V, attn_mask=open_mask)
     expected = expected * seeing.unsqueeze(-1)
-    assert_same_with_gradients(values, expected, [Q, K, V])
+    assert_same_gradients(values, expected, [Q, K, V])
     (gradient,) = torch.autograd.grad(values.sum(), [Q], retain_graph=True)
     assert (gradient[blind] == 0).all()
-
-
-# --- The fused kernel --------------------------------------------------------------------------
 
 
 def test_fused_never_shows_the_kernel_a_row_of_nothing_but_minus_infinity(kernel):
@@ -234,9 +216,6 @@ def test_dropout_takes_no_kernel_on_a_cpu(kernel):
     assert kernel == []
     attend(*given)
     assert len(kernel) == 1
-
-
-# --- One head ----------------------------------------------------------------------------------
 
 
 def head_parts(head: AttentionHead, X: torch.Tensor) -> list[torch.Tensor]:
@@ -257,7 +236,7 @@ def test_A_out_equals_loop(visible):
     expected = torch.stack([head_i @ head.W_O for head_i in heads])
     mask = causal_mask(N) if visible is loops.causal else None
     output, alpha = head(X, mask)
-    assert_same_with_gradients(output, expected, head_parts(head, X))
+    assert_same_gradients(output, expected, head_parts(head, X))
     assert_same(alpha, alphas)
 
 

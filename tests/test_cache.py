@@ -122,9 +122,6 @@ def test_reorder_lets_each_row_go_on_from_another(rows):
     torch.testing.assert_close(cached, whole[:, 4:], rtol=0, atol=1e-5)
 
 
-# --- One that is copied, shared, broken off, or not told how much is to come ----------------------
-
-
 def test_a_copy_goes_on_by_itself():
     """One beginning, read once, and two ways to go on from it."""
     torch.manual_seed(0)
@@ -172,9 +169,6 @@ def test_without_a_capacity_it_makes_room_as_it_goes():
     read = in_pieces(lambda part, c: model(part, cache=c), ids, (1,) * N, cache)
     torch.testing.assert_close(read, whole, rtol=0, atol=1e-5)
     assert cache.length == N and N <= cache[0].self_attention.K.shape[-2] < 2 * N
-
-
-# --- What is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

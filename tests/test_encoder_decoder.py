@@ -3,9 +3,7 @@
 import loops
 import torch
 from comparing import (
-    D_FF,
-    D_K,
-    D_V,
+    SIZES,
     A,
     B,
     D,
@@ -13,7 +11,7 @@ from comparing import (
     N,
     V,
     assert_same,
-    assert_same_with_gradients,
+    assert_same_gradients,
     randomized,
     some_ids,
 )
@@ -21,22 +19,12 @@ from comparing import (
 from slp_transformer import EncoderDecoder, TransformerConfig, padding_mask
 
 V_SOURCE = 29
-SMALL = {
-    "vocab_size": V,
-    "context_length": M,
-    "model_dim": D,
-    "num_heads": A,
-    "num_blocks": 2,
-    "key_dim": D_K,
-    "value_dim": D_V,
-    "hidden_dim": D_FF,
-    "source_vocab_size": V_SOURCE,
-    "num_encoder_blocks": 1,
-}
+ENCODER = {"source_vocab_size": V_SOURCE, "num_encoder_blocks": 1}
 
 
 def model(**changes) -> EncoderDecoder:
-    return randomized(EncoderDecoder(TransformerConfig(**{**SMALL, **changes})))
+    config = TransformerConfig(V, M, D, A, 2, **SIZES, **ENCODER | changes)
+    return randomized(EncoderDecoder(config))
 
 
 def sentences() -> tuple[torch.Tensor, torch.Tensor]:
@@ -57,7 +45,7 @@ def test_encoder_decoder_equals_loop():
     source, target = (ids[0] for ids in sentences())
     expected = by_loop(translator, source.tolist(), target.tolist())
     U = translator(source, target)
-    assert_same_with_gradients(U, expected, list(translator.parameters()))
+    assert_same_gradients(U, expected, list(translator.parameters()))
 
 
 def test_target_is_causal_and_source_is_not():

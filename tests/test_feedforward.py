@@ -4,7 +4,7 @@ import loops
 import pytest
 import torch
 import torch.nn.functional as F
-from comparing import D_FF, B, D, N, assert_same_with_gradients, normal, randomized
+from comparing import D_FF, B, D, N, assert_same_gradients, normal, randomized
 
 from slp_transformer import FeedForward, SwiGLU
 
@@ -38,7 +38,7 @@ def test_ffn_by_hand():
 def test_ffn_equals_loop(activation):
     layer, X = randomized(FeedForward(D, D_FF, activation)), normal(N, D)
     expected = torch.stack([loops.feedforward(x, layer, getattr(loops, activation)) for x in X])
-    assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
+    assert_same_gradients(layer(X), expected, [X, *layer.parameters()])
 
 
 @pytest.mark.proves("ffn")
@@ -48,7 +48,7 @@ def test_ffn_equals_pytorch(activation):
     layer, X = randomized(FeedForward(D, D_FF, activation)), normal(B, N, D)
     hidden = getattr(F, activation)(F.linear(X, layer.W_1.T, layer.b_1))
     expected = F.linear(hidden, layer.W_2.T, layer.b_2)
-    assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
+    assert_same_gradients(layer(X), expected, [X, *layer.parameters()])
 
 
 def test_relu_is_the_default_and_hidden_dim_is_4d():
@@ -77,10 +77,10 @@ def test_swiglu_equals_loop_and_pytorch():
     """SwiGLU equals its loop and PyTorch's functions."""
     layer, X = randomized(SwiGLU(D, D_FF)), normal(N, D)
     expected = torch.stack([loops.swiglu(x, layer) for x in X])
-    assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
+    assert_same_gradients(layer(X), expected, [X, *layer.parameters()])
     gate = F.silu(F.linear(X, layer.W_1.T, layer.b_1))
     expected = F.linear(gate * F.linear(X, layer.W_2.T, layer.b_2), layer.W_3.T, layer.b_3)
-    assert_same_with_gradients(layer(X), expected, [X, *layer.parameters()])
+    assert_same_gradients(layer(X), expected, [X, *layer.parameters()])
 
 
 def test_swiglu_without_biases_has_three_matrices_alone():

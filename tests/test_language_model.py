@@ -7,10 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from comparing import (
-    D_FF,
-    D_K,
     D_SHARED,
-    D_V,
+    SIZES,
     A,
     B,
     D,
@@ -18,7 +16,7 @@ from comparing import (
     N,
     V,
     assert_same,
-    assert_same_with_gradients,
+    assert_same_gradients,
     gradients,
     normal,
     randomized,
@@ -33,31 +31,14 @@ from slp_transformer import (
     padding_mask,
 )
 
-CONFIG = TransformerConfig(
-    V,
-    context_length=M,
-    model_dim=D,
-    num_heads=A,
-    num_blocks=2,
-    key_dim=D_K,
-    value_dim=D_V,
-    hidden_dim=D_FF,
-)
-
 
 def model(**changes) -> TransformerLM:
-    return randomized(TransformerLM(TransformerConfig(**{**CONFIG.to_dict(), **changes})))
-
-
-# --- The head ----------------------------------------------------------------------------------
+    return randomized(TransformerLM(TransformerConfig(V, M, D, A, 2, **SIZES | changes)))
 
 
 @pytest.mark.proves("logits")
 def test_logits_by_hand():
-    """Each logit is the dot product of h with a word's own row of E.
-
-    Each logit is the dot product of h with a word's own row.
-    """
+    """Each logit is the dot product of h with a word's own row of E."""
     E = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
     assert lm_head(torch.tensor([3.0, 5.0]), E).tolist() == [3.0, 5.0, 1.0]
 
@@ -69,8 +50,8 @@ def test_logits_equals_loop_and_pytorch(leading):
     H, E = normal(*leading, D), normal(V, D, seed=1)
     U = lm_head(H, E)
     expected = loops.logits(H.reshape(-1, D), E).reshape(*leading, V)
-    assert_same_with_gradients(U, expected, [H, E])
-    assert_same_with_gradients(U, F.linear(H, E), [H, E])
+    assert_same_gradients(U, expected, [H, E])
+    assert_same_gradients(U, F.linear(H, E), [H, E])
 
 
 @pytest.mark.proves("probs")
@@ -88,17 +69,14 @@ def test_probs_equals_loop():
     """The next-word probabilities equal the softmax as a loop."""
     U = normal(N, V)
     expected = torch.stack([torch.stack(loops.softmax(list(u))) for u in U])
-    assert_same_with_gradients(next_word_probabilities(U), expected, [U])
+    assert_same_gradients(next_word_probabilities(U), expected, [U])
     assert_same(expected.sum(-1), torch.ones(N, dtype=torch.float64))
-
-
-# --- The model ---------------------------------------------------------------------------------
 
 
 def test_language_model_equals_loop():
     lm, ids = model(), some_ids(N)
     expected = loops.language_model(ids.tolist(), lm)
-    assert_same_with_gradients(lm(ids), expected, list(lm.parameters()))
+    assert_same_gradients(lm(ids), expected, list(lm.parameters()))
 
 
 def test_head_is_tied_and_has_no_bias():
@@ -173,21 +151,3 @@ def test_a_fresh_model_knows_nothing():
     lm, ids = TransformerLM(TransformerConfig(997, 101, 60, 3, 3)), some_ids(7, 101, below=997)
     loss = F.cross_entropy(lm(ids).flatten(0, 1), ids.roll(-1, 1).flatten())
     assert loss.item() == pytest.approx(torch.log(torch.tensor(997.0)).item(), abs=0.05)
-
-
-# --- What PyTorch makes of it --------------------------------------------------------------------
-
-
-def test_gradients_of_each_sequence_alone_by_vmap():
-    lm, ids = model(), some_ids(B, N)
-    weights = dict(lm.named_parameters())
-
-    def loss(weights, row):
-        U = torch.func.functional_call(lm, weights, (row[:-1],))
-        return F.cross_entropy(U, row[1:])
-
-    together = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, ids)
-    for b, row in enumerate(ids):
-        alone = torch.autograd.grad(loss(weights, row), list(weights.values()))
-        for name, gradient in zip(weights, alone, strict=True):
-            assert_same(together[name][b], gradient)

@@ -138,9 +138,6 @@ def test_twice_is_refused():
     assert LoRA(7, 5, rank=5).A.shape == (7, 5)  # a rank may be as large as the matrix
 
 
-# --- peft --------------------------------------------------------------------------------------
-
-
 class Peer(nn.Module):
     """Causal attention of 3 heads out of `nn.Linear`s, which peft knows how to adapt."""
 

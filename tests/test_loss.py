@@ -11,8 +11,10 @@ from slp_transformer.loss import IGNORE_INDEX, next_token_loss, perplexity
 
 @pytest.mark.proves("ce-mean")
 def test_ce_mean_by_hand():
-    # Probabilities 1/2, 1/4 and 3/4 of the words that came next.
-    """The mean cross-entropy equals an example worked out by hand."""
+    """The mean cross-entropy equals an example worked out by hand.
+
+    The words that came next had the probabilities 1/2, 1/4 and 3/4.
+    """
     U = torch.log(torch.tensor([[0.5, 0.5], [0.75, 0.25], [0.75, 0.25]]))
     loss = next_token_loss(U, torch.tensor([0, 1, 0]))
     assert loss.item() == pytest.approx((math.log(2) + math.log(4) - math.log(0.75)) / 3)

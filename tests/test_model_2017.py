@@ -145,9 +145,6 @@ def test_choices_that_nothing_goes_by_are_refused(unchecked):
             ModernConfig(V, **changes)
 
 
-# --- How it is trained -------------------------------------------------------------------------
-
-
 def test_the_rate_is_the_papers_equation():
     settings = TrainConfig.of_2017(512, steps=100_000, warmup_steps=4000)
     for step in (1, 2, 3999, 4000, 4001, 100_000):
@@ -167,17 +164,3 @@ def test_adam_is_the_papers():
     optimizer = make_optimizer(of_2017(), settings)
     assert {group["betas"] for group in optimizer.param_groups} == {(0.9, 0.98)}
     assert {group["weight_decay"] for group in optimizer.param_groups} == {0.0}
-
-
-def test_a_schedule_without_warmup_begins_at_the_full_rate():
-    settings = TrainConfig(9, learning_rate=2.0, warmup_steps=0, schedule="inverse-sqrt")
-    assert [settings.learning_rate_at(s) for s in (0, 3)] == pytest.approx([2.0, 1.0])
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"schedule": "sine"}, {"optimizer": "sgd"}, {"adam_beta2": 1.0}, {"adam_beta2": -0.5}]
-)
-def test_wrong_settings_are_named(wrong, unchecked):
-    (name, value), *_ = wrong.items()
-    with pytest.raises(ValueError, match=rf"^{name} .*not {value!r}\.$"):
-        TrainConfig(steps=1, **wrong)

@@ -15,7 +15,7 @@ from comparing import (
     M,
     N,
     assert_same,
-    assert_same_with_gradients,
+    assert_same_gradients,
     normal,
     randomized,
 )
@@ -40,9 +40,6 @@ def outputs(layer, *args, **options):
     return [layer(*args, **options), layer(*args, **options, return_weights=True)[0]]
 
 
-# --- Loop, matrix and PyTorch agree ------------------------------------------------------------
-
-
 @pytest.mark.proves(
     "mh-qkv",
     "mh-score",
@@ -61,7 +58,7 @@ def test_mh_par_out_equals_loop(causal):
     visible = loops.causal if causal else loops.everything
     expected, alphas = loops.multi_head(X, layer, visible)
     for output in outputs(layer, X, causal=causal):
-        assert_same_with_gradients(output, expected, [X, *layer.parameters()])
+        assert_same_gradients(output, expected, [X, *layer.parameters()])
     _, alpha = layer(X, causal=causal, return_weights=True)
     assert_same(alpha, alphas)
 
@@ -73,7 +70,7 @@ def test_cross_attn_equals_loop(source):
     layer, X, H_enc = mha(), normal(N, D), normal(source, D, seed=1)
     expected, alphas = loops.multi_head(X, layer, loops.everything, H_enc)
     for output in outputs(layer, X, H_enc=H_enc):
-        assert_same_with_gradients(output, expected, [X, H_enc, *layer.parameters()])
+        assert_same_gradients(output, expected, [X, H_enc, *layer.parameters()])
     _, alpha = layer(X, H_enc=H_enc, return_weights=True)
     assert alpha.shape == (A, N, source)
     assert_same(alpha, alphas)
@@ -91,8 +88,6 @@ PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
 @pytest.mark.parametrize("masks", ["none", "causal", "padding", "both"])
 def test_mh_par_out_equals_pytorch(masks):
     """Multi-head attention equals nn.MultiheadAttention with the same weights.
-
-    `nn.MultiheadAttention` with our weights.
 
     (As a flag True hides here, the reverse of `scaled_dot_product_attention`, where True allows.)
     """
@@ -139,9 +134,6 @@ def test_fused_mask_per_sentence_and_per_head_equals_pytorch():
         twin.assert_agrees(output, expected, [X])
 
 
-# --- Heads and their matrices ------------------------------------------------------------------
-
-
 def test_heads_set_is_what_the_layer_computes_with():
     """A layer filled head by head equals the loop over the matrices that were given."""
     layer, X = mha(), normal(N, D)
@@ -180,9 +172,6 @@ def test_split_heads_by_hand(memory):
     assert torch.equal(join_heads(heads), X)
 
 
-# --- Causality, padding, blind rows ------------------------------------------------------------
-
-
 def test_causal_with_left_padding_blinds_rows_without_nan():
     layer, X = mha(), normal(B, N, D)
     ids = torch.tensor([[0] * 3 + [1] * (N - 3), [1] * N])
@@ -198,9 +187,6 @@ def test_causal_with_left_padding_blinds_rows_without_nan():
     assert (alpha[0, :, :3] == 0).all()
     sums = alpha.sum(-1)
     assert_same(sums[0, :, 3:], torch.ones_like(sums[0, :, 3:]))
-
-
-# --- Axes, masks' axes and types ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("leading", [(B,), (B, 7)])
@@ -233,9 +219,6 @@ def test_one_mask_for_each_head_of_one_sentence():
     _, alpha = layer(X, additive(hidden), return_weights=True)
     assert torch.equal(alpha == 0, hidden)
     assert_same(*outputs(layer, X, additive(hidden)))
-
-
-# --- Dropout ---------------------------------------------------------
 
 
 def test_dropout_drops_its_share_of_the_weights_and_scales_the_rest():

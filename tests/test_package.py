@@ -1,15 +1,15 @@
 """What the package promises as a whole: it needs torch alone, runs nothing, explains everything."""
 
 import ast
+import importlib
 import importlib.metadata
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from own_process import environment
+import pytest
+from own_process import python
 
 import slp_transformer
 from slp_transformer._internal.equations import equations
@@ -21,18 +21,11 @@ MODULES = {
 }
 
 
-# --- Importing ---------------------------------------------------------------------------------
-
 IMPORT = """
 import importlib, sys
+for name in {blocked!r}:
+    sys.modules[name] = None
 import torch
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {blocked!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Missing())
 before, random = set(sys.modules), torch.get_rng_state()
 for name in {modules!r}:
     importlib.import_module(name)
@@ -45,19 +38,14 @@ assert not others, f"importing also imported {{sorted(others)}}"
 """
 
 
+NO_NUMPY = "ignore:Failed to initialize NumPy"  # PyTorch says so when it is imported
+
+
 def run_import(modules: list[str], blocked: set[str], allowed: set[str], then: str, cwd: Path):
     script = IMPORT.format(
         modules=modules, blocked=blocked, allowed=sorted(allowed | {"slp_transformer"}), then=then
     )
-    return subprocess.run(
-        [sys.executable, "-W", "error::SyntaxWarning", "-c", script],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=environment(),
-        timeout=300,
-    )
+    return python("-W", "error::SyntaxWarning", "-W", NO_NUMPY, "-c", script, cwd=cwd)
 
 
 def test_the_site_is_built_with_what_its_extra_brings():
@@ -83,6 +71,17 @@ ids = torch.zeros(2, 7, dtype=torch.int64)
 assert TransformerLM(config)(ids).shape == (2, 7, 23)
 assert EncoderDecoder(config)(ids, ids).shape == (2, 7, 23)
 """
+TRAIN = """
+from slp_transformer.training.trainer import train
+stream = torch.arange(7).repeat(5)
+train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
+"""
+NAMES = """
+import slp_transformer
+assert slp_transformer.attention.attention.__name__ == "attention"
+from slp_transformer import *
+assert TransformerLM.__name__ == "TransformerLM" and generate.__name__ == "generate"
+"""
 UNCHECKED = """
 for kind in (Bool, Float, Int):
     assert kind[torch.Tensor, "N d"] is torch.Tensor
@@ -90,20 +89,20 @@ for kind in (Bool, Float, Int):
 
 
 def test_importing_every_module_needs_torch_alone_and_prints_nothing(tmp_path):
-    """As on a machine where only torch is installed: shapes are then plain tensors."""
+    """As on a machine where only torch is installed: it trains, and shapes are plain tensors."""
     blocked = set(
-        "jaxtyping beartype matplotlib transformers jupytext mkdocs IPython safetensors pydantic "
-        "tqdm tensorboard tokenizers pooch mido guitarpro tyro".split()
+        "numpy jaxtyping beartype matplotlib transformers jupytext mkdocs IPython safetensors "
+        "pydantic tqdm tensorboard tokenizers pooch mido guitarpro tyro".split()
     )
-    result = run_import(list(MODULES), blocked, TORCHS_OWN, USE + UNCHECKED, tmp_path)
+    result = run_import(list(MODULES), blocked, TORCHS_OWN, USE + TRAIN + UNCHECKED, tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "" and result.stderr == ""
     assert list(tmp_path.iterdir()) == []
 
 
-def test_importing_takes_nothing_but_jaxtyping_where_that_is_installed(tmp_path):
+def test_importing_takes_nothing_but_jaxtyping_and_offers_modules_and_all_names(tmp_path):
     shapes = {"jaxtyping", *names_required("jaxtyping")}
-    result = run_import(["slp_transformer"], set(), TORCHS_OWN | shapes, USE, tmp_path)
+    result = run_import(["slp_transformer"], set(), TORCHS_OWN | shapes, NAMES + USE, tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout == "" and result.stderr == ""
 
@@ -124,16 +123,10 @@ def test_shapes_are_plain_tensors_with_a_jaxtyping_that_needs_numpy(tmp_path):
     assert result.returncode == 0, result.stderr
 
 
-# --- Annotations ------------------------------------------------------------------------------
-
-
 def test_no_module_puts_off_its_annotations():
     """jaxtyping reads them as they stand."""
     for module, path in MODULES.items():
         assert "from __future__ import annotations" not in path.read_text("utf-8"), module
-
-
-# --- Explaining --------------------------------------------------------------------------------
 
 
 def docstrings(module: str) -> Iterator[tuple[str, str]]:
@@ -172,3 +165,25 @@ def test_no_docstring_has_the_number_of_an_equation():
         if not name.startswith("slp_transformer._internal.equations."):
             written = re.findall(r"(?<![\d.])\d{1,2}\.\d{1,2}(?![\d.]*(?:\d|e))", text)
             assert not known & set(written), (name, written)
+
+
+LISTED = {
+    module: names.split()
+    for module, _, names in (
+        line.partition(":")
+        for line in Path(__file__).with_name("public_names.txt").read_text("utf-8").splitlines()
+    )
+}
+
+
+@pytest.mark.parametrize("module", LISTED)
+def test_public_names_are_those_listed_and_exist(module):
+    loaded = importlib.import_module(module)
+    assert sorted(set(loaded.__all__)) == LISTED[module], "mend public_names.txt and CHANGELOG.md"
+    assert [name for name in LISTED[module] if not hasattr(loaded, name)] == []
+
+
+def test_every_package_with_public_names_is_listed():
+    inits = [path for path in PACKAGE.rglob("__init__.py") if "__all__" in path.read_text("utf-8")]
+    found = {".".join(path.parent.relative_to(PACKAGE.parent).parts) for path in inits}
+    assert found == set(LISTED)

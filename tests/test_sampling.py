@@ -39,9 +39,6 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-# --- Temperature ---------------------------------------------------------------------------------
-
-
 @pytest.mark.proves("temperature")
 @pytest.mark.parametrize(
     ("tau", "expected"),
@@ -58,9 +55,6 @@ def test_temperature_on_the_books_logits(tau, expected):
     assert probabilities(temperature(U, tau)) == pytest.approx(expected, abs=6e-4)
 
 
-# --- Top-k ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.proves("top-k")
 def test_top_k_keeps_the_k_largest_and_renormalizes():
     """Top-k keeps the k largest probabilities and renormalizes them."""
@@ -74,9 +68,6 @@ def test_top_k_of_rows_of_ties_and_of_too_many():
     assert [kept(row) for row in top_k(rows, 1)] == [[1], [0]]
     assert len(kept(top_k(torch.zeros(7), 3))) == 3
     assert torch.equal(top_k(U, 99), U)
-
-
-# --- Top-p ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("top-p")
@@ -124,9 +115,6 @@ def test_top_p_of_1_keeps_the_rarest():
     assert torch.equal(top_p(u, 1.0), u)
 
 
-# --- Repetition penalty --------------------------------------------------------------------------
-
-
 def test_repetition_penalty_divides_what_is_above_0_and_multiplies_what_is_below():
     u = tensor([[1.2, 0.9, 0.1, -0.5]] * 2)
     seen = tensor([[0, 3, 0], [2, 2, 2]])
@@ -138,9 +126,6 @@ def test_repetition_penalty_divides_what_is_above_0_and_multiplies_what_is_below
 def test_repetition_penalty_leaves_the_forbidden_forbidden():
     u = repetition_penalty(tensor([-INF, 0.0, 2.0]), tensor([0, 1]), 3.0)
     assert u.tolist() == [-INF, 0.0, 2.0]
-
-
-# --- What is allowed -----------------------------------------------------------------------------
 
 
 def test_only_allowed_takes_ids_booleans_or_nothing():
@@ -181,9 +166,6 @@ def test_what_filters_by_no_number_of_its_kind_is_refused(filtered, values, mess
             filtered(U, value)
 
 
-# --- All together --------------------------------------------------------------------------------
-
-
 def test_filtered_does_top_k_before_top_p_and_what_is_allowed_before_both():
     u = logits(0.4, 0.3, 0.2, 0.1).unsqueeze(0)
     ids = tensor([[0]])
@@ -200,9 +182,6 @@ def test_filtered_does_top_k_before_top_p_and_what_is_allowed_before_both():
 
 def test_by_default_nothing_is_filtered():
     assert torch.equal(filter_logits(U.unsqueeze(0), tensor([[0]]))[0], U)
-
-
-# --- Choosing ------------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("greedy")

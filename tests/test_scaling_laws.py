@@ -92,9 +92,6 @@ def test_param_count_of_gpt_2(layers, d, heads, published):
     assert count.matrices == 12 * layers * d**2
 
 
-# --- Published models --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "left_out"),
     [
@@ -123,9 +120,6 @@ def test_param_count_of_published_models_is_the_books_where_they_are_the_books()
 def test_published_caches_hold_a_key_and_a_value_for_each_shared_head():
     assert PUBLISHED_MODELS["GPT-2 XL"].kv_cache_bytes(1) == 2 * 48 * 25 * 64 * 2
     assert PUBLISHED_MODELS["Llama 3.1 8B"].kv_cache_bytes(7) == 7 * 2 * 32 * 8 * 128 * 2
-
-
-# --- Scaling laws ------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("L(N)")

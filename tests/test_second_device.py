@@ -33,9 +33,6 @@ def waits(device):
     return standin.WAITS
 
 
-# --- Models ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_nothing_is_waited_for_there_and_back(device, changes, waits):
     model, ids = language_model(**changes).to(device), STREAM[None, :5].to(device)
@@ -64,8 +61,6 @@ def test_a_model_computes_there_what_it_computes_here(device, make, inputs, chan
     for mine, yours in zip(here.parameters(), there.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, yours.grad.cpu(), rtol=1e-4, atol=1e-5)
 
-
-# --- Writing -----------------------------------------------------------------------------------
 
 MODES = [
     {"temperature": 0},
@@ -125,9 +120,6 @@ def test_a_beam_is_waited_for_where_it_chooses(device, how, waits):
         generate(model, [[1, 2]], words, num_beams=3, **how)
         counts[words] = sum(waits.values())
     assert 0 < counts[25] - counts[5] <= 2 * 20
-
-
-# --- Training ----------------------------------------------------------------------------------
 
 
 def numbers(record) -> dict[str, float]:

@@ -5,29 +5,33 @@ import pytest
 import torch
 from comparing import (
     D_FF,
-    D_K,
     D_SHARED,
-    D_V,
+    SIZES,
     A,
     B,
     D,
     M,
     N,
     assert_same,
-    assert_same_with_gradients,
+    assert_same_gradients,
     normal,
     randomized,
 )
 from twins import twin_stack
 
-from slp_transformer import TransformerStack, causal_mask, padding_mask, record_activations
+from slp_transformer import (
+    TransformerBlock,
+    TransformerStack,
+    causal_mask,
+    padding_mask,
+    record_activations,
+)
 
 L = 3
 
 
 def stack(**options) -> TransformerStack:
-    sizes = {"key_dim": D_K, "value_dim": D_V, "hidden_dim": D_FF}
-    return randomized(TransformerStack(2, D, A, **sizes, **options))
+    return randomized(TransformerStack(2, D, A, **SIZES, **options))
 
 
 def shared(**options) -> TransformerStack:
@@ -39,7 +43,7 @@ def test_stack_equals_loop():
     """A stack equals a loop over its blocks."""
     layers, X = stack(), normal(N, D)
     expected = loops.stack(X, layers)
-    assert_same_with_gradients(layers(X, causal=True), expected, [X, *layers.parameters()])
+    assert_same_gradients(layers(X, causal=True), expected, [X, *layers.parameters()])
 
 
 PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
@@ -103,3 +107,6 @@ def test_initialization_is_gpt_2s(activation, cross):
                 assert parameter.std().item() == pytest.approx(0.02 * narrower, rel=0.07)
                 assert abs(parameter.mean().item()) < 0.002
     assert (layers.final_norm.gamma == 1).all()
+    alone = TransformerBlock(60, 3).ffn  # a part by itself keeps the size of its input
+    for W in (alone.W_1, alone.W_2):
+        assert W.std().item() == pytest.approx(len(W) ** -0.5, rel=0.1)

@@ -36,9 +36,6 @@ def heeded():
         signal.signal(number, how)
 
 
-# --- In this process -----------------------------------------------------------------------------
-
-
 class Pressing(TokenWindows):
     """Validation data that are interrupted during the first batch."""
 
@@ -83,9 +80,6 @@ def test_what_is_ignored_stays_ignored():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with SignalHandler(defer=False):
         signal.raise_signal(signal.SIGTERM)
-
-
-# --- The command ---------------------------------------------------------------------------------
 
 
 def begun(folder: str, **options) -> subprocess.Popen:

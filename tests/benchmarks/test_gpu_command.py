@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from own_process import python
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKED = ("beartype", "mido", "pooch", "tokenizers", "tomli_w", "transformers")
@@ -31,12 +30,11 @@ def command(tmp_path):
     for number in range(12):
         (tmp_path / "tabs" / f"{number}.txt").write_text((TAB + "\n") * 4, encoding="utf-8")
     (tmp_path / "text.txt").write_text("to be, or not to be; " * 40, encoding="utf-8")
-    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "OMP_NUM_THREADS": "1"}
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
 
     def run(*words: str):
-        words = [str(word) for word in ("--out", tmp_path / "out", "--device", "cpu", *words)]
-        whole = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), *words]
-        told = subprocess.run(whole, capture_output=True, text=True, env=os.environ | paths)
+        words = ("--out", tmp_path / "out", "--device", "cpu", *words)
+        told = python(ROOT / "benchmarks" / "gpu.py", *words, PYTHONPATH=paths)
         found = (tmp_path / "out").glob("*.json") if (tmp_path / "out").exists() else []
         return told, {path.stem: json.loads(path.read_text("utf-8")) for path in found}
 

@@ -39,9 +39,6 @@ from slp_transformer.training.checkpoints import load_model
 TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
 
 
-# --- Text ----------------------------------------------------------------------------------------
-
-
 def test_from_a_file_to_text_in_three_commands(at, capsys):
     fine("train", "text", "fox.txt", "--out-dir", "runs/a", *SMALL)
     said = capsys.readouterr()
@@ -142,9 +139,6 @@ def test_words_and_bpe_without_a_prompt(at, capsys):
         fine("train", "text", "fox.txt", "--out-dir", kind, "--tokenizer", kind, *SMALL)
         fine("generate", kind, "--max-new-tokens", "5")
         assert result(capsys, "info", kind)["data"]["tokenizer"] == kind
-
-
-# --- Guitar --------------------------------------------------------------------------------------
 
 
 def session_of(tokenizer, **options):
@@ -307,9 +301,6 @@ def test_a_run_keeps_its_split_and_its_styles_whatever_becomes_of_its_tabs(at, c
 def test_a_model_without_tokens_for_styles_says_so():
     with pytest.raises(ValueError, match="--style has no effect here"):
         session_of(TabTokenizer(), style="Jazz")
-
-
-# --- What is missing, and mistakes ---------------------------------------------------------------
 
 
 def test_a_diverged_run_goes_on_with_a_lower_learning_rate(at, capsys):

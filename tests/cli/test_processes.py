@@ -20,13 +20,20 @@ COMMAND = [sys.executable, "-m", "slp_transformer"]
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to groups of processes")
 
 
-def test_a_process_reads_and_writes_utf8(at):
+def test_a_process_reads_and_writes_utf8_and_a_broken_pipe_is_quiet(at):
     text = "Süße Äpfel, €5.\n"
     Path("own.txt").write_text(text * 40, encoding="utf-8")
     fine("train", "text", "own.txt", "--out-dir", "a", *SMALL)
-    words = [*COMMAND, "generate", "a", "--prompt-file", "-", "--max-new-tokens", "3"]
-    ended = subprocess.run(words, input=text.encode(), capture_output=True, env=ENVIRONMENT)
-    assert ended.returncode == 0 and ended.stdout.decode("utf-8").startswith(text[:-1])
+    words = [*COMMAND, "generate", "a", "--prompt-file", "-", "--max-new-tokens", "100000"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, env=ENVIRONMENT, **pipes) as started:
+        with started.stdin as given:
+            given.write(text.encode())
+        assert started.stdout.read(20).decode().startswith(text[:-1])
+        started.stdout.close()
+        err = started.stderr.read()
+        if os.name != "nt":  # where pipes break differently
+            assert started.wait(timeout=300) == 141 and err == b"Loading PyTorch ...\n", err
 
 
 def interrupted(words: list, at_work, environment=ENVIRONMENT, **options) -> tuple[int, str]:
@@ -117,37 +124,20 @@ def test_commands_work_in_an_odd_environment(at, odd):
     Path("own.txt").write_text("Töne über Töne, é und 𝄞. " * 40, encoding="utf-8")
     train = ["train", "text", "own.txt", "--out-dir", "a", *SMALL]
     for words in (["train", "--help"], train, ["generate", "a", "--max-new-tokens", "9"]):
-        ended = subprocess.run([*COMMAND, *words], env=ENVIRONMENT | odd, capture_output=True)
-        assert ended.returncode == 0 and ended.stdout.decode(), ended.stderr.decode()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="pipes break differently on Windows")
-def test_a_broken_pipe_is_quiet(text_run):
-    started = subprocess.Popen(
-        [*COMMAND, "generate", "a", "--max-new-tokens", "100000"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    )
-    started.stdout.read(20)
-    started.stdout.close()
-    err = started.stderr.read()
-    assert started.wait(timeout=300) == 141 and err == b"Loading PyTorch ...\n", err
+        ended = own_process.python("-m", "slp_transformer", *words, **odd)
+        assert ended.returncode == 0 and ended.stdout, ended.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="torchrun needs a store that Windows' builds lack")
 def test_two_processes_train_as_one_and_the_first_one_speaks(at):
     # The "--" keeps torchrun from taking our flags for abbreviations of its own.
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words = ["train", "text", "fox.txt", *SMALL, "--batch-size", "2"]
-    ended = subprocess.run(
-        [*torchrun, "--nproc-per-node=2", "-m", "--", "slp_transformer", *words, "--out-dir", "two",
-         "--gradient-accumulation-steps", "2", "--dropout", "0"],
-        capture_output=True, text=True, encoding="utf-8", env=ENVIRONMENT, timeout=300,
-    )  # fmt: skip
+    words += ["--gradient-accumulation-steps", "2", "--dropout", "0"]
+    torchrun = "-m torch.distributed.run --standalone --nproc-per-node=2 -m -- slp_transformer"
+    ended = own_process.python(*torchrun.split(), *words, "--out-dir", "two")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("Trained 4 steps") == 1
-    fine(*words, "--out-dir", "one", "--gradient-accumulation-steps", "2", "--dropout", "0")
+    fine(*words, "--out-dir", "one")
     two, one = (load_model(run).state_dict() for run in ("two", "one"))
     assert all(torch.allclose(two[name], one[name], atol=1e-5) for name in one)

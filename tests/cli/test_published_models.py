@@ -123,9 +123,6 @@ def test_bert_is_no_language_model(at, capsys, monkeypatch):
     assert "Bert" in output(capsys, "info", "model")
 
 
-# --- Tokenizers --------------------------------------------------------------------------------
-
-
 def test_ids_come_and_go(published, at):
     tokenizer = load_tokenizer(at / "model", ModernConfig(V, begin_id=1, end_ids=(2, 3)))
     library = Tokenizer.from_file("model/tokenizer.json")

@@ -12,8 +12,6 @@ from slp_transformer.tasks.base import TASKS, load_task
 from slp_transformer.tasks.run_config import FROM_DATA, PRESETS, load_config
 from slp_transformer.training.train_config import TrainConfig
 
-# --- Configurations ------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_setting_has_a_flag_and_an_explanation(task, capsys):

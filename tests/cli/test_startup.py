@@ -53,19 +53,6 @@ def test_what_needs_no_model_is_answered_without_pytorch(tmp_path, monkeypatch):
         assert said in answer and answer.endswith(str(code))
 
 
-def test_modules_are_attributes_and_star_brings_every_name():
-    said = own_process.printed(
-        "import slp_transformer\n"
-        "print(slp_transformer.attention.attention.__name__)\n"
-        "from slp_transformer import *\n"
-        "print(TransformerLM.__name__, generate.__name__)\n"
-    )
-    assert said.split() == ["attention", "TransformerLM", "generate"]
-
-
-# --- Sizes from elsewhere ------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_numpys_whole_numbers_are_sizes_and_come_out_as_pythons():
     config = TransformerConfig(np.int64(23), np.int32(11), np.int64(14), np.int64(2), np.int8(1))
@@ -83,8 +70,6 @@ def test_what_is_no_whole_number_is_no_size(size):
     with pytest.raises(ValueError, match="vocab_size must be a whole number of 1 or more"):
         TransformerConfig(size)
 
-
-# --- Files, checked whole -------------------------------------------------------------------------
 
 TEXT = TextTokenizer("bpe", [*sorted(byte_alphabet()), "ab"], [("a", "b")])
 TAB = TabTokenizer()

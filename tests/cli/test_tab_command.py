@@ -23,10 +23,8 @@ def sounding(tab: Tab) -> list[tuple[int, ...]]:
     return [tuple(sorted(map(tab.tuning.pitch_of, event.notes))) for event in tab.iter_events()]
 
 
-def expected(shift: int = 0) -> list[tuple[int, ...]]:
-    return [
-        tuple(sorted(p + shift for p in (pitch, *CHORDS.get(i, ())))) for i, pitch in enumerate(ODE)
-    ]
+def expected() -> list[tuple[int, ...]]:
+    return [tuple(sorted((pitch, *CHORDS.get(i, ())))) for i, pitch in enumerate(ODE)]
 
 
 @pytest.fixture(scope="module")
@@ -272,9 +270,6 @@ def test_it_needs_no_pytorch(song, tmp_path, monkeypatch, words):
     )
     done = python("-c", script, *words, song)
     assert done.returncode == 0, done.stderr
-
-
-# --- Convert -------------------------------------------------------------------------------------
 
 
 def test_convert_keeps_all_and_lists_what_the_file_cannot_hold(tmp_path, capsys):

@@ -48,9 +48,6 @@ def at(trained, tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-# --- Training ----------------------------------------------------------------------------------
-
-
 def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsys):
     write_pairs()
     capsys.readouterr()
@@ -66,9 +63,6 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
 def test_the_first_run_needs_no_files(at, capsys):
     fine("train", "pairs", "--out-dir", "numbers", *PAIR_SIZES, "--steps", "1", "--quiet")
     assert "English" in output(capsys, "info", "numbers")
-
-
-# --- Judging -----------------------------------------------------------------------------------
 
 
 def test_evaluate_judges_what_the_run_held_out(at, capsys):
@@ -104,9 +98,6 @@ def test_judging_counts_as_sacrebleu_does():
     assert 0 < worse.bleu < 100 and "version:" in worse.bleu_signature
     with pytest.raises(ValueError, match="there are 1 and 2"):
         compute_translation_metrics(["a"], references)
-
-
-# --- Translating -------------------------------------------------------------------------------
 
 
 def piped(monkeypatch, content: bytes, terminal: bool = False) -> None:
@@ -164,9 +155,6 @@ def test_a_pipe_in_another_encoding_is_refused(at, capsys, monkeypatch):
     piped(monkeypatch, b"five\n\xe9\n")
     assert main(["translate", "run"]) == 2  # after the first line was translated
     assert "line 2 has the byte 0xE9" in capsys.readouterr().err
-
-
-# --- Epochs, and compilers that fail --------------------------------------------------------------
 
 
 def test_a_checkpoint_is_kept_after_each_epoch(tmp_path, monkeypatch, capsys):

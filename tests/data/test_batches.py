@@ -15,8 +15,6 @@ from slp_transformer.data.batches import (
 )
 from slp_transformer.loss import IGNORE_INDEX
 
-# --- Windows -------------------------------------------------------------------------------------
-
 
 def test_windows_are_shifted_by_one_and_cover_every_start():
     stream = torch.arange(13)
@@ -59,9 +57,6 @@ def test_a_part_is_windows_from_all_over_by_hand():
     assert eval_subset(own, 2) is own
 
 
-# --- Shares of processes --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("count", "processes"), [(5, 2), (7, 3), (6, 3), (2, 3)])
 def test_every_sequence_is_in_one_shard_and_its_targets_count_once(count, processes):
     rows = torch.arange(count * 4).view(count, 4)
@@ -72,9 +67,6 @@ def test_every_sequence_is_in_one_shard_and_its_targets_count_once(count, proces
     counted = (targets != IGNORE_INDEX).all(dim=1)
     assert torch.equal(inputs[counted], rows) and torch.equal(targets[counted], rows + 100)
     assert (targets[~counted] == IGNORE_INDEX).all()
-
-
-# --- Pairs ---------------------------------------------------------------------------------------
 
 
 def test_pairs_are_padded_and_shifted_by_hand():
@@ -93,9 +85,6 @@ def test_bad_pairs_are_refused():
         pairs()
     with pytest.raises(ValueError, match="Pair 1 has an empty source"):
         pairs((2, 3), (0, 1))
-
-
-# --- Pairs of similar length ---------------------------------------------------------------------
 
 
 def rows(count: int, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:

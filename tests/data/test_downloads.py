@@ -58,18 +58,12 @@ def names(folder) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-# --- Downloading -------------------------------------------------------------------------------
-
-
 def test_a_file_is_downloaded_once(server, tmp_path):
     _, asked, file = server
     path = fetch_file(file)
     assert path == tmp_path / "data" / "numbers.txt" and path.read_bytes() == CONTENT
     assert fetch_file(file) == path
     assert asked == ["/file"] and names(tmp_path / "data") == {"numbers.txt"}
-
-
-# --- Another file than published ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("content", [b"\x01" + CONTENT[1:], CONTENT + b"more", CONTENT[:-7]])
@@ -91,9 +85,6 @@ def test_a_wrong_file_in_its_place_is_left_alone(server, tmp_path):
     ):
         fetch_file(file)
     assert (tmp_path / "data" / "numbers.txt").read_bytes() == b"mine" and asked == []
-
-
-# --- No network --------------------------------------------------------------------------------
 
 
 def test_without_a_network_it_says_where_from_and_where_to(server, tmp_path):
@@ -140,9 +131,6 @@ def test_the_data_directory_is_the_systems_unless_named(monkeypatch, tmp_path):
     assert data_dir() == Path(pooch.os_cache("slp-transformer"))
     monkeypatch.setenv("SLP_TRANSFORMER_DATA", "~/data")
     assert data_dir() == Path.home() / "data"
-
-
-# --- Named corpora -----------------------------------------------------------------------------
 
 
 def test_a_named_corpus_is_fetched_checked_and_prepared(server, tmp_path, monkeypatch):

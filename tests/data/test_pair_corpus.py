@@ -29,9 +29,6 @@ def written(path: Path, lines: list[str], end: str = "\n") -> str:
     return str(path)
 
 
-# --- Reading -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_aligned_files_plain_or_gzip_give_their_lines_in_order(tmp_path, end):
     """A vertical tab, at which str.splitlines would cut, is a character like any other."""
@@ -91,9 +88,6 @@ def test_two_files_that_do_not_align_are_refused_by_file_and_line(target, senten
         read_pairs(source, target and written(tmp_path / "b.th", target))
 
 
-# --- Tokens ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
 @pytest.mark.parametrize("shared", [True, False])
 def test_sentences_come_back_from_their_tokens(kind, shared):
@@ -132,9 +126,6 @@ def test_marks_stay_with_their_letters():
     tokenizer = train_tokenizer(words * 9, "bpe", 400)
     assert [len(tokenizer.encode(word)) for word in words] == [1, 1]
     assert [tokenizer.decode(tokenizer.encode(word)) for word in words] == words
-
-
-# --- Made ready --------------------------------------------------------------------------------
 
 
 def numbered(count: int) -> list[tuple[str, str]]:

@@ -59,9 +59,6 @@ def all_of(corpus) -> list[int]:
     return corpus.train[:].tolist() + corpus.val[:].tolist()
 
 
-# --- What comes out ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_becomes_its_tokens_and_the_last_tenth_is_held_out(kind, file):
     corpus = prepare_corpus(file, kind, None if kind == "characters" else 300)
@@ -120,9 +117,6 @@ def test_a_tokenizer_of_ones_own_is_used(file, library):
     assert without.decode(prepare_corpus(library, val_split=0, tokenizer=without).train) == texts
 
 
-# --- What is held out of several -----------------------------------------------------------------
-
-
 def documents(*sizes: int) -> list[Document]:
     ends = list(itertools.accumulate(sizes, initial=0))
     places = itertools.starmap(range, itertools.pairwise(ends))
@@ -158,9 +152,6 @@ def test_small_documents_stay_whole_and_each_piece_is_named():
     ]  # fmt: skip
 
 
-# --- Memory ------------------------------------------------------------------------------------
-
-
 def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
     with open(tmp_path / "a.txt", "w", encoding="utf-8", newline="\n") as file:
         for _ in range(10):
@@ -174,9 +165,6 @@ def test_preparing_a_file_holds_far_less_than_the_file(tmp_path):
         tracemalloc.stop()
     # A list of the tokens alone would take eight bytes for each.
     assert len(corpus.train) > 1_000_000 and most < 3_000_000
-
-
-# --- Interruptions and bad input ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("replaced", [0, 1, 2])

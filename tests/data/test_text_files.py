@@ -42,9 +42,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-# --- What there is to read ---------------------------------------------------------------------
-
-
 def test_a_folder_is_read_in_the_same_order_everywhere(folder):
     """Sorted by the folders' names, not by the paths' characters: "/" and "\\" sort differently."""
     found = [path.relative_to(folder).as_posix() for path in find_text_files(folder)]
@@ -108,18 +105,12 @@ def test_a_name_always_means_the_corpus(tmp_path, monkeypatch):
     assert all(not set("./\\") & set(name) for name in list_corpora())
 
 
-# --- What the text comes out as ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
 def test_pieces_make_up_the_text(block, tmp_path, monkeypatch):
     """A byte order mark, the line ends of three systems, and characters of 1 to 4 bytes."""
     monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
     (tmp_path / "a").write_bytes("\ufeffone\r\ntwo\rthree\n\n\n é🎸日\n\tend\r".encode())
     assert "".join(read_pieces(tmp_path / "a")) == "one\ntwo\nthree\n\n\n é🎸日\n\tend\n"
-
-
-# --- Bad input ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,6 @@ def tokenizer(request):
     return train_tokenizer(iter(TEXTS), request.param)
 
 
-# --- There and back ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_known_text_comes_back_to_the_last_character(tokenizer, text):
     ids = tokenizer.encode(text)
@@ -65,9 +62,6 @@ def test_bpe_merges_the_most_frequent_pair_first():
     assert [tokenizer.decode([i]) for i in tokenizer.encode("ab abc")] == ["ab", " ab", "c"]
 
 
-# --- The end of a document ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_can_write_the_end_token(kind):
     tokenizer = train_tokenizer(["<|end|>" * 50, "<|end|> end"], kind, end_token=True)
@@ -76,9 +70,6 @@ def test_no_text_can_write_the_end_token(kind):
         assert 0 not in tokenizer.encode(text) and tokenizer.decode(tokenizer.encode(text)) == text
     ids = tokenizer.encode("end")
     assert tokenizer.decode([*ids, 0, *ids]) == "endend"
-
-
-# --- One token at a time -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -96,9 +87,6 @@ def test_half_a_character_is_held_back():
     assert [stream.decode_next(i) for i in ids] == ["", "é", "", "", "", "🎸"]
     assert stream.flush() == ""
     assert stream.decode_next(ids[0]) == "" and stream.flush() == "\ufffd"  # it never ends
-
-
-# --- Bad input ---------------------------------------------------------------------------------
 
 
 def test_an_unknown_character_is_named_with_its_place():
@@ -135,9 +123,6 @@ def test_no_text_no_tokenizer(kind, nothing):
 def test_a_wrong_kind_or_size_is_explained(how, sentence):
     with pytest.raises(ValueError, match=sentence):
         train_tokenizer(["a"], *how)
-
-
-# --- The corpus in the package -----------------------------------------------------------------
 
 
 def test_moby_dick_begins_and_ends_as_it_should():

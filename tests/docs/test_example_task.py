@@ -3,13 +3,16 @@
 import json
 import os
 import random
-import subprocess
+import re
 import sys
 import tomllib
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from own_process import python
+
+from slp_transformer.training.run_folder import checkpoint_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "example_task"
@@ -92,9 +95,9 @@ def test_any_walk_along_what_is_allowed_adds_up():
 COMMANDS = """
 import json, sys
 from slp_transformer.cli import main
+sys.stderr = sys.stdout
 for words in json.loads(sys.argv[1]):
-    assert main(words) == 0, words
-    print(end="\\0")
+    print(main(words), end="\\0")
 """
 
 
@@ -112,29 +115,35 @@ def installed(tmp_path):
     path = os.pathsep.join(map(str, (ROOT, EXAMPLE, info.parent)))
 
     def run(*commands):
-        done = subprocess.run(
-            [sys.executable, "-c", COMMANDS, json.dumps([command.split() for command in commands])],
-            cwd=tmp_path, env=os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"},
-            capture_output=True, encoding="utf-8",
-        )  # fmt: skip
+        words = json.dumps([command.split() for command in commands])
+        how = {"PYTHONPATH": path, "PYTHONUTF8": "1"}
+        done = python("-c", COMMANDS, words, cwd=tmp_path, **how)
         assert done.returncode == 0, done.stderr
         return done.stdout.split("\0")[:-1]
 
     return run
 
 
-def test_it_trains_resumes_writes_and_is_evaluated(installed, tmp_path):
+def test_it_trains_resumes_to_the_same_weights_writes_and_is_evaluated(installed, tmp_path):
     (tmp_path / "tunes.abc").write_text("\n".join(JIG for _ in range(30)), "utf-8")
     small = "--model-dim 8 --num-heads 2 --num-blocks 1 --context-length 37 --batch-size 3"
-    train = f"train tunes tunes.abc {small} --device cpu --quiet --eval-interval 2"
+    train = f"train tunes tunes.abc {small} --device cpu --quiet --eval-interval 2 --val-split 0.2"
+    train += " --schedule inverse-sqrt --warmup-steps 0"  # whatever the number of steps
     write = "generate {0} --max-new-tokens 60 --output {0}.abc --seed 5"
-    *_, measured = installed(
+    *ends, measured, about, refused = installed(
         f"{train} --out-dir whole --steps 6", f"{train} --out-dir two --steps 4",
         "train --out-dir two --resume --steps 6 --quiet", write.format("whole"),
         write.format("two"), "generate whole --max-new-tokens 60 --output tune.mid",
-        "evaluate whole",
+        "evaluate whole", "info whole", "generate whole --tuning drop-D",
     )  # fmt: skip
+    assert all(said.endswith("0") for said in (*ends, measured, about)) and refused.endswith("2")
+    whole, two = (
+        (checkpoint_folder(tmp_path / run) / "model.safetensors").read_bytes()
+        for run in ("whole", "two")
+    )
+    assert whole == two
     whole, two = ((tmp_path / f"{run}.abc").read_text("utf-8") for run in ("whole", "two"))
     assert whole.partition("K:")[2] == two.partition("K:")[2]
     assert mido.MidiFile(tmp_path / "tune.mid").length > 0
-    assert "loss" in measured
+    assert "loss" in measured and re.search(r"task +tunes\n", about)
+    assert "--tuning has no effect here" in refused

@@ -32,9 +32,6 @@ def link(slug):
     return f"#eq-{slug}", f"({slug})"
 
 
-# --- Drawn for a phone ---------------------------------------------------------------------------
-
-
 def test_a_wide_matrix_goes_on_below_and_loses_no_column():
     html = plotting.heatmap(torch.arange(34.0).view(2, 17) + 100, None, range(17))._repr_html_()
     assert html.count("<svg") > 1
@@ -59,9 +56,6 @@ def test_long_labels_of_bars_are_not_cut():
     left = min(text.get_position()[0] for text in figure.axes[0].texts)
     right = max_text_width_px(["a label that is far too long to fit next to its bar"])
     assert left >= 0 and left + right <= MAX_WIDTH_PX / MIN_SCALE
-
-
-# --- Numbers and captions ------------------------------------------------------------------------
 
 
 def all_figures():
@@ -94,9 +88,6 @@ def test_references_get_the_numbers_of_their_figures():
     assert ">Figure 1.2<" in here and ">Figure 1.2<" in there
     with pytest.raises(ValueError, match="There is no figure 'other' in 01_a"):
         figures.with_references('<a href="#fig-other">Figure</a>', "01_a", known)
-
-
-# --- Wiring --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slug", diagrams.BEFORE)
@@ -141,9 +132,6 @@ def test_a_chapter_is_where_its_equations_are():
     assert "positions" in diagrams.named(places["4"])
 
 
-# --- Figures to touch ----------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def touch():
     """Asks the functions that the page's controls call."""
@@ -165,9 +153,8 @@ def touch():
 @pytest.mark.parametrize("p", [0.05, 0.8, 1.0])
 def test_the_page_samples_as_the_package_does(tau, k, p, touch):
     u = torch.tensor([1.2, 0.9, 0.1, -0.5, 0.9, -3.0, 2.0])
-    ours = next_word_probabilities(filter_logits(u[None], torch.tensor([[0]]), tau=tau, k=k, p=p))[
-        0
-    ]
+    filtered = filter_logits(u[None], torch.tensor([[0]]), tau=tau, k=k, p=p)
+    (ours,) = next_word_probabilities(filtered)
     theirs = torch.tensor(touch("filtered", u.tolist(), tau, k, p)).float()
     torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-4)
 

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import sys
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from guitar_pieces import random_piece
-from model_stage import answering, assert_accessible, on_a_phone
+from model_stage import answering, assert_accessible, on_a_phone, without_scripts
 
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
@@ -36,6 +37,7 @@ sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 mido = pytest.importorskip("mido", reason="mido writes MIDI files")
 import model_pages  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("fingering page")  # most of its tests share one page
 MODEL = ROOT / "docs" / "assets" / "model"
 SETTINGS = model_pages.fingering_settings()
 
@@ -52,9 +54,6 @@ def racer(name):
     return lambda function, given: json.loads(
         engine.eval(f"JSON.stringify(({function})({json.dumps(given)}))")
     )
-
-
-# --- The lattice ----------------------------------------------------------------------------------
 
 
 def random_options(rng, policy):
@@ -169,9 +168,6 @@ def test_the_lattice_is_python_s_on_a_thousand_pieces():
     assert compare_pieces(range(80, 1080)) > 1500
 
 
-# --- MIDI files -----------------------------------------------------------------------------------
-
-
 def midi_bytes(*tracks, tempo=500_000, ticks=480, signatures=()):
     """Return a MIDI file of tracks: name, program, channel from 1, notes of (start, end, pitch)."""
     file, content = mido.MidiFile(ticks_per_beat=ticks), io.BytesIO()
@@ -220,7 +216,6 @@ def random_midis(unit):
 
 @cache
 def answer():
-    """Return what answers the page's requests."""
     body = model_pages.fill_fingering(model_pages.FINGERING_MARK, "/assets/alphatab/")
     return answering("Finger a piece", "fingering", body)
 
@@ -241,29 +236,25 @@ def in_quarters(tab):
     return bars, sorted(notes)
 
 
-def read_by_the_page(browser, contents, unit=0):
+def read_by_the_page(page, contents, unit=0):
     """What the page's script makes of MIDI files, each with so many steps to a quarter."""
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.route("**/*", answer())
-        page.goto("http://page.test/assets/model/fingering.css")
-        return page.evaluate(
-            """async ([files, unit]) => {
-              const { readMidi, intoBars } = await import("/assets/model/midi.js");
-              return files.map((content) => {
-                const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
-                const midi = readMidi(bytes, 999);
-                return intoBars(midi, midi.notes, unit);
-              });
-            }""",
-            [[base64.b64encode(content).decode() for content in contents], unit],
-        )
+    return page.evaluate(
+        """async ([files, unit]) => {
+          const { readMidi, intoBars } = await import("/assets/model/midi.js");
+          return files.map((content) => {
+            const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
+            const midi = readMidi(bytes, 999);
+            return intoBars(midi, midi.notes, unit);
+          });
+        }""",
+        [[base64.b64encode(content).decode() for content in contents], unit],
+    )
 
 
 @pytest.mark.parametrize("unit", [0, 4, 12])
-def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
+def test_a_midi_file_is_read_as_the_package_reads_it(shared, tmp_path, unit):
     contents = list(random_midis(unit))
-    found = read_by_the_page(browser, contents, unit)
+    found = read_by_the_page(shared, contents, unit)
     for content, theirs in zip(contents, found, strict=True):
         path = tmp_path / "piece.mid"
         path.write_bytes(content)
@@ -280,22 +271,19 @@ def test_a_midi_file_is_read_as_the_package_reads_it(browser, tmp_path, unit):
     ("length", "unit", "jitter"),
     [(480, 2, 15), (240, 2, 15), (120, 4, 15), (160, 12, 15), (240, 2, 0), (480, 1, 0)],
 )
-def test_a_performance_is_put_on_the_grid_that_it_is_near(browser, length, unit, jitter):
+def test_a_performance_is_put_on_the_grid_that_it_is_near(shared, length, unit, jitter):
     rng = random.Random(length)
     starts = [max(0, k * length + rng.randint(-jitter, jitter)) for k in range(50)]
     notes = [(k, (n + 1) * length - rng.randint(20, 50), 60) for n, k in enumerate(starts)]
     content = midi_bytes(("A", 24, 1, notes), tempo=500_000 * 60 // 50)
-    (found,) = read_by_the_page(browser, [content])
+    (found,) = read_by_the_page(shared, [content])
     step = length * unit // 480
     edges = [(n["start"], n["end"]) for n in found["notes"][:-1]]
     assert found["unit"] == unit and edges == [(k * step, (k + 1) * step) for k in range(49)]
 
 
-# --- The page -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def page(browser):
+@contextmanager
+def opened_page(browser):
     with on_a_phone(browser, answer(), "#f-marks button") as opened:
         opened.asked, opened.said = [], []
         opened.on("request", lambda request: opened.asked.append(request.url))
@@ -304,6 +292,19 @@ def page(browser):
         assert opened.said == []
         inside = ("http://page.test/", "blob:", "data:")
         assert [url for url in opened.asked if not url.startswith(inside)] == []
+
+
+@pytest.fixture
+def page(browser):
+    with opened_page(browser) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shared(browser):
+    """A page for the tests that leave its options as they are."""
+    with opened_page(browser) as opened:
+        yield opened
 
 
 DROP = """([name, content]) => {
@@ -356,7 +357,8 @@ def melody():
     return [*notes, *wide, (now + 480, now + 960, 22), (now + 960, now + 1920, 60)]
 
 
-def test_a_midi_file_is_dropped_chosen_in_and_taken_away(page, tmp_path):
+def test_a_midi_file_is_dropped_chosen_in_and_taken_away(shared, tmp_path):
+    page = shared
     content = midi_bytes(("Étude", 0, 1, [(0, 90, 99)]), ("Guitar", 25, 2, melody()))
     (tmp_path / "tune.mid").write_bytes(content)
     (unfingered,), _ = read_midi(tmp_path / "tune.mid", tracks=[2])
@@ -412,32 +414,33 @@ def test_it_is_fingered_in_another_tuning_with_a_capo_and_moved_by_octaves(page,
     assert {found.tuning.pitch_of(n) for n in places(found)[-2]} == {46}
 
 
-@pytest.mark.parametrize("suffix", [".gp5", ".gp4", ".musicxml"])
-def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path, suffix):
+def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path):
     pytest.importorskip("guitarpro", reason="PyGuitarPro writes Guitar Pro files")
     tuning = Tuning(TUNINGS["drop-D"].open_pitches, 3)
     made = random_piece(random.Random(11), plain=True)
     made = Tab("A piece", tuning, made.bars, "", made.steps_per_quarter)
     high = FingeringOptions(tuning, preferred_position=9, unplayable_policy="drop")
     ((made, _),), _ = finger_piece(piece_from_tab(made), high)
-    write_tab(made, tmp_path / f"piece{suffix}")
-    (read,), _ = READER_OF_SUFFIX[suffix](tmp_path / f"piece{suffix}")
-    options = FingeringOptions(read.tuning, unplayable_policy="drop")
-    ((tab, _),), _ = finger_piece(piece_from_tab(read), options)
-    drop(page, f"piece{suffix}", (tmp_path / f"piece{suffix}").read_bytes())
-    found = download(page, "gp", tmp_path)
-    assert found.tuning == read.tuning and places(found) == places(tab)
-    assert "notes are where the file has them" in page.inner_text("#f-summary")
     page.click("summary >> nth=0")
-    page.check("#f-keep")
-    assert places(download(page, "gp", tmp_path)) == places(read) != places(tab)
-    page.click("#f-on")
-    page.locator("#f-ways button >> nth=1").click()
-    found, kept = places(download(page, "gp", tmp_path)), places(read)
-    assert [a == b for a, b in zip(found, kept, strict=True)].count(False) == 1
+    for suffix in (".gp5", ".gp4", ".musicxml"):
+        write_tab(made, tmp_path / f"piece{suffix}")
+        (read,), _ = READER_OF_SUFFIX[suffix](tmp_path / f"piece{suffix}")
+        options = FingeringOptions(read.tuning, unplayable_policy="drop")
+        ((tab, _),), _ = finger_piece(piece_from_tab(read), options)
+        drop(page, f"piece{suffix}", (tmp_path / f"piece{suffix}").read_bytes())
+        found = download(page, "gp", tmp_path)
+        assert found.tuning == read.tuning and places(found) == places(tab), suffix
+        assert "notes are where the file has them" in page.inner_text("#f-summary")
+        page.check("#f-keep")
+        assert places(download(page, "gp", tmp_path)) == places(read) != places(tab)
+        page.click("#f-on")
+        page.locator("#f-ways button >> nth=1").click()
+        found, kept = places(download(page, "gp", tmp_path)), places(read)
+        assert [a == b for a, b in zip(found, kept, strict=True)].count(False) == 1
+        page.uncheck("#f-keep")
 
 
-def test_the_two_staves_of_a_piano_become_one_guitar(page, tmp_path):
+def test_the_two_staves_of_a_piano_become_one_guitar(shared, tmp_path):
     def note(step, octave, quarters, staff):
         pitch = f"<pitch><step>{step}</step><octave>{octave}</octave></pitch>"
         rest = f"<duration>{quarters}</duration><voice>{staff}</voice><staff>{staff}</staff>"
@@ -453,8 +456,8 @@ def test_the_two_staves_of_a_piano_become_one_guitar(page, tmp_path):
         bars += f"{note(low, 3, 2, 2)}</measure>"
     xml = "<?xml version='1.0'?><score-partwise version='4.0'><part-list><score-part id='P1'>"
     xml += "<part-name>Piano</part-name></score-part></part-list><part id='P1'>"
-    drop(page, "piano.xml", f"{xml}{bars}</part></score-partwise>".encode())
-    found = download(page, "gp", tmp_path)
+    drop(shared, "piano.xml", f"{xml}{bars}</part></score-partwise>".encode())
+    found = download(shared, "gp", tmp_path)
     _, notes = in_quarters(found)
     assert [pitch for *_, pitch in notes] == [67, 52, 67, 69, 48, 69, 71, 50, 71]
     assert [float(end - start) for start, end, _ in notes] == [1.0, 2.0, 1.0] * 3
@@ -478,20 +481,20 @@ BAD = {
 }
 
 
-def test_what_cannot_be_read_is_refused_in_a_sentence_and_the_piece_stays(page):
-    summary = page.inner_text("#f-summary")
+def test_what_cannot_be_read_is_refused_in_a_sentence_and_the_piece_stays(shared):
+    page, shown = shared, ("#f-summary", "#f-name")
+    before = [page.inner_text(one) for one in shown]
     for name, (content, sentence) in BAD.items():
         page.evaluate(DROP, [name, base64.b64encode(content).decode()])
         said = "s => document.getElementById('f-note').textContent.includes(s)"
         page.wait_for_function(said, arg=sentence, timeout=90_000)
         assert page.inner_text("#f-note").count("\n") == 0
-        assert page.inner_text("#f-summary") == summary
-        assert page.inner_text("#f-name") == "An example: Ode to Joy"
+        assert [page.inner_text(one) for one in shown] == before
     page.locator("#f-ways button >> nth=1").click()  # and can still be changed
     page.wait_for_selector("#f-marks .f-chosen")
 
 
-def test_bytes_at_random_end_in_a_sentence(page):
+def test_bytes_at_random_end_in_a_sentence(shared):
     good, rng = midi_bytes(("A", 25, 1, melody())), random.Random(5)
     files = []
     for _ in range(300):
@@ -499,7 +502,7 @@ def test_bytes_at_random_end_in_a_sentence(page):
         for _ in range(rng.randint(1, 5)):
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)
         files.append(base64.b64encode(bytes(damaged)).decode())
-    wrong = page.evaluate(
+    wrong = shared.evaluate(
         """async (files) => {
           const from = (name) => import(`/assets/model/${name}.js`);
           const { readMidi, partsOf, intoBars, pitchesAsTex } = await from("midi");
@@ -517,7 +520,8 @@ def test_bytes_at_random_end_in_a_sentence(page):
     assert wrong == []
 
 
-def test_any_note_of_the_score_can_be_clicked(page):
+def test_any_note_of_the_score_can_be_clicked_and_axe_finds_nothing(page):
+    assert page.inner_text("#f-name") == "An example: Ode to Joy"
     place = page.evaluate(
         """() => {
           const frets = [...document.querySelectorAll("#slp-hear-stage text")];
@@ -533,21 +537,11 @@ def test_any_note_of_the_score_can_be_clicked(page):
     )
     page.locator("#f-ways button >> nth=1").click()
     page.wait_for_selector("#f-marks [aria-label='bar 1, beat 3: chosen']")
-
-
-@pytest.mark.parametrize("scheme", ["default", "slate"])
-def test_axe_finds_nothing(page, scheme):
-    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
     page.click("summary >> nth=0")
-    page.locator("#f-ways button >> nth=1").click()
-    page.wait_for_selector("#f-marks .f-chosen")
     assert_accessible(page)
 
 
 def test_without_javascript_the_example_stands_there(browser):
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.route("**/*", answer())
-        page.goto("http://page.test/")
+    with without_scripts(browser, answer()) as page:
         assert "tuning:" in page.locator("#f-plain").text_content()
         assert not page.locator("#f-ask").is_visible()

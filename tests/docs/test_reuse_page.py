@@ -1,8 +1,6 @@
 """The programs of the page Reuse run as they stand, and its tables hold names that there are."""
 
-import os
 import re
-import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +9,7 @@ import names_table
 import pytest
 import torch
 from foreign import MODELS, foreign
+from own_process import python
 from torch import nn
 
 from slp_transformer.interpret import find_hook_points, patch_activations
@@ -31,22 +30,19 @@ PROGRAMS = {
 def test_programs_run_as_they_stand(tmp_path):
     """In one folder and in the page's order, since a later one loads what an earlier one saved."""
     program = tmp_path / "many.py"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     (tmp_path / "my-texts").mkdir()
     text = "the cat sat on the mat, and the dog on the log. " * 99
     (tmp_path / "my-texts" / "one.txt").write_text(text, encoding="utf-8")
     train = "-m slp_transformer train text my-texts --out-dir runs/mine --steps 20".split()
-    subprocess.run([sys.executable, *train], cwd=tmp_path, env=environment, check=True)
+    assert python(*train, cwd=tmp_path).returncode == 0
     for name, text in PROGRAMS.items():
         program.write_text(text, encoding="utf-8")
-        command = [sys.executable, str(program)]
+        command = [program]
         if text.startswith("# many.py"):
             if sys.platform != "linux":
                 continue  # torchrun's gloo needs a host name that can be resolved
-            command[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8"
-        )
+            command[:0] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+        done = python(*command, cwd=tmp_path)
         assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
 
 

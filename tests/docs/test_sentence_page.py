@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from js_engines import Racer
-from model_stage import answering, assert_accessible, on_a_phone
+from model_stage import answering, assert_accessible, model_of, on_a_phone, without_scripts
 
-from slp_transformer import TransformerConfig, TransformerLM, record_activations
+from slp_transformer import record_activations
 from slp_transformer.cli import main
 from slp_transformer.tasks.text import TextTask
 from slp_transformer.training.checkpoints import load_model
@@ -28,18 +28,9 @@ import model_pages  # noqa: E402
 
 ASSETS = ROOT / "docs" / "assets"
 FOLDER = ASSETS / "model" / "chapter5"
+MODEL = model_of("chapter5")
 WORDS = json.loads((FOLDER / "words.json").read_text("utf-8"))
 MATRICES = [m for matrices in model_pages.groups().values() for m in matrices]
-
-
-@cache
-def model():
-    from safetensors.torch import load_file
-
-    spec = json.loads((FOLDER / "config.json").read_text("utf-8"))
-    made = TransformerLM(TransformerConfig(**spec["config"])).requires_grad_(False)
-    made.load_state_dict(load_file(FOLDER / "model.safetensors"))
-    return made
 
 
 def ids_of(sentence):
@@ -50,9 +41,9 @@ def test_the_weights_are_those_of_the_recorded_run():
     run = json.loads((ROOT / "benchmarks/results/page_model/result.json").read_text("utf-8"))
     weights = (FOLDER / "model.safetensors").read_bytes()
     assert hashlib.sha256(weights).hexdigest() == run["sha256"] and len(weights) == run["bytes"]
-    assert sum(W.numel() for W in model().parameters()) == run["weights"] == 38624
+    assert sum(W.numel() for W in MODEL.parameters()) == run["weights"] == 38624
     ids = torch.tensor([ids_of(sentence) for sentence in WORDS["sentences"]])
-    U = model()(ids[:, :-1])
+    U = MODEL(ids[:, :-1])
     loss = torch.nn.functional.cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten()).item()
     assert loss == pytest.approx(run["loss"], abs=2e-3)  # that of the step before the last
 
@@ -73,8 +64,8 @@ def test_the_engine_computes_chapter_5_s_numbers():
         {"files": files, "ids": ids},
     )
     engine.close()
-    with record_activations(model()) as trace:
-        U = model()(torch.tensor(ids))
+    with record_activations(MODEL) as trace:
+        U = MODEL(torch.tensor(ids))
     torch.testing.assert_close(torch.tensor(found["U"]).view(U.shape), U, atol=1e-4, rtol=0)
     for l, steps in enumerate(trace):
         for name, X in steps.items():
@@ -97,12 +88,8 @@ def test_a_line_of_code_that_is_gone_is_named():
         model_pages.code_line(links.source_of(matrix.object, ROOT), matrix)
 
 
-# --- In a browser ---------------------------------------------------------------------------------
-
-
 @cache
 def answer():
-    """Return what answers the page's requests."""
     equations = {
         slug: SimpleNamespace(tex="x", numbers=["8.1", "7.1"])
         for matrix in MATRICES
@@ -119,10 +106,26 @@ def answer():
     return answering("One sentence", "sentence", body)
 
 
+pytestmark = pytest.mark.xdist_group("sentence page")  # most of its tests share one page
+
+
+def open_page(browser):
+    with on_a_phone(browser, answer(), ".sl-alive") as page:
+        yield page
+
+
+own_page, opened = pytest.fixture(open_page), pytest.fixture(open_page, scope="module")
+
+
 @pytest.fixture
-def page(browser):
-    with on_a_phone(browser, answer(), ".sl-alive") as opened:
-        yield opened
+def page(opened):
+    """The page with its first sentence, compared with nothing, and its model as trained."""
+    opened.keyboard.press("Escape")
+    opened.fill("#sl-text", model_pages.FIRST)
+    opened.evaluate(
+        """for (const name of ["trained", "pin"]) document.getElementById(`sl-${name}`).click()"""
+    )
+    return opened
 
 
 def number_of(text):
@@ -166,8 +169,8 @@ def test_every_explanation_makes_its_number_whatever_is_switched(page):
 
 def test_a_weight_is_followed_to_the_sum_of_its_score_in_three_touches(page):
     ids = torch.tensor(ids_of(model_pages.FIRST))
-    with record_activations(model()) as trace:
-        model()(ids)
+    with record_activations(MODEL) as trace:
+        MODEL(ids)
     page.locator("#sl-block label", has_text="2").click()
     cell = page.locator("#m-alpha td[data-i='7'][data-j='2']")
     cell.click()
@@ -257,7 +260,9 @@ def test_a_matrix_is_walked_by_the_keyboard(page):
 OWN = "--tokenizer words --model-dim 12 --num-heads 3 --num-blocks 2 --context-length 7 --steps 2"
 
 
-def test_a_run_of_one_s_own_is_explained_too(page, tmp_path):
+def test_a_run_of_one_s_own_is_explained_too(own_page, tmp_path):
+    page = own_page
+
     def trained(name, *more):
         (tmp_path / "text.txt").write_text("one two <b> & three four. " * 60, encoding="utf-8")
         command = ["train", "text", str(tmp_path / "text.txt"), "--out-dir", str(tmp_path / name)]
@@ -301,9 +306,7 @@ def test_an_address_opens_its_matrix(page):
     page.wait_for_selector("#m-T5[open] td[data-i]")
 
 
-@pytest.mark.parametrize("scheme", ["default", "slate"])
-def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
-    page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
+def test_axe_finds_nothing_where_matrices_are_open(page):
     page.evaluate(
         """for (const name of ['X', 'scores', 'masked', 'y', 'u'])
           document.getElementById(`m-${name}`).open = true"""
@@ -314,10 +317,7 @@ def test_axe_finds_nothing_where_matrices_are_open(page, scheme):
 
 
 def test_without_javascript_there_is_a_picture_of_the_sentence(browser):
-    with browser.new_context(java_script_enabled=False) as context:
-        page = context.new_page()
-        page.route("**/*", answer())
-        page.goto("http://page.test/")
+    with without_scripts(browser, answer()) as page:
         assert page.locator(".sl-still .slp-alpha").count() == 7
         assert page.locator(".sl-still").is_visible() and not page.locator("#sl-text").is_visible()
         assert not page.locator(".sl-dock").is_visible()

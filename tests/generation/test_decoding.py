@@ -26,9 +26,6 @@ def words(results) -> list[list[int]]:
     return [result.ids for result in results]
 
 
-# --- Cached or not, alone or together ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("choices", KINDS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -87,9 +84,6 @@ def test_a_tensor_is_a_batch_too():
     assert generate(model, [], 5) == []
 
 
-# --- Where it ends -------------------------------------------------------------------------------
-
-
 def test_it_ends_with_the_length_the_window_or_a_stop_token():
     model = make()
     short, full = generate(model, [[3, 1], [3] * 17], 4, temperature=0)
@@ -117,9 +111,6 @@ def test_a_stop_token_in_the_prompt_stops_nothing():
     assert result.new_ids == [2] * 4 and result.finish_reason == "length"
 
 
-# --- Seeds, hooks, streaming ---------------------------------------------------------------------
-
-
 def test_the_same_seed_writes_the_same():
     model = make()
     one, same, other = (generate(model, PROMPTS, 12, generator=seeded(s)) for s in (0, 0, 1))
@@ -136,9 +127,8 @@ def test_words_come_as_often_as_the_filtered_probabilities_say():
     results = generate(model, [prompt] * 6000, 1, generator=seeded(), **options)
     shares = torch.bincount(torch.tensor([r.new_ids[0] for r in results]), minlength=V) / 6000
     u = model(torch.tensor([prompt]))[:, -1].detach()
-    expected = torch.softmax(filter_logits(u, torch.tensor([prompt]), tau=2.0, k=6, p=0.9), dim=-1)[
-        0
-    ]
+    filtered = filter_logits(u, torch.tensor([prompt]), tau=2.0, k=6, p=0.9)
+    (expected,) = torch.softmax(filtered, dim=-1)
     torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
     assert (expected > 0.05).sum() > 2 and (expected == 0).sum() > 2
 
@@ -175,9 +165,6 @@ def test_tokens_are_handed_out_as_they_are_written():
     assert at == sorted(at)  # position by position
 
 
-# --- What it does to the model -------------------------------------------------------------------
-
-
 def test_the_model_is_read_without_dropout_and_left_as_it_was():
     model = make(dropout=0.5)
     quiet = generate(model, PROMPTS, 5, temperature=0)
@@ -203,9 +190,6 @@ def test_each_word_is_read_once(monkeypatch):
     read.clear()
     generate(model, [[3, 1, 4], [3] * 9], 1, temperature=0)
     assert read == [3, 6]  # the short one is done, so the long one is read in one go
-
-
-# --- What is refused -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,6 @@ def rows_read(monkeypatch, model, method: str) -> list[int]:
     return read
 
 
-# --- Beams of all prompts together ----------------------------------------------------------------
-
 BEAMS = {
     "plain": {},
     "sum": {"length_penalty": 0.0, "stop": [6, 2]},
@@ -67,9 +65,6 @@ def test_rows_read_their_source_wherever_they_go():
         rows = [rows[row] for row in kept]
         ids = torch.cat([ids[kept], torch.tensor(new[: len(kept)])], dim=1)
     assert len(reader.H_enc) == len(reader.cache[0].cross_attention.K) == 2
-
-
-# --- What has ended is dropped --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cached", [True, False])

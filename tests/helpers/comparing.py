@@ -9,6 +9,7 @@ from torch import Tensor, nn
 # PyTorch's own layers need d = A·d_k, the model dimension is 15 = 3·5.
 B, A, D_K, N, M, D, D_V, D_FF, V = 2, 3, 5, 7, 11, 13, 17, 19, 23
 D_SHARED = A * D_K
+SIZES = {"key_dim": D_K, "value_dim": D_V, "hidden_dim": D_FF}  # each its own, and not d/A
 
 
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}
@@ -58,7 +59,7 @@ def gradients(output: Tensor, inputs: Sequence[Tensor], seed: int = 99) -> tuple
     return torch.autograd.grad(output, inputs, weighting, retain_graph=True)
 
 
-def assert_same_with_gradients(ours: Tensor, theirs: Tensor, inputs: Iterable[Tensor]) -> None:
+def assert_same_gradients(ours: Tensor, theirs: Tensor, inputs: Iterable[Tensor]) -> None:
     """Two outputs computed from the same leaves agree, and so does the gradient of each leaf."""
     inputs = list(inputs)
     assert_same(ours, theirs)

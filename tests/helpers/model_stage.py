@@ -1,13 +1,30 @@
 """The pages in which models run, without the site around them."""
 
+import json
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from slp_transformer import TransformerConfig, TransformerLM
+
 DOCS = Path(__file__).parents[2] / "docs"
 ADDRESS = "http://page.test/"
+MODELS = DOCS / "assets" / "model"
 KINDS = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
+
+
+@cache
+def model_of(name):
+    """Return a model that a page has, from its folder, in float32."""
+    from safetensors.torch import load_file
+
+    config = json.loads((MODELS / name / "config.json").read_text("utf-8"))["config"]
+    model = TransformerLM(TransformerConfig(**config)).eval().requires_grad_(False)
+    weights = load_file(MODELS / name / "model.safetensors")
+    model.load_state_dict({key: W.float() for key, W in weights.items()})
+    return model
 
 
 def answering(title, name, body):
@@ -48,16 +65,31 @@ def on_a_phone(browser, answer, selector):
 
 
 def assert_accessible(page):
-    """Assert that axe finds nothing, and that the page does not scroll sideways."""
+    """Assert that axe finds nothing, colors in both schemes, and nothing scrolls sideways."""
     page.evaluate(pytest.importorskip("axe_playwright_python.base").AXE_SCRIPT)
     rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-    found = page.evaluate(
-        "how => axe.run(how)",
-        {
-            "runOnly": {"type": "tag", "values": rules},
-            "rules": {"label-content-name-mismatch": {"enabled": True}},
-            "resultTypes": ["violations"],
-        },
-    )["violations"]
-    assert [(f["id"], f["nodes"][0]["target"], f["nodes"][0]["any"][:1]) for f in found] == []
+    for scheme, how in (
+        ("slate", {"runOnly": {"type": "rule", "values": ["color-contrast"]}}),
+        (
+            "default",
+            {
+                "runOnly": {"type": "tag", "values": rules},
+                "rules": {"label-content-name-mismatch": {"enabled": True}},
+            },
+        ),
+    ):
+        page.evaluate(f"document.body.dataset.mdColorScheme = '{scheme}'")
+        found = page.evaluate("how => axe.run(how)", how | {"resultTypes": ["violations"]})
+        wrong = [(each["id"], each["nodes"][0]["target"]) for each in found["violations"]]
+        assert wrong == [], scheme
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@contextmanager
+def without_scripts(browser, answer):
+    """Open the page where no script runs."""
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.route("**/*", answer)
+        page.goto(ADDRESS)
+        yield page

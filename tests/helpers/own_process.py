@@ -23,10 +23,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(PLACES[0])}
 
 
-def python(*arguments, **variables: str) -> subprocess.CompletedProcess:
+def python(*arguments, cwd=None, **variables: str) -> subprocess.CompletedProcess:
     """Run Python, importing this very package and the tests' modules, without shape checks."""
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
+        cwd=cwd,
         env={**os.environ, **OWN, **variables},
         capture_output=True,
         encoding="utf-8",

@@ -1,5 +1,7 @@
 """Small models, data and runs for the tests of training."""
 
+from pathlib import Path
+
 import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
@@ -52,3 +54,9 @@ def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
     """Whether two models have the same weights, bit for bit."""
     pairs = zip(a.state_dict().items(), b.state_dict().items(), strict=True)
     return all(m == n and torch.equal(x, y) for (m, x), (n, y) in pairs)
+
+
+def files(folder: Path, but: tuple[str, ...] = ()) -> dict[str, bytes]:
+    """What each file below a folder holds, but for files of some names."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in but)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}

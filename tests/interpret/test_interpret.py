@@ -46,9 +46,6 @@ def close(a, b):
     torch.testing.assert_close(a, b)
 
 
-# --- Reading -----------------------------------------------------------------------------------
-
-
 @pytest.mark.proves("T1", "T2", "T3", "T4", "T5", "T-H")
 @torch.no_grad()
 def test_T1_to_T_H_and_every_point_hold_what_the_equations_say(model):
@@ -97,9 +94,6 @@ def test_the_points_of_an_encoder_decoder_say_which_stack():
     assert seen["decoder.0.alpha"].shape == (2, 3, 7, 7)
     assert seen["decoder.0.alpha_cross"].shape == (2, 3, 7, 11)
     assert "encoder.0.C1" not in seen and "decoder.0.C1" in seen
-
-
-# --- Changing ----------------------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -160,9 +154,6 @@ def test_gradients_flow_through_points(model):
     assert gradient.shape == (2, 11, 15) and gradient.abs().sum() > 0
 
 
-# --- Nothing is left ---------------------------------------------------------------------------
-
-
 @torch.no_grad()
 def test_who_does_not_ask_keeps_the_fused_kernel(model, kernel):
     model(IDS)
@@ -202,9 +193,6 @@ def test_contexts_within_contexts_see_what_the_outer_ones_changed(model):
         assert torch.equal(model(IDS), changed)
 
 
-# --- What is refused ---------------------------------------------------------------------------
-
-
 def test_points_that_there_are_not_are_refused_by_name(model):
     with pytest.raises(ValueError, match='no point "2.T1": there are 0.X, 0.T1'):
         with patch_activations(model, ["2.T1"]):
@@ -226,9 +214,6 @@ def test_a_head_that_there_is_not_is_refused(model):
     with pytest.raises(ValueError, match="no head 3: there are 3, from 0 on"):
         with patch_activations(model, patches={"0.head": zero_ablate(3)}):
             model(IDS)
-
-
-# --- The lens ----------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("logit-lens")
@@ -261,9 +246,6 @@ def test_points_and_the_lens_work_on_a_model_of_today():
     close(logit_lens(model, residual_stream(model, IDS)["1.H"]), U)
     with patch_activations(model, patches={"0.head": zero_ablate(5)}):
         assert not torch.equal(model(IDS), U)
-
-
-# --- Scores ------------------------------------------------------------------------------------
 
 
 @pytest.mark.proves("induction")
@@ -299,9 +281,6 @@ def test_a_period_longer_than_the_vocabulary_is_refused():
     assert len(repeated_tokens(5, 5, 1)[0].unique()) == 5
     with pytest.raises(ValueError, match="all different, but the vocabulary has only 5"):
         repeated_tokens(5, 7, 1)
-
-
-# --- Circuits ----------------------------------------------------------------------------------
 
 
 @torch.no_grad()

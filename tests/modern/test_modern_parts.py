@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from comparing import D_K, B, D, M, N, assert_same, assert_same_with_gradients, normal, randomized
+from comparing import D_K, B, D, M, N, assert_same, assert_same_gradients, normal, randomized
 from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
@@ -33,14 +33,12 @@ from slp_transformer.modern.rotary import rotation_angles
 
 HEADS, GROUPS, EVEN = 6, 3, 10  # heads, those with keys of their own, and an even d_k
 
-# --- RMSNorm -----------------------------------------------------------------------------------
-
 
 def test_rms_norm_is_pytorchs():
     X, ours = normal(B, N, D), randomized(RMSNorm(D, eps=0.3))
     theirs = nn.RMSNorm(D, eps=0.3).double()
     theirs.weight = ours.gamma
-    assert_same_with_gradients(ours(X), theirs(X), [X, ours.gamma])
+    assert_same_gradients(ours(X), theirs(X), [X, ours.gamma])
 
 
 def test_rms_norm_adds_a_millionth_unless_told_otherwise():
@@ -54,9 +52,6 @@ def test_bert_begins_as_in_its_paper():
     assert bert.S.std().item() == pytest.approx(0.02, rel=0.1)
     ids = torch.arange(11)
     assert_same(bert.train().embedding(ids), bert.eval().embedding(ids))
-
-
-# --- Rotary positions --------------------------------------------------------------------------
 
 
 @pytest.mark.proves("rope")
@@ -149,9 +144,6 @@ def test_parts_of_sizes_that_do_not_fit_are_refused(make, wrong, said, unchecked
         make(*wrong)
 
 
-# --- Shared keys and values --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("groups", [1, 2, 3, 6])
 def test_shared_keys_are_repeated_ones(groups):
     """The book's attention, with each W_K and W_V once for every head of the group."""
@@ -163,7 +155,7 @@ def test_shared_keys_are_repeated_ones(groups):
     g = (HEADS - 1) * groups // HEADS
     assert_same(ours.heads[-1].W_K, ours.W_K[:, g * D_K : (g + 1) * D_K])
     X = normal(B, N, D)
-    assert_same_with_gradients(ours(X, causal=True), book(X, causal=True), [X])
+    assert_same_gradients(ours(X, causal=True), book(X, causal=True), [X])
     whole, alpha = ours(X, causal=True, return_weights=True)
     assert_same(whole, ours(X, causal=True))
     assert alpha.shape == (B, HEADS, N, N)
@@ -188,7 +180,7 @@ def test_a_block_that_reads_an_encoder_is_the_books_with_the_books_choices():
     )
     reads = {"H_enc": H_enc, "enc_mask": hidden}
     expected = book(X, causal=True, **reads)
-    assert_same_with_gradients(ours(X, causal=True, **reads), expected, [X, H_enc])
+    assert_same_gradients(ours(X, causal=True, **reads), expected, [X, H_enc])
 
 
 @pytest.mark.parametrize("options", [{}, {"attention_bias": True, "qk_norm": True, "norm": "post"}])
@@ -243,8 +235,6 @@ def test_two_texts_side_by_side_are_read_as_if_each_were_alone(scaling):
     with pytest.raises(ValueError, match="context_length"):  # 5 in the cache, and a window of 19
         model(torch.randint(23, (15,)), cache=cache, position_ids=torch.arange(15))
 
-
-# --- The whole ---------------------------------------------------------------------------------
 
 SMALL = {"vocab_size": 23, "context_length": 19, "model_dim": 18, "num_heads": 6, "num_blocks": 2}
 

@@ -182,9 +182,6 @@ print(peak() - before)
     assert weights < used < 1.2 * weights, f"{used} bytes for weights of {weights}"
 
 
-# --- Ours --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("choices", [{}, {"activation": "gelu", "positions": "sinusoidal"}])
 def test_the_books_model_becomes_a_gpt2(choices, tmp_path):
     book = TransformerLM(TransformerConfig(V, WINDOW, 15, 3, 2, **choices)).eval()

@@ -127,7 +127,7 @@ def test_onnx_reads_on_with_a_cache(kind, tmp_path, unchecked):
 
 
 @pytest.mark.parametrize("kind", LANGUAGE_MODELS)
-def test_after_a_transform_it_can_be_copied_and_saved(kind, unchecked):
+def test_gradients_of_each_text_by_vmap_and_then_it_can_be_copied_and_saved(kind, unchecked):
     model, ids = make(kind), torch.randint(V, (2, 7))
     weights = dict(model.named_parameters())
 
@@ -135,7 +135,11 @@ def test_after_a_transform_it_can_be_copied_and_saved(kind, unchecked):
         U = torch.func.functional_call(model, weights, (row[:-1],))
         return F.cross_entropy(U, row[1:])
 
-    torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, ids)
+    together = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, ids)
+    for row, text in enumerate(ids):
+        alone = torch.autograd.grad(loss(weights, text), list(weights.values()))
+        for gradient, both in zip(alone, together.values(), strict=True):
+            torch.testing.assert_close(both[row], gradient)
     for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         torch.testing.assert_close(again(ids), model(ids))
     torch.save(model, io.BytesIO())

@@ -20,9 +20,6 @@ def texts(picture):
     return re.findall(r"<text[^>]*>([^<]*)</text>", picture.svg())
 
 
-# --- Source --------------------------------------------------------------------------------------
-
-
 def without_docstrings(tree):
     for node in ast.walk(tree):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
@@ -58,9 +55,6 @@ def test_source_says_what_it_cannot_show():
         plotting.show_source()
     with pytest.raises(ValueError, match="written in Python"):
         plotting.show_source(torch.relu)
-
-
-# --- Figures -------------------------------------------------------------------------------------
 
 
 def figures():

@@ -10,7 +10,6 @@ most 5 seconds of processor time and 1 GiB beyond what the process had. The last
 kind.
 """
 
-import argparse
 import json
 import random
 import shutil
@@ -19,18 +18,16 @@ import time
 import traceback
 import xml.etree.ElementTree as ET
 import zipfile
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import date
 from functools import cache
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 from alphatab import export_guitar_pro_7
-from mutations import BYTES, SECONDS, cut, flip, high_water, insert
+from mutations import BYTES, SECONDS, Trial, cut, flip, high_water, insert, main, make_trials
 
 from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
@@ -45,18 +42,6 @@ WORDED, XML = (".txt", ".atex", ".jams"), (".musicxml", ".gp")
 SCORE = "Content/score.gpif"
 HUGE = (b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0\0\0\x80", b"\x7f\xff\xff\xff", b"\xff" * 9)
 LONG = ("9" * 40, "-1", "1e308", "nan", "0", "(" * 3000, "{" * 3000, "-" * 3000, "[" * 3000)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What was done to a file, and what came of it; `problem` is empty where all was well."""
-
-    kind: str
-    damage: str
-    outcome: str
-    seconds: float
-    mebibytes: int
-    problem: str
 
 
 def excerpt_of(tab: Tab) -> bytes:
@@ -108,11 +93,7 @@ def write(tab: Tab, kind: str, folder: Path) -> Path:
     return path
 
 
-# --- Damage --------------------------------------------------------------------------------------
-
-
 def overwrite(path: Path, draw: random.Random) -> str:
-    """Put a number as large as may be over some bytes."""
     content, number = bytearray(path.read_bytes()), draw.choice(HUGE)
     place = draw.randrange(len(content))
     content[place : place + len(number)] = number
@@ -121,7 +102,6 @@ def overwrite(path: Path, draw: random.Random) -> str:
 
 
 def repeat(path: Path, draw: random.Random) -> str:
-    """Repeat a stretch many times."""
     content = path.read_bytes()
     start = draw.randrange(len(content))
     stretch = content[start : start + draw.choice([1, 4, 30, 300])]
@@ -131,7 +111,6 @@ def repeat(path: Path, draw: random.Random) -> str:
 
 
 def exchange(path: Path, draw: random.Random) -> str:
-    """Exchange two stretches."""
     content = path.read_bytes()
     a, b, c = sorted(draw.randrange(len(content) + 1) for _ in range(3))
     path.write_bytes(content[:a] + content[b:c] + content[a:b] + content[c:])
@@ -139,7 +118,6 @@ def exchange(path: Path, draw: random.Random) -> str:
 
 
 def reword(path: Path, draw: random.Random) -> str:
-    """Put odd words in place of words."""
     words = path.read_bytes().decode("utf-8", errors="replace").split(" ")
     for _ in range(draw.choice([1, 1, 3, 20])):
         words[draw.randrange(len(words))] = draw.choice([*LONG, draw.choice(words)])
@@ -186,9 +164,6 @@ def damage_score(way: Callable[[Path, random.Random], str], path: Path, draw: ra
 WAYS = (flip, flip, flip, cut, insert, overwrite, overwrite, repeat, exchange)
 
 
-# --- Trials --------------------------------------------------------------------------------------
-
-
 def one_trial(folder: Path, kind: str, number: int, seed: int, tabs: list[Tab]) -> Trial:
     """Damage a file, and read it."""
     draw = random.Random(f"{seed} {kind} {number}")
@@ -220,52 +195,11 @@ def one_trial(folder: Path, kind: str, number: int, seed: int, tabs: list[Tab]) 
     return Trial(kind, told, outcome, seconds, memory >> 20, problem)
 
 
-def campaign(count: int, seed: int, kinds: tuple[str, ...] = KINDS) -> list[Trial]:
-    """So many trials of each kind; those that were lost are told as they come."""
-    tabs, trials = make_practice_corpus(0, 40), []
+def campaign(count: int, seed: int) -> list[Trial]:
+    tabs, every = make_practice_corpus(0, 40), product(KINDS, range(count))
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
-        for kind in kinds:
-            for number in range(count):
-                trials.append(one_trial(Path(folder), kind, number, seed, tabs))
-                if trials[-1].problem:
-                    print(f"lost: {kind}, number {number}: {trials[-1]}", flush=True)
-    return trials
-
-
-def summary(trials: list[Trial]) -> list[dict]:
-    """What came of each kind."""
-    rows = []
-    for kind in dict.fromkeys(trial.kind for trial in trials):
-        own = [trial for trial in trials if trial.kind == kind]
-        rows.append({
-            "kind": kind,
-            "tried": len(own),
-            "lost": sum(bool(trial.problem) for trial in own),
-            **dict(sorted(Counter(trial.outcome for trial in own).items())),
-            "slowest_seconds": round(max(trial.seconds for trial in own), 2),
-            "most_mebibytes": max(trial.mebibytes for trial in own),
-        })  # fmt: skip
-    return rows
-
-
-def main() -> int:
-    """Run a campaign, and count."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=100, help="trials of each kind [100]")
-    parser.add_argument("--seed", type=int, default=0, help="another seed, other damage [0]")
-    parser.add_argument("--out", type=Path, help="a JSON file for the counts")
-    arguments = parser.parse_args()
-    trials = campaign(arguments.count, arguments.seed)
-    rows = summary(trials)
-    for row in rows:
-        print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in row.items()))
-    lost = [asdict(trial) for trial in trials if trial.problem]
-    print(f"tried {len(trials)}, kept {len(trials) - len(lost)}, lost {len(lost)}")
-    if arguments.out:
-        found = {"date": str(date.today()), "seed": arguments.seed, "kinds": rows, "lost": lost}
-        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return 1 if lost else 0
+        return make_trials(one_trial(Path(folder), *which, seed, tabs) for which in every)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, campaign))

@@ -62,22 +62,14 @@ TIMEOUT_S = 60.0  # that a command may take
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a command.
+    """The end of a command, and its output."""
 
-    Attributes:
-        code: its exit code, less than 0 for a signal that it died of.
-        said: its output.
-    """
-
-    code: int
+    code: int  # less than 0 for a signal that it died of
     said: str
 
 
 class Lost(Exception):
     """Raised when a trial has lost something."""
-
-
-# --- One command -------------------------------------------------------------------------------
 
 
 def begin(words: list[str], said: Path, prepare: Callable[[], None] | None = None) -> int:
@@ -104,11 +96,7 @@ def begin(words: list[str], said: Path, prepare: Callable[[], None] | None = Non
 
 
 def end(child: int, said: Path) -> Ended:
-    """Wait for a command.
-
-    Raises:
-        Lost: if it does not end.
-    """
+    """Wait for a command."""
     for _ in range(int(TIMEOUT_S / 0.01)):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -122,15 +110,10 @@ def end(child: int, said: Path) -> Ended:
 
 
 def run(words: list[str], prepare: Callable[[], None] | None = None) -> Ended:
-    """Run a command from its beginning to its end."""
     return end(begin(words, Path("said.txt"), prepare), Path("said.txt"))
 
 
-# --- Trials ------------------------------------------------------------------------------------
-
-
 def killed(draw: random.Random, whole: "Whole") -> None:
-    """Kill a run, and resume it."""
     if draw.random() < 0.5:
         child = begin([*TRAIN, "run"], Path("said.txt"))
         time.sleep(draw.uniform(0, 1.1 * whole.seconds))
@@ -235,20 +218,13 @@ def full(draw: random.Random, whole: "Whole") -> None:
     resume()
 
 
-# --- Resuming ----------------------------------------------------------------------------------
-
-
 def resume_command() -> list[str]:
     """Return the command that resumes the run, or starts it where nothing is saved."""
     return ["train", "--out-dir", "run", "--resume"] if find_checkpoints("run") else [*TRAIN, "run"]
 
 
 def resume() -> None:
-    """Resume the run to its end, and compare.
-
-    Raises:
-        Lost: if it ends otherwise than a run left alone.
-    """
+    """Resume the run to its end, and compare."""
     if find_checkpoints("run"):
         for which in ("last", "best"):
             checkpoint_folder("run", which)
@@ -271,29 +247,17 @@ def step_of(folder: Path) -> str:
 
 
 def check(holds: bool, otherwise: str) -> None:
-    """Count a trial as lost unless something holds.
-
-    Raises:
-        Lost: saying what went wrong.
-    """
+    """Count a trial as lost unless something holds."""
     if not holds:
         raise Lost(otherwise)
 
 
-# --- Campaigns ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Whole:
-    """The run that is left alone.
-
-    Attributes:
-        seconds: the time that it takes.
-        operations: operations on files of its folder.
-    """
+    """The run that is left alone."""
 
     seconds: float
-    operations: int
+    operations: int  # on files of its folder
 
 
 def run_whole() -> Whole:
@@ -334,7 +298,6 @@ def campaign(counts: dict[str, int], seed: int) -> dict[str, Counter]:
 
 
 def main() -> int:
-    """Run the campaigns, and count."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for kind, default in (("kills", 20), ("signals", 10), ("races", 4), ("full-disks", 6)):
         parser.add_argument(f"--{kind}", type=int, default=default, help=f"trials [{default}]")

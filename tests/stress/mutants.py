@@ -45,9 +45,6 @@ Mutant = dict[str, Any]
 Result = dict[str, Any]
 
 
-# --- Running -------------------------------------------------------------------------------------
-
-
 def planted(source: str, mutant: Mutant) -> str | None:
     """Return a module's source with a mutant's change, None if its lines are not there."""
     owner: Any = ast.parse(source)
@@ -170,14 +167,12 @@ def run(mutants: list[Mutant], jobs: int, out: Path) -> None:
 
 
 def copy_of_repository(folder: Path) -> Path:
-    """Copy what tests need to a folder, and return the copy's path."""
     skipped = (".git", "__pycache__", ".pytest_cache", ".ruff_cache", ".cache", "notebooks", "runs")
     ignore = shutil.ignore_patterns(*skipped)
     return Path(shutil.copytree(ROOT, folder / "copy", ignore=ignore, symlinks=True))
 
 
 def begin_report() -> dict[str, Any]:
-    """Return a new report."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
     ).stdout.strip()
@@ -196,9 +191,6 @@ def keep(report: dict[str, Any], out: Path) -> None:
     fresh = out.with_suffix(".new")
     fresh.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     fresh.replace(out)
-
-
-# --- Comparing -----------------------------------------------------------------------------------
 
 
 def print_counts(results: Iterable[Result]) -> None:
@@ -221,11 +213,7 @@ def lost(before: dict[str, Result], after: dict[str, Result]) -> Iterator[tuple[
 
 
 def compare(base: Path, new: Path) -> int:
-    """Print what was caught and no longer is.
-
-    Returns:
-        1 if a mutant that was caught survives or could not be tried, 0 otherwise.
-    """
+    """Print what was caught and no longer is."""
     reports = [json.loads(path.read_text(encoding="utf-8"))["results"] for path in (base, new)]
     for path, results in zip((base, new), reports, strict=True):
         print(path)
@@ -238,7 +226,6 @@ def compare(base: Path, new: Path) -> int:
 
 
 def main() -> int:
-    """Run the mutants, or compare two runs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="run the mutants' tests")

@@ -6,10 +6,7 @@ Each trial copies a run, damages one file (bits, lengths, types, keys, depth, nu
 gives one command to it: `info`, `generate`, `evaluate`, `translate` or `train --resume`. It
 is kept if the command does its work or refuses in one sentence with code 2, leaves the other files
 alone, and takes at most 5 seconds of a core and 1 GiB; it is lost otherwise, and told. The last
-line counts both.
-
-Where the system can fork, each command runs in a fork of this process, with PyTorch loaded;
-elsewhere in a process of its own, which takes seconds.
+lines count both. Each command runs in a fork of this process, with PyTorch loaded.
 """
 
 import argparse
@@ -19,15 +16,15 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import tomllib
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -66,20 +63,18 @@ ODD = [
 
 @dataclass(frozen=True)
 class Trial:
-    """What was done, and what came of it."""
+    """What was done to something of a kind, and what came of it.
 
-    run: str
-    file: str
+    Attributes:
+        problem: what is wrong with that; empty where all is well.
+    """
+
+    kind: str
     damage: str
-    command: str
-    code: int | None
+    outcome: str
     seconds: float
-    said: str
+    mebibytes: int
     problem: str
-
-    def __str__(self) -> str:
-        end = self.said.strip().splitlines()[-3:]
-        return f"{self.problem}: {self.run}/{self.file}, {self.damage}, {self.command}: {end}"
 
 
 # --- Damage --------------------------------------------------------------------------------------
@@ -98,7 +93,6 @@ def damage(path: Path, draw: random.Random) -> str:
 
 
 def flip(path: Path, draw: random.Random) -> str:
-    """Turn some bits around."""
     content = bytearray(path.read_bytes())
     places = [draw.randrange(len(content)) for _ in range(draw.choice([1, 1, 4, 100]))]
     for place in places:
@@ -108,7 +102,6 @@ def flip(path: Path, draw: random.Random) -> str:
 
 
 def cut(path: Path, draw: random.Random) -> str:
-    """Cut a file short."""
     content = path.read_bytes()
     size = draw.choice([0, 1, len(content) - 1, draw.randrange(len(content))])
     path.write_bytes(content[:size])
@@ -116,7 +109,6 @@ def cut(path: Path, draw: random.Random) -> str:
 
 
 def insert(path: Path, draw: random.Random) -> str:
-    """Put bytes into a file that do not belong there."""
     content, size = path.read_bytes(), draw.choice([1, 10, 5000])
     place = draw.randrange(len(content) + 1)
     path.write_bytes(content[:place] + draw.randbytes(size) + content[place:])
@@ -133,7 +125,6 @@ def vanish(path: Path, draw: random.Random) -> str:
 
 
 def nest(path: Path, draw: random.Random) -> str:
-    """Nest something deeply."""
     if path.suffix == ".toml":
         path.write_text("a = " + "[" * 100_000, encoding="utf-8")
         return "nested deeply"
@@ -171,7 +162,6 @@ def change(content: Any, draw: random.Random) -> str:
 
 
 def change_json(path: Path, draw: random.Random) -> str:
-    """Change one thing in a JSON file."""
     content = json.loads(path.read_text(encoding="utf-8"))
     said = change(content, draw)
     path.write_text(json.dumps(content), encoding="utf-8")
@@ -179,7 +169,6 @@ def change_json(path: Path, draw: random.Random) -> str:
 
 
 def change_toml(path: Path, draw: random.Random) -> str:
-    """Change one setting in config.toml."""
     import tomli_w
 
     content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -228,7 +217,6 @@ def fix_sizes(folder: Path) -> None:
 
 
 def make_runs(folder: Path) -> None:
-    """Train the runs that are damaged."""
     (folder / "text.txt").write_text(load_moby_dick()[:3000], encoding="utf-8")
     pairs = [(number_to_english(n), number_to_spanish(n)) for n in range(99)]
     table = "".join(f"{source},{target}\n" for source, target in [("English", "Spanish"), *pairs])
@@ -238,10 +226,7 @@ def make_runs(folder: Path) -> None:
         words = words.replace("pairs.csv", f"{folder}/pairs.csv").split()
         if unheard(["train", *words, "--out-dir", str(folder / name), *SMALL]):
             raise RuntimeError(f"The run {name} could not be made.")
-
-
-def try_sound(folder: Path) -> None:
-    """Give each command to sound runs; what is imported on the way, forks need not import."""
+    # Each command is given to sound runs: what is imported on the way, forks need not import.
     for name in ("characters", "guitar", "translation"):
         shutil.copytree(folder / name, folder / "sound")
         for command, words in COMMANDS.items():
@@ -276,11 +261,18 @@ def one_trial(folder: Path, number: int, seed: int) -> Trial:
         fix_sizes(path.parent)
     before = contents(run)
     words = [str(run) if word == "RUN" else word for word in COMMANDS[command]]
-    run_it = in_a_fork if hasattr(os, "fork") else in_a_process
-    code, seconds, memory, said = run_it(words, folder / "said.txt")
+    return give(words, folder, name, f"{path.relative_to(run)}, {told}, {command}", run, before)
+
+
+def give(words, folder: Path, kind: str, told: str, run: Path, before: dict[str, bytes]) -> Trial:
+    """Give a command to a damaged folder, and judge how it ends."""
+    code, seconds, memory, said = in_a_fork(words, folder / "said.txt")
     changed = code == 2 and contents(run) != before
     problem = verdict(code, seconds, memory, said, changed)
-    return Trial(name, str(path.relative_to(run)), told, command, code, seconds, said, problem)
+    if problem:
+        problem += f": {said.strip().splitlines()[-3:]}"
+    outcome = {0: "did their work", 2: "refused"}.get(code, f"ended with {code}")
+    return Trial(kind, told, outcome, seconds, memory >> 20, problem)
 
 
 def contents(run: Path) -> dict[str, bytes]:
@@ -303,6 +295,8 @@ def verdict(code: int | None, seconds: float, memory: int, said: str, changed: b
         return f"ended with {code}"
     if code == 2 and len(sentences) != 1:
         return "not one sentence"
+    if "panicked" in said:
+        return "a panic is shown"
     if "memory" in said.lower():
         return "out of memory"
     return "files were changed" if changed else ""
@@ -353,54 +347,59 @@ def high_water(reset: bool = False) -> int:
     return 0
 
 
-def in_a_process(words: list[str], said: Path) -> tuple[int | None, float, int, str]:
-    """The same in a process of its own; its start, which takes seconds, is not counted."""
-    begun = time.monotonic()
-    try:
-        ended = subprocess.run(
-            [sys.executable, "-m", "slp_transformer", *words],
-            capture_output=True,
-            timeout=60,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except subprocess.TimeoutExpired:
-        return None, time.monotonic() - begun, 0, ""
-    return ended.returncode, 0.0, 0, ended.stdout + ended.stderr
+def make_trials(trials: Iterable[Trial]) -> list[Trial]:
+    """Make trials one after the other; those that are lost are printed as they come."""
+    made = []
+    for number, trial in enumerate(trials):
+        made.append(trial)
+        if trial.problem:
+            print(f"lost, number {number}: {trial}", flush=True)
+    return made
 
 
-def campaign(count: int, seed: int, every: int = 200) -> list[Trial]:
-    """So many trials; those that were lost are told as they come."""
+def campaign(count: int, seed: int, make=make_runs, one_trial=one_trial) -> list[Trial]:
     torch.set_num_threads(1)
-    trials = []
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
-        make_runs(Path(folder))
-        try_sound(Path(folder))
-        for number in range(count):
-            trials.append(one_trial(Path(folder), number, seed))
-            if trials[-1].problem:
-                print(f"lost, number {number}: {trials[-1]}", flush=True)
-            if (number + 1) % every == 0:
-                print(f"{number + 1} tried", file=sys.stderr, flush=True)
-    return trials
+        make(Path(folder))
+        return make_trials(one_trial(Path(folder), number, seed) for number in range(count))
 
 
-def main() -> int:
-    """Run a campaign, and count."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=200, help="trials [200]")
+def summary(trials: list[Trial]) -> list[dict]:
+    """Return what came of each kind."""
+    rows = []
+    for kind in sorted({trial.kind for trial in trials}):
+        own = [trial for trial in trials if trial.kind == kind]
+        rows.append({
+            "kind": kind,
+            "tried": len(own),
+            "lost": sum(bool(trial.problem) for trial in own),
+            **dict(sorted(Counter(trial.outcome for trial in own).items())),
+            "slowest_seconds": round(max(trial.seconds for trial in own), 2),
+            "most_mebibytes": max(trial.mebibytes for trial in own),
+        })  # fmt: skip
+    return rows
+
+
+def main(about: str, campaign: Callable[[int, int], list[Trial]]) -> int:
+    """Run a campaign as the command line asks, and count."""
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
+    parser.add_argument(
+        "--count", type=int, default=100, help="trials (of each kind of file) [100]"
+    )
     parser.add_argument("--seed", type=int, default=0, help="another seed, other damage [0]")
+    parser.add_argument("--out", type=Path, help="a JSON file for the counts")
     arguments = parser.parse_args()
     trials = campaign(arguments.count, arguments.seed)
-    lost = [trial for trial in trials if trial.problem]
-    codes = Counter(trial.code for trial in trials)
-    slowest = max(trial.seconds for trial in trials)
-    print(
-        f"tried {len(trials)}, kept {len(trials) - len(lost)}, lost {len(lost)} "
-        f"({codes[0]} did their work, {codes[2]} refused; the slowest took {slowest:.1f} s)"
-    )
+    rows = summary(trials)
+    for row in rows:
+        print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in row.items()))
+    lost = [asdict(trial) for trial in trials if trial.problem]
+    print(f"tried {len(trials)}, kept {len(trials) - len(lost)}, lost {len(lost)}")
+    if arguments.out:
+        found = {"date": str(date.today()), "seed": arguments.seed, "kinds": rows, "lost": lost}
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 1 if lost else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, campaign))

@@ -5,22 +5,19 @@
 Each trial copies a small GPT-2, Llama (in shards), Qwen3 or BERT in Hugging Face's layout, damages
 one file and gives `info`, `generate` or `evaluate` to it. It is kept if the command does its work
 or refuses in one sentence with code 2, leaves the folder alone, and takes at most 5 seconds of a
-core and 1 GiB. With --out the trials so far are kept there, and the same command goes on.
+core and 1 GiB.
 """
 
-import argparse
 import json
 import random
 import shutil
 import sys
-from collections import Counter
-from datetime import date
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import tokenizers
 import torch
-from mutations import ODD, Trial, contents, damage, in_a_fork, unheard, verdict
+from mutations import ODD, Trial, campaign, contents, damage, give, main, unheard
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from slp_transformer.data import load_moby_dick
@@ -81,7 +78,6 @@ def make_folders(folder: Path) -> None:
 
 
 def filled(words: list[str], folder: Path, model: Path) -> list[str]:
-    """A command with its paths."""
     paths = {"FOLDER": str(model), "TEXT": str(folder / "text.txt")}
     return [paths.get(word, word) for word in words]
 
@@ -109,51 +105,9 @@ def one_trial(folder: Path, number: int, seed: int) -> Trial:
     path = draw.choices(files, [6 if "tokenizer" in path.name else 2 for path in files])[0]
     by_index = path.name.endswith("index.json") and draw.random() < 0.5
     done = (misplace if by_index else damage)(path, draw)
-    before = contents(model)
-    code, seconds, memory, said = in_a_fork(
-        filled(COMMANDS[command], folder, model), folder / "said.txt"
-    )
-    problem = verdict(code, seconds, memory, said, contents(model) != before)
-    if not problem and "panicked" in said:
-        problem = "a panic is shown"
-    return Trial(name, path.name, done, command, code, seconds, said, problem)
-
-
-def campaign(count: int, seed: int, out: Path | None = None) -> tuple[Counter, list[str]]:
-    """Run the trials that `out` does not have yet; return all counts and what was lost."""
-    torch.set_num_threads(1)
-    counts, lost, first = Counter(), [], 0
-    if out and out.exists():
-        kept = json.loads(out.read_text(encoding="utf-8"))
-        if kept["seed"] == seed:
-            counts, lost, first = Counter(kept["counts"]), kept["lost"], kept["tried"]
-    with TemporaryDirectory(prefix="slp-transformer-") as folder:
-        make_folders(Path(folder))
-        for number in range(first, count):
-            trial = one_trial(Path(folder), number, seed)
-            counts[f"ended with {trial.code}"] += 1
-            counts["slowest, in ms"] = max(counts["slowest, in ms"], round(1000 * trial.seconds))
-            if trial.problem:
-                lost.append(f"number {number}: {trial}")
-                print(f"lost, {lost[-1]}", flush=True)
-            if out and ((number + 1) % 100 == 0 or number + 1 == count):
-                found = {"date": str(date.today()), "seed": seed, "tried": number + 1}
-                found |= {"counts": dict(counts), "lost": lost}
-                out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return counts, lost
-
-
-def main() -> int:
-    """Run a campaign, and count."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=200, help="trials [200]")
-    parser.add_argument("--seed", type=int, default=0, help="another seed, other damage [0]")
-    parser.add_argument("--out", type=Path, help="a JSON file for the counts")
-    arguments = parser.parse_args()
-    counts, lost = campaign(arguments.count, arguments.seed, arguments.out)
-    print(f"tried {arguments.count}, lost {len(lost)}: {dict(counts)}")
-    return 1 if lost else 0
+    before, words = contents(model), filled(COMMANDS[command], folder, model)
+    return give(words, folder, name, f"{path.name}, {done}, {command}", model, before)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, partial(campaign, make=make_folders, one_trial=one_trial)))

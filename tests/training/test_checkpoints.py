@@ -5,12 +5,11 @@ import os
 import signal
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
-from tiny_training import STREAM, run, same, stop_at
+from tiny_training import STREAM, files, run, same, stop_at
 from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig
@@ -32,15 +31,6 @@ from slp_transformer.training.run_folder import (
     load_tokenizer,
 )
 from slp_transformer.training.train_config import TrainConfig
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, with its content."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-
-
-# --- Going on ----------------------------------------------------------------------------------
 
 
 def test_resume_begins_where_there_is_nothing_and_ends_where_all_is_done(tmp_path):
@@ -86,9 +76,6 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, monkeypatch, step):
     assert kept.read_bytes() == whole.read_bytes()
 
 
-# --- What is kept ------------------------------------------------------------------------------
-
-
 def test_weights_are_safetensors_with_e_once_and_the_rest_is_json(tmp_path):
     torch.manual_seed(0)
     config = TransformerConfig(7, context_length=5, model_dim=6, num_heads=2, num_blocks=1)
@@ -130,9 +117,6 @@ def test_the_average_is_of_the_last_that_were_trained_and_no_others(tmp_path, st
     for name, W in load_model(tmp_path, "average").named_parameters():
         mean = sum(model.get_parameter(name) for model in models) / len(models)
         torch.testing.assert_close(W, mean.float(), rtol=0, atol=1e-7)
-
-
-# --- What goes wrong ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("step", [0, 2])
@@ -264,9 +248,6 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, librar
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with pytest.raises(ImportError, match=rf'need {library}.*"slp-transformer\[text\]"'):
         run(tmp_path, **options)
-
-
-# --- Models of other classes ---------------------------------------------------------------------
 
 
 def modern(seed: int = 0) -> torch.nn.Module:

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -18,16 +17,6 @@ from slp_transformer.training.strategy import DDPStrategy
 from slp_transformer.training.train_config import TrainConfig
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-
-
-def test_operations_are_counted_by_hand():
-    """One block: 4d² and 8d² weights and E, six times each; scores and values, both ways."""
-    config = language_model().config  # d = 6, A·d_k = 6, d_ff = 24, |V| = 7
-    weights = 4 * 6 * 6 + 2 * 6 * 24 + 7 * 6
-    assert training_flops_per_token(config, 5) == 6 * weights + 12 * 6 * 5
-    deep = replace(config, num_blocks=3, num_heads=2, key_dim=5, value_dim=7)
-    weights = 3 * (2 * 2 * 6 * (5 + 7) + 2 * 6 * 24) + 7 * 6
-    assert training_flops_per_token(deep, 5) == 6 * weights + 6 * 3 * 2 * (5 + 7) * 5
 
 
 def test_the_share_of_the_speed_is_what_was_done_over_what_could_be():

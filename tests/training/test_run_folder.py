@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import own_process
 import pytest
 import safetensors.torch
 import torch
@@ -13,8 +12,6 @@ from slp_transformer import TransformerConfig
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state
-
-CAMPAIGN = Path(__file__).parents[1] / "stress" / "mutations.py"
 
 
 @pytest.fixture
@@ -34,9 +31,6 @@ def fix_size(path: Path) -> None:
     content = json.loads(manifest.read_text("utf-8"))
     content["files"][path.name] = path.stat().st_size
     manifest.write_text(json.dumps(content), encoding="utf-8")
-
-
-# --- Damage --------------------------------------------------------------------------------------
 
 
 def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_built(run, capsys):
@@ -156,15 +150,6 @@ def test_a_recipe_that_is_nested_too_deeply_is_refused(run, capsys):
     assert "config.toml is" in refused(capsys, "info", "a")
 
 
-@pytest.mark.slow
-def test_many_damaged_files_are_worked_with_or_refused():
-    ended = own_process.python(CAMPAIGN, "--count", "300", "--seed", "2")
-    assert ended.returncode == 0 and "tried 300, kept 300" in ended.stdout, ended.stdout
-
-
-# --- Going further -------------------------------------------------------------------------------
-
-
 def test_a_finished_run_says_so_and_is_taken_further(run, capsys):
     said = output(capsys, "train", "--out-dir", "a", "--resume")
     assert "is finished: it has made 4 steps" in said
@@ -188,9 +173,6 @@ def test_a_run_that_lost_patience_is_given_more(at, capsys):
     assert "--resume --early-stopping-patience" in output(capsys, *again)
     fine(*again, "--early-stopping-patience", "None", "--steps", str(step + 3))
     assert load_trainer_state(checkpoint_folder("a")).step == step + 3
-
-
-# --- Beginning with another run ------------------------------------------------------------------
 
 
 def test_a_run_begins_with_anothers_weights_and_tokens(run, capsys):

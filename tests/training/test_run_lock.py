@@ -74,9 +74,6 @@ def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
                 pass
 
 
-# --- Cleaning up after a start that failed -------------------------------------------------------
-
-
 def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
     Path("tokens").mkdir()
     Path("tokens/mine.md").write_text("mine", encoding="utf-8")
@@ -91,9 +88,6 @@ def test_the_folder_one_works_in_is_left_alone(at, capsys, monkeypatch):
     assert "too little" in said
     assert Path("draft.md").exists() and Path("tokens/mine.md").exists()
     assert Path("fox.txt").exists() and not Path("config.toml").exists()
-
-
-# --- The checkpoints -----------------------------------------------------------------------------
 
 
 def test_a_checkpoint_without_its_manifest_is_refused_and_not_begun_over(text_run, capsys):

@@ -60,9 +60,6 @@ def assert_close(expected, found, rtol: float = 1e-5) -> None:
         torch.testing.assert_close(found[name], expected[name], rtol=rtol, atol=1e-5, msg=name)
 
 
-# --- The same as one process -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("case", ["windows", "pairs", "lone"])
 def test_two_processes_learn_and_measure_as_one(folder, case, how):
@@ -134,9 +131,6 @@ def test_as_many_processes_resume_to_the_last_bit_even_with_dropout(folder, how)
 @pytest.mark.parametrize("how", HOWS)
 def test_each_process_drops_other_units(folder, how):
     assert results(folder, 0)[f"drawn-{how}"] != results(folder, 1)[f"drawn-{how}"]
-
-
-# --- Beginning and end -------------------------------------------------------------------------
 
 
 def test_a_full_disk_of_the_first_ends_every_process_with_one_sentence(folder):

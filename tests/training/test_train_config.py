@@ -12,12 +12,13 @@ COUNTS += ("eval_interval", "early_stopping_patience")
 WRONG = [
     *((name, 0) for name in COUNTS), ("warmup_steps", -1), ("seed", -1), ("learning_rate", 0.0),
     ("learning_rate", math.nan), ("max_grad_norm", -1.0), ("weight_decay", -0.1),
-    ("label_smoothing", 1.0),
+    ("label_smoothing", 1.0), ("schedule", "sine"), ("optimizer", "sgd"),
+    ("adam_beta2", 1.0), ("adam_beta2", -0.5),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG)
-def test_a_wrong_setting_is_named_with_its_value(name, value):
+def test_a_wrong_setting_is_named_with_its_value(name, value, unchecked):
     with pytest.raises(ValueError, match=rf"^{name} .*not {value!r}\.$"):
         TrainConfig(**{"steps": 1} | {name: value})
 
@@ -27,11 +28,15 @@ def test_a_wrong_setting_is_named_with_its_value(name, value):
     [
         ({"schedule": "linear"}, [1, 2, 2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25]),
         ({"schedule": "wsd", "cooldown_steps": 4}, [1, 2, 2, 2, 2, 2, 2, 1.5, 1, 0.5]),
+        (
+            {"schedule": "inverse-sqrt", "warmup_steps": 0},
+            [2 * step**-0.5 for step in range(1, 11)],
+        ),
         ({"schedule": "wsd"}, [1, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
         ({"schedule": "wsd", "warmup_steps": 0}, [2, 2, 2, 2, 2, 2, 2, 2, 2, 1]),
     ],
 )
-def test_straight_schedules_by_hand(settings, rates):
+def test_schedules_by_hand(settings, rates):
     config = TrainConfig(**{"steps": 10, "learning_rate": 2.0, "warmup_steps": 2} | settings)
     assert [config.learning_rate_at(step) for step in range(10)] == pytest.approx(rates)
 

@@ -90,3 +90,34 @@ def test_neither_loading_nor_resuming_holds_the_weights_twice(tmp_path):
     assert made > 0.9 * weights and loaded < made + weights / 5
     assert ran > 3 * weights  # gradients, and two moments
     assert resumed < ran + weights / 5
+
+
+GROWTH = """
+import os, sys
+from pathlib import Path
+from statistics import median
+import torch
+from slp_transformer import TransformerConfig, TransformerLM
+from slp_transformer.training import train
+
+samples = []
+
+def sample(record):
+    status = Path("/proc/self/status").read_text("utf-8")
+    files = len(os.listdir("/proc/self/fd"))
+    samples.append((int(status.partition("VmRSS:")[2].split()[0]), files))
+
+model, stream = TransformerLM(TransformerConfig(11, 5, 6, 2, 1)), torch.arange(11).repeat(3)
+options = {"steps": 2000, "eval_interval": 10, "device": "cpu", "progress": False}
+train(model, stream, stream, **options, out_dir=sys.argv[1], report=sample)
+parts = [list(zip(*part)) for part in (samples[50:100], samples[150:])]
+print(*(int(median(late) - median(early)) for early, late in zip(*parts)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
+def test_a_long_run_needs_no_more_memory_nor_open_files_as_it_goes(tmp_path):
+    """From the second quarter of its 200 checkpoints to the last."""
+    kibibytes, files = map(int, printed(GROWTH, tmp_path / "run").split())
+    assert kibibytes <= 8 << 10 and files <= 0

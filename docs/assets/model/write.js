@@ -233,7 +233,7 @@ async function take(given, name) {
   find("about").textContent = `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ${about.A} heads, ${about.vocabulary.length} ${about.kind}; it sees ${context_length} at a time.`;
   find("for-text").hidden = isTab();
   find("for-tab").hidden = find("new").hidden = !isTab();
-  find("music").hidden = true;
+  find("music").hidden = find("share").hidden = true;
   find("many").textContent = isTab() ? "Write to the end" : "Write 200";
   stage.dataset.model = given.name ?? "own";
   for (const kind of isTab() ? ["TUNING", "KEY"] : []) {

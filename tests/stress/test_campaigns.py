@@ -1,0 +1,46 @@
+"""The campaigns, in small: whatever is damaged or interrupted, nothing is lost."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from own_process import python
+
+FOLDER = Path(__file__).parent
+pytestmark = pytest.mark.slow
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign forks")
+
+
+@pytest.mark.parametrize(
+    ("script", "count", "seed", "tried"),
+    [
+        pytest.param("mutations.py", 300, 2, 300, marks=FORKS),
+        pytest.param("published_folders.py", 80, 7, 80, marks=FORKS),
+        ("guitar_files.py", 25, 7, None),  # of each kind; Guitar Pro 7 if there is Node.js
+    ],
+)
+def test_damaged_files_are_worked_with_or_refused(script, count, seed, tried):
+    for needed in ("mido", "guitarpro", "safetensors", "tomli_w"):
+        pytest.importorskip(needed)
+    ended = python(FOLDER / script, "--count", count, "--seed", seed)
+    *rows, last = ended.stdout.splitlines()
+    assert ended.returncode == 0 and last.endswith("lost 0"), ended.stdout + ended.stderr
+    assert tried is None or f"tried {tried}, kept {tried}," in last
+    if tried is None:
+        assert len(rows) >= 9 and all(f"tried {count}, lost 0" in row for row in rows)
+        told = [re.findall(r"(?:refused|read in part) (\d+)", row) for row in rows]
+        assert all(sum(map(int, numbers)) > 2 for numbers in told), rows
+
+
+@FORKS
+def test_interrupted_runs_resume_to_the_same_weights():
+    counts = ["--kills", "8", "--signals", "6", "--races", "2", "--full-disks", "4"]
+    ended = python(FOLDER / "interruptions.py", *counts)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.splitlines()[-4:] == [
+        "kills: tried 8, kept 8, lost 0",
+        "signals: tried 6, kept 6, lost 0",
+        "races: tried 2, kept 2, lost 0",
+        "full disks: tried 4, kept 4, lost 0",
+    ]
