@@ -465,6 +465,13 @@ def test_who_arrives_at_an_equation_sees_its_picture_above_it(browser, address):
         assert re.match(r"Figure 3\.\d+\. ", figure.locator("figcaption").inner_text())
 
 
+def test_the_first_screen_s_fonts_are_there_at_once(browser, address):
+    with opened(browser, f"{address}chapters/01_attention/") as page:
+        faces = "[...document.fonts].filter(f => f.status === 'loaded').map(f => f.style)"
+        assert {"normal", "italic"} <= set(page.evaluate(faces))
+        assert page.locator("link[rel=preload][as=font]").count() == 2
+
+
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_first_screen_has_the_way_in_and_a_picture_that_moves_once(size, browser, address):
     with opened(browser, address, size) as page:

@@ -4,14 +4,20 @@ import json
 import os
 import random
 import re
+import signal
+import subprocess
 import sys
+import time
 import tomllib
 from fractions import Fraction
 from pathlib import Path
 
+import own_process
 import pytest
+import torch
 from own_process import python
 
+from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import checkpoint_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,6 +127,7 @@ def installed(tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout.split("\0")[:-1]
 
+    run.path = path
     return run
 
 
@@ -147,3 +154,32 @@ def test_it_trains_resumes_to_the_same_weights_writes_and_is_evaluated(installed
     assert mido.MidiFile(tmp_path / "tune.mid").length > 0
     assert "loss" in measured and re.search(r"task +tunes\n", about)
     assert "--tuning has no effect here" in refused
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are started as on POSIX")
+def test_killed_and_resumed_or_in_two_processes_it_trains_as_in_one(installed, tmp_path):
+    (tmp_path / "tunes.abc").write_text("\n".join(JIG for _ in range(30)), "utf-8")
+    train = "train tunes tunes.abc --model-dim 8 --num-heads 2 --num-blocks 1 --context-length 37"
+    train += " --batch-size 4 --gradient-accumulation-steps 2 --device cpu --quiet --steps 200"
+    train += " --eval-interval 2 --val-split 0.2"
+    (said,) = installed(f"{train} --out-dir one")
+    assert said.endswith("0")
+    environment = {**own_process.environment(), "PYTHONPATH": installed.path}
+    module = ["-m", "slp_transformer"]
+    killed = [sys.executable, *module, *train.split(), "--out-dir", "cut"]
+    with subprocess.Popen(killed, cwd=tmp_path, env=environment) as process:
+        while process.poll() is None and not list(tmp_path.glob("cut/**/model.safetensors")):
+            time.sleep(0.01)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL, "it was killed on its way"
+    (said,) = installed("train --out-dir cut --resume --quiet")
+    assert said.endswith("0")
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *module]
+    ended = python(
+        *launcher, *train.split(), "--out-dir", "two", cwd=tmp_path, PYTHONPATH=installed.path
+    )
+    assert ended.returncode == 0, ended.stderr
+    one, cut, two = (load_model(tmp_path / run).state_dict() for run in ("one", "cut", "two"))
+    assert all(torch.equal(cut[name], W) for name, W in one.items())
+    assert all(torch.allclose(two[name], W, atol=1e-4) for name, W in one.items())

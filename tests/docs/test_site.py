@@ -214,6 +214,14 @@ def test_headings_begin_with_one_title_and_skip_no_level(pages):
     assert not wrong
 
 
+def test_a_page_that_opens_computes_its_styles_once(site):
+    """A rule for all elements whose attribute comes and goes would have them computed anew."""
+    (palette,) = site.glob("assets/stylesheets/palette.*.css")
+    assert "data-md-color-scheme" in palette.read_text("utf-8")
+    assert "data-md-color-switching" not in palette.read_text("utf-8")
+    assert (site / "index.html").read_text("utf-8").count('<meta name="color-scheme"') == 1
+
+
 def test_ids_are_unique(pages):
     for name, page in pages.items():
         assert [i for i, n in Counter(page.ids).items() if n > 1] == [], name
