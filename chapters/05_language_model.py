@@ -400,13 +400,12 @@ plotting.bars(
 #    </details>
 #
 # 2. Remove the sentence in which the guitarist tuned a string that was sharp. What should y become
-#    after *tuned*, and after the first *the*? Does the best possible loss rise or fall?
+#    after *the guitarist tuned the string because it was*, and after the first *the*? Does the best possible loss rise or fall?
 #
 #    <details><summary>What happens</summary>
 #
-#    After *the guitarist tuned the string because it was*, only *flat* is left, with probability 1. After
-#    the first *the*, four of seven sentences have the drummer. The best possible loss falls, since there
-#    is less left to guess.
+#    After *was*, only *flat* is left, with probability 1. After the first *the*, four of seven sentences
+#    have the drummer. The best possible loss falls, since there is less left to guess.
 #
 #    </details>
 #
@@ -461,8 +460,9 @@ plotting.bars(
 # computed.
 #
 # **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with stubs for the
-# parts of chapters 1 to 6b. `python -m slp_transformer.check mine.py` checks them, and when those marked * are
-# right it trains this chapter's model with them. With `--html progress.html` it also marks what is right
-# and what is wrong on the drawing at the top of this page.
+# parts of chapters 1 to 6b; your solutions can be pasted into it as they are.
+# `python -m slp_transformer.check mine.py` checks them, and when those marked * are right it trains this
+# chapter's model with them. With `--html progress.html` it also marks what is right and what is wrong on the
+# drawing at the top of this page.
 #
 # Next: [Decoding](06_decoding.py), where the model writes.

@@ -278,7 +278,7 @@ class Orders:
 
 # %% [markdown]
 # Two blocks of two heads. The matrices start larger than GPT-2's, and the embeddings even more so than in
-# chapter 7, which shortens the plateau at the beginning.
+# chapter 7.
 
 # %% alt="Loss over 1,400 steps, with a dashed line for a uniform guess at 3.18. It falls slowly to 2.8 in the first 400 steps, then within 200 steps to 0.6, and slowly again to 0.2." caption="The loss while induction arises"
 torch.manual_seed(0)

@@ -484,8 +484,8 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 # Assertions in the cells describe the settings above. If one stops you, delete it.
 #
-# 1. Make open strings attractive: `HandCosts(per_open_string=-1.0)` in `find_cheapest_fingering`. Which
-#    notes of the melody change? And with `HandCosts(preferred_position=7, per_open_string=-1.0)`?
+# 1. Make open strings attractive: give the first `find_cheapest_fingering`, that of `low`, the costs
+#    `HandCosts(per_open_string=-1.0)`. Which notes of the melody change? And with `HandCosts(preferred_position=7, per_open_string=-1.0)`?
 #
 #    <details><summary>What happens</summary>
 #

@@ -114,15 +114,12 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except Exception as error:  # whatever a reader's code may raise
         raise ValueError(f"{path} cannot be used: {type(error).__name__}, {error}.") from None
-    named = {
-        name: scope.get(name, scope.get(f"my_{name}", scope.get(asked.get(name, ""))))
-        for name in CHECKS
-    }
-    return {
-        name: function
-        for name, function in named.items()
-        if callable(function) and getattr(function, "__name__", "") not in empty
-    }
+    found: dict[str, Callable[..., Any]] = {}
+    for name in CHECKS:
+        for called in (asked.get(name), f"my_{name}", name):  # the later, the better
+            if called not in empty and callable(function := scope.get(called or "")):
+                found[name] = function
+    return found
 
 
 def _is_empty(function: ast.FunctionDef) -> bool:

@@ -208,6 +208,20 @@ def test_what_has_no_line_of_code_is_not_there_yet(tmp_path, capsys):
     assert "Name the file" in capsys.readouterr().err
 
 
+def test_solutions_of_the_exercises_can_be_pasted_below_the_stubs(tmp_path):
+    path = tmp_path / "mine.py"
+    command.main(["--new", str(path)])
+    pasted = "\ndef my_softmax(u):\n    return u\n\n\ndef my_lookup(ids, E):\n    return E[ids]\n"
+    path.write_text(path.read_text(encoding="utf-8") + pasted, encoding="utf-8")
+    found = read_functions(path)
+    assert [(n, f.__name__) for n, f in found.items()] == [
+        ("softmax", "my_softmax"), ("one_hot_lookup", "my_lookup")
+    ]  # fmt: skip
+    own = pasted + "\ndef softmax(u):\n    return 2 * u\n"
+    path.write_text(own, encoding="utf-8")
+    assert read_functions(path)["softmax"].__name__ == "softmax"
+
+
 def test_a_wrong_part_that_another_uses_and_a_change_in_place_are_said(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text(BOTH_WRONG, encoding="utf-8")
