@@ -4,17 +4,17 @@ A check has one function that can make named *mistakes*. With none it is right; 
 that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
 on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
 the table is a program that runs, and nothing is guessed from how the code looks. A mistake that is
-another formula altogether is in the table with it; one of those that every check knows (`variants`
-and `slips`) needs no code, and stands in the table only for a better sentence:
+another formula altogether is in the table with it. One of those that every check knows (`variants`
+and `slips`) needs no code, and stands in the table only for a better sentence; if it has another
+name here, its own follows in square brackets:
 
-    last row left out: The last weight and its row are left out: j runs up to i.
+    one-hot alone [no @ E]: This is the one-hot row; it should be multiplied with E.
     not summed: The rows are not added up: multiply with @, not with *.
         = (torch.arange(len(E)) == w)[:, None] * E
 
 A formula is an expression, with assignments before it. It may use the arguments, `right`, which is
 the right answer to them, and `solve`, the solution for other arguments, with the names of mistakes
-after them; or it is the name of a variant or slip. `…` stands for the sentence of the same name
-without brackets.
+after them. `…` stands for the sentence of the same name without brackets.
 """
 
 import inspect
@@ -113,8 +113,11 @@ class Check:
         self.source: str = equations().cite(source)
         self.mistakes: dict[str, str] = {}
         self.formulas: dict[str, str] = {}
+        self.synonyms: dict[str, str] = {}
         for table in [mistakes] if isinstance(mistakes, str | Mapping) else mistakes:
-            self.mistakes |= read_table(table, self.formulas) if isinstance(table, str) else table
+            if isinstance(table, str):
+                table = read_table(table, self.formulas, self.synonyms)
+            self.mistakes |= table
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
@@ -168,7 +171,7 @@ class Check:
     def solve(self, *inputs: Any, **named: Any) -> Any:
         """Compute what the exercise asks for, or what `mistakes`, the last input, make of it."""
         given = inspect.signature(self._solve).bind(*inputs, **named).arguments
-        mistakes = given.pop("mistakes")
+        mistakes = frozenset(self.synonyms.get(name, name) for name in given.pop("mistakes"))
         for name in self.formulas.keys() & mistakes:
             return self._evaluate(self.formulas[name], given, mistakes - {name})
         for name in sorted(mistakes & self.variants.keys()):
@@ -180,12 +183,10 @@ class Check:
         return self._solve(**given, mistakes=mistakes)
 
     def _evaluate(self, formula: str, given: Case, mistakes: Mistakes) -> Any:
-        if formula in self.variants or formula in self.slips:
-            return self.solve(**given, mistakes=mistakes | {formula})
         count = len(self.arguments)
 
         def solve(*inputs: Any) -> Any:
-            return self.solve(*inputs[:count], mistakes=frozenset(inputs[count:]))
+            return self.solve(*inputs[:count], mistakes=mistakes | {*inputs[count:]})
 
         scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given | {"solve": solve}
         if re.search(r"\bright\b", formula):
@@ -252,7 +253,8 @@ class Check:
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
         if shown:  # an error or NaN alone may come from anywhere
             names += [(n,) for n in [*self.variants, *self.slips] if n not in self.mistakes]
-            pairs = combinations([n for n in self.mistakes if n not in self.formulas], 2)
+            joint = [n for n in self.mistakes if "solve(" in self.formulas.get(n, "solve(")]
+            pairs = combinations(joint, 2)
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
             if self._explains(mistakes, cases, found):
@@ -362,12 +364,13 @@ HINTS = {
 }
 
 
-def read_table(text: str, formulas: dict[str, str]) -> dict[str, str]:
+def read_table(text: str, formulas: dict[str, str], synonyms: dict[str, str]) -> dict[str, str]:
     """Read a table of mistakes.
 
     Args:
         text: the table, as at the top of this module.
         formulas: where the formulas go, by the names of their mistakes.
+        synonyms: where the names in square brackets go, by those before them.
 
     Returns:
         Sentences by the names of mistakes.
@@ -375,8 +378,10 @@ def read_table(text: str, formulas: dict[str, str]) -> dict[str, str]:
     sentences: dict[str, str] = {}
     for entry in re.split(r"\n(?! )", textwrap.dedent(text).strip()):
         words, *formula = (" ".join(part.split()) for part in re.split(r"\n += ", entry))
-        name, sentence = words.split(": ", 1)
+        label, sentence = words.split(": ", 1)
+        name, _, general = label.removesuffix("]").partition(" [")
         sentences[name] = sentences[name.partition(" (")[0]] if sentence == "…" else sentence
+        synonyms |= {name: general} if general else {}
         formulas.update((name, one) for one in formula)
     return sentences
 

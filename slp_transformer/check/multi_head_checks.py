@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.attention_checks import SCALES, attention, scale
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.attention_checks import SCALES, attention
+from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
@@ -59,13 +59,14 @@ def _head_cases() -> list[Case]:
         SCALES,
         """
     scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
+        = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O)
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-    one too late: The mask begins one column too late: each token sees the next one.
+    one too late [2 for 1]: The mask begins one column too late: each token sees the next one.
     then + X: X is added: that is the block's business, not the head's.
     W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
-    no W_V: The rows of X themselves are mixed, without W_V.
-    no W_O: The last step is missing: the head times W_O brings it back to size d.
-    no mask: The future is not hidden: token i should read tokens j ≤ i only.
+    no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.
+    no W_O [no @ W_O]: The last step is missing: the head times W_O brings it back to size d.
+    no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.
     mask turned: The past is hidden and the future visible: token i should read j ≤ i.
     """,
         ITSELF_HIDDEN,
@@ -77,6 +78,7 @@ def _head_cases() -> list[Case]:
     scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.
         = solve(X, W_Q * (W_Q.shape[1] / len(X)) ** 0.5, W_K, W_V, W_O)
     transposed weights: A weight matrix is transposed: write X @ W, without .T.
+        = solve(X, W_Q.T, W_K.T, W_V.T, W_O.T)
     """,
     ),
 )
@@ -84,23 +86,18 @@ def head(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `head(X, W_Q, W_K, W_V, W_O)`: return one causal head for all tokens, [N×d]."""
-    if "transposed weights" in mistakes:
-        W_Q, W_K, W_V, W_O = W_Q.T, W_K.T, W_V.T, W_O.T
-    Q, K = X @ W_Q, X @ W_K
-    V = X if "no W_V" in mistakes else X @ W_V
-    roots = {"scaled by √d": X.shape[-1], "scaled by √d_v": W_V.shape[-1]}
-    Q = Q * (K.shape[-1] / choose_option(mistakes, roots, K.shape[-1])) ** 0.5
-    first_hidden = 0 if mistakes & ITSELF_HIDDEN.keys() else 2 if "one too late" in mistakes else 1
-    mask = torch.full((len(X), len(X)), -INF).triu(first_hidden)
+    return _causal_attention(X @ W_Q, X @ W_K, X @ W_V, mistakes) @ W_O
+
+
+def _causal_attention(Q: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes) -> Tensor:
+    """One head or several, or what mistakes make of their mask and their attention."""
+    hidden = 0 if mistakes & ITSELF_HIDDEN.keys() else 1
+    mask = torch.full((Q.shape[-2], Q.shape[-2]), -INF).triu(hidden)
     mask = mask.T if "mask turned" in mistakes else mask
     mask = torch.ones_like(mask).tril() if "zeros and ones added" in mistakes else mask
-    mask = torch.zeros_like(mask) if "no mask" in mistakes else mask
     mask = mask.clamp(min=-100) if "finite mask (added)" in mistakes else mask
-    same = {"other axis", "no softmax", *SCALES, *LATE_MASKS}
-    nothing = {"nothing seen is NaN"} - mistakes
-    nothing = set() if "itself hidden (zeros)" in mistakes else nothing
-    gathered = attention.solve(Q, K, V, mask, (mistakes & same) | nothing)
-    return gathered if "no W_O" in mistakes else gathered @ W_O
+    unseen = {"nothing seen is NaN"} if "itself hidden" in mistakes else set()
+    return attention.solve(Q, K, V, mask, mistakes - {"mask turned"} | unseen)
 
 
 def _split_cases() -> list[Case]:
@@ -206,10 +203,14 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         """
     scaled by all heads: The scores are divided by the root of A·d_k, the size of all heads
         together; it should be that of one head, √d_k.
+        = solve(X, W_Q / A**0.5, W_K, W_V, W_O, A)
     scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
+        = solve(X, W_Q * (W_Q.shape[1] / A / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)
     scaled by √(d/A): The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has
         A·d_k columns, whatever d is.
+        = solve(X, W_Q * (W_Q.shape[1] / A / (len(W_Q) // A)) ** 0.5, W_K, W_V, W_O, A)
     scaled by √(d/A) (not rounded): …
+        = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
         = solve(X, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, W_O, A)
     view without transpose: The heads are cut with view or reshape alone, so that a head gets rows
@@ -217,9 +218,11 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     joined without transpose: The heads are joined with view or reshape alone, so that a row mixes
         tokens: transpose to [N×A×d_v] first.
     heads reversed: The heads are concatenated in reverse order: W_O expects head 1 first.
+        = solve(X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A)
     one head: This is one head of size A·d_k: each head should have its own scores.
-    no mask: The future is not hidden: token i should read tokens j ≤ i only.
-    no W_O: The last step is missing: the joined heads times W_O.
+        = solve(X, W_Q, W_K, W_V, W_O, 1)
+    no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.
+    no W_O [no @ W_O]: The last step is missing: the joined heads times W_O.
     W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
     """,
         LATE_MASKS,
@@ -249,38 +252,16 @@ def multi_head_attention(
 
     The heads' matrices lie side by side: W_Q is [d×A·d_k], head c having the columns from c·d_k on.
     """
-    N, all_keys = len(X), W_Q.shape[1]
     cut = mistakes & {"view without transpose", "columns dealt out"}
-    parts = 1 if "one head" in mistakes else A
-    Q, K, V = (split_heads.solve(X @ W, parts, cut) for W in (W_Q, W_K, W_V))
+    Q, K, V = (split_heads.solve(X @ W, A, cut) for W in (W_Q, W_K, W_V))
     if mistakes & {"head 0 for all", "shared K and V"}:
         K, V = K[:1].expand_as(K), V[:1].expand_as(V)
     Q = Q[:1].expand_as(Q) if "head 0 for all" in mistakes else Q
-    root = all_keys**0.5 if "scaled by all heads" in mistakes else scale(K.shape[-1], mistakes)
-    root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
-    root = (X.shape[1] // A) ** 0.5 if "scaled by √(d/A)" in mistakes else root
-    root = (X.shape[1] / A) ** 0.5 if "scaled by √(d/A) (not rounded)" in mistakes else root
-    scores = Q @ K.mT / root
-    future = torch.full((N, N), -INF).triu(0 if mistakes & ITSELF_HIDDEN.keys() else 1)
-    future = future.T if "mask turned" in mistakes else future
-    future = future.clamp(min=-100) if "finite mask (added)" in mistakes else future
-    if "hidden scores 0" in mistakes:
-        scores = scores.tril()
-    elif "finite mask" in mistakes:
-        scores = scores.masked_fill(future < 0, -100.0)
-    elif not mistakes & {"no mask", "mask after softmax"}:
-        scores = scores + future
-    axes = {"softmax over heads": 0, "softmax over heads (zeros)": 0, "softmax over queries": -2}
-    alpha = torch.softmax(scores, choose_option(mistakes, axes, -1))
-    zeros = mistakes & {"itself hidden (zeros)", "softmax over heads (zeros)"}
-    alpha = alpha.nan_to_num() if zeros else alpha
-    heads = (alpha.tril() if "mask after softmax" in mistakes else alpha) @ V
+    heads = _causal_attention(Q, K, V, mistakes)
     if mistakes & {"added", "mean"}:
         heads = heads.mean(0, keepdim=True).expand_as(heads) * (A if "added" in mistakes else 1)
-    heads = heads.flip(0) if "heads reversed" in mistakes else heads
     joined = {"view without transpose"} if "joined without transpose" in mistakes else set()
-    joined = join_heads.solve(heads, frozenset(joined))
-    return joined if "no W_O" in mistakes else joined @ W_O
+    return join_heads.solve(heads, joined) @ W_O
 
 
 def _cache_cases() -> list[Case]:
@@ -309,16 +290,20 @@ def _cache_cases() -> list[Case]:
         SCALES,
         """
     scaled by √T: The scores are divided by the root of the number of keys, not √d_k.
+        = solve(x, W_Q * (W_Q.shape[1] / (len(K) + 1)) ** 0.5, W_K, W_V, K, V)
     new token not read: The new token does not read itself: add its key and value first.
+        = (torch.softmax(x @ W_Q @ K.T / W_Q.shape[1] ** 0.5, -1) @ V, *right[1:])
     not kept: The new key and value are used but not kept: return the longer K and V.
+        = (right[0], K, V)
     put in front: The new key and value are put in front; they belong at the end.
+        = (right[0], right[1].roll(1, 0), right[2].roll(1, 0))
     only itself: The new token reads only itself, not the cached tokens.
+        = (x @ W_V, *right[1:])
     last replaced: The last entry of the cache is replaced; append the new one.
+        = solve(x, W_Q, W_K, W_V, K[:-1], V[:-1])
     scaled by √d: The scores are divided by √d, the size of x, not by √d_k.
         = solve(x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V)
     no softmax: The scores are used as weights, without softmax.
-        = (x @ W_Q @ (kept := torch.cat([K, (x @ W_K)[None]])).T / W_Q.shape[1] ** 0.5 @ (values
-          := torch.cat([V, (x @ W_V)[None]])), kept, values)
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
         = solve(x, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, K, V)
     results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.
@@ -334,17 +319,6 @@ def cached_step(
 
     K and V hold the keys and values of the tokens before; x is the new token's row.
     """
-    q = x @ W_Q
-    k, v = (x @ W_K)[None], (x @ W_V)[None]
-    old_K, old_V = (K[:-1], V[:-1]) if "last replaced" in mistakes else (K, V)
-    if "put in front" in mistakes:
-        new_K, new_V = torch.cat([k, old_K]), torch.cat([v, old_V])
-    else:
-        new_K, new_V = torch.cat([old_K, k]), torch.cat([old_V, v])
-    read_K, read_V = (K, V) if "new token not read" in mistakes else (new_K, new_V)
-    if "only itself" in mistakes:
-        read_K, read_V = k, v
-    q = q * (len(q) / len(read_K)) ** 0.5 if "scaled by √T" in mistakes else q
-    open_mask = torch.zeros(1, len(read_K))
-    gathered = attention.solve(q[None], read_K, read_V, open_mask, mistakes & set(SCALES))
-    return (gathered[0], *((K, V) if "not kept" in mistakes else (new_K, new_V)))
+    K, V = torch.cat([K, (x @ W_K)[None]]), torch.cat([V, (x @ W_V)[None]])
+    gathered = attention.solve((x @ W_Q)[None], K, V, torch.zeros(1, len(K)), mistakes)
+    return gathered[0], K, V
