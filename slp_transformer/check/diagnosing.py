@@ -14,7 +14,8 @@ name here, its own follows in square brackets:
 
 A formula is an expression, with assignments before it. It may use the arguments, `right`, which is
 the right answer to them, and `solve`, the solution for other arguments, with the names of mistakes
-after them. `…` stands for the sentence of the same name without brackets.
+after them; `mistakes` are the others that are made. `…` stands for the sentence of the same name
+without brackets.
 """
 
 import inspect
@@ -188,7 +189,8 @@ class Check:
         def solve(*inputs: Any) -> Any:
             return self.solve(*inputs[:count], mistakes=mistakes | {*inputs[count:]})
 
-        scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given | {"solve": solve}
+        scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given
+        scope |= {"solve": solve, "mistakes": mistakes}
         if re.search(r"\bright\b", formula):
             scope["right"] = self.solve(**given, mistakes=frozenset())
         *steps, result = formula.split("; ")

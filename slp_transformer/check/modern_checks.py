@@ -161,20 +161,17 @@ def _step_cases() -> list[Case]:
     _step_cases,
     """
     no rotate: Nothing is rotated to position n, or the cached keys are rotated once more.
-    turned again by place: The cached keys are rotated again; each was rotated when it was
-        written.
+    turned again by place: The cached keys are rotated again; each was rotated when it was written.
     query as it is: The query is not rotated; it is at position n.
     key as it is: The new key is not rotated; it is at position n.
     one too far: The new token is at position n, not n + 1: positions begin at 0.
     one too early: The new token is at position n, not n − 1: there are n cached keys before it.
     no scaling: The scores are not divided by √d_k.
-    scaled by the length: The scores are divided by the root of the number of keys; divide by
-        √d_k.
+    scaled by the length: The scores are divided by the root of the number of keys; divide by √d_k.
     scaled by d_k: The scores are divided by d_k; divide by its root.
     key one too early: The new key is rotated to position n − 1; it is at n, like the query.
     query one too early: The query is rotated to position n − 1; it is at n, like the new key.
-    new key alone: This is the score of the new key alone; return those of the cached keys as
-        well.
+    new key alone: This is the score of the new key alone; return those of the cached keys as well.
         = right[-1:]
     """,
 )
@@ -257,15 +254,15 @@ def _gate_cases() -> list[Case]:
         """
     gate_proj and up_proj swapped: Swish is applied to up_proj's product, not gate_proj's.
     not turned: The matrices are used as in the file, [out×in]; transpose them.
+        = solve(x, gate_proj.T, up_proj.T, down_proj.T)
     """,
         GATE_MISTAKES,
         """
     bent late: Swish is applied to the product; apply it to the gate alone.
         = F.silu(x @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
-    no down_proj: down_proj is missing: the result is [d_ff]; it should be [d].
-        = F.silu(x @ gate_proj.T) * (x @ up_proj.T)
-    up alone: The gate is missing: multiply up_proj's product by Swish of gate_proj's.
-        = x @ up_proj.T @ down_proj.T
+    no down_proj [no @ W_3]: down_proj is missing: the result is [d_ff]; it should be [d].
+    up alone [no · F.silu(first)]: The gate is missing: multiply up_proj's product by Swish of
+        gate_proj's.
     then + x: The input is added at the end; the block does that, not the layer.
     bent input: Swish is applied to x; apply it to gate_proj's product.
         = F.silu(x) @ gate_proj.T * (x @ up_proj.T) @ down_proj.T
@@ -278,12 +275,8 @@ def published_ffn(
     x: Tensor, gate_proj: Tensor, up_proj: Tensor, down_proj: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `published_ffn(x, gate_proj, up_proj, down_proj)`: matrices as in files, [out×in]."""
-    gate, up, down = gate_proj.T, up_proj.T, down_proj.T
-    if "not turned" in mistakes:
-        gate, up, down = gate_proj, up_proj, down_proj
-    no_bias = torch.zeros(())
-    made = mistakes & set(GATE_MISTAKES)
-    return swiglu.solve(x, gate, no_bias, up, no_bias, down, no_bias, made)
+    none = torch.zeros(())
+    return swiglu.solve(x, gate_proj.T, none, up_proj.T, none, down_proj.T, none, mistakes)
 
 
 @check(
@@ -313,8 +306,7 @@ def published_ffn(
         = L * d * (A * d_k + 2 * G * d_k + d + 3 * d_ff)
     d_k from d: d_k is taken to be d/A; it is given, and may be another number.
         = L * d * (2 * d + 2 * G * (d // A) + 3 * d_ff)
-    heads a group: Keys and values are counted A/G times, the heads of a group; there are G
-        groups.
+    heads a group: Keys and values are counted A/G times, the heads of a group; there are G groups.
         = L * d * (2 * A * d_k + 2 * A // G * d_k + 3 * d_ff)
     L for attention alone: Only attention is multiplied by L; the feedforward layer is in every
         block, too.

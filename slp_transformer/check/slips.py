@@ -179,7 +179,7 @@ MISSING = {
 OTHER_FUNCTIONS = {
     "softmax": "log_softmax sigmoid shares",
     "log_softmax": "softmax log",
-    "relu": "gelu silu sigmoid tanh leaky_relu abs",
+    "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs",
     "silu": "sigmoid relu gelu",
     "sigmoid": "tanh relu",
     "sum": "mean prod amax",
