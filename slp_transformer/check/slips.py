@@ -159,6 +159,7 @@ OTHER_SIGNS: dict[type, tuple[type, ...]] = {
     ast.Div: (ast.Mult, ast.FloorDiv),
     ast.FloorDiv: (ast.Mod, ast.Div),
     ast.Mod: (ast.FloorDiv,),
+    ast.MatMult: (ast.Mult,),
     ast.Lt: (ast.LtE, ast.Gt),
     ast.LtE: (ast.Lt, ast.GtE),
     ast.Gt: (ast.GtE, ast.Lt),
