@@ -77,7 +77,8 @@ def _rotation_cases() -> list[Case]:
     backwards: The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.
         = _turn(X, -_angles(X, start, base))
     neighbors: Neighboring columns form pairs; pair column i with column i + d_k/2.
-        = solve(torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base).unflatten(1, (2, -1)).mT.flatten(1)
+        = solve(torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base)
+          .unflatten(1, (2, -1)).mT.flatten(1)
     start = 0: The positions begin at 0; the first row is at position `start`.
     one position: All rows are rotated to position `start`; row n is at start + n.
         = torch.cat([solve(row[None], start, base) for row in X])
@@ -159,7 +160,8 @@ def _step_cases() -> list[Case]:
     one too far [size too large]: The new token is at position n, not n + 1: positions begin at 0.
     one too early [size too small]: The new token is at position n, not n − 1: there are n cached
         keys before it.
-    no scaling [no /]: The scores are not divided by √d_k.
+    no scaling: The scores are not divided by √d_k.
+        = right * len(q) ** 0.5
     scaled by the length: The scores are divided by the root of the number of keys; divide by √d_k.
         = right * (len(q) / (len(K) + 1)) ** 0.5
     scaled by d_k [no ** 0.5]: The scores are divided by d_k; divide by its root.
@@ -299,8 +301,7 @@ def published_ffn(
         = L * d * (4 * d_k + 3 * d_ff)
     norms too: The two gains of the norms are counted as well; count the matrices only.
         = right + 2 * L * d
-    no gate: Only attention is counted; the feedforward layer is missing.
-        = d_ff = 0
+    no gate [d_ff = 0]: Only attention is counted; the feedforward layer is missing.
     keys of one group: Keys and values are counted for one group; there are G.
         = L * d * (2 * A * d_k + 2 * d_k + 3 * d_ff)
     d_ff = 4d: `d_ff` is given; it need not be 4d.
@@ -355,8 +356,8 @@ def _matrix_cases() -> list[Case]:
     b and c swapped: b and c are swapped.
         = _quintic(G / G.norm(), steps, b=2.0315, c=-4.775)
     B times G: (bA + cA²) is multiplied by G; multiply it by the current X.
-        = a, b, c = QUINTIC;
-          reduce(lambda X, _: a * X + (b * (A := X @ X.T) + c * A @ A) @ G, range(steps), G / G.norm())
+        = a, b, c = QUINTIC; step = lambda X, _: a * X + (b * (A := X @ X.T) + c * A @ A) @ G;
+          reduce(step, range(steps), G / G.norm())
     five steps: This takes five steps; take `steps`.
         = solve(G, 5)
     exact: All singular values are exactly 1, as by a decomposition; take `steps`.
