@@ -76,7 +76,7 @@ def _softmax_cases() -> list[Case]:
         = (scores - scores.amax(-1, keepdim=True)).exp() / scores.exp().sum(-1, keepdim=True)
     """,
 )
-def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
+def softmax(scores: Tensor) -> Tensor:
     """Check `softmax(scores)`: return positive weights that sum to 1."""
     largest = scores.amax(-1, keepdim=True)
     powers = (scores - largest).exp()
@@ -100,13 +100,15 @@ def _sum_cases() -> list[Case]:
     _sum_cases,
     """
     alpha_i = 1: The rows are added up without their weights.
-    mean [mean for sum]: The sum is divided by the number of rows; the weights sum to 1 already.
+    mean: The sum is divided by the number of rows; the weights sum to 1 already.
+        = right / len(alpha_i)
     last row left out: The last weight and its row are left out: j runs up to i.
         = solve(alpha_i[:-1], rows)
     first row left out: The first weight and its row are left out: j begins at the first.
         = solve(alpha_i[1:], rows[1:])
-    sum over features [sum over axis 1]: The sum runs over the features; it should run over the
+    sum over features: The sum runs over the features; it should run over the
         rows.
+        = (alpha_i[:, None] * rows[:len(alpha_i)]).sum(1)
     weights twice: Each weight is used squared.
         = solve(alpha_i**2, rows)
     not added up: Only the last part is left: add each to the sum, total = total + ….
@@ -123,10 +125,9 @@ def _sum_cases() -> list[Case]:
         = alpha_i @ rows[-len(alpha_i):]
     """,
 )
-def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
+def weighted_sum(alpha_i: Tensor, rows: Tensor) -> Tensor:
     """Check `weighted_sum(alpha_i, rows)`: add up the first rows, each times its weight."""
-    parts = alpha_i[:, None] * rows[: len(alpha_i)]
-    return parts.sum(0)
+    return alpha_i @ rows[: len(alpha_i)]
 
 
 def _score_cases() -> list[Case]:
@@ -196,7 +197,7 @@ def _simple_cases() -> list[Case]:
         = X[i] + right
     """,
 )
-def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:
+def simple_attention(X: Tensor, i: int) -> Tensor:
     """Check `simple_attention(X, i)`: return a_i, for i from 0, without matrices."""
     seen = X[: i + 1]
     return torch.softmax(seen @ X[i], -1) @ seen
@@ -282,7 +283,7 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes)
         return scores @ V
     axis = choose_option(mistakes, SOFTMAX_AXES, -1)
     if mistakes & {"overflow", "largest of all"}:
-        return softmax.solve(scores, mistakes) @ V
+        return softmax.solve(scores, mistakes=mistakes) @ V
     alpha = torch.softmax(scores, axis)
     if not mistakes & NAN_WHERE_NOTHING_IS_SEEN:
         alpha = alpha.masked_fill((scores == -INF).all(axis, keepdim=True), 0)

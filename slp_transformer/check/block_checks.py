@@ -138,9 +138,7 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
         zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)
     ),
 )
-def ffn(
-    x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
-) -> Tensor:
+def ffn(x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor:
     """Check `ffn(x, W_1, b_1, W_2, b_2)`: it takes a row x [d] or rows [N×d]."""
     return torch.relu(x @ W_1 + b_1) @ W_2 + b_2
 
@@ -160,9 +158,7 @@ def ffn(
         = X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2
     """,
 )
-def unchanged(
-    X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
-) -> Tensor:
+def unchanged(X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor:
     """Check `unchanged(X, W_1, b_1, W_2, b_2)`: a feedforward half that passes X through."""
     return X
 
@@ -299,9 +295,7 @@ def _block_cases() -> list[Case]:
         = O = X + norm_1(attention(X)); O + norm_2(ffn(O))
     """,
 )
-def block(
-    X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, mistakes: Mistakes
-) -> Tensor:
+def block(X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any) -> Tensor:
     """Check `block(X, attention, ffn, norm_1, norm_2)`: its sublayers are given as functions."""
     O = X + attention(norm_1(X))
     return O + ffn(norm_2(O))

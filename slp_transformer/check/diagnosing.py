@@ -1,12 +1,11 @@
 """From the answers of a submission to a verdict: right, or which known mistake gives the same.
 
-A check has one function that can make named *mistakes*. With none it is right; with one it makes
-that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
-on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
-the table is a program that runs, and nothing is guessed from how the code looks. A mistake that is
-another formula altogether is in the table with it. One of those that every check knows (`variants`
-and `slips`) needs no code, and stands in the table only for a better sentence; if it has another
-name here, its own follows in square brackets:
+A check has the right solution and a table of named *mistakes*, each a way to get wrong answers. A
+submission that is wrong somewhere is compared with each of them on all cases, and with two at once;
+the mistake that gives the very same answers is the one to name. So every mistake is a program that
+runs, and nothing is guessed from how the code looks. Most are formulas in the table. One of those
+that every check knows (`variants` and `slips`) needs no code, and stands in the table only for a
+better sentence; if it has another name here, its own follows in square brackets:
 
     one-hot alone [no @ E]: This is the one-hot row; it should be multiplied with E.
     not summed: The rows are not added up: multiply with @, not with *.
@@ -15,7 +14,8 @@ name here, its own follows in square brackets:
 A formula is an expression, with assignments before it. It may use the arguments, `right`, which is
 the right answer to them, and `solve`, the solution for other arguments, with the names of mistakes
 after them; `mistakes` are the others that are made. `…` stands for the sentence of the same name
-without brackets.
+without brackets. A mistake that several checks share may be a branch of the solution instead, which
+then takes `mistakes`, the names of those to make.
 """
 
 import inspect
@@ -50,7 +50,7 @@ from slp_transformer.check.comparing import (
     has_new_nan,
     to_comparable,
 )
-from slp_transformer.check.slips import Slip, make_slips
+from slp_transformer.check.slips import Slip, make_slips, with_mistakes
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
 from slp_transformer.check.variants import Variant, make_variants
 from slp_transformer.check.verdict import Verdict, print_verdict
@@ -99,7 +99,7 @@ class Check:
         """Make a check.
 
         Args:
-            solve: the function with its mistakes: it takes the arguments, then `mistakes`.
+            solve: the right solution: it takes the arguments, and `mistakes` if it can make some.
             source: the equation, by its slug in backticks.
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
             mistakes: a table of mistakes, or several, with formulas of those that neither `solve`
@@ -122,7 +122,7 @@ class Check:
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
-        *given, _ = inspect.signature(solve).parameters.values()
+        given = [p for n, p in inspect.signature(solve).parameters.items() if n != "mistakes"]
         self.arguments: tuple[str, ...] = tuple(one.name for one in given)
         self.variants: dict[str, Variant] = make_variants({n.name: n.annotation for n in given})
         CHECKS[self.name] = self
@@ -169,10 +169,10 @@ class Check:
         print_verdict(verdict)
         return verdict
 
-    def solve(self, *inputs: Any, **named: Any) -> Any:
-        """Compute what the exercise asks for, or what `mistakes`, the last input, make of it."""
-        given = inspect.signature(self._solve).bind(*inputs, **named).arguments
-        mistakes = frozenset(self.synonyms.get(name, name) for name in given.pop("mistakes"))
+    def solve(self, *inputs: Any, mistakes: Mistakes = frozenset(), **named: Any) -> Any:
+        """Compute what the exercise asks for, or what `mistakes` make of it."""
+        given = dict(zip(self.arguments, inputs, strict=False)) | named
+        mistakes = frozenset(self.synonyms.get(name, name) for name in mistakes)
         for name in self.formulas.keys() & mistakes:
             return self._evaluate(self.formulas[name], given, mistakes - {name})
         for name in sorted(mistakes & self.variants.keys()):
@@ -181,7 +181,7 @@ class Check:
         unknown = mistakes - self.mistakes.keys() - set(self.accepted)
         for name in sorted(unknown & self.slips.keys()) if unknown else ():
             return self.slips[name].solve(**given, mistakes=mistakes - {name})
-        return self._solve(**given, mistakes=mistakes)
+        return with_mistakes(self._solve)(**given, mistakes=mistakes)
 
     def _evaluate(self, formula: str, given: Case, mistakes: Mistakes) -> Any:
         count = len(self.arguments)
@@ -192,7 +192,7 @@ class Check:
         scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given
         scope |= {"solve": solve, "mistakes": mistakes}
         if re.search(r"\bright\b", formula):
-            scope["right"] = self.solve(**given, mistakes=frozenset())
+            scope["right"] = self.solve(**given, mistakes=mistakes)
         *steps, result = formula.split("; ")
         exec("\n".join(steps), scope)  # of this package's own tables
         return eval(result, scope)
@@ -292,7 +292,7 @@ class Check:
 
     def _has_floats_for_integers(self, answers: Sequence[Any], cases: Sequence[Case]) -> bool:
         return any(
-            has_floats_for_integers(answer, self.solve(**case, mistakes=frozenset()))
+            has_floats_for_integers(answer, self.solve(**case))
             for answer, case in zip(answers, cases, strict=True)
         )
 

@@ -57,7 +57,7 @@ def cross_attention(
 ) -> Tensor:
     """Check `cross_attention(X, H_enc, W_Q, W_K, W_V)`: one head [N×d_v] that reads the source."""
     Q, K, V = X @ W_Q, H_enc @ W_K, H_enc @ W_V
-    return attention.solve(Q, K, V, torch.zeros(len(Q), len(K)), mistakes)
+    return attention.solve(Q, K, V, torch.zeros(len(Q), len(K)), mistakes=mistakes)
 
 
 def _decoder_cases() -> list[Case]:
@@ -126,13 +126,7 @@ def _decoder_cases() -> list[Case]:
     """,
 )
 def decoder_block(
-    X: Tensor,
-    H_enc: Tensor,
-    attention: Any,
-    cross_attention: Any,
-    ffn: Any,
-    norm: Any,
-    mistakes: Mistakes,
+    X: Tensor, H_enc: Tensor, attention: Any, cross_attention: Any, ffn: Any, norm: Any
 ) -> Tensor:
     """Check `decoder_block(X, H_enc, attention, cross_attention, ffn, norm)`: pre-norm.
 
@@ -173,6 +167,6 @@ def _beam_cases() -> list[Case]:
         = log_probabilities.sum() / len(log_probabilities) ** 0.5
     """,
 )
-def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
+def length_normalized(log_probabilities: Tensor) -> Tensor:
     """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""
     return log_probabilities.sum() / len(log_probabilities)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, check
 from slp_transformer.check.random_inputs import matrix, vector
 
 
@@ -86,7 +86,7 @@ def _grip_cases() -> list[Case]:
         = solve([(s, 0 if f == 1 else f) for s, f in grip], span)
     """,
 )
-def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
+def is_playable_grip(grip: Sequence[tuple[int, int]], span: int) -> bool:
     """Check `is_playable_grip(grip, span)`: can one hand hold these (string, fret)?"""
     strings = {string for string, _ in grip}
     frets = [fret for _, fret in grip if fret] or [0]
@@ -140,7 +140,7 @@ def _step_cases() -> list[Case]:
         = e - torch.logsumexp(-(v[:, None] + m), 0)
     """,
 )
-def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor:
+def cheapest_step(v: Tensor, e: Tensor, m: Tensor) -> Tensor:
     """Check `cheapest_step(v, e, m)`: the new v[p], the least of v[q] + m[q, p], plus e[p]."""
     return (v[:, None] + m).amin(0) + e
 
@@ -174,7 +174,7 @@ def _back_cases() -> list[Case]:
         = solve(came[1:], last)
     """,
 )
-def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
+def path_back(came: Tensor, last: int) -> list[int]:
     """Check `path_back(came, last)`: the places of T moments, came[t, p] the one before p."""
     path = [last]
     for before in reversed(came.unbind()):
@@ -212,6 +212,6 @@ def _turn_cases() -> list[Case]:
         = torch.stack([notes, places.roll(-1)], 1).flatten()[:-1]
     """,
 )
-def takes_turns(notes: Tensor, places: Tensor, mistakes: Mistakes) -> Tensor:
+def takes_turns(notes: Tensor, places: Tensor) -> Tensor:
     """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""
     return torch.stack([notes, places], 1).flatten()[:-1]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, check
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
@@ -42,7 +42,7 @@ def _pitch_cases() -> list[Case]:
     fret subtracted [− for +]: The fret is subtracted; a higher fret sounds higher.
     """,
 )
-def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> int:
+def pitch(string: int, fret: int, tuning: Sequence[int]) -> int:
     """Check `pitch(string, fret, tuning)`: a MIDI number; string 1 is the highest, tuning[-1]."""
     return tuning[len(tuning) - string] + fret
 
@@ -91,7 +91,7 @@ def _places_cases() -> list[Case]:
         = [(i, midi - o) for i, o in enumerate(tuning) if 0 <= midi - o <= frets]
     """,
 )
-def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistakes) -> int:
+def count_places(midi: int, tuning: Sequence[int], frets: int) -> int:
     """Check `count_places(midi, tuning, frets)`: on how many strings a pitch can be played."""
     return sum(0 <= midi - opened <= frets for opened in tuning)
 
@@ -130,7 +130,7 @@ def _span_cases() -> list[Case]:
         = len({f for f in frets if f})
     """,
 )
-def span(frets: Sequence[int | None], mistakes: Mistakes) -> int:
+def span(frets: Sequence[int | None]) -> int:
     """Check `span(frets)`: highest minus lowest fret that is pressed; 0 if none is."""
     pressed = [fret for fret in frets if fret]
     return max(pressed) - min(pressed) if pressed else 0
@@ -191,6 +191,6 @@ def _allowed_cases() -> list[Case]:
         = torch.softmax(torch.softmax(u, -1).masked_fill(~allowed, -math.inf), -1)
     """,
 )
-def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
+def only_allowed(u: Tensor, allowed: Tensor) -> Tensor:
     """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""
     return torch.softmax(u.masked_fill(~allowed, -math.inf), -1)

@@ -52,7 +52,7 @@ def _ids_cases() -> list[Case]:
         = -1
     """,
 )
-def induced(ids: Tensor, mistakes: Mistakes) -> int:
+def induced(ids: Tensor) -> int:
     """Check `induced(ids)`: what the rule says comes next; −1 if the last token is a new one."""
     *before, last = tokens = ids.tolist()
     places = [j for j, token in enumerate(before) if token == last]
@@ -108,7 +108,7 @@ def _alpha_cases() -> list[Case]:
         = alpha[-1, len(alpha) - period]
     """,
 )
-def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
+def induction_score(alpha: Tensor, period: int) -> Tensor:
     """Check `induction_score(alpha, period)`: one head's, on tokens that repeat after P."""
     i = torch.arange(period, len(alpha))
     return alpha[i, i - period + 1].mean()
@@ -140,7 +140,7 @@ def _lens_cases() -> list[Case]:
     plain norm: γ and β of the final norm are not used.
         = solve(H, torch.ones_like(gamma), torch.zeros_like(beta), E)
     words normalized: The rows of E are normalized as well; only the stream should be.
-        = solve(H, gamma, beta, layer_norm.solve(E, gamma, beta, mistakes))
+        = solve(H, gamma, beta, layer_norm.solve(E, gamma, beta, mistakes=mistakes))
     E transposed: E is not transposed: a word's logit is the product with its row of E.
     then last row: Only the last token has logits; return them for every row.
     unbiased: The standard deviation divides by d − 1; layer norm divides by d: correction=0.
@@ -154,7 +154,7 @@ def _lens_cases() -> list[Case]:
 )
 def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `logit_lens(H, gamma, beta, E)`: what rows of the stream would say, as logits [N×V]."""
-    return layer_norm.solve(H, gamma, beta, mistakes) @ E.T
+    return layer_norm.solve(H, gamma, beta, mistakes=mistakes) @ E.T
 
 
 def _head_cases() -> list[Case]:
@@ -198,7 +198,7 @@ def _head_cases() -> list[Case]:
         = kept = heads.transpose(0, 1).flatten(1).clone(); kept.T[c].zero_(); kept @ W_O
     """,
 )
-def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tensor:
+def without_head(heads: Tensor, W_O: Tensor, c: int) -> Tensor:
     """Check `without_head(heads, W_O, c)`: what attention adds if head c gathers nothing."""
     kept = torch.ones(len(heads), 1, 1).index_fill(0, torch.tensor(c), 0)
     return (heads * kept).transpose(0, 1).flatten(1) @ W_O
@@ -223,7 +223,7 @@ def _circuit_cases() -> list[Case]:
         = right / W_Q.shape[1] ** 0.5
     """,
 )
-def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
+def qk_circuit(W_Q: Tensor, W_K: Tensor) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""
     return W_Q @ W_K.T
 
@@ -274,7 +274,7 @@ def _copying_cases() -> list[Case]:
         = (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().gt(0.5).to(E).mean()
     """,
 )
-def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
+def copied(E: Tensor, W_V: Tensor, W_O: Tensor) -> Tensor:
     """Check `copied(E, W_V, W_O)`: the share of tokens that raise themselves more than others."""
     words = E @ W_V @ W_O @ E.T
     raised = words.argmax(dim=-1) == torch.arange(len(E))

@@ -246,7 +246,7 @@ def _perplexity_cases() -> list[Case]:
         = probabilities.prod() ** (-1 / len(probabilities))
     """,
 )
-def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
+def perplexity(probabilities: Tensor) -> Tensor:
     """Check `perplexity(probabilities)` of a text, from the probability of each of its words."""
     return (-probabilities.log().mean()).exp()
 
@@ -266,7 +266,7 @@ def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
         = 1 / loss
     """,
 )
-def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:
+def perplexity_of_loss(loss: Tensor) -> Tensor:
     """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
     return loss.exp()
 
@@ -300,7 +300,7 @@ def _lora_cases() -> list[Case]:
     divided [sides of /]: The scale is upside down: it should be α/r.
     """,
 )
-def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
+def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
     """Check `lora(x, W, A, B, alpha)`: xW + (α/r) xAB, r being the columns of A.
 
     The book writes xW + xAB; the scale is that of the paper, and 1 for α = r.

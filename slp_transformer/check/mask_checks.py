@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Mistakes, check
+from slp_transformer.check.diagnosing import check
 
 INF = math.inf
 
@@ -56,7 +56,7 @@ NOT_ADDITIVE = """
         NOT_ADDITIVE,
     ),
 )
-def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
+def causal_mask(N: int) -> Tensor:
     """Check `causal_mask(N)`: return a mask [N×N], 0 where j ≤ i and −∞ where j > i."""
     return torch.full((N, N), -INF).triu(1)
 
@@ -87,7 +87,7 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
         NOT_ADDITIVE,
     ),
 )
-def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
+def mask_after(N: int, held: int) -> Tensor:
     """Check `mask_after(N, held)`: return the mask of N new tokens after `held` cached ones."""
     return torch.full((N, held + N), -INF).triu(held + 1)
 
@@ -118,6 +118,6 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
         NOT_ADDITIVE,
     ),
 )
-def padding_mask(ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
+def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""
     return torch.zeros(len(ids)).masked_fill(ids == pad_id, -INF)

@@ -50,7 +50,7 @@ def _rms_cases() -> list[Case]:
         = gamma * x / (x.square().sum(-1, keepdim=True) / (x.shape[-1] - 1) + eps).sqrt()
     """,
 )
-def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor:
+def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
     """Check `rms_norm(x, gamma, eps)`, for a row [d] and for rows [N×d]."""
     square = x.square().mean(-1, keepdim=True)
     size = (square + eps).sqrt()
@@ -120,7 +120,7 @@ def _rotation_cases() -> list[Case]:
         = X * _angles(X, start, base).cos().repeat(1, 2)
     """,
 )
-def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
+def rotary(X: Tensor, start: int, base: float) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
     return _turn(X, _angles(X, start, base))
 
@@ -173,7 +173,7 @@ def _step_cases() -> list[Case]:
         = right[-1:]
     """,
 )
-def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
+def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any) -> Tensor:
     """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1].
 
     The n keys of K are cached already rotated; `rotate(x, pos)` turns a row to a position.
@@ -217,7 +217,7 @@ def _shared_cases() -> list[Case]:
         = torch.stack([K[c * len(K) // A] for c in range(A)], 1)
     """,
 )
-def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
+def shared_keys(K: Tensor, A: int) -> Tensor:
     """Check `shared_keys(K, A)`: for each of A heads the keys of its group, K being [G×M×d_k]."""
     return K.repeat_interleave(A // len(K), 0)
 
@@ -263,7 +263,7 @@ def published_ffn(
 ) -> Tensor:
     """Check `published_ffn(x, gate_proj, up_proj, down_proj)`: matrices as in files, [out×in]."""
     none = torch.zeros(())
-    return swiglu.solve(x, gate_proj.T, none, up_proj.T, none, down_proj.T, none, mistakes)
+    return swiglu.solve(x, gate_proj.T, none, up_proj.T, none, down_proj.T, none, mistakes=mistakes)
 
 
 @check(
@@ -308,9 +308,7 @@ def published_ffn(
         = solve(L, d, A, G, d_k, 4 * d)
     """,
 )
-def modern_block_parameters(
-    L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
-) -> int:
+def modern_block_parameters(L: int, d: int, A: int, G: int, d_k: int, d_ff: int) -> int:
     """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
     return L * (2 * (A + G) * d * d_k + 3 * d * d_ff)
 
@@ -373,7 +371,7 @@ def _matrix_cases() -> list[Case]:
         = _quintic(G / G.abs().max(), steps)
     """,
 )
-def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
+def newton_schulz(G: Tensor, steps: int) -> Tensor:
     """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone towards 1."""
     return _quintic(G / G.norm(), steps)
 

@@ -96,8 +96,9 @@ def _causal_attention(Q: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes) -> Te
     mask = mask.T if "mask turned" in mistakes else mask
     mask = torch.ones_like(mask).tril() if "zeros and ones added" in mistakes else mask
     mask = mask.clamp(min=-100) if "finite mask (added)" in mistakes else mask
-    unseen = {"nothing seen is NaN"} if "itself hidden" in mistakes else set()
-    return attention.solve(Q, K, V, mask, mistakes - {"mask turned"} | unseen)
+    if "itself hidden" in mistakes:
+        mistakes = mistakes | {"nothing seen is NaN"}
+    return attention.solve(Q, K, V, mask, mistakes=mistakes - {"mask turned"})
 
 
 def _split_cases() -> list[Case]:
@@ -128,7 +129,7 @@ def _split_cases() -> list[Case]:
         = X.reshape(len(X), -1, A).transpose(0, 1)
     """,
 )
-def split_heads(X: Tensor, A: int, mistakes: Mistakes) -> Tensor:
+def split_heads(X: Tensor, A: int) -> Tensor:
     """Check `split_heads(X, A)`: [N×A·d_k] becomes [A×N×d_k], head c from columns c·d_k on."""
     return X.reshape(len(X), A, -1).transpose(0, 1)
 
@@ -161,7 +162,7 @@ def _join_cases() -> list[Case]:
         = heads.mean(0)
     """,
 )
-def join_heads(heads: Tensor, mistakes: Mistakes) -> Tensor:
+def join_heads(heads: Tensor) -> Tensor:
     """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
     return heads.transpose(0, 1).reshape(heads.shape[1], -1)
 
@@ -253,15 +254,16 @@ def multi_head_attention(
     The heads' matrices lie side by side: W_Q is [d×A·d_k], head c having the columns from c·d_k on.
     """
     cut = mistakes & {"view without transpose", "columns dealt out"}
-    Q, K, V = (split_heads.solve(X @ W, A, cut) for W in (W_Q, W_K, W_V))
+    Q, K, V = (split_heads.solve(X @ W, A, mistakes=cut) for W in (W_Q, W_K, W_V))
     if mistakes & {"head 0 for all", "shared K and V"}:
         K, V = K[:1].expand_as(K), V[:1].expand_as(V)
     Q = Q[:1].expand_as(Q) if "head 0 for all" in mistakes else Q
     heads = _causal_attention(Q, K, V, mistakes)
     if mistakes & {"added", "mean"}:
         heads = heads.mean(0, keepdim=True).expand_as(heads) * (A if "added" in mistakes else 1)
-    joined = {"view without transpose"} if "joined without transpose" in mistakes else set()
-    return join_heads.solve(heads, joined) @ W_O
+    if "joined without transpose" in mistakes:
+        return heads.reshape(len(X), -1) @ W_O
+    return join_heads.solve(heads) @ W_O
 
 
 def _cache_cases() -> list[Case]:
@@ -320,5 +322,5 @@ def cached_step(
     K and V hold the keys and values of the tokens before; x is the new token's row.
     """
     K, V = torch.cat([K, (x @ W_K)[None]]), torch.cat([V, (x @ W_V)[None]])
-    gathered = attention.solve((x @ W_Q)[None], K, V, torch.zeros(1, len(K)), mistakes)
+    gathered = attention.solve((x @ W_Q)[None], K, V, torch.zeros(1, len(K)), mistakes=mistakes)
     return gathered[0], K, V

@@ -48,7 +48,7 @@ def _temperature_cases() -> list[Case]:
         = (y := (torch.softmax(u, -1) ** tau)) / y.sum(-1, keepdim=True)
     """,
 )
-def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
+def temperature(u: Tensor, tau: float) -> Tensor:
     """Check `temperature(u, tau)`: return the probabilities softmax(u / τ)."""
     return torch.softmax(u / tau, -1)
 
@@ -70,7 +70,7 @@ def temperature(u: Tensor, tau: float, mistakes: Mistakes) -> Tensor:
         = (vector(0.5, 0.5, 0, 0), right[1])
     """,
 )
-def limits_of_temperature(mistakes: Mistakes) -> tuple[Tensor, Tensor]:
+def limits_of_temperature() -> tuple[Tensor, Tensor]:
     """Check `limits_of_temperature()`: y of the book's logits as τ goes to 0, and to ∞."""
     return vector(1, 0, 0, 0), torch.full((4,), 0.25)
 
@@ -282,9 +282,7 @@ def _beam_cases() -> list[Case]:
         = (*(step := right)[:2], step[2].exp())
     """,
 )
-def beam_step(
-    scores: Tensor, log_y: Tensor, width: int, mistakes: Mistakes
-) -> tuple[Tensor, Tensor, Tensor]:
+def beam_step(scores: Tensor, log_y: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Check `beam_step(scores, log_y, width)`: return hypotheses, words and scores of the best."""
     V = log_y.shape[1]
     best, places = (scores[:, None] + log_y).flatten().topk(width)
@@ -320,7 +318,7 @@ def _leak_cases() -> list[Case]:
         = (w := right) / (1 - w)
     """,
 )
-def leak(scores: Tensor, seen: int, mistakes: Mistakes) -> Tensor:
+def leak(scores: Tensor, seen: int) -> Tensor:
     """Check `leak(scores, seen)`: the weight of scores[seen:] if these are set to 0, not −∞."""
     left = scores.clone()
     left[seen:] = 0.0

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
 
@@ -23,7 +23,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn
         = N_c / N ** alpha
     """,
 )
-def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> float:
+def scaling_loss(N: float, N_c: float, alpha: float) -> float:
     """Check `scaling_loss(N, N_c, alpha)`: the loss that the law gives a model of N parameters."""
     return (N_c / N) ** alpha
 
@@ -58,7 +58,7 @@ def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> floa
         = T * L * (d_k + A * d_v)
     """,
 )
-def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes) -> int:
+def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int) -> int:
     """Check `cache_numbers(T, L, A, d_k, d_v)`: how many numbers a cache of T tokens holds."""
     return T * L * A * (d_k + d_v)
 
@@ -93,7 +93,7 @@ def _merged_cases() -> list[Case]:
         = solve(W, A, B, alpha * A.shape[1] / B.shape[1])
     """,
 )
-def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
+def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
     scale = alpha / A.shape[1]
     return W + scale * (A @ B)

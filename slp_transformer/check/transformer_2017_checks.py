@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Case, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -37,7 +37,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
         = torch.stack([right[0], torch.cat([right[0][:-1], torch.tensor([end])])])
     """,
 )
-def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
+def teacher_forced(target: Tensor, begin: int, end: int) -> Tensor:
     """Check `teacher_forced(target, begin, end)`: what is read, and below it what is written."""
     first, last = torch.tensor([begin]), torch.tensor([end])
     return torch.stack([torch.cat([first, target]), torch.cat([target, last])])
@@ -80,7 +80,7 @@ def _loss_cases() -> list[Case]:
         = solve(u.softmax(-1), word, share)
     """,
 )
-def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
+def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
     log_y = torch.log_softmax(u, -1)
     return -(1 - share) * log_y[word] - share * log_y.mean()
@@ -122,7 +122,7 @@ def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Ten
         = d**-0.5 * min(step**-0.5, (step * warmup) ** -1.5)
     """,
 )
-def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
+def rate_of_2017(step: int, d: int, warmup: int) -> float:
     """Check `rate_of_2017(step, d, warmup)`: the learning rate of a step, counted from 1."""
     return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
@@ -169,7 +169,7 @@ def _input_cases() -> list[Case]:
         = solve(ids, E, P[:1].expand_as(P))
     """,
 )
-def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tensor:
+def scaled_input(ids: Tensor, E: Tensor, P: Tensor) -> Tensor:
     """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""
     root = E.shape[1] ** 0.5
     return root * E[ids] + P[: len(ids)]

@@ -84,7 +84,7 @@ def submission_of(one: check.Check, *mistakes: str):
     """A reader's function that makes these mistakes."""
     arguments = ", ".join(one.arguments)
     scope = {"solve": one.solve, "mistakes": frozenset(mistakes)}
-    given = ", ".join((*one.arguments, "mistakes"))
+    given = ", ".join((*one.arguments, "mistakes=mistakes"))
     exec(f"def submission({arguments}):\n    return solve({given})", scope)
     return scope["submission"]
 
@@ -568,19 +568,20 @@ def test_the_table_is_one_command(monkeypatch, capsys):
 
 
 def test_a_table_of_mistakes_is_text():
-    formulas = {}
+    formulas, synonyms = {}, {}
     text = """
     all rows: All rows are added up, which is
         one too many.
         = Y = rows[1:]; Y.sum(
           0)
     all rows (twice): …
-    sign: The sign is missing: it is −1.
+    sign [no · -1 (2)]: The sign is missing: it is −1.
     """
     words = "All rows are added up, which is one too many."
     named = {"all rows": words, "all rows (twice)": words, "sign": "The sign is missing: it is −1."}
-    assert read_table(text, formulas) == named
+    assert read_table(text, formulas, synonyms) == named
     assert formulas == {"all rows": "Y = rows[1:]; Y.sum( 0)"}
+    assert synonyms == {"sign": "no · -1 (2)"}
 
 
 def test_the_size_is_said_by_which_every_number_is_too_large():
