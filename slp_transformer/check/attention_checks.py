@@ -9,14 +9,14 @@ from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_optio
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
-SCALES = {
-    "no scaling": "The scores are not divided by √d_k.",
-    "scaled by d_k": "The scores are divided by d_k instead of its square root.",
-    "scaled by d_k²": "The scores are divided by the square of d_k instead of its root.",
-    "d_k**1/2": "Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.",
-    "rounded root": "√d_k is rounded to a whole number: divide by d_k**0.5, without int or //.",
-    "multiplied by the root": "The scores are multiplied by √d_k instead of divided.",
-}
+SCALES = """
+    no scaling: The scores are not divided by √d_k.
+    scaled by d_k: The scores are divided by d_k instead of its square root.
+    scaled by d_k²: The scores are divided by the square of d_k instead of its root.
+    d_k**1/2: Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.
+    rounded root: √d_k is rounded to a whole number: divide by d_k**0.5, without int or //.
+    multiplied by the root: The scores are multiplied by √d_k instead of divided.
+"""
 
 
 def scale(d_k: int, mistakes: Mistakes) -> float:
@@ -27,8 +27,8 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
         "d_k**1/2": 2 * d_k,
         "scaled by d_k²": d_k**2,
         "rounded root": int(d_k**0.5),
+        "multiplied by the root": d_k**-0.5,
     }
-    divisors["multiplied by the root"] = d_k**-0.5
     return float(choose_option(mistakes, divisors, d_k**0.5))
 
 
@@ -106,8 +106,7 @@ def _sum_cases() -> list[Case]:
         = solve(alpha_i[:-1], rows)
     first row left out: The first weight and its row are left out: j begins at the first.
         = solve(alpha_i[1:], rows[1:])
-    sum over features: The sum runs over the features; it should run over the
-        rows.
+    sum over features: The sum runs over the features; it should run over the rows.
         = (alpha_i[:, None] * rows[:len(alpha_i)]).sum(1)
     weights twice: Each weight is used squared.
         = solve(alpha_i**2, rows)
@@ -142,15 +141,13 @@ def _score_cases() -> list[Case]:
 @check(
     "`scaled-score`",
     _score_cases,
-    (
-        SCALES,
-        """
+    SCALES
+    + """
     cosine: The dot product is divided by the norms of q and k: that is their cosine.
         = (q_i * k_j).sum() / (q_i.norm() * k_j.norm())
     norm of k: The product is divided by the norm of k; divide it by √d_k.
         = q_i @ k_j / k_j.norm()
     """,
-    ),
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: return the score of one query and one key, a number."""
@@ -234,15 +231,14 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
 @check(
     "`head-par`",
     _attention_cases,
-    (
-        SCALES,
-        """
+    SCALES
+    + """
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-        = solve(Q * (Q.shape[1] / V.shape[1]) ** 0.5, K, V, mask)
+        = solve(Q * (Q.shape[-1] / V.shape[-1]) ** 0.5, K, V, mask)
     scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.
-        = solve(Q * (Q.shape[1] / len(Q)) ** 0.5, K, V, mask)
+        = solve(Q * (Q.shape[-1] / Q.shape[-2]) ** 0.5, K, V, mask)
     scaled by √N (keys): …
-        = solve(Q * (Q.shape[1] / len(K)) ** 0.5, K, V, mask)
+        = solve(Q * (Q.shape[-1] / K.shape[-2]) ** 0.5, K, V, mask)
     other axis: The softmax runs over the queries; each row of weights should sum to 1.
     no softmax: The scores are used as weights, without softmax.
     causal in any case: The future is hidden whatever the mask: add the mask that is given.
@@ -268,7 +264,6 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     scaled after softmax: The division by √d_k comes after the softmax, not before it.
         = solve(Q * Q.shape[1] ** 0.5, K, V, mask) / Q.shape[1] ** 0.5
     """,
-    ),
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:

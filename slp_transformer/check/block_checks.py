@@ -189,13 +189,10 @@ GATE_MISTAKES = """
 @check(
     "`swiglu`",
     _gated_cases,
-    (
-        """
+    GATE_MISTAKES
+    + """
     gate on the other side: Swish is applied to the second product, not the first.
         = solve(x, W_2, b_2, W_1, b_1, W_3, b_3)
-    """,
-        GATE_MISTAKES,
-        """
     W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.
         = F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3
     no biases: The biases are not added.
@@ -205,7 +202,6 @@ GATE_MISTAKES = """
     bent early: Swish is applied to x; apply it to the first product.
         = (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3
     """,
-    ),
 )
 def swiglu(
     x: Tensor,

@@ -23,7 +23,7 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, reduce
 from itertools import combinations, pairwise, takewhile
 from typing import Any
@@ -58,7 +58,6 @@ from slp_transformer.check.verdict import Verdict, print_verdict
 Case = dict[str, Any]
 Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purpose
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
-MistakeTable = str | Mapping[str, str]  # text as above, or sentences by the names of mistakes
 DEFAULT_TIMEOUT_S = 5.0
 REPEATS = 8  # calls with the same inputs, to see if a submission is random
 FORMULA_SCOPE: dict[str, Any] = {"torch": torch, "F": F, "math": math}
@@ -92,7 +91,7 @@ class Check:
         solve: Callable[..., Any],
         source: str,
         cases: Callable[..., Sequence[Case]],
-        mistakes: MistakeTable | Sequence[MistakeTable],
+        mistakes: str,
         accepted: Sequence[str] = (),
         sizes_from_module: SizesFromModule | None = None,
     ):
@@ -102,8 +101,8 @@ class Check:
             solve: the right solution: it takes the arguments, and `mistakes` if it can make some.
             source: the equation, by its slug in backticks.
             cases: makes the inputs, smallest first; its keyword arguments are sizes.
-            mistakes: a table of mistakes, or several, with formulas of those that neither `solve`
-                nor `variants` nor `slips` knows.
+            mistakes: the table of mistakes, with formulas of those that neither `solve` nor
+                `variants` nor `slips` knows.
             accepted: names of mistakes that count as right.
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
@@ -112,13 +111,9 @@ class Check:
         self.cases: Callable[..., Sequence[Case]] = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
         self.source: str = equations().cite(source)
-        self.mistakes: dict[str, str] = {}
         self.formulas: dict[str, str] = {}
         self.synonyms: dict[str, str] = {}
-        for table in [mistakes] if isinstance(mistakes, str | Mapping) else mistakes:
-            if isinstance(table, str):
-                table = read_table(table, self.formulas, self.synonyms)
-            self.mistakes |= table
+        self.mistakes: dict[str, str] = read_table(mistakes, self.formulas, self.synonyms)
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
@@ -378,7 +373,7 @@ def read_table(text: str, formulas: dict[str, str], synonyms: dict[str, str]) ->
         Sentences by the names of mistakes.
     """
     sentences: dict[str, str] = {}
-    for entry in re.split(r"\n(?! )", textwrap.dedent(text).strip()):
+    for entry in re.findall(r"^\S.*(?:\n .*)*", textwrap.dedent(text), re.MULTILINE):
         words, *formula = (" ".join(part.split()) for part in re.split(r"\n += ", entry))
         label, sentence = words.split(": ", 1)
         name, _, general = label.removesuffix("]").partition(" [")
@@ -391,7 +386,7 @@ def read_table(text: str, formulas: dict[str, str], synonyms: dict[str, str]) ->
 def check(
     source: str,
     cases: Callable[..., Sequence[Case]],
-    mistakes: MistakeTable | Sequence[MistakeTable],
+    mistakes: str,
     accepted: Sequence[str] = (),
     sizes_from_module: SizesFromModule | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:

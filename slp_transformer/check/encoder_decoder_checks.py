@@ -28,9 +28,8 @@ def _cross_cases() -> list[Case]:
 @check(
     "`cross-QKV` and `cross-attn`",
     _cross_cases,
-    (
-        SCALES,
-        """
+    SCALES
+    + """
     K from the decoder: The keys come from the decoder's X; they should come from H_enc.
         = torch.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
     V from the decoder: The values come from the decoder's X; they should come from H_enc.
@@ -50,7 +49,6 @@ def _cross_cases() -> list[Case]:
     both read: Keys and values come from both streams; cross-attention reads H_enc alone.
         = solve(X, torch.cat([H_enc, X]), W_Q, W_K, W_V)
     """,
-    ),
 )
 def cross_attention(
     X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes

@@ -68,10 +68,9 @@ def _loss_cases() -> list[Case]:
 @check(
     "`ce-mean`",
     _loss_cases,
-    (
-        SHIFTS,
-        LOSS_MISTAKES,
-        """
+    SHIFTS
+    + LOSS_MISTAKES
+    + """
     other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run over
         the words.
     other axis (last row too): The softmax runs over the positions; it should run over the words.
@@ -92,7 +91,6 @@ def _loss_cases() -> list[Case]:
     last position counted: The sum is divided by N; only N − 1 positions have a next word.
         = right * (len(ids) - 1) / len(ids)
     """,
-    ),
 )
 def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
@@ -126,10 +124,9 @@ def _padded_cases() -> list[Case]:
 @check(
     "`ce-mean`",
     _padded_cases,
-    (
-        SHIFTS,
-        LOSS_MISTAKES,
-        """
+    SHIFTS
+    + LOSS_MISTAKES
+    + """
     padding counted: Padding counts as a target; it should not.
         = solve(U, ids, -1)
     padding in the mean: Padding adds nothing to the sum, but the mean still divides by it.
@@ -157,7 +154,6 @@ def _padded_cases() -> list[Case]:
         = F.cross_entropy((U[:, :-1] * (ids[:, 1:] != pad_id)[..., None]).flatten(0, 1),
           ids[:, 1:].flatten())
     """,
-    ),
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
@@ -181,9 +177,8 @@ def _masked_cases() -> list[Case]:
 @check(
     "`mlm-loss`",
     _masked_cases,
-    (
-        LOSS_MISTAKES,
-        """
+    LOSS_MISTAKES
+    + """
     all positions: All positions count; only the masked ones should.
         = solve(U, x, torch.arange(len(x)))
     the others: The positions that are not masked count; the masked ones should.
@@ -202,7 +197,6 @@ def _masked_cases() -> list[Case]:
     logits before: The logits of position i − 1 are used; the masked word's own are at position i.
         = -torch.log_softmax(U, -1)[M - 1, x[M]].mean()
     """,
-    ),
 )
 def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `masked_word_loss(U, x, M)`: the mean loss of the words x [N] at the positions in M.

@@ -42,8 +42,8 @@ NOT_ADDITIVE = """
 @check(
     "`mask`",
     lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}, {"N": 11}],
-    (
-        """
+    NOT_ADDITIVE
+    + """
     then transposed: The mask is inverted: it hides the past, not the future.
     diagonal [0 for 1]: The diagonal is hidden as well: each token should see itself.
     one too late [2 for 1]: The mask begins one column too late: each token sees the next one.
@@ -53,8 +53,6 @@ NOT_ADDITIVE = """
     then minus: The future has +∞, so it gets all the weight: the sign is missing.
     everything [no triu()]: Everything is hidden: only the entries with j > i should be −∞.
     """,
-        NOT_ADDITIVE,
-    ),
 )
 def causal_mask(N: int) -> Tensor:
     """Check `causal_mask(N)`: return a mask [N×N], 0 where j ≤ i and −∞ where j > i."""
@@ -64,8 +62,8 @@ def causal_mask(N: int) -> Tensor:
 @check(
     "`mask`, with a cache `kv-attn`",
     lambda: [{"N": N, "held": held} for N, held in ((2, 1), (1, 3), (3, 2), (3, 0), (11, 7))],
-    (
-        """
+    NOT_ADDITIVE
+    + """
     not shifted: The mask counts the new tokens from 0: with tokens in the cache before
         them, new token i sees the columns up to held + i.
         = torch.full((N, held + N), -INF).triu(1)
@@ -84,8 +82,6 @@ def causal_mask(N: int) -> Tensor:
     rows for the cache: The mask has rows for the cached tokens as well; only the N new ones ask.
         = future_mask(held + N)
     """,
-        NOT_ADDITIVE,
-    ),
 )
 def mask_after(N: int, held: int) -> Tensor:
     """Check `mask_after(N, held)`: return the mask of N new tokens after `held` cached ones."""
@@ -99,8 +95,8 @@ def mask_after(N: int, held: int) -> Tensor:
         {"ids": torch.tensor([1, 0, 2, 2, 2]), "pad_id": 2},
         {"ids": torch.tensor([0, 0, 3, 1]), "pad_id": 0},
     ],
-    (
-        """
+    NOT_ADDITIVE
+    + """
     then inverted: The words are hidden and the padding is visible.
     at the end alone: Only padding at the end is hidden; it may come first as well.
         = right.where((ids == pad_id).flip(-1).cumprod(-1).flip(-1) > 0, 0.0)
@@ -115,8 +111,6 @@ def mask_after(N: int, held: int) -> Tensor:
     square: The mask has a row for each token; one row [M] is enough for all queries.
         = right.expand(len(ids), -1)
     """,
-        NOT_ADDITIVE,
-    ),
 )
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""

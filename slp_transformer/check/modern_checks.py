@@ -237,14 +237,11 @@ def _gate_cases() -> list[Case]:
 @check(
     "`swiglu`, as Llama's files keep it",
     _gate_cases,
-    (
-        """
+    GATE_MISTAKES
+    + """
     gate_proj and up_proj swapped: Swish is applied to up_proj's product, not gate_proj's.
     not turned: The matrices are used as in the file, [out×in]; transpose them.
         = solve(x, gate_proj.T, up_proj.T, down_proj.T)
-    """,
-        GATE_MISTAKES,
-        """
     bent late: Swish is applied to the product; apply it to the gate alone.
         = F.silu(x @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
     no down_proj [no @ W_3]: down_proj is missing: the result is [d_ff]; it should be [d].
@@ -256,7 +253,6 @@ def _gate_cases() -> list[Case]:
     bent output: Swish is applied to the result; apply it to gate_proj's product.
         = F.silu(x @ gate_proj.T * (x @ up_proj.T) @ down_proj.T)
     """,
-    ),
 )
 def published_ffn(
     x: Tensor, gate_proj: Tensor, up_proj: Tensor, down_proj: Tensor, mistakes: Mistakes

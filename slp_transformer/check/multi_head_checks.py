@@ -10,19 +10,23 @@ from slp_transformer.check.diagnosing import Case, Mistakes, check
 from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
-ITSELF_HIDDEN = dict.fromkeys(
-    ("itself hidden", "itself hidden (zeros)"),
-    "A token does not read itself: only j > i is hidden.",
+CAUSAL_HEADS = (
+    SCALES
+    + """
+    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
+    no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.
+    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
+    itself hidden: A token does not read itself: only j > i is hidden.
+    itself hidden (zeros): …
+    mask after softmax: The mask is applied after the softmax, so a row no longer sums to 1.
+    hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as when
+        scores are multiplied by ones and zeros.
+    finite mask: A finite number stands for −∞: if all visible scores are lower, hidden tokens are
+        read.
+    finite mask (added): …
+    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
+"""
 )
-LATE_MASKS = {
-    "mask after softmax": "The mask is applied after the softmax, so a row no longer sums to 1.",
-    "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as "
-    "when scores are multiplied by ones and zeros.",
-    **dict.fromkeys(
-        ("finite mask", "finite mask (added)"),
-        "A finite number stands for −∞: if all visible scores are lower, hidden tokens are read.",
-    ),
-}
 
 
 def _head_cases() -> list[Case]:
@@ -55,32 +59,21 @@ def _head_cases() -> list[Case]:
 @check(
     "`qkv-final` to `head-out`",
     _head_cases,
-    (
-        SCALES,
-        """
+    CAUSAL_HEADS
+    + """
     scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
         = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O)
-    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
     one too late [2 for 1]: The mask begins one column too late: each token sees the next one.
     then + X: X is added: that is the block's business, not the head's.
-    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
     no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.
     no W_O [no @ W_O]: The last step is missing: the head times W_O brings it back to size d.
-    no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.
-    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
-    """,
-        ITSELF_HIDDEN,
-        LATE_MASKS,
-        """
     zeros and ones added: A mask of ones and zeros is added: hidden scores need −∞.
     other axis: The softmax runs over the wrong axis: each row of weights should sum to 1.
     no softmax: The scores are used as weights, without softmax.
     scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.
-        = solve(X, W_Q * (W_Q.shape[1] / len(X)) ** 0.5, W_K, W_V, W_O)
     transposed weights: A weight matrix is transposed: write X @ W, without .T.
         = solve(X, W_Q.T, W_K.T, W_V.T, W_O.T)
     """,
-    ),
 )
 def head(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
@@ -91,7 +84,7 @@ def head(
 
 def _causal_attention(Q: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes) -> Tensor:
     """One head or several, or what mistakes make of their mask and their attention."""
-    hidden = 0 if mistakes & ITSELF_HIDDEN.keys() else 1
+    hidden = 0 if mistakes & {"itself hidden", "itself hidden (zeros)"} else 1
     mask = torch.full((Q.shape[-2], Q.shape[-2]), -INF).triu(hidden)
     mask = mask.T if "mask turned" in mistakes else mask
     mask = torch.ones_like(mask).tril() if "zeros and ones added" in mistakes else mask
@@ -199,9 +192,8 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
 @check(
     "`mh-par-qkv` to `mh-par-out`",
     _many_cases,
-    (
-        SCALES,
-        """
+    CAUSAL_HEADS
+    + """
     scaled by all heads: The scores are divided by the root of A·d_k, the size of all heads
         together; it should be that of one head, √d_k.
         = solve(X, W_Q / A**0.5, W_K, W_V, W_O, A)
@@ -212,8 +204,6 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         = solve(X, W_Q * (W_Q.shape[1] / A / (len(W_Q) // A)) ** 0.5, W_K, W_V, W_O, A)
     scaled by √(d/A) (not rounded): …
         = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)
-    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-        = solve(X, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, W_O, A)
     view without transpose: The heads are cut with view or reshape alone, so that a head gets rows
         of other tokens: cut into [N×A×d_k], then transpose.
     joined without transpose: The heads are joined with view or reshape alone, so that a row mixes
@@ -222,16 +212,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         = solve(X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A)
     one head: This is one head of size A·d_k: each head should have its own scores.
         = solve(X, W_Q, W_K, W_V, W_O, 1)
-    no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.
     no W_O [no @ W_O]: The last step is missing: the joined heads times W_O.
-    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
-    """,
-        LATE_MASKS,
-        """
-    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
-    """,
-        ITSELF_HIDDEN,
-        """
     head 0 for all: All heads are head 0: head c has its own columns of W_Q, W_K and W_V.
     shared K and V: All heads read the keys and values of head 0; each has its own.
     added: The heads are added; concatenate them before W_O.
@@ -243,7 +224,6 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k
         columns side by side, from c·d_k on.
     """,
-    ),
     sizes_from_module=_many_fit,
 )
 def multi_head_attention(
@@ -288,11 +268,10 @@ def _cache_cases() -> list[Case]:
 @check(
     "`kv-attn`",
     _cache_cases,
-    (
-        SCALES,
-        """
-    scaled by √T: The scores are divided by the root of the number of keys, not √d_k.
-        = solve(x, W_Q * (W_Q.shape[1] / (len(K) + 1)) ** 0.5, W_K, W_V, K, V)
+    SCALES
+    + """
+    scaled by √T [scaled by √N (keys)]: The scores are divided by the root of the number of keys,
+        not √d_k.
     new token not read: The new token does not read itself: add its key and value first.
         = (torch.softmax(x @ W_Q @ K.T / W_Q.shape[1] ** 0.5, -1) @ V, *right[1:])
     not kept: The new key and value are used but not kept: return the longer K and V.
@@ -307,12 +286,10 @@ def _cache_cases() -> list[Case]:
         = solve(x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V)
     no softmax: The scores are used as weights, without softmax.
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-        = solve(x, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, K, V)
     results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.
     new ones alone: Only the new key and value are returned; return all keys and values.
         = (right[0], (x @ W_K)[None], (x @ W_V)[None])
     """,
-    ),
 )
 def cached_step(
     x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes

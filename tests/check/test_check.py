@@ -437,7 +437,7 @@ def test_changing_an_input_in_place_is_right_but_noted():
 CASES = [{"X": torch.tensor([[2.0, 3.0], [5.0, 7.0]]), "a": 2, "b": 5}]
 
 
-@make_check("a line", lambda: CASES, {})
+@make_check("a line", lambda: CASES, "")
 def line(X: torch.Tensor, a: int, b: int, mistakes: Mistakes) -> torch.Tensor:
     """Check `line(X, a, b)`."""
     return a * X + b
@@ -635,7 +635,7 @@ def test_a_check_that_fails_itself_blames_nobody():
     def broken(x, mistakes):
         return x - False
 
-    made = Check(broken, "`ln`", lambda: [{"x": torch.ones(2)}], {})
+    made = Check(broken, "`ln`", lambda: [{"x": torch.ones(2)}], "")
     del check.CHECKS["broken"]
     with pytest.raises(BrokenCheck, match=r"The check of broken\(x\) fails itself"):
         made(lambda x: x)
