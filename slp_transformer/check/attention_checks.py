@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -32,19 +32,11 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
     return float(choose_option(mistakes, divisors, d_k**0.5))
 
 
-def _softmax_cases() -> list[Case]:
+def _softmax_cases() -> list[Inputs]:
     draw = seeded_randn(1)
-    return [
-        {"scores": vector(0, math.log(3))},
-        {"scores": vector(1, 2, 3)},
-        {"scores": vector(1000, 1001)},
-        {"scores": vector(-1000, -1000, -1002)},
-        {"scores": vector(0, 0, 3000)},
-        {"scores": matrix((0, 1), (0, 0), (2, 0))},
-        {"scores": matrix((1000, 1001), (0, 1))},
-        {"scores": 3 * draw(7)},
-        {"scores": 3 * draw(5, 7)},
-    ]
+    rows = [(0, math.log(3)), (1, 2, 3), (1000, 1001), (-1000, -1000, -1002), (0, 0, 3000)]
+    matrices = [matrix((0, 1), (0, 0), (2, 0)), matrix((1000, 1001), (0, 1))]
+    return [(x,) for x in (*(vector(*row) for row in rows), *matrices, 3 * draw(7), 3 * draw(5, 7))]
 
 
 @check(
@@ -84,14 +76,14 @@ def softmax(scores: Tensor) -> Tensor:
     return powers / total
 
 
-def _sum_cases() -> list[Case]:
+def _sum_cases() -> list[Inputs]:
     draw = seeded_randn(2)
     alpha = torch.softmax(draw(5), -1)
     return [
-        {"alpha_i": vector(0.75, 0.25), "rows": matrix((4, 0), (0, 8))},
-        {"alpha_i": vector(0.5, 0.25, 0.25), "rows": matrix((4, 0), (0, 8), (4, 4))},
-        {"alpha_i": alpha, "rows": draw(5, 3)},
-        {"alpha_i": alpha[:3] / alpha[:3].sum(), "rows": draw(7, 3)},
+        (vector(0.75, 0.25), matrix((4, 0), (0, 8))),
+        (vector(0.5, 0.25, 0.25), matrix((4, 0), (0, 8), (4, 4))),
+        (alpha, draw(5, 3)),
+        (alpha[:3] / alpha[:3].sum(), draw(7, 3)),
     ]
 
 
@@ -129,13 +121,10 @@ def weighted_sum(alpha_i: Tensor, rows: Tensor) -> Tensor:
     return alpha_i @ rows[: len(alpha_i)]
 
 
-def _score_cases() -> list[Case]:
+def _score_cases() -> list[Inputs]:
     draw = seeded_randn(3)
-    return [
-        {"q_i": vector(2, 0, 0, 0), "k_j": vector(3, 1, 0, 0)},
-        {"q_i": vector(1, 2), "k_j": vector(3, -4)},
-        {"q_i": draw(7), "k_j": draw(7)},
-    ]
+    by_hand = [(vector(2, 0, 0, 0), vector(3, 1, 0, 0)), (vector(1, 2), vector(3, -4))]
+    return [*by_hand, (draw(7), draw(7))]
 
 
 @check(
@@ -154,18 +143,12 @@ def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     return (q_i * k_j).sum() / scale(len(k_j), mistakes)
 
 
-def _simple_cases() -> list[Case]:
+def _simple_cases() -> list[Inputs]:
     draw = seeded_randn(4)
     X = matrix((0, 2), (2, 0), (0, 1), (1, 1))
     more = draw(5, 3)
-    return [
-        {"X": X, "i": 2},
-        {"X": X, "i": 0},
-        {"X": more, "i": 3},
-        {"X": more, "i": 4},
-        {"X": draw(11, 3), "i": 10},
-        {"X": matrix((30, 0), (-30, 0), (24, 18)), "i": 2},
-    ]
+    large = matrix((30, 0), (-30, 0), (24, 18))
+    return [(X, 2), (X, 0), (more, 3), (more, 4), (draw(11, 3), 10), (large, 2)]
 
 
 @check(
@@ -200,25 +183,23 @@ def simple_attention(X: Tensor, i: int) -> Tensor:
     return torch.softmax(seen @ X[i], -1) @ seen
 
 
-def _attention_cases() -> list[Case]:
+def _attention_cases() -> list[Inputs]:
     draw = seeded_randn(5)
-    open_mask = torch.zeros
-    by_hand = {"Q": matrix((2, 0, 0, 0)), "K": matrix((1, 0, 0, 0), (0, 1, 0, 0))}
-    square = {"Q": matrix((0, 0), (2, 0)), "K": matrix((3, 0), (0, 1)), "V": matrix((8, 0), (0, 4))}
-    padding = open_mask(3, 5)
+    one, pair = matrix((2, 0, 0, 0)), matrix((1, 0, 0, 0), (0, 1, 0, 0))
+    square = matrix((0, 0), (2, 0)), matrix((3, 0), (0, 1)), matrix((8, 0), (0, 4))
+    large = matrix((1000,), (1,)), matrix((1,), (0,)), matrix((8,), (4,))
+    padding, nothing = torch.zeros(3, 5), future_mask(3)
     padding[:, 3:] = -INF
-    large = {"Q": matrix((1000,), (1,)), "K": matrix((1,), (0,)), "V": matrix((8,), (4,))}
-    nothing = future_mask(3)
     nothing[1] = -INF
     return [
-        {**by_hand, "V": matrix((9,), (1,)), "mask": open_mask(1, 2)},
-        {**square, "mask": future_mask(2)},
-        {**large, "mask": open_mask(2, 2)},
-        {"Q": draw(3, 5), "K": draw(3, 5), "V": draw(3, 2), "mask": future_mask(3)},
-        {"Q": draw(3, 5), "K": draw(5, 5), "V": draw(5, 7), "mask": padding},
-        {"Q": 300 * draw(3, 2), "K": 300 * draw(3, 2), "V": draw(3, 5), "mask": future_mask(3)},
-        {"Q": draw(3, 3), "K": draw(3, 3), "V": draw(3, 3), "mask": future_mask(3)},
-        {"Q": draw(3, 2), "K": draw(3, 2), "V": draw(3, 2), "mask": nothing},
+        (one, pair, matrix((9,), (1,)), torch.zeros(1, 2)),
+        (*square, future_mask(2)),
+        (*large, torch.zeros(2, 2)),
+        (draw(3, 5), draw(3, 5), draw(3, 2), future_mask(3)),
+        (draw(3, 5), draw(5, 5), draw(5, 7), padding),
+        (300 * draw(3, 2), 300 * draw(3, 2), draw(3, 5), future_mask(3)),
+        (draw(3, 3), draw(3, 3), draw(3, 3), future_mask(3)),
+        (draw(3, 2), draw(3, 2), draw(3, 2), nothing),
     ]
 
 

@@ -8,32 +8,30 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
 
 
-def _norm_cases(d: int = 0) -> list[Case]:
+def _norm_cases(d: int = 0) -> list[Inputs]:
     draw = seeded_randn(21)
-    small = {"x": matrix((0, 2), (4, 8)), "gamma": torch.ones(2), "beta": torch.zeros(2)}
-    hand = [] if d else [small]  # a module has a size of its own
-    d = d or 8
-    plain = {"gamma": torch.ones(d), "beta": torch.zeros(d)}
-    learned = {"gamma": torch.arange(1.0, d + 1), "beta": draw(d)}
-    by_hand = vector(2, 4, 4, 4, 5, 5, 7, 9) if d == 8 else draw(d)
-    flat, one = torch.full((d,), 2.0), torch.eye(40)[3]  # one that is far from all others
-    return [
-        *hand,
-        {"x": by_hand, **plain},
-        {"x": by_hand, **learned},
-        {"x": 0.001 * draw(d), **plain},
-        {"x": flat, **learned},
-        {"x": 10000 + torch.arange(float(d)), **plain},
-        {"x": draw(3, d) + 2, **plain},
-        {"x": 5 * draw(3, d), **learned},
-        *([] if not hand else [{"x": one, "gamma": torch.ones(40), "beta": torch.zeros(40)}]),
+    d, own = d or 8, d > 0  # a module has a size of its own
+    plain = torch.ones(d), torch.zeros(d)
+    learned = torch.arange(1.0, d + 1), draw(d)
+    row = vector(2, 4, 4, 4, 5, 5, 7, 9) if d == 8 else draw(d)
+    cases: list[Inputs] = [
+        (row, *plain),
+        (row, *learned),
+        (0.001 * draw(d), *plain),
+        (torch.full((d,), 2.0), *learned),
+        (10000 + torch.arange(float(d)), *plain),
+        (draw(3, d) + 2, *plain),
+        (5 * draw(3, d), *learned),
     ]
+    small = matrix((0, 2), (4, 8)), torch.ones(2), torch.zeros(2)
+    far = torch.eye(40)[3], torch.ones(40), torch.zeros(40)  # one that is far from all others
+    return cases if own else [small, *cases, far]
 
 
 @check(
@@ -94,22 +92,17 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
     return gamma * ((x - mu) / sigma) + beta
 
 
-def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
+def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Inputs]:
     draw, own = seeded_randn(22), d > 0  # a module has sizes of its own
     d, d_ff = d or 3, d_ff or 7
-    by_hand = {
-        "W_1": matrix((1,), (-1,)),
-        "b_1": vector(1),
-        "W_2": matrix((2, 3)),
-        "b_2": vector(10, 20),
-    }
+    W_1, W_2, b_2 = matrix((1,), (-1,)), matrix((2, 3)), vector(10, 20)
+    given = (((4, 2), 1), ((2, 4), 1), ((40, 2), 1), ((0, 0), 1000))
+    hand = [(vector(*x), W_1, vector(b), W_2, b_2) for x, b in given]
 
-    def made(*tokens: int) -> Case:
-        weights = {"W_1": draw(d, d_ff), "b_1": draw(d_ff), "W_2": draw(d_ff, d), "b_2": draw(d)}
-        return {"x": draw(*tokens, d), **weights}
+    def made(*tokens: int) -> Inputs:
+        weights = draw(d, d_ff), draw(d_ff), draw(d_ff, d), draw(d)
+        return draw(*tokens, d), *weights
 
-    hand = [{"x": vector(4, 2), **by_hand}, {"x": vector(2, 4), **by_hand}]
-    hand += [{"x": vector(40, 2), **by_hand}, {"x": vector(0, 0), **by_hand, "b_1": vector(1000)}]
     return ([] if own else hand) + [made(), made(5)]
 
 
@@ -145,7 +138,7 @@ def ffn(x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor
 
 @check(
     "`t4` to `h`",
-    lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
+    _ffn_cases,
     """
     as before: The layer's output is unchanged: both W_2 and b_2 must become 0.
         = X + torch.relu(X @ W_1 + b_1) @ W_2 + b_2
@@ -163,16 +156,15 @@ def unchanged(X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> 
     return X
 
 
-def _gated_cases() -> list[Case]:
+def _gated_cases() -> list[Inputs]:
     draw = seeded_randn(23)
 
-    def made(*tokens: int) -> Case:
-        matrices = {"W_1": draw(3, 7), "b_1": draw(7), "W_2": draw(3, 7), "b_2": draw(7)}
-        return {"x": draw(*tokens, 3), **matrices, "W_3": draw(7, 3), "b_3": draw(3)}
+    def made(*tokens: int) -> Inputs:
+        first, second = (draw(3, 7), draw(7)), (draw(3, 7), draw(7))
+        return draw(*tokens, 3), *first, *second, draw(7, 3), draw(3)
 
-    one = {"W_1": matrix((1,)), "b_1": vector(0), "W_2": matrix((0,)), "b_2": vector(2)}
-    hand = [{"x": vector(x), **one, "W_3": matrix((1,)), "b_3": vector(5)} for x in (1, 100)]
-    return [*hand, made(), made(5)]
+    one, last = (matrix((1,)), vector(0), matrix((0,)), vector(2)), (matrix((1,)), vector(5))
+    return [*((vector(x), *one, *last) for x in (1, 100)), made(), made(5)]
 
 
 GATE_MISTAKES = """
@@ -244,18 +236,15 @@ def normalize_rows(X: Tensor) -> Tensor:
     return F.layer_norm(X, X.shape[-1:])
 
 
-_LAYERS = {
-    "attention": Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
-    "ffn": Layer("x² + 1", lambda X: X * X + 1),
-    "norm_1": Layer("layer norm", normalize_rows),
-    "norm_2": Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
-}
-
-
-def _block_cases() -> list[Case]:
+def _block_cases() -> list[Inputs]:
     draw = seeded_randn(24)
-    by_hand = {"X": matrix((2, 4), (6, 0))}
-    return [{**by_hand, **_LAYERS}, {"X": draw(5, 3), **_LAYERS}, {"X": 9 * draw(2, 7), **_LAYERS}]
+    layers = (
+        Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
+        Layer("x² + 1", lambda X: X * X + 1),
+        Layer("layer norm", normalize_rows),
+        Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
+    )
+    return [(X, *layers) for X in (matrix((2, 4), (6, 0)), draw(5, 3), 9 * draw(2, 7))]
 
 
 @check(

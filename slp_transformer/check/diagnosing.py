@@ -56,6 +56,7 @@ from slp_transformer.check.variants import Variant, make_variants
 from slp_transformer.check.verdict import Verdict, print_verdict
 
 Case = dict[str, Any]
+Inputs = tuple[Any, ...]  # of a case, in the order of the arguments
 Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purpose
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
 DEFAULT_TIMEOUT_S = 5.0
@@ -90,7 +91,7 @@ class Check:
         self,
         solve: Callable[..., Any],
         source: str,
-        cases: Callable[..., Sequence[Case]],
+        cases: Callable[..., Sequence[Inputs | Case]],
         mistakes: str,
         accepted: Sequence[str] = (),
         sizes_from_module: SizesFromModule | None = None,
@@ -100,7 +101,8 @@ class Check:
         Args:
             solve: the right solution: it takes the arguments, and `mistakes` if it can make some.
             source: the equation, by its slug in backticks.
-            cases: makes the inputs, smallest first; its keyword arguments are sizes.
+            cases: makes a tuple of arguments for each case, smallest first; its keyword arguments
+                are sizes.
             mistakes: the table of mistakes, with formulas of those that neither `solve` nor
                 `variants` nor `slips` knows.
             accepted: names of mistakes that count as right.
@@ -108,7 +110,7 @@ class Check:
                 parameters of its own, from their shapes and the module.
         """
         self._solve = solve
-        self.cases: Callable[..., Sequence[Case]] = cases
+        self._make_cases = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
         self.source: str = equations().cite(source)
         self.formulas: dict[str, str] = {}
@@ -121,6 +123,13 @@ class Check:
         self.arguments: tuple[str, ...] = tuple(one.name for one in given)
         self.variants: dict[str, Variant] = make_variants({n.name: n.annotation for n in given})
         CHECKS[self.name] = self
+
+    def cases(self, **sizes: int) -> list[Case]:
+        """Return the inputs of all cases by the names of the arguments."""
+        return [
+            case if isinstance(case, dict) else dict(zip(self.arguments, case, strict=True))
+            for case in self._make_cases(**sizes)
+        ]
 
     @cached_property
     def slips(self) -> dict[str, Slip]:
@@ -385,7 +394,7 @@ def read_table(text: str, formulas: dict[str, str], synonyms: dict[str, str]) ->
 
 def check(
     source: str,
-    cases: Callable[..., Sequence[Case]],
+    cases: Callable[..., Sequence[Inputs | Case]],
     mistakes: str,
     accepted: Sequence[str] = (),
     sizes_from_module: SizesFromModule | None = None,

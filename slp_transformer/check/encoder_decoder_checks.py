@@ -7,21 +7,18 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
-def _cross_cases() -> list[Case]:
+def _cross_cases() -> list[Inputs]:
     draw = seeded_randn(61)
 
-    def made(N: int, M: int, d: int, d_k: int, d_v: int) -> Case:
-        streams = {"X": draw(N, d), "H_enc": draw(M, d)}
-        return streams | {"W_Q": draw(d, d_k), "W_K": draw(d, d_k), "W_V": draw(d, d_v)}
+    def made(N: int, M: int, d: int, d_k: int, d_v: int) -> Inputs:
+        return draw(N, d), draw(M, d), draw(d, d_k), draw(d, d_k), draw(d, d_v)
 
-    eye = torch.eye(2)
-    hand = {"X": matrix((1, 0)), "H_enc": matrix((2, 0), (0, 1)), "W_Q": 2 * eye, "W_K": eye}
-    hand |= {"W_V": 4 * eye}
-    large = hand | {"X": matrix((200, 0))}
+    eye, H_enc = torch.eye(2), matrix((2, 0), (0, 1))
+    hand, large = ((matrix((x, 0)), H_enc, 2 * eye, eye, 4 * eye) for x in (1, 200))
     return [hand, made(2, 5, 3, 2, 7), made(5, 3, 3, 7, 2), made(3, 3, 2, 2, 2), large]
 
 
@@ -58,18 +55,16 @@ def cross_attention(
     return attention.solve(Q, K, V, torch.zeros(len(Q), len(K)), mistakes=mistakes)
 
 
-def _decoder_cases() -> list[Case]:
+def _decoder_cases() -> list[Inputs]:
     draw = seeded_randn(62)
-    layers = {
-        "attention": Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
-        "cross_attention": Layer(
-            "x · mean of H_enc", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1
-        ),
-        "ffn": Layer("x² + 1", lambda X: X * X + 1),
-        "norm": Layer("layer norm", normalize_rows),
-    }
+    layers = (
+        Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
+        Layer("x · mean of H_enc", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1),
+        Layer("x² + 1", lambda X: X * X + 1),
+        Layer("layer norm", normalize_rows),
+    )
     given = [(matrix((2, 4)), matrix((1, 2))), (draw(5, 3), draw(2, 3)), (draw(2, 7), draw(3, 7))]
-    return [{"X": X, "H_enc": H_enc, **layers} for X, H_enc in given]
+    return [(X, H_enc, *layers) for X, H_enc in given]
 
 
 @check(
@@ -135,10 +130,10 @@ def decoder_block(
     return Z + ffn(norm(Z))
 
 
-def _beam_cases() -> list[Case]:
+def _beam_cases() -> list[Inputs]:
     given = [vector(0.5, 0.25), vector(0.5), vector(0.9, 0.1, 0.5, 0.3)]
     given.append(torch.full((60,), -2.0).exp())  # whose product underflows
-    return [{"log_probabilities": p.log()} for p in given]
+    return [(p.log(),) for p in given]
 
 
 @check(

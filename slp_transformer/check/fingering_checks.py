@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import matrix, vector
 
 
-def _grip_cases() -> list[Case]:
+def _grip_cases() -> list[Inputs]:
     given = [
         [(2, 1)],
         [(6, 3), (2, 0)],
@@ -25,14 +25,12 @@ def _grip_cases() -> list[Case]:
         [(6, 0), (5, 7), (4, 9), (1, 0)],
         [(4, 0), (2, 0)],
         [(5, 2), (4, 2), (3, 2)],
-        [(6, 1), (5, 1), (4, 1), (3, 1), (2, 1), (1, 1)],
+        [(string, 1) for string in (6, 5, 4, 3, 2, 1)],
         [(2, 3), (2, 3)],
         [(2, 1), (3, 0), (2, 4)],
         [(6, 1), (5, 2), (4, 3), (3, 4), (2, 5)],
     ]
-    wide = [[(5, 2), (3, 6)], [(6, 3), (1, 5)]]
-    cases = [{"grip": places, "span": 4} for places in given]
-    return cases + [{"grip": places, "span": 3} for places in wide]
+    return [*((grip, 4) for grip in given), ([(5, 2), (3, 6)], 3), ([(6, 3), (1, 5)], 3)]
 
 
 @check(
@@ -93,20 +91,17 @@ def is_playable_grip(grip: Sequence[tuple[int, int]], span: int) -> bool:
     return len(strings) == len(grip) and max(frets) - min(frets) <= span
 
 
-def _step_cases() -> list[Case]:
+def _step_cases() -> list[Inputs]:
     moves = matrix((0, 1, 3), (2, 0, 1), (6, 2, 0))
+    more = matrix((0, 1, 2, 3), (2, 1, 0, 1), (4, 3, 2, 1), (6, 5, 4, 3))
     return [
-        {"v": vector(0, 5), "e": vector(1, 1), "m": matrix((0, 2), (1, 0))},
-        {"v": vector(4, 3, 0), "e": vector(1, 0, 7), "m": moves},
-        {"v": vector(2, 9, 1), "e": vector(0, 4, 2), "m": moves},
-        {
-            "v": vector(7, 7, 1, 5),
-            "e": vector(3, 1, 2, 0),
-            "m": matrix((0, 1, 2, 3), (2, 1, 0, 1), (4, 3, 2, 1), (6, 5, 4, 3)),
-        },
-        {"v": vector(0.5, -2.25), "e": vector(-1.5, 2000.75), "m": matrix((0, 0.5), (1.25, 0))},
-        {"v": vector(5000, 6000), "e": vector(1, 2), "m": matrix((1, 3), (2, 0))},
-        {"v": 9 - torch.arange(9.0), "e": torch.ones(9), "m": torch.full((9, 9), 0.25)},
+        (vector(0, 5), vector(1, 1), matrix((0, 2), (1, 0))),
+        (vector(4, 3, 0), vector(1, 0, 7), moves),
+        (vector(2, 9, 1), vector(0, 4, 2), moves),
+        (vector(7, 7, 1, 5), vector(3, 1, 2, 0), more),
+        (vector(0.5, -2.25), vector(-1.5, 2000.75), matrix((0, 0.5), (1.25, 0))),
+        (vector(5000, 6000), vector(1, 2), matrix((1, 3), (2, 0))),
+        (9 - torch.arange(9.0), torch.ones(9), torch.full((9, 9), 0.25)),
     ]
 
 
@@ -145,15 +140,15 @@ def cheapest_step(v: Tensor, e: Tensor, m: Tensor) -> Tensor:
     return (v[:, None] + m).amin(0) + e
 
 
-def _back_cases() -> list[Case]:
+def _back_cases() -> list[Inputs]:
     given = [
         ([[1, 0]], 0),
         ([[1, 0, 2], [2, 0, 1]], 0),
         ([[0, 2, 1], [1, 1, 0], [2, 0, 1]], 2),
         ([[1, 2, 0], [2, 2, 1], [0, 0, 2], [1, 0, 2]], 1),
     ]
-    cases = [{"came": torch.tensor(came), "last": last} for came, last in given]
-    return [*cases, {"came": torch.zeros(0, 3, dtype=torch.long), "last": 1}]
+    empty = torch.zeros(0, 3, dtype=torch.long)
+    return [*((torch.tensor(came), last) for came, last in given), (empty, 1)]
 
 
 @check(
@@ -182,10 +177,10 @@ def path_back(came: Tensor, last: int) -> list[int]:
     return path[::-1]
 
 
-def _turn_cases() -> list[Case]:
+def _turn_cases() -> list[Inputs]:
     given = [([5, 7], [61, 62]), ([4, 9, 6], [40, 50, 60]), ([3, 3, 8, 2], [31, 32, 33, 34])]
     given += [([*range(1, 12)], [*range(300, 311)])]
-    return [{"notes": torch.tensor(n), "places": torch.tensor(p)} for n, p in given]
+    return [(torch.tensor(notes), torch.tensor(places)) for notes, places in given]
 
 
 @check(

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
 
 
-def _pitch_cases() -> list[Case]:
+def _pitch_cases() -> list[Inputs]:
     standard, drop_d = STANDARD_TUNING, (38, *STANDARD_TUNING[1:])
-    bass, ukulele = STANDARD_TUNING[:4], (67, 60, 64, 69)
+    bass, ukulele, seven = STANDARD_TUNING[:4], (67, 60, 64, 69), (35, *STANDARD_TUNING)
     given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d), (4, 5, bass)]
-    given += [(4, 2, ukulele), (1, 15, standard), (1, 2, (35, *standard))]
-    return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
+    return [*given, (4, 2, ukulele), (1, 15, standard), (1, 2, seven)]
 
 
 @check(
@@ -47,14 +46,13 @@ def pitch(string: int, fret: int, tuning: Sequence[int]) -> int:
     return tuning[len(tuning) - string] + fret
 
 
-def _places_cases() -> list[Case]:
+def _places_cases() -> list[Inputs]:
     unison, seven = (38, 45, 50, 50, 57, 62), (35, *STANDARD_TUNING)
-    given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11), (52, 9, unison), (66, 5, seven)]
     ukulele = (67, 60, 64, 69)  # not in order
-    keys = ("midi", "frets", "tuning")
-    cases = [dict(zip(keys, (*one, STANDARD_TUNING)[:3], strict=True)) for one in given]
-    others = [(67, 12), (64, 12), (72, 7)]
-    return cases + [{"midi": midi, "frets": n, "tuning": ukulele} for midi, n in others]
+    given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11)]
+    others = [(52, unison, 9), (66, seven, 5)]
+    others += [(67, ukulele, 12), (64, ukulele, 12), (72, ukulele, 7)]
+    return [*((midi, STANDARD_TUNING, frets) for midi, frets in given), *others]
 
 
 @check(
@@ -96,10 +94,9 @@ def count_places(midi: int, tuning: Sequence[int], frets: int) -> int:
     return sum(0 <= midi - opened <= frets for opened in tuning)
 
 
-def _span_cases() -> list[Case]:
+def _span_cases() -> list[Inputs]:
     given = [(0, 2, 2), (3, 2, 0, 0, 0, 3), (None, 3, 2, 0, 1, 0), (0, 0), (5, 9, None), (7,)]
-    given += [(11, 0, 14), (1, 2, 3, 4, 5, 6, 7, 9)]
-    return [{"frets": one} for one in given]
+    return [(frets,) for frets in (*given, (11, 0, 14), (1, 2, 3, 4, 5, 6, 7, 9))]
 
 
 @check(
@@ -136,7 +133,7 @@ def span(frets: Sequence[int | None]) -> int:
     return max(pressed) - min(pressed) if pressed else 0
 
 
-def _allowed_cases() -> list[Case]:
+def _allowed_cases() -> list[Inputs]:
     u = seeded_randn(71)(7)
     given = [
         (vector(2, 1, 0), [1, 0, 1]),
@@ -147,7 +144,7 @@ def _allowed_cases() -> list[Case]:
         (vector(-20000, 0, 1), [1, 0, 0]),
         (vector(-2e9, 0, 1), [1, 0, 0]),
     ]
-    return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
+    return [(u, torch.tensor(allowed) > 0) for u, allowed in given]
 
 
 @check(

@@ -4,19 +4,15 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.block_checks import EPSILONS, layer_norm
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
-def _ids_cases() -> list[Case]:
+def _ids_cases() -> list[Inputs]:
     given = [(3, 1, 4, 3), (1, 2), (2, 2), (5, 1, 5, 2, 7, 5), (0, 4, 6, 4, 4), (6, 0, 3, 6, 3)]
-    given += [
-        (5, 1, 5, 2, 5, 2, 5, 3, 5),
-        (4, 0, 7, 4),
-        (0, 5, 0),
-        (19, 8, *range(6), *range(9, 16), 19),
-    ]
-    return [{"ids": torch.tensor(ids)} for ids in given]
+    given += [(5, 1, 5, 2, 5, 2, 5, 3, 5), (4, 0, 7, 4), (0, 5, 0)]
+    given.append((19, 8, *range(6), *range(9, 16), 19))
+    return [(torch.tensor(ids),) for ids in given]
 
 
 @check(
@@ -59,15 +55,14 @@ def induced(ids: Tensor) -> int:
     return tokens[places[-1] + 1] if places else -1
 
 
-def _alpha_cases() -> list[Case]:
+def _alpha_cases() -> list[Inputs]:
     draw = seeded_randn(91)
     one = matrix((1, 0, 0, 0), (0.5, 0.5, 0, 0), (0, 0.9, 0.1, 0), (0, 0.2, 0.7, 0.1))
 
     def made(N: int) -> Tensor:
         return torch.softmax(2 * draw(N, N) + torch.full((N, N), -torch.inf).triu(1), dim=-1)
 
-    sizes = ((6, 3), (7, 2), (11, 5))
-    return [{"alpha": one, "period": 2}, *({"alpha": made(N), "period": P} for N, P in sizes)]
+    return [(one, 2), (made(6), 3), (made(7), 2), (made(11), 5)]
 
 
 @check(
@@ -114,19 +109,14 @@ def induction_score(alpha: Tensor, period: int) -> Tensor:
     return alpha[i, i - period + 1].mean()
 
 
-def _lens_cases() -> list[Case]:
+def _lens_cases() -> list[Inputs]:
     draw = seeded_randn(92)
-    hand = {"H": matrix((3, 1), (0, 4)), "gamma": vector(1, 1), "beta": vector(0, 0)}
 
-    def made(N: int, V: int, d: int) -> Case:
-        return {"H": 3 * draw(N, d) + 1, "gamma": draw(d), "beta": draw(d), "E": draw(V, d)}
+    def made(N: int, V: int, d: int) -> Inputs:
+        return 3 * draw(N, d) + 1, draw(d), draw(d), draw(V, d)
 
-    return [
-        hand | {"E": matrix((1, 0), (0, 1), (1, 1))},
-        made(3, 7, 5),
-        made(5, 3, 8),
-        made(2, 5, 5),
-    ]
+    hand = matrix((3, 1), (0, 4)), vector(1, 1), vector(0, 0), matrix((1, 0), (0, 1), (1, 1))
+    return [hand, made(3, 7, 5), made(5, 3, 8), made(2, 5, 5)]
 
 
 @check(
@@ -157,15 +147,15 @@ def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mist
     return layer_norm.solve(H, gamma, beta, mistakes=mistakes) @ E.T
 
 
-def _head_cases() -> list[Case]:
+def _head_cases() -> list[Inputs]:
     draw = seeded_randn(93)
-    eye = {"heads": torch.stack([matrix((1,)), matrix((2,))]), "W_O": torch.eye(2)}
+    one = torch.stack([matrix((1,)), matrix((2,))]), torch.eye(2)
 
-    def made(A: int, N: int, d_v: int, d: int, c: int) -> Case:
-        return {"heads": draw(A, N, d_v) + 1, "W_O": draw(A * d_v, d), "c": c}
+    def made(A: int, N: int, d_v: int, d: int, c: int) -> Inputs:
+        return draw(A, N, d_v) + 1, draw(A * d_v, d), c
 
     others = [made(3, 5, 2, 7, 2), made(5, 3, 3, 2, 1), made(2, 3, 2, 5, 0)]
-    return [eye | {"c": 0}, eye | {"c": 1}, *others]
+    return [(*one, 0), (*one, 1), *others]
 
 
 @check(
@@ -204,10 +194,10 @@ def without_head(heads: Tensor, W_O: Tensor, c: int) -> Tensor:
     return (heads * kept).transpose(0, 1).flatten(1) @ W_O
 
 
-def _circuit_cases() -> list[Case]:
+def _circuit_cases() -> list[Inputs]:
     draw = seeded_randn(94)
-    made = [{"W_Q": draw(d, d_k), "W_K": draw(d, d_k)} for d, d_k in ((5, 3), (2, 7), (3, 3))]
-    return [{"W_Q": matrix((1,), (2,)), "W_K": matrix((0,), (3,))}, *made]
+    made = [(draw(d, d_k), draw(d, d_k)) for d, d_k in ((5, 3), (2, 7), (3, 3))]
+    return [(matrix((1,), (2,)), matrix((0,), (3,))), *made]
 
 
 @check(
@@ -228,24 +218,17 @@ def qk_circuit(W_Q: Tensor, W_K: Tensor) -> Tensor:
     return W_Q @ W_K.T
 
 
-def _copying_cases() -> list[Case]:
+def _copying_cases() -> list[Inputs]:
     draw = seeded_randn(95)
 
-    def made(V: int, d: int, d_v: int) -> Case:
+    def made(V: int, d: int, d_v: int) -> Inputs:
         W_V = draw(d, d_v)
-        return {"E": draw(V, d), "W_V": W_V, "W_O": W_V.T + draw(d_v, d)}
+        return draw(V, d), W_V, W_V.T + draw(d_v, d)
 
-    hand = {"E": torch.eye(2), "W_V": matrix((1,), (2,)), "W_O": matrix((3, 1))}
-    negative = hand | {"W_V": matrix((1,), (1,)), "W_O": matrix((-1, -3))}
-    return [
-        hand,
-        made(7, 3, 5),
-        made(13, 5, 2),
-        made(23, 7, 3),
-        made(29, 2, 2),
-        made(31, 3, 3),
-        negative,
-    ]
+    hand = torch.eye(2), matrix((1,), (2,)), matrix((3, 1))
+    negative = torch.eye(2), matrix((1,), (1,)), matrix((-1, -3))
+    sizes = ((7, 3, 5), (13, 5, 2), (23, 7, 3), (29, 2, 2), (31, 3, 3))
+    return [hand, *(made(*one) for one in sizes), negative]
 
 
 @check(

@@ -6,21 +6,14 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
 
-def _lookup_cases() -> list[Case]:
+def _lookup_cases() -> list[Inputs]:
     draw = seeded_randn(31)
-    by_hand = matrix((1, 2), (3, 4), (5, 6))
-    square = matrix((1, 2), (3, 4))
-    return [
-        {"w": 1, "E": by_hand},
-        {"w": 0, "E": square},
-        {"w": 1, "E": square},
-        {"w": 5, "E": draw(7, 3)},
-        {"w": 0, "E": draw(7, 3)},
-    ]
+    by_hand, square = matrix((1, 2), (3, 4), (5, 6)), matrix((1, 2), (3, 4))
+    return [(1, by_hand), (0, square), (1, square), (5, draw(7, 3)), (0, draw(7, 3))]
 
 
 @check(
@@ -46,18 +39,13 @@ def one_hot_lookup(w: int, E: Tensor) -> Tensor:
     return hot @ E
 
 
-def _input_cases() -> list[Case]:
+def _input_cases() -> list[Inputs]:
     draw = seeded_randn(32)
-    E, P = matrix((1, 1), (2, 2), (3, 3)), matrix((10, 0), (20, 0), (30, 0), (40, 0))
-    ids = torch.tensor
-    more_E, more_P = draw(11, 4), draw(13, 4)
-    return [
-        {"ids": ids([2, 0]), "E": E, "P": P, "start": 0},
-        {"ids": ids([2]), "E": E, "P": P, "start": 2},
-        {"ids": ids([1, 2]), "E": E, "P": P, "start": 1},
-        {"ids": ids([3, 10, 3, 3, 1]), "E": more_E, "P": more_P, "start": 0},
-        {"ids": ids([7, 7]), "E": more_E, "P": more_P, "start": 6},
-    ]
+    hand = matrix((1, 1), (2, 2), (3, 3)), matrix((10, 0), (20, 0), (30, 0), (40, 0))
+    more = draw(11, 4), draw(13, 4)
+    given = [([2, 0], hand, 0), ([2], hand, 2), ([1, 2], hand, 1)]
+    given += [([3, 10, 3, 3, 1], more, 0), ([7, 7], more, 6)]
+    return [(torch.tensor(ids), E, P, start) for ids, (E, P), start in given]
 
 
 @check(
@@ -96,7 +84,7 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
 
 @check(
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
-    lambda: [{"N": 2, "d": 2}, {"N": 3, "d": 4}, {"N": 7, "d": 6}, {"N": 300, "d": 2}],
+    lambda: [(2, 2), (3, 4), (7, 6), (300, 2)],
     """
     halves: Sines and cosines fill one half of the columns each; they should alternate.
         = torch.cat([solve(N, d)[:, ::2], solve(N, d)[:, 1::2]], 1)
@@ -143,11 +131,9 @@ def _angles(row: Tensor, k: int) -> Tensor:
     return k / 10000.0 ** (2 * torch.arange(len(row) // 2) / len(row))
 
 
-def _shift_cases() -> list[Case]:
-    P = sinusoid.solve(20, 6).float()
-    small = sinusoid.solve(9, 2).float()
-    given = [(small[0], 2), (small[5], 3), (P[0], 1), (P[7], 5), (P[3], 0)]
-    return [{"row": row, "k": k} for row, k in given]
+def _shift_cases() -> list[Inputs]:
+    P, small = sinusoid.solve(20, 6).float(), sinusoid.solve(9, 2).float()
+    return [(small[0], 2), (small[5], 3), (P[0], 1), (P[7], 5), (P[3], 0)]
 
 
 @check(
@@ -186,16 +172,11 @@ def shift_position(row: Tensor, k: int) -> Tensor:
     return torch.stack(new, -1).flatten()
 
 
-def _head_cases() -> list[Case]:
+def _head_cases() -> list[Inputs]:
     draw = seeded_randn(33)
-    E = matrix((1, 0), (0, 1), (1, 1))
-    square = matrix((1, 2, 0), (0, 1, 0), (3, 0, 1))
-    return [
-        {"H": matrix((2, 3)), "E": E},
-        {"H": matrix((2, 3), (1, 0)), "E": E},
-        {"H": draw(5, 3), "E": draw(7, 3)},
-        {"H": draw(2, 3), "E": square},
-    ]
+    E, square = matrix((1, 0), (0, 1), (1, 1)), matrix((1, 2, 0), (0, 1, 0), (3, 0, 1))
+    hand = [(matrix((2, 3)), E), (matrix((2, 3), (1, 0)), E)]
+    return [*hand, (draw(5, 3), draw(7, 3)), (draw(2, 3), square)]
 
 
 @check(
@@ -216,7 +197,7 @@ def lm_head(H: Tensor, E: Tensor) -> Tensor:
     return H @ E.T
 
 
-def _stack_cases() -> list[Case]:
+def _stack_cases() -> list[Inputs]:
     draw = seeded_randn(34)
     blocks = [
         Layer("mean so far, + 1", lambda X: X + running_mean_rows(X) + 1),
@@ -228,10 +209,8 @@ def _stack_cases() -> list[Case]:
         lambda X: normalize_rows(X) * torch.arange(1.0, X.shape[-1] + 1, dtype=X.dtype),
     )
 
-    def made(X: Tensor, count: int) -> Case:
-        return {"X": X, "blocks": blocks[:count], "final_norm": norm}
-
-    return [made(matrix((1, 3)), 1), made(matrix((1, 2, 4), (3, 1, 0)), 2), made(draw(5, 3), 3)]
+    given = (matrix((1, 3)), matrix((1, 2, 4), (3, 1, 0)), draw(5, 3))
+    return [(X, blocks[:count], norm) for count, X in enumerate(given, 1)]
 
 
 @check(
@@ -278,7 +257,7 @@ def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
 
 @check(
     "`param-count`",
-    lambda: [{"L": 1, "d": 2}, {"L": 1, "d": 512}, {"L": 96, "d": 12288}],
+    lambda: [(1, 2), (1, 512), (96, 12288)],
     """
     no W_O: W_O is not counted: attention has four matrices of d × d, so 4d².
         = 11 * L * d * d

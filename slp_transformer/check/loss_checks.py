@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 SHIFTS = """
@@ -55,14 +55,12 @@ def _mean(each: Tensor, mistakes: Mistakes) -> Tensor:
     return -each.mean()
 
 
-def _loss_cases() -> list[Case]:
+def _loss_cases() -> list[Inputs]:
     draw = seeded_randn(51)
     by_hand = matrix((0, math.log(3)), (math.log(4), 0), (0, 0))
-    return [
-        {"U": by_hand, "ids": torch.tensor([0, 1, 0])},
-        {"U": 2 * draw(5, 7), "ids": torch.tensor([3, 1, 6, 0, 2])},
-        {"U": 4000 * draw(3, 5), "ids": torch.tensor([4, 1, 1])},
-    ]
+    given = [(by_hand, [0, 1, 0]), (2 * draw(5, 7), [3, 1, 6, 0, 2])]
+    given.append((4000 * draw(3, 5), [4, 1, 1]))
+    return [(U, torch.tensor(ids)) for U, ids in given]
 
 
 @check(
@@ -102,23 +100,18 @@ def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     return _mean(each, mistakes)
 
 
-def _padded_cases() -> list[Case]:
+def _padded_cases() -> list[Inputs]:
     draw = seeded_randn(52)
-    by_hand = torch.stack(
-        [matrix((0, 0), (0, math.log(3)), (0, 0)), matrix((0, 0), (0, 0), (9, 0))]
-    )
-    return [
-        {"U": by_hand, "ids": torch.tensor([[1, 1, 1], [1, 1, 0]]), "pad_id": 0},
-        {
-            "U": 2 * draw(2, 5, 7),
-            "ids": torch.tensor([[3, 1, 6, 2, 2], [5, 3, 0, 0, 0]]),
-            "pad_id": 0,
-        },
-        {"U": draw(1, 3, 5), "ids": torch.tensor([[1, 0, 3]]), "pad_id": 4},
-        {"U": draw(1, 5, 5), "ids": torch.tensor([[3, 0, 1, 4, 2]]), "pad_id": 0},
-        {"U": draw(1, 4, 5), "ids": torch.tensor([[2, 2, 3, 1]]), "pad_id": 2},
-        {"U": 4000 * draw(1, 3, 5), "ids": torch.tensor([[4, 1, 1]]), "pad_id": 0},
+    by_hand = vector(0, 0, 0, math.log(3), 0, 0, 0, 0, 0, 0, 9, 0).view(2, 3, 2)
+    given = [
+        (by_hand, [[1, 1, 1], [1, 1, 0]], 0),
+        (2 * draw(2, 5, 7), [[3, 1, 6, 2, 2], [5, 3, 0, 0, 0]], 0),
+        (draw(1, 3, 5), [[1, 0, 3]], 4),
+        (draw(1, 5, 5), [[3, 0, 1, 4, 2]], 0),
+        (draw(1, 4, 5), [[2, 2, 3, 1]], 2),
+        (4000 * draw(1, 3, 5), [[4, 1, 1]], 0),
     ]
+    return [(U, torch.tensor(ids), pad_id) for U, ids, pad_id in given]
 
 
 @check(
@@ -162,16 +155,13 @@ def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tens
     return _mean(each[targets != pad_id], mistakes)
 
 
-def _masked_cases() -> list[Case]:
-    draw = seeded_randn(53)
+def _masked_cases() -> list[Inputs]:
+    draw, large = seeded_randn(53), matrix((1000, 0), (0, 1))
     by_hand = matrix((0, math.log(3)), (2, 0), (math.log(7), 0))
-    return [
-        {"U": by_hand, "x": torch.tensor([1, 0, 0]), "M": torch.tensor([0, 2])},
-        {"U": 2 * draw(5, 7), "x": torch.tensor([3, 1, 6, 0, 2]), "M": torch.tensor([1, 3])},
-        {"U": 2 * draw(7, 5), "x": torch.tensor([4, 1, 1, 0, 2, 3, 0]), "M": torch.tensor([5])},
-        {"U": matrix((1000, 0), (0, 1)), "x": torch.tensor([0, 1]), "M": torch.tensor([0])},
-        {"U": matrix((1000, 0), (0, 1)), "x": torch.tensor([1, 1]), "M": torch.tensor([0])},
-    ]
+    given = [(by_hand, [1, 0, 0], [0, 2]), (2 * draw(5, 7), [3, 1, 6, 0, 2], [1, 3])]
+    given += [(2 * draw(7, 5), [4, 1, 1, 0, 2, 3, 0], [5])]
+    given += [(large, [0, 1], [0]), (large, [1, 1], [0])]
+    return [(U, torch.tensor(x), torch.tensor(M)) for U, x, M in given]
 
 
 @check(
@@ -207,9 +197,9 @@ def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Ten
     return _mean(each[M], mistakes)
 
 
-def _perplexity_cases() -> list[Case]:
+def _perplexity_cases() -> list[Inputs]:
     given = [(0.5, 0.5), (0.25, 0.5, 0.5), (1e-4, 2e-4, 5e-6, 1e-7), (1e-30,) * 20]
-    return [{"probabilities": torch.tensor(one, dtype=torch.float64)} for one in given]
+    return [(torch.tensor(one, dtype=torch.float64),) for one in given]
 
 
 @check(
@@ -247,7 +237,7 @@ def perplexity(probabilities: Tensor) -> Tensor:
 
 @check(
     "`perplexity`",
-    lambda: [{"loss": torch.tensor(loss)} for loss in (0.0, math.log(8), 1.25, 4.0)],
+    lambda: [(torch.tensor(loss),) for loss in (0.0, math.log(8), 1.25, 4.0)],
     """
     base 2 [exp2 for exp]: The base is 2; the loss is in nats, so the base is e.
     then inverse: The sign is reversed: perplexity is exp of the loss, 1 or more.
@@ -265,15 +255,15 @@ def perplexity_of_loss(loss: Tensor) -> Tensor:
     return loss.exp()
 
 
-def _lora_cases() -> list[Case]:
+def _lora_cases() -> list[Inputs]:
     draw = seeded_randn(53)
 
-    def made(k: int, d: int, r: int, alpha: float) -> Case:
-        return {"x": draw(k), "W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
+    def made(k: int, d: int, r: int, alpha: float) -> Inputs:
+        return draw(k), draw(k, d), draw(k, r), draw(r, d), alpha
 
-    one = {"W": matrix((1,)), "A": matrix((2,)), "B": matrix((3,))}
-    hand = {"x": vector(1), **one, "alpha": 1.0}
-    return [hand, hand | {"alpha": 4.0}, made(5, 3, 2, 2.0), made(5, 7, 2, 8.0), made(2, 2, 2, 3.0)]
+    hand = vector(1), matrix((1,)), matrix((2,)), matrix((3,))
+    others = [made(5, 3, 2, 2.0), made(5, 7, 2, 8.0), made(2, 2, 2, 3.0)]
+    return [(*hand, 1.0), (*hand, 4.0), *others]
 
 
 @check(

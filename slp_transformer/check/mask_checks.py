@@ -41,7 +41,7 @@ NOT_ADDITIVE = """
 
 @check(
     "`mask`",
-    lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}, {"N": 11}],
+    lambda: [(3,), (1,), (2,), (5,), (11,)],
     NOT_ADDITIVE
     + """
     then transposed: The mask is inverted: it hides the past, not the future.
@@ -61,7 +61,7 @@ def causal_mask(N: int) -> Tensor:
 
 @check(
     "`mask`, with a cache `kv-attn`",
-    lambda: [{"N": N, "held": held} for N, held in ((2, 1), (1, 3), (3, 2), (3, 0), (11, 7))],
+    lambda: [(2, 1), (1, 3), (3, 2), (3, 0), (11, 7)],
     NOT_ADDITIVE
     + """
     not shifted: The mask counts the new tokens from 0: with tokens in the cache before
@@ -91,9 +91,9 @@ def mask_after(N: int, held: int) -> Tensor:
 @check(
     "mask (not in the book: sentences of different lengths)",
     lambda: [
-        {"ids": torch.tensor([5, 7, 0]), "pad_id": 0},
-        {"ids": torch.tensor([1, 0, 2, 2, 2]), "pad_id": 2},
-        {"ids": torch.tensor([0, 0, 3, 1]), "pad_id": 0},
+        (torch.tensor([5, 7, 0]), 0),
+        (torch.tensor([1, 0, 2, 2, 2]), 2),
+        (torch.tensor([0, 0, 3, 1]), 0),
     ],
     NOT_ADDITIVE
     + """

@@ -6,21 +6,15 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.block_checks import GATE_MISTAKES, Layer, swiglu
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
-def _rms_cases() -> list[Case]:
-    draw, eps = seeded_randn(141), 1e-6
-    small = {"x": vector(1, 7), "gamma": vector(1, 1), "eps": eps}  # the mean square is 25
-    learned = torch.arange(1.0, 6.0)
-    return [
-        small,
-        small | {"gamma": vector(2, 3)},
-        {"x": vector(3, 1), "gamma": vector(1, 1), "eps": 4.0},
-        {"x": draw(3, 5) + 2, "gamma": learned, "eps": eps},
-        {"x": 0.01 * draw(2, 5), "gamma": learned, "eps": 1e-4},
-    ]
+def _rms_cases() -> list[Inputs]:
+    draw, learned, ones = seeded_randn(141), torch.arange(1.0, 6.0), vector(1, 1)
+    small = vector(1, 7)  # the mean square is 25
+    hand = [(small, ones, 1e-6), (small, vector(2, 3), 1e-6), (vector(3, 1), ones, 4.0)]
+    return [*hand, (draw(3, 5) + 2, learned, 1e-6), (0.01 * draw(2, 5), learned, 1e-4)]
 
 
 @check(
@@ -57,7 +51,7 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
     return gamma * (x / size)
 
 
-def _rotation_cases() -> list[Case]:
+def _rotation_cases() -> list[Inputs]:
     draw = seeded_randn(142)
     given = [
         (1, 2, 1, 100.0),
@@ -66,8 +60,8 @@ def _rotation_cases() -> list[Case]:
         (2, 10, 3, 100.0),
         (2, 4, 130, 9.0),
     ]
-    made = [{"X": draw(N, d_k), "start": s, "base": b} for N, d_k, s, b in given]
-    return [{"X": matrix((1, 0)), "start": 1, "base": 10.0}, *made]
+    made = [(draw(N, d_k), start, base) for N, d_k, start, base in given]
+    return [(matrix((1, 0)), 1, 10.0), *made]
 
 
 @check(
@@ -141,11 +135,10 @@ def _rotate(x: Tensor, pos: int) -> Tensor:
     return _turn(x, pos / torch.arange(1, x.shape[-1] // 2 + 1))
 
 
-def _step_cases() -> list[Case]:
+def _step_cases() -> list[Inputs]:
     draw, turn = seeded_randn(143), Layer("a row turned to a position", _rotate)
-    made = [{"q": draw(d), "k": draw(d), "K": draw(n, d)} for n, d in ((3, 4), (5, 6), (2, 6))]
-    hand = {"q": vector(1, 0), "k": vector(0, 1), "K": matrix((2, 0))}
-    return [case | {"rotate": turn} for case in (hand, *made)]
+    made = [(draw(d), draw(d), draw(n, d), turn) for n, d in ((3, 4), (5, 6), (2, 6))]
+    return [(vector(1, 0), vector(0, 1), matrix((2, 0)), turn), *made]
 
 
 @check(
@@ -183,11 +176,11 @@ def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any) -> Tensor:
     return K @ rotate(q, n) / len(q) ** 0.5
 
 
-def _shared_cases() -> list[Case]:
+def _shared_cases() -> list[Inputs]:
     draw = seeded_randn(144)
     sizes = ((2, 3, 5, 6), (3, 2, 2, 3), (1, 5, 3, 2), (3, 2, 7, 12), (2, 5, 3, 4))
-    made = [{"K": draw(G, M, d_k), "A": A} for G, M, d_k, A in sizes]
-    return [{"K": torch.stack([matrix((1,)), matrix((2,))]), "A": 4}, *made]
+    made = [(draw(G, M, d_k), A) for G, M, d_k, A in sizes]
+    return [(torch.stack([matrix((1,)), matrix((2,))]), 4), *made]
 
 
 @check(
@@ -222,15 +215,13 @@ def shared_keys(K: Tensor, A: int) -> Tensor:
     return K.repeat_interleave(A // len(K), 0)
 
 
-def _gate_cases() -> list[Case]:
+def _gate_cases() -> list[Inputs]:
     draw = seeded_randn(145)
 
-    def made(d: int, h: int, *tokens: int) -> Case:
-        x, gate, up, down = draw(*tokens, d), draw(h, d), draw(h, d), draw(d, h)
-        return {"x": x, "gate_proj": gate, "up_proj": up, "down_proj": down}
+    def made(d: int, h: int, *tokens: int) -> Inputs:
+        return draw(*tokens, d), draw(h, d), draw(h, d), draw(d, h)
 
-    matrices = {"gate_proj": matrix((1,)), "up_proj": matrix((2,)), "down_proj": matrix((3,))}
-    hand = [{"x": vector(x)} | matrices for x in (1, 100)]
+    hand = [(vector(x), matrix((1,)), matrix((2,)), matrix((3,))) for x in (1, 100)]
     return [*hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
 
 
@@ -265,9 +256,9 @@ def published_ffn(
 @check(
     "`param-count` of today's block",
     lambda: [
-        {"L": 1, "d": 2, "A": 2, "G": 1, "d_k": 3, "d_ff": 5},
-        {"L": 28, "d": 1024, "A": 16, "G": 8, "d_k": 128, "d_ff": 3072},
-        {"L": 32, "d": 4096, "A": 32, "G": 8, "d_k": 128, "d_ff": 14336},
+        (1, 2, 2, 1, 3, 5),
+        (28, 1024, 16, 8, 128, 3072),
+        (32, 4096, 32, 8, 128, 14336),
     ],
     """
     A for G: Keys and values are counted for A heads; G heads have them.
@@ -312,10 +303,11 @@ def modern_block_parameters(L: int, d: int, A: int, G: int, d_k: int, d_ff: int)
 QUINTIC = (3.4445, -4.775, 2.0315)
 
 
-def _matrix_cases() -> list[Case]:
-    draw, hand = seeded_randn(146), {"G": matrix((3, 0), (0, 4)), "steps": 1}
+def _matrix_cases() -> list[Inputs]:
+    draw = seeded_randn(146)
     made = [(3, 5, 2, 0.3), (5, 2, 2, 0.3), (3, 3, 2, 0.2), (2, 3, 1, 10.0), (2, 3, 8, 0.3)]
-    return [hand, *({"G": size * draw(m, n), "steps": steps} for m, n, steps, size in made)]
+    others = [(size * draw(m, n), steps) for m, n, steps, size in made]
+    return [(matrix((3, 0), (0, 4)), 1), *others]
 
 
 @check(

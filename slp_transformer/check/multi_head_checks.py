@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.mask_checks import INF
-from slp_transformer.check.random_inputs import matrix, seeded_randn
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 CAUSAL_HEADS = (
     SCALES
@@ -29,31 +29,18 @@ CAUSAL_HEADS = (
 )
 
 
-def _head_cases() -> list[Case]:
+def _head_cases() -> list[Inputs]:
     draw = seeded_randn(11)
 
-    def made(N: int, d: int, d_k: int, d_v: int) -> Case:
-        return {
-            "X": draw(N, d),
-            "W_Q": draw(d, d_k),
-            "W_K": draw(d, d_k),
-            "W_V": draw(d, d_v),
-            "W_O": draw(d_v, d),
-        }
+    def made(N: int, d: int, d_k: int, d_v: int) -> Inputs:
+        return draw(N, d), draw(d, d_k), draw(d, d_k), draw(d, d_v), draw(d_v, d)
 
     eye = torch.eye(2)
-    by_hand = {"X": matrix((1, 0), (0, 2)), "W_Q": 2 * eye.flip(0), "W_K": eye, "W_V": eye}
-    large = {"X": matrix((1, 0), (200, 0), (-200, 0)), **dict.fromkeys(("W_Q", "W_K", "W_V"), eye)}
-    small = [
-        {**by_hand, "W_O": 2 * eye},
-        made(2, 3, 2, 2),
-        made(3, 5, 2, 7),
-        made(4, 3, 3, 3),
-        made(3, 3, 7, 5),
-    ]
-    large["W_O"] = eye
-    low = {**large, "X": matrix((20, 0), (20, 1)), "W_K": -eye}
-    return [*small, made(11, 3, 2, 2), large, low]
+    by_hand = matrix((1, 0), (0, 2)), 2 * eye.flip(0), eye, eye, 2 * eye
+    large = matrix((1, 0), (200, 0), (-200, 0)), eye, eye, eye, eye
+    low = matrix((20, 0), (20, 1)), eye, -eye, eye, eye
+    sizes = ((2, 3, 2, 2), (3, 5, 2, 7), (4, 3, 3, 3), (3, 3, 7, 5), (11, 3, 2, 2))
+    return [by_hand, *(made(*one) for one in sizes), large, low]
 
 
 @check(
@@ -94,14 +81,9 @@ def _causal_attention(Q: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes) -> Te
     return attention.solve(Q, K, V, mask, mistakes=mistakes - {"mask turned"})
 
 
-def _split_cases() -> list[Case]:
-    draw = seeded_randn(12)
-    return [
-        {"X": torch.arange(8.0).reshape(2, 4), "A": 2},
-        {"X": draw(5, 6), "A": 3},
-        {"X": draw(3, 6), "A": 2},
-        {"X": draw(4, 4), "A": 1},
-    ]
+def _split_cases() -> list[Inputs]:
+    draw, by_hand = seeded_randn(12), torch.arange(8.0).reshape(2, 4)
+    return [(by_hand, 2), (draw(5, 6), 3), (draw(3, 6), 2), (draw(4, 4), 1)]
 
 
 @check(
@@ -127,13 +109,9 @@ def split_heads(X: Tensor, A: int) -> Tensor:
     return X.reshape(len(X), A, -1).transpose(0, 1)
 
 
-def _join_cases() -> list[Case]:
+def _join_cases() -> list[Inputs]:
     draw = seeded_randn(13)
-    return [
-        {"heads": torch.arange(8.0).reshape(2, 2, 2)},
-        {"heads": draw(3, 5, 2)},
-        {"heads": draw(2, 3, 5)},
-    ]
+    return [(torch.arange(8.0).reshape(2, 2, 2),), (draw(3, 5, 2),), (draw(2, 3, 5),)]
 
 
 @check(
@@ -160,25 +138,19 @@ def join_heads(heads: Tensor) -> Tensor:
     return heads.transpose(0, 1).reshape(heads.shape[1], -1)
 
 
-def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case]:
+def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Inputs]:
     draw = seeded_randn(14)
 
-    def made(N: int, d: int, A: int, d_k: int, d_v: int) -> Case:
-        return {
-            "X": draw(N, d),
-            "W_Q": draw(d, A * d_k),
-            "W_K": draw(d, A * d_k),
-            "W_V": draw(d, A * d_v),
-            "W_O": draw(A * d_v, d),
-            "A": A,
-        }
+    def made(N: int, d: int, A: int, d_k: int, d_v: int) -> Inputs:
+        keys, values = A * d_k, A * d_v
+        return draw(N, d), draw(d, keys), draw(d, keys), draw(d, values), draw(values, d), A
 
     if d:  # a module has sizes of its own
         return [made(N, d, A, d_k, d_v) for N in (2, 3, 5)]
     sizes = ((2, 2, 2, 1, 1), (3, 6, 3, 2, 2), (5, 7, 2, 4, 5), (4, 4, 2, 2, 2), (11, 4, 2, 2, 2))
-    eye, X = torch.eye(2), matrix((1, 2), (200, 0), (-200, -2))
-    large = {"X": X, "W_Q": eye, "W_K": eye, "W_V": eye, "W_O": eye, "A": 2}
-    low = large | {"X": matrix((20, 20), (20, 19)), "W_K": -eye}
+    eye = torch.eye(2)
+    large = matrix((1, 2), (200, 0), (-200, -2)), eye, eye, eye, eye, 2
+    low = matrix((20, 20), (20, 19)), eye, -eye, eye, eye, 2
     return [*(made(*one) for one in sizes), large, low]
 
 
@@ -246,23 +218,14 @@ def multi_head_attention(
     return join_heads.solve(heads) @ W_O
 
 
-def _cache_cases() -> list[Case]:
-    draw = seeded_randn(15)
+def _cache_cases() -> list[Inputs]:
+    draw, eye = seeded_randn(15), torch.eye(2)
 
-    def made(held: int, d: int, d_k: int, d_v: int) -> Case:
-        return {
-            "x": draw(d),
-            "W_Q": draw(d, d_k),
-            "W_K": draw(d, d_k),
-            "W_V": draw(d, d_v),
-            "K": draw(held, d_k),
-            "V": draw(held, d_v),
-        }
+    def made(held: int, d: int, d_k: int, d_v: int) -> Inputs:
+        return draw(d), draw(d, d_k), draw(d, d_k), draw(d, d_v), draw(held, d_k), draw(held, d_v)
 
-    eye = torch.eye(2)
-    large = {"x": matrix((200, 0))[0], "W_Q": eye, "W_K": eye, "W_V": eye, "K": eye, "V": eye}
-    small = [made(1, 2, 2, 2), made(2, 3, 2, 2), made(4, 5, 7, 2), made(3, 2, 2, 5)]
-    return [*small, made(11, 2, 3, 2), large]
+    sizes = ((1, 2, 2, 2), (2, 3, 2, 2), (4, 5, 7, 2), (3, 2, 2, 5), (11, 2, 3, 2))
+    return [*(made(*one) for one in sizes), (vector(200, 0), eye, eye, eye, eye, eye)]
 
 
 @check(

@@ -5,23 +5,16 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, RareCase, check
+from slp_transformer.check.diagnosing import Inputs, Mistakes, RareCase, check
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 BOOK_LOGITS = vector(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
 
 
-def _temperature_cases() -> list[Case]:
+def _temperature_cases() -> list[Inputs]:
     u = 3 * seeded_randn(41)(7)
-    given = [
-        (BOOK_LOGITS, 1.0),
-        (BOOK_LOGITS, 0.5),
-        (BOOK_LOGITS, 2.0),
-        (vector(5, 4), 0.001),
-        (u, 0.7),
-        (u, 1000.0),
-    ]
-    return [{"u": u, "tau": tau} for u, tau in given]
+    book = [(BOOK_LOGITS, tau) for tau in (1.0, 0.5, 2.0)]
+    return [*book, (vector(5, 4), 0.001), (u, 0.7), (u, 1000.0)]
 
 
 @check(
@@ -55,7 +48,7 @@ def temperature(u: Tensor, tau: float) -> Tensor:
 
 @check(
     "temperature (exercise 7.5 of the Aug 2026 draft)",
-    lambda: [{}],
+    lambda: [()],
     """
     results 1 and 2 swapped: The limits are swapped: a small τ sharpens.
     smallest at 0: As τ goes to 0, the word with the largest logit gets 1, not the smallest.
@@ -75,13 +68,12 @@ def limits_of_temperature() -> tuple[Tensor, Tensor]:
     return vector(1, 0, 0, 0), torch.full((4,), 0.25)
 
 
-def _top_k_cases() -> list[Case]:
+def _top_k_cases() -> list[Inputs]:
     u = 2 * seeded_randn(42)(11)
     given = [(BOOK_LOGITS, 2), (BOOK_LOGITS, 1), (vector(-3, -1, -2), 2), (u, 4), (u, 10), (u, 11)]
     given += [(vector(1000, 999, 0), 2), (vector(-1000, -1001, -1002), 2)]
     given.append((vector(0.02, 0.01, 0), 1))
-    given.append((vector(2, 1, 1), 2))  # either of the equal ones may stay, but not both
-    return [{"u": u, "k": k} for u, k in given]
+    return [*given, (vector(2, 1, 1), 2)]  # either of the equal ones may stay, but not both
 
 
 @check(
@@ -132,14 +124,12 @@ def _softmax_of(u: Tensor, kept: Tensor) -> Tensor:
     return left.softmax(-1)
 
 
-def _top_p_cases() -> list[Case]:
+def _top_p_cases() -> list[Inputs]:
     u = 2 * seeded_randn(43)(11)
-    by_hand = vector(0.5, 0.25, 0.125, 0.125).log()
-    mixed = vector(0.1, 0.6, 0.3).log()
+    by_hand, mixed = vector(0.5, 0.25, 0.125, 0.125).log(), vector(0.1, 0.6, 0.3).log()
     given = [(by_hand, 0.6), (mixed, 0.7), (by_hand, 0.8), (mixed, 0.3), (u, 0.9), (u, 0.5)]
     given += [(by_hand, 0.755), (vector(1000, 999, 0), 0.9)]
-    given.append((vector(0, 0), 0.5))  # one of them is enough
-    return [{"u": u, "p": p} for u, p in given]
+    return [*given, (vector(0, 0), 0.5)]  # one of them is enough
 
 
 @check(
@@ -194,13 +184,13 @@ def _first_words(u: Tensor, order: Tensor, p: float) -> Tensor:
     return _softmax_of(u, order[y.cumsum(-1) - y < p - 1e-12])
 
 
-def _draw_cases() -> list[Case]:
+def _draw_cases() -> list[Inputs | RareCase]:
     y = vector(0.1, 0.15, 0.6, 0.15)
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
     given += [(vector(0, 0.5, 0.5), 0.0), (vector(0.25, 0.25, 0.5), 0.25)]
     rounded = torch.softmax(0.3 * torch.arange(7), -1)  # as float32, their sum is below 1
     rare = RareCase(y=rounded, dart=0.99999999)
-    return [*({"y": y, "dart": dart} for y, dart in given), rare]
+    return [*given, rare]
 
 
 @check(
@@ -245,13 +235,13 @@ def draw(y: Tensor, dart: float, mistakes: Mistakes) -> int:
     return int(hit.int().argmax())
 
 
-def _beam_cases() -> list[Case]:
+def _beam_cases() -> list[Inputs]:
     by_hand = vector(0.5, 0.3, 0.2, 0.15, 0.05, 0.8).log().view(2, 3)
     made = [(vector(0.6, 0.4).log(), by_hand, 2), (vector(0.0), by_hand[:1], 2)]
     z = seeded_randn(45)
     made.append((-z(3).abs(), torch.log_softmax(z(3, 5), -1), 3))
     made.append((vector(-45, -70), torch.log_softmax(z(2, 300), -1), 4))
-    return [{"scores": s, "log_y": log_y, "width": width} for s, log_y, width in made]
+    return made
 
 
 @check(
@@ -289,14 +279,10 @@ def beam_step(scores: Tensor, log_y: Tensor, width: int) -> tuple[Tensor, Tensor
     return places // V, places % V, best
 
 
-def _leak_cases() -> list[Case]:
+def _leak_cases() -> list[Inputs]:
     draw = seeded_randn(44)
-    return [
-        {"scores": vector(0, 0, 0, 0), "seen": 1},
-        {"scores": vector(math.log(3), 5, 5), "seen": 1},
-        {"scores": 2 * draw(7), "seen": 3},
-        {"scores": 2 * draw(5), "seen": 5},
-    ]
+    hand = [(vector(0, 0, 0, 0), 1), (vector(math.log(3), 5, 5), 1)]
+    return [*hand, (2 * draw(7), 3), (2 * draw(5), 5)]
 
 
 @check(

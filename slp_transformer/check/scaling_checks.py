@@ -2,17 +2,13 @@
 
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
 
 @check(
     "`L(N)`",
-    lambda: [
-        {"N": 4.0, "N_c": 16.0, "alpha": 0.5},
-        {"N": 1e9, "N_c": 8.8e13, "alpha": 0.076},
-        {"N": 10.0, "N_c": 2.0, "alpha": 2.0},
-    ],
+    lambda: [(4.0, 16.0, 0.5), (1e9, 8.8e13, 0.076), (10.0, 2.0, 2.0)],
     """
     N and N_c swapped: The fraction is upside down: a larger model has a smaller loss.
     multiplied: The fraction is multiplied by α; α is its exponent.
@@ -30,11 +26,7 @@ def scaling_loss(N: float, N_c: float, alpha: float) -> float:
 
 @check(
     "`kv-attn`",
-    lambda: [
-        {"T": 1, "L": 1, "A": 1, "d_k": 2, "d_v": 3},
-        {"T": 5, "L": 3, "A": 2, "d_k": 7, "d_v": 11},
-        {"T": 4096, "L": 96, "A": 96, "d_k": 128, "d_v": 128},
-    ],
+    lambda: [(1, 1, 1, 2, 3), (5, 3, 2, 7, 11), (4096, 96, 96, 128, 128)],
     """
     keys only [d_v = 0]: Only keys are counted; values are cached as well.
     values only [d_k = 0]: Only values are counted; keys are cached as well.
@@ -63,14 +55,14 @@ def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int) -> int:
     return T * L * A * (d_k + d_v)
 
 
-def _merged_cases() -> list[Case]:
+def _merged_cases() -> list[Inputs]:
     draw = seeded_randn(81)
 
-    def made(k: int, d: int, r: int, alpha: float) -> Case:
-        return {"W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
+    def made(k: int, d: int, r: int, alpha: float) -> Inputs:
+        return draw(k, d), draw(k, r), draw(r, d), alpha
 
-    hand = {"W": matrix((1, 0)), "A": matrix((2,)), "B": matrix((3, 4)), "alpha": 1.0}
-    dependent = {"W": draw(2, 2), "A": matrix((1, 1), (2, 2)), "B": draw(2, 2), "alpha": 3.0}
+    hand = matrix((1, 0)), matrix((2,)), matrix((3, 4)), 1.0
+    dependent = draw(2, 2), matrix((1, 1), (2, 2)), draw(2, 2), 3.0
     return [hand, made(5, 3, 2, 8.0), made(3, 7, 2, 2.0), made(2, 2, 2, 3.0), dependent]
 
 

@@ -5,17 +5,17 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, check
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
 @check(
     "teacher forcing, for `ce`",
     lambda: [
-        {"target": torch.tensor([7]), "begin": 1, "end": 2},
-        {"target": torch.tensor([7, 5, 9]), "begin": 1, "end": 2},
-        {"target": torch.tensor([4, 4, 8, 3, 6]), "begin": 0, "end": 11},
-        {"target": torch.tensor([300, 0, 5]), "begin": 1, "end": 2},
+        (torch.tensor([7]), 1, 2),
+        (torch.tensor([7, 5, 9]), 1, 2),
+        (torch.tensor([4, 4, 8, 3, 6]), 0, 11),
+        (torch.tensor([300, 0, 5]), 1, 2),
     ],
     """
     then reversed: The rows are swapped: what the decoder reads comes first.
@@ -43,14 +43,10 @@ def teacher_forced(target: Tensor, begin: int, end: int) -> Tensor:
     return torch.stack([torch.cat([first, target]), torch.cat([target, last])])
 
 
-def _loss_cases() -> list[Case]:
+def _loss_cases() -> list[Inputs]:
     draw = seeded_randn(111)
-    return [
-        {"u": vector(math.log(3), 0, 0), "word": 0, "share": 0.5},
-        {"u": 2 * draw(7), "word": 3, "share": 0.1},
-        {"u": 3 * draw(5), "word": 4, "share": 0.25},
-        {"u": vector(200, 0, 0), "word": 1, "share": 0.1},
-    ]
+    made = [(vector(math.log(3), 0, 0), 0, 0.5), (2 * draw(7), 3, 0.1), (3 * draw(5), 4, 0.25)]
+    return [*made, (vector(200, 0, 0), 1, 0.1)]
 
 
 @check(
@@ -88,13 +84,7 @@ def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
 
 @check(
     "learning rate (not in the book; Vaswani et al. 2017, section 5.3)",
-    lambda: [
-        {"step": 4, "d": 4, "warmup": 4},
-        {"step": 1, "d": 512, "warmup": 4000},
-        {"step": 100, "d": 16, "warmup": 25},
-        {"step": 9, "d": 64, "warmup": 25},
-        {"step": 2, "d": 4, "warmup": 8},
-    ],
+    lambda: [(4, 4, 4), (1, 512, 4000), (100, 16, 25), (9, 64, 25), (2, 4, 8)],
     """
     the larger: The larger of the two is used; use the smaller one.
         = d**-0.5 * max(step**-0.5, step * warmup**-1.5)
@@ -127,18 +117,11 @@ def rate_of_2017(step: int, d: int, warmup: int) -> float:
     return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def _input_cases() -> list[Case]:
+def _input_cases() -> list[Inputs]:
     draw = seeded_randn(112)
-    E = matrix((1, 0, 0, 2), (0, 3, 0, 0))
-    return [
-        {
-            "ids": torch.tensor([1, 0]),
-            "E": E,
-            "P": matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0)),
-        },
-        {"ids": torch.tensor([2, 2, 0, 1]), "E": draw(3, 9), "P": draw(5, 9)},
-        {"ids": torch.tensor([2, 0]), "E": draw(3, 5), "P": draw(5, 5)},
-    ]
+    E, P = matrix((1, 0, 0, 2), (0, 3, 0, 0)), matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0))
+    others = [([2, 2, 0, 1], draw(3, 9), draw(5, 9)), ([2, 0], draw(3, 5), draw(5, 5))]
+    return [(torch.tensor(ids), E, P) for ids, E, P in [([1, 0], E, P), *others]]
 
 
 @check(

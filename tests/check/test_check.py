@@ -31,6 +31,7 @@ from slp_transformer.check.diagnosing import (
     read_table,
 )
 from slp_transformer.check.diagnosing import check as make_check
+from slp_transformer.check.timed_run import RaisedError
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
 from slp_transformer.loss import next_token_loss, perplexity
@@ -100,6 +101,9 @@ def test_every_known_mistake_differs_from_every_other(name):
         assert one(submission_of(one, mistake)), mistake
     for mistake in one.mistakes:
         assert one(submission_of(one, mistake)).mistakes == (mistake.partition(" (")[0],), mistake
+        answers = [one.expected(case, mistake) for case in one.cases()]
+        errors = {answer.kind for answer in answers if isinstance(answer, RaisedError)}
+        assert errors <= {"RuntimeError", "IndexError", "ValueError"}, "its formula is code"
 
 
 @every_check
