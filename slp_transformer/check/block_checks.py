@@ -255,6 +255,8 @@ def _block_cases() -> list[Inputs]:
         normalizes the input of a sublayer, not the residual stream.
         = O = norm_1(X + attention(X)); norm_2(O + ffn(O))
     no first residual [no + X]: The attention's output replaces the residual stream; add it instead.
+    no first residual (X at the end): …
+        = X + ffn(norm_2(attention(norm_1(X))))
     no second residual [no + O]: The feedforward layer's output replaces the stream; add it.
     norm on the residual: The normalized rows T¹ are added back; add the stream X itself.
         = T = norm_1(X); O = T + attention(T); O + ffn(norm_2(O))

@@ -116,6 +116,8 @@ class Check:
         self.formulas: dict[str, str] = {}
         self.synonyms: dict[str, str] = {}
         self.mistakes: dict[str, str] = read_table(mistakes, self.formulas, self.synonyms)
+        makes_others = re.compile(r"\bright\b|\bsolve\(").search
+        self._alone = {n for n, formula in self.formulas.items() if not makes_others(formula)}
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
@@ -177,11 +179,14 @@ class Check:
         """Compute what the exercise asks for, or what `mistakes` make of it."""
         given = dict(zip(self.arguments, inputs, strict=False)) | named
         mistakes = frozenset(self.synonyms.get(name, name) for name in mistakes)
-        for name in self.formulas.keys() & mistakes:
+        formulas = sorted(mistakes & self.formulas.keys())
+        for name in [n for n in formulas if n not in self._alone]:  # others can be made below it
             return self._evaluate(self.formulas[name], given, mistakes - {name})
-        for name in sorted(mistakes & self.variants.keys()):
+        for name in sorted(mistakes & self.variants.keys() - self.formulas.keys()):
             answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
             return self.variants[name].on_answer(answer, given)
+        for name in formulas:
+            return self._evaluate(self.formulas[name], given, mistakes - {name})
         unknown = mistakes - self.mistakes.keys() - set(self.accepted)
         for name in sorted(unknown & self.slips.keys()) if unknown else ():
             return self.slips[name].solve(**given, mistakes=mistakes - {name})
@@ -259,8 +264,8 @@ class Check:
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
         if shown:  # an error or NaN alone may come from anywhere
             names += [(n,) for n in [*self.variants, *self.slips] if n not in self.mistakes]
-            joint = [n for n in self.mistakes if "solve(" in self.formulas.get(n, "solve(")]
-            pairs = combinations(joint, 2)
+            lone = self._alone | {n for n, how in self.synonyms.items() if how in self.slips}
+            pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
             if self._explains(mistakes, cases, found):
