@@ -83,6 +83,8 @@ class Check:
         arguments: what the reader's function is given, in this order.
         mistakes: sentences by the names of its own mistakes; what is in brackets after a
             name distinguishes variants of one mistake.
+        formulas: those that are another formula, by name.
+        synonyms: the names of variants and slips that have another one among its own.
         variants: the mistakes that every check with such arguments knows, by name.
         accepted: mistakes that are as good as right.
     """
@@ -109,15 +111,16 @@ class Check:
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
         """
-        self._solve = solve
+        self._solve, self._with_mistakes = solve, with_mistakes(solve)
         self._make_cases = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
         self.source: str = equations().cite(source)
         self.formulas: dict[str, str] = {}
         self.synonyms: dict[str, str] = {}
         self.mistakes: dict[str, str] = read_table(mistakes, self.formulas, self.synonyms)
-        makes_others = re.compile(r"\bright\b|\bsolve\(").search
-        self._alone = {n for n, formula in self.formulas.items() if not makes_others(formula)}
+        # In what a formula takes from `right` and `solve`, another mistake can be made.
+        takes = re.compile(r"\bright\b|\bsolve\(").search
+        self._lone_formulas = {name for name, one in self.formulas.items() if not takes(one)}
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
@@ -179,18 +182,18 @@ class Check:
         """Compute what the exercise asks for, or what `mistakes` make of it."""
         given = dict(zip(self.arguments, inputs, strict=False)) | named
         mistakes = frozenset(self.synonyms.get(name, name) for name in mistakes)
-        formulas = sorted(mistakes & self.formulas.keys())
-        for name in [n for n in formulas if n not in self._alone]:  # others can be made below it
+        formulas = mistakes & self.formulas.keys()
+        for name in sorted(formulas - self._lone_formulas):
             return self._evaluate(self.formulas[name], given, mistakes - {name})
-        for name in sorted(mistakes & self.variants.keys() - self.formulas.keys()):
+        for name in sorted((mistakes & self.variants.keys()) - formulas):
             answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
             return self.variants[name].on_answer(answer, given)
-        for name in formulas:
+        for name in sorted(formulas):
             return self._evaluate(self.formulas[name], given, mistakes - {name})
         unknown = mistakes - self.mistakes.keys() - set(self.accepted)
         for name in sorted(unknown & self.slips.keys()) if unknown else ():
             return self.slips[name].solve(**given, mistakes=mistakes - {name})
-        return with_mistakes(self._solve)(**given, mistakes=mistakes)
+        return self._with_mistakes(**given, mistakes=mistakes)
 
     def _evaluate(self, formula: str, given: Case, mistakes: Mistakes) -> Any:
         count = len(self.arguments)
@@ -264,7 +267,8 @@ class Check:
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
         if shown:  # an error or NaN alone may come from anywhere
             names += [(n,) for n in [*self.variants, *self.slips] if n not in self.mistakes]
-            lone = self._alone | {n for n, how in self.synonyms.items() if how in self.slips}
+            slips = {name for name, one in self.synonyms.items() if one in self.slips}
+            lone = self._lone_formulas | slips
             pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
