@@ -171,7 +171,7 @@ def _simple_cases() -> list[Inputs]:
         = torch.softmax(X[:i + 1] @ X[0], -1) @ X[:i + 1]
     mean: All rows have the same weight: the weights are the softmax of the scores.
         = X[:i + 1].mean(0)
-    itself left out (guarded): Token i does not read itself: the rows should be X[:i + 1].
+    itself left out (guarded): …
         = torch.softmax(X[:max(i, 1)] @ X[i], -1) @ X[:max(i, 1)]
     residual: Token i's own row is added once more; its weight already counts it.
         = X[i] + right

@@ -65,7 +65,7 @@ def _places_cases() -> list[Inputs]:
         = sum(-frets <= midi - o <= frets for o in tuning)
     beyond the neck: A place has a fret beyond the neck.
         = solve(midi, tuning, frets + 100)
-    below the nut (anywhere): A place has a fret below 0: that string is too high for the pitch.
+    below the nut (anywhere): …
         = sum((midi - opened <= frets for opened in tuning))
     first only: Only one place is counted.
         = min(right, 1)

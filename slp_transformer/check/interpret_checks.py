@@ -96,8 +96,7 @@ def _alpha_cases() -> list[Inputs]:
     divided by the period: The sum is divided by the period; divide it by the number of repeated
         tokens.
         = alpha.diagonal(1 - period)[1:].sum() / period
-    token before (all): This is the weight on the previous token, which is the score of a
-        previous-token head.
+    token before (all): …
         = alpha.diagonal(-1).mean()
     last token alone: Only the last token is counted; take the mean over all repeated ones.
         = alpha[-1, len(alpha) - period]

@@ -60,11 +60,11 @@ def _input_cases() -> list[Inputs]:
         its own.
     positions by word: The row of P is chosen by the word's id; choose it by position.
         = E[ids] + P[ids]
-    positions by word (from start): The row of P is chosen by the word's id; choose it by position.
+    positions by word (from start): …
         = E[ids] + P[(ids + start) % len(P)]
     words by place: The row of E is chosen by position; choose it by the word's id.
         = E[:len(ids)] + P[start:start + len(ids)]
-    words by place (from start): The row of E is chosen by position; choose it by the word's id.
+    words by place (from start): …
         = E[start:start + len(ids)] + P[start:start + len(ids)]
     times √d: The token's row is multiplied by √d, as in the paper of 2017.
         = solve(ids, E * E.shape[1] ** 0.5, P, start)
@@ -223,8 +223,7 @@ def _stack_cases() -> list[Inputs]:
         = reduce(lambda H, b: b(final_norm(H)), blocks, X)
     norm before each (and at the end): …
         = final_norm(solve(X, blocks, final_norm, 'norm before each'))
-    norm after each (and at the end): The final norm comes after every block, not after the last
-        alone.
+    norm after each (and at the end): …
         = final_norm(solve(X, blocks, final_norm, 'norm after each'))
     norm twice [then final_norm]: The final norm is applied twice.
     norm before and after: The final norm comes before the blocks as well; it belongs after the

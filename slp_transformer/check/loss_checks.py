@@ -71,7 +71,7 @@ def _loss_cases() -> list[Inputs]:
     + """
     other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run over
         the words.
-    other axis (last row too): The softmax runs over the positions; it should run over the words.
+    other axis (last row too): …
         = -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean()
     two words on: The targets are shifted by two: position t predicts the next word, w_{t+1}.
         = -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean()
