@@ -70,7 +70,7 @@ def bootstrap(
     *,
     draws: int = 10_000,
 ) -> tuple[float, float]:
-    """The middle 95 % of the strings right when the pieces are drawn anew, with replacement.
+    """The middle 95% of the strings right when the pieces are drawn anew, with replacement.
 
     Args:
         pieces: the counts of each piece.

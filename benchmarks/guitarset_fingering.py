@@ -11,7 +11,7 @@ learned is counted or learned on the others. With --steps a model of the hand is
 player who is left out.
 
 Printed as JSON: a line for each player and way, then for each way the mean over players and its
-standard deviation, and the middle 95 % of the gain over the hand-position Viterbi when excerpts are
+standard deviation, and the middle 95% of the gain over the hand-position Viterbi when excerpts are
 drawn anew (paired bootstrap). Strings are what a player did, which is not the only right answer.
 """
 

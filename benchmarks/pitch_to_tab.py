@@ -17,7 +17,7 @@ are left out.
 
 Printed for each way, as shares: strings right, of all notes and of those with two places or more;
 chords (two notes and more) with every note right; events that can be played (distinct strings, a
-fretted span of at most four); and the middle 95 % when pieces are drawn anew (paired bootstrap) of
+fretted span of at most four); and the middle 95% when pieces are drawn anew (paired bootstrap) of
 the strings right, and of their gain over the hand-position Viterbi.
 """
 

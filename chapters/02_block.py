@@ -353,7 +353,7 @@ eye = torch.eye(d)
 head = block.attention.heads[0]
 head.W_Q = (eye[PRONOUN] - eye[FOUND])[:, None]
 head.W_K = head.W_V = (eye[STRING] - eye[FOUND])[:, None]
-head.W_O = eye[STRING][None] / 3  # layer norm turned the 1 into about 3
+head.W_O = eye[STRING][None] / 3  # after layer norm, 1 and 0 are about 3 apart
 reads = eye[PRONOUN] + eye[STRING] - 2 * eye[FOUND]
 block.ffn.W_1.data, block.ffn.b_1.data[:] = reads[:, None], -3.6
 block.ffn.W_2.data = eye[FOUND][None]
@@ -655,12 +655,12 @@ plotting.show_source(TransformerStack.forward)
 #    </details>
 #
 # 2. Make the guitarist a second string: write *string* for *person* in `kinds`. What does *it* read?
-#    And if *pitch*, the last word, is a string instead?
+#    Undo this, and make the last word a string: write *string* for *pitch*. What does *it* read now?
 #
 #    <details><summary>What happens</summary>
 #
 #    With two strings before it, *it* gives half of its attention to each. It does not see the last
-#    word.
+#    word, so in the second case it reads only the first string.
 #
 #    </details>
 #

@@ -237,7 +237,7 @@ for word in ("flat", "sharp"):
 # %% [markdown]
 # The figure has all rows. How did the model get there? Slide back to step 0: each word predicts itself, since E is tied and the
 # untrained blocks add little. By step 20 most words predict what comes after them, but after the second *the*
-# and after *was* the model cannot decide: the words of both instruments have nearly the same probability. To
+# and after *was* the model cannot decide: the words of both instruments still have a share. To
 # rule out *drum*, *low* and *high*, it has to read words further back. The row of *the* learns this first:
 # after 30 steps it gives *string* 0.69 and *drum* 0.06, while *was* still gives *low* 0.21.
 

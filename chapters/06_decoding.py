@@ -244,7 +244,7 @@ assert (Y[2::3] > 0).sum(dim=-1).tolist() == [3, 1, 4]
 plotting.heatmap(Y, names, words, top=1)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's prose speaks of the top p percent; in its equation, and here, p is a share from 0 to 1. Where words are equally probable, the package keeps as many as it needs, those with the lowest ids first.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's prose speaks of the top p percent; in its equation, and here, p is a share from 0 to 1. Where words are equally probable, top-p keeps as many as it needs, those with the lowest ids first; top-k keeps any k of them.</p></div>
 #
 # The package applies everything in this order: the words that are allowed at all and the penalty for
 # repetition (both explained below), temperature, top-k, and then top-p on what top-k has left.
@@ -586,17 +586,18 @@ assert beamed.score > mean_score(drawn.ids)
 
 # %% [markdown]
 # The two texts with the highest scores repeat themselves: about three quarters of their runs of four tokens
-# occurred earlier, against 7 % in the corpus. Beam search works well for translation, where the source
+# occurred earlier, against 7% in the corpus. Beam search works well for translation, where the source
 # determines what to say; for free writing, draw.
 
 # %% [markdown]
 # ## Try it
 #
-# 1. Add `top_p=0.9` to every temperature of the curves. What will it change, and where most?
+# 1. Add `top_p=0.9` to every temperature of the curves. What will it change? At which temperature is the
+#    smallest share of the slips left?
 #
 #    <details><summary>What happens</summary>
 #
-#    From 0.5 on slips become fewer, most of all at 1.25, where only a third are left. At 2 the tail is too
+#    From 0.5 on slips become fewer; the smallest share, a third, is left at 1.25. At 2 the tail is too
 #    fat for p = 0.9, and at 0.25 there is little to cut. Repeats rise by 5 points at 0.25 and 0.5, since what
 #    is cut off is also what is new.
 #
@@ -606,7 +607,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    To no cut: 4.6 % slips, against 4.9 % with no cut and 3.3 % with 0.9. Repeats are 3 to 4 % with all
+#    To no cut: 4.6% slips, against 4.9% with no cut and 3.3% with 0.9. Repeats are 3 to 4% with all
 #    three.
 #
 #    </details>

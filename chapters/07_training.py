@@ -774,8 +774,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    </details>
 #
-# 4. Shorten the training text with `learned = stream[:5_000]`. What will happen to the two losses of the last
-#    model?
+# 4. Shorten the training text with `learned = stream[:5_000]`, and let `compare` print `r.train_loss` of each
+#    record `r`, too. What will happen to the training loss and to the validation loss of the last model?
 #
 #    <details><summary>What happens</summary>
 #

@@ -52,7 +52,7 @@ for name, (_, alpha) in book.items():
     print(f"twice the {name}: {2**-alpha:.3f} times the loss")
 
 # %% [markdown]
-# The exponents are small. Doubling the parameters takes 5 % off the loss, whatever the size; to
+# The exponents are small. Doubling the parameters takes 5% off the loss, whatever the size; to
 # halve it takes $2^{1/\alpha}$ times as many.
 
 # %%
@@ -430,9 +430,9 @@ from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
 
 tab_tokenizer, blues = TabTokenizer(), {"shuffle", "walking bass", "solo"}
 styles = {"first": [], "blues": []}
-for study in make_practice_studies(seed=0):
-    style = "blues" if study.kind in blues else "first"
-    styles[style].append(study.tab)
+for piece in make_practice_studies(seed=0):
+    style = "blues" if piece.kind in blues else "first"
+    styles[style].append(piece.tab)
 corpora = {}
 for style, tabs in styles.items():
     tokens = torch.tensor(encode_all_tabs(tabs, tab_tokenizer))
@@ -506,9 +506,9 @@ blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
 plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
-# The second number is the loss on blues, the first that on the styles learned before. With 5 % of the
-# weights, LoRA achieves 65 % of the improvement that training all weights gives in these 120 steps; with
-# 12 %, in the feedforward layers too, 74 %. Learning the new style costs some of the old:
+# The second number is the loss on blues, the first that on the styles learned before. With 5% of the
+# weights, LoRA achieves 65% of the improvement that training all weights gives in these 120 steps; with
+# 12%, in the feedforward layers too, 74%. Learning the new style costs some of the old:
 # every copy gets worse on the first styles, and the one that learned the most gets worst. With LoRA the
 # base model is still there underneath.
 #
@@ -544,7 +544,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    </details>
 #
-# 3. Initialize both A and B to 0 in `LoRA`. Does it learn?
+# 3. Suppose `LoRA` initialized both A and B to 0. Would it learn?
 #
 #    <details><summary>What happens</summary>
 #
@@ -578,7 +578,7 @@ assert torch.equal(student(ids), base(ids))
 #
 #    <details><summary>Answer</summary>
 #
-#    $10^{-0.076}=0.84$: 16 % lower, if nothing else is the bottleneck.
+#    $10^{-0.076}=0.84$: 16% lower, if nothing else is the bottleneck.
 #
 #    </details>
 #

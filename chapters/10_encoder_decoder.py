@@ -114,7 +114,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
 # $$
 #
-# Of ten words we replace two with an extra id, [MASK]. (BERT selects 15 % of the words, leaves a few of these
+# Of ten words we replace two with an extra id, [MASK]. (BERT selects 15% of the words, leaves a few of these
 # as they are, and replaces a few with other words.) Only the masked positions count in the loss. The package
 # needs no second function for it: like PyTorch, `next_token_loss` ignores positions whose target is
 # `IGNORE_INDEX`, −100.
@@ -645,7 +645,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 # %% [markdown]
 # ## Try it
 #
-# Assertions in the cells describe the settings above. If one stops you, delete it.
+# Assertions in the cells describe the settings above. If one stops you, delete it. After a change, run all
+# cells from *Learning to play backwards* on, so that the model is new, too.
 #
 # 1. Change the learning rate from 0.006 to 0.003, in both places. Will licks still come out right? Will
 #    the map still show the diagonal?

@@ -566,8 +566,8 @@ plotting.interactive_steps("n", states)
 #
 #    </details>
 #
-# 3. Translate *one million*, whose second word is unknown, and *Wednesday, March blue*, whose last is. What can
-#    come out?
+# 3. Before *What beam search buys*, which replaces the model and its words, translate *one million*, whose
+#    second word is unknown, and *Wednesday, March blue*, whose last is. What can come out?
 #
 #    <details><summary>What happens</summary>
 #

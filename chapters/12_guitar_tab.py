@@ -458,7 +458,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    At 0.3 fewer tokens break the grammar (14 instead of 159), and every chord can be held; but fewer
 #    pieces reach `<eos>`, 28 of 40. At 1.5 the model samples from the tail: four times as many tokens
-#    break the grammar as at 0.8, and only 87 % of the chords can be held.
+#    break the grammar as at 0.8, and only 87% of the chords can be held.
 #
 #    </details>
 #
@@ -468,14 +468,15 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes: with the mask, 20 % of its chords of three or more notes use the open sixth string, which now sounds
-#    a D. With the header of standard tuning, 8 % do. The tuning is a token like any other, and the corpus has pieces in
+#    Yes: with the mask, 20% of its chords of three or more notes use the open sixth string, which now sounds
+#    a D. With the header of standard tuning, 8% do. The tuning is a token like any other, and the corpus has pieces in
 #    drop D.
 #
 #    </details>
 #
-# 3. Train on ten pieces only: `stream = torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` before the
-#    training (`encode_all_tabs` is in `slp_transformer.guitar`). What will the two curves do?
+# 3. Train on ten pieces only: `stream = torch.tensor(encode_all_tabs(corpus[:10], tokenizer))` before
+#    the cell that makes the model; run on from there (`encode_all_tabs` is in `slp_transformer.guitar`). What
+#    will the two curves do?
 #
 #    <details><summary>What happens</summary>
 #
@@ -490,7 +491,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    <details><summary>What happens</summary>
 #
 #    The corpus and the model: at 3 they lose nothing, since these chords are shapes that fit under one hand.
-#    The other two groups lose 10 and 13 percentage points, the bigram most. At 2, every group loses something.
+#    The other two groups lose 9 and 13 percentage points, the bigram most. At 2, every group loses something.
 #
 #    </details>
 
@@ -525,7 +526,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    </details>
 #
-# 3. One model's events are all playable, another's only in 98 % of cases. Why may the second model be
+# 3. One model's events are all playable, another's only in 98% of cases. Why may the second model be
 #    better?
 #
 #    <details><summary>Answer</summary>

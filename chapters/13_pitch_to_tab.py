@@ -468,9 +468,9 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 # %% [markdown]
 # On these pieces, the encoder-decoder does better than the learned costs, also with two other seeds (see "Try
 # it"). Tab that people wrote is another matter. On 26 classical pieces from
-# classtab.org, by composers who are not in the training data, the lowest-fret rule puts 73.7 % of the notes
-# on the right string, hand-written costs 79.8 %, and an encoder-decoder trained on 403 other pieces 76.5 %.
-# Over three seeds, a larger model of learned costs reached 83.2 to 83.7 %. (`benchmarks/results/pitch_to_tab`
+# classtab.org, by composers who are not in the training data, the lowest-fret rule puts 73.7% of the notes
+# on the right string, hand-written costs 79.8%, and an encoder-decoder trained on 403 other pieces 76.5%.
+# Over three seeds, a larger model of learned costs reached 83.2 to 83.7%. (`benchmarks/results/pitch_to_tab`
 # says which code made each row; the code that trained that encoder-decoder on these tabs is no longer in the
 # package.)
 #
@@ -501,8 +501,8 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #    <details><summary>What happens</summary>
 #
 #    The training loss is lower with each of the seeds 0, 1 and 2, since all places that it reads are right,
-#    and so is the validation loss. More strings are right as well: 82.6, 82.3 and 83.0 % instead of 78.0, 80.3
-#    and 82.2 %. So on these pieces the noise does not pay, although the model has never learned to continue
+#    and so is the validation loss. More strings are right as well: 82.6, 82.3 and 83.0% instead of 78.0, 80.3
+#    and 82.2%. So on these pieces the noise does not pay, although the model has never learned to continue
 #    after a wrong place.
 #
 #    </details>
@@ -542,7 +542,7 @@ assert ours["strings"] > found["hand-written costs"]["strings"]
 #
 #    </details>
 #
-# 2. A model gets 94 % of strings right with teacher forcing, and 82 % when it reads its own choices. What
+# 2. A model gets 94% of strings right with teacher forcing, and 82% when it reads its own choices. What
 #    explains the difference?
 #
 #    <details><summary>Answer</summary>

@@ -23,8 +23,8 @@
 # $$
 #
 # (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square *is* the
-# standard deviation, so the two norms agree. For a row of equal numbers they do not: layer norm makes all
-# of them 0, RMSNorm makes them 1, or −1 if they are negative.
+# standard deviation, so the two norms agree. For a row of equal numbers they do not: layer norm, with an ε, makes
+# all of them 0, RMSNorm makes them 1, or −1 if they are negative.
 
 # %%
 import math
@@ -587,8 +587,8 @@ plotting.interactive_lines(
 #
 #    </details>
 #
-# 2. Rotate values as well, here K for want of a V: multiply the softmax of `scores` by `rotary(K, 0)`. Then
-#    rotate all three from position 10 on. Do the weights change? Does the result?
+# 2. Rotate values as well, K for want of a V: in the cell that makes `absolute`, multiply the softmax of `scores`
+#    by `rotary(K, 0)`. Then rotate all three from position 10 on. Do the weights change? Does the result?
 #
 #    <details><summary>What happens</summary>
 #

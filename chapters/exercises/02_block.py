@@ -85,8 +85,8 @@ check.block(my_block)
 # %% [markdown]
 # ### Exercise 5 · Half a block, switched off
 #
-# Fill in two numbers. The layer of exercise 1 adds rows of $\mathbf W_2$ to the residual stream. By what must
-# `W_2` and `b_2` be multiplied so that this half of the block leaves the stream unchanged?
+# Set two numbers, `times_W_2` and `times_b_2`. The layer of exercise 1 adds rows of $\mathbf W_2$ to the residual
+# stream. By what must `W_2` and `b_2` be multiplied so that this half of the block leaves the stream unchanged?
 
 # %% tags=["exercise"]
 

@@ -11,6 +11,8 @@
 # `final_norm`. Return the input of the language model head.
 
 # %% tags=["exercise"]
+import torch
+
 from slp_transformer import check
 
 
@@ -70,7 +72,6 @@ check.parameters(my_parameters)
 # (d is `model_dim`, L is `num_blocks`, and d must be a multiple of `num_heads`.)
 
 # %%
-import torch
 from torch.nn.functional import cross_entropy
 
 from slp_transformer import TransformerConfig, TransformerLM

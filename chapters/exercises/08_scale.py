@@ -10,6 +10,8 @@
 # `alpha`.
 
 # %% tags=["exercise"]
+import torch
+
 from slp_transformer import check
 
 

@@ -50,7 +50,7 @@ check.induction_score(my_induction_score)
 #
 # `H` [N × d] is the residual stream at some layer, `gamma` and `beta` are those of the final norm, and `E`
 # [|V| × d] holds the tied embeddings. Return the logits [N × |V|] that the model would give if the stream ended
-# there.
+# there. The norm may have an ε or not.
 
 # %% tags=["exercise"]
 

@@ -10,6 +10,8 @@
 # Return the MIDI number of the note. Each fret raises the pitch by 1.
 
 # %% tags=["exercise"]
+import torch
+
 from slp_transformer import check
 
 
@@ -63,7 +65,6 @@ check.span(my_span)
 # tokens have nearly all the probability.
 
 # %% tags=["exercise"]
-import torch
 
 
 def my_allowed(u, allowed):

@@ -11,6 +11,8 @@
 # each is on a string of its own, and the pressed frets are at most `span` apart.
 
 # %% tags=["exercise"]
+import torch
+
 from slp_transformer import check
 
 
@@ -75,7 +77,6 @@ check.path_back(my_path)
 # each note before its place, but not the last place, since nothing is predicted after it.
 
 # %% tags=["exercise"]
-import torch
 
 
 def my_turns(notes, places):

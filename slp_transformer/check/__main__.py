@@ -65,6 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.what is None and (options.new or options.run or options.html or options.json):
+        raise ValueError("Name the file: python -m slp_transformer.check mine.py, then the option.")
     if options.what is None or options.what in CHECKS:
         print_table([options.what] if options.what else list(CHECKS))
         return 0

@@ -87,7 +87,7 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
 
     Imports, definitions and constants are run, and no other line. A function may be called as its
     check is, or with `my_` in front, or be handed to its check somewhere in the file, as the
-    exercises do.
+    exercises do. One without a line of code is not there yet.
 
     Raises:
         ValueError: if the file cannot be read, is no Python, or fails while it defines things.
@@ -101,11 +101,15 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
         else:
             sources = [text]
         scope: dict[str, Any] = {"__name__": path.stem}
+        empty: set[str] = set()
         asked = {"one_hot_lookup": "my_lookup", "input_encoding": "my_input"}  # chapter 4's names
         for source in sources:
             asked |= _names_handed_to_checks(ast.parse(source, str(path)))
             body = [node for node in ast.parse(source, str(path)).body if _defines(node)]
             exec(compile(ast.Module(body, []), str(path), "exec"), scope)
+            for node in body:
+                if isinstance(node, ast.FunctionDef):
+                    (empty.add if _is_empty(node) else empty.discard)(node.name)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except Exception as error:  # whatever a reader's code may raise
@@ -114,7 +118,17 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
         name: scope.get(name, scope.get(f"my_{name}", scope.get(asked.get(name, ""))))
         for name in CHECKS
     }
-    return {name: function for name, function in named.items() if callable(function)}
+    return {
+        name: function
+        for name, function in named.items()
+        if callable(function) and getattr(function, "__name__", "") not in empty
+    }
+
+
+def _is_empty(function: ast.FunctionDef) -> bool:
+    """Tell if a function has nothing but `...`, `pass` or a docstring."""
+    body = [node.value if isinstance(node, ast.Expr) else node for node in function.body]
+    return all(isinstance(node, ast.Pass | ast.Constant) for node in body)
 
 
 def _without_magics(source: str) -> Iterator[str]:

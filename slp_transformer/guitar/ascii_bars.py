@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import log
+from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -54,11 +55,6 @@ class BarRows:
     num_plays: int = 0
     endings: tuple[int, ...] = ()
 
-    @property
-    def end_column(self) -> int:
-        """Where it ends in the lines of its system."""
-        return self.start_column + len(self.rows[0])
-
 
 def split_system_into_bars(
     system: StaffSystem, trust_bar_lines: bool = False
@@ -78,24 +74,32 @@ def split_system_into_bars(
     lines = find_bar_line_columns(rows)
     slipped = [n for n, row in enumerate(rows) if _has_stray_bar_line(row, lines)]
     spans = [[s.span() for s in re.finditer(r"[^|]+", row) if s[0].strip()] for row in rows]
-    reports: list[tuple[Iterable[int], str]] = []
+    reports: list[tuple[Iterable[int], str]]
     if slipped and len({len(row_spans) for row_spans in spans}) == 1:
         bars = _split_each_row(rows, spans)
-        long = [row for bar in bars for row in _is_bar_too_long(bar.rows)]
-        reports.append((long, "this string is too long for its bar; the bar is left out"))
-        bars = [bar for bar in bars if not _is_bar_too_long(bar.rows)]
+        long = [row for bar in bars for row in _rows_too_long(bar.rows)]
+        reports = [(long, "this string is too long for its bar; the bar is left out")]
+        bars = [bar for bar in bars if not _rows_too_long(bar.rows)]
     else:
         bars, cut = _split_at_common_columns(rows, lines)
-        message = "the bar lines of this string are not below the others'; it is read as it is"
-        reports.append((slipped, message))
-        message = "a fret of this string is where the others have a bar line; the bars on both "
-        reports.append((cut, message + "sides are left out"))
-        message = "this string is longer than the others; it is read as it is"
-        reports.append((system.overlong_rows, message))
+        reports = [
+            (
+                slipped,
+                "the bar lines of this string are not below the others'; it is read as it is",
+            ),
+            (
+                cut,
+                "a fret of this string is where the others have a bar line; the bars on both sides "
+                "are left out",
+            ),
+            (system.overlong_rows, "this string is longer than the others; it is read as it is"),
+        ]
     dead = [n for n, row in enumerate(rows) if _DEAD_NOTE_PATTERN.search(row)]
-    reports.append((dead, "an x at a bar line is left out: it may be a dead note or a sign"))
     short = [row for bar in bars for row in _rows_ending_early(bar.rows)]
-    reports.append((short, "this string ends before its bar does; the bar is left out"))
+    reports += [
+        (dead, "an x at a bar line is left out: it may be a dead note or a sign"),
+        (short, "this string ends before its bar does; the bar is left out"),
+    ]
     bars = [
         bar
         for bar in bars
@@ -108,7 +112,7 @@ def split_system_into_bars(
     ]
 
 
-def _is_bar_too_long(bar: tuple[str, ...]) -> list[int]:
+def _rows_too_long(bar: tuple[str, ...]) -> list[int]:
     """Rows of a bar that could not be made as wide as most."""
     width = Counter(len(row) for row in bar).most_common(1)[0][0]
     return [n for n, row in enumerate(bar) if len(row) != width]
@@ -359,11 +363,9 @@ def find_cheapest_reading(
     ways: list[list[_Way]] = [[] for _ in range(len(digits) + 1)]
     for start in reversed(range(len(digits))):
         for width in _fret_digit_counts(digits, start):
-            fret, rest, following = int(digits[start : start + width]), 0.0, None
-            for way in ways[start + width]:
-                cost = way.cost + leap_cost(fret, way.fret)
-                if following is None or cost < rest:
-                    rest, following = cost, way
+            fret = int(digits[start : start + width])
+            onward = [(way.cost + leap_cost(fret, way.fret), way) for way in ways[start + width]]
+            rest, following = min(onward, key=itemgetter(0), default=(0.0, None))
             ways[start].append(_Way(fret_cost(fret) + rest, fret, following))
     frets: list[int] = []
     cheapest: _Way | None = min(ways[0], key=lambda way: way.cost)
@@ -581,7 +583,8 @@ def mark_repeats(
     _mark_endings(bars, bool(before) and before[-1].endings == (1,), above)
     ends = [i for i, bar in enumerate(bars) if bar.num_plays]
     for found in _COUNT_PATTERN.finditer(above) if ends else ():
-        nearest = min(ends, key=lambda i: abs(bars[i].end_column - found.start()))  # noqa: B023
+        ends_at = {i: bars[i].start_column + len(bars[i].rows[0]) for i in ends}
+        nearest = min(ends, key=lambda i: abs(ends_at[i] - found.start()))  # noqa: B023
         bars[nearest] = replace(bars[nearest], num_plays=_parse_count(found))
     if bars and (count := _COUNT_PATTERN.search(comment)):
         if not ends:

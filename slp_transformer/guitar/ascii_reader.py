@@ -37,7 +37,6 @@ from dataclasses import replace
 from math import gcd, inf
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import (
@@ -96,7 +95,7 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     for path in paths:
         name = path.name if path == tabs_path else path.relative_to(tabs_path).as_posix()
         try:
-            more_tabs, more_problems = _read_named_file(path, name)
+            more_tabs, more_problems = read_tab_file(path, name)
         except ValueError as error:
             more_tabs, more_problems = [], [ReadProblem(name, 1, str(error))]
         tabs += more_tabs
@@ -111,10 +110,14 @@ def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]
     return tabs, problems
 
 
-def read_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:
     """Read one file: UTF-8 (with or without a mark), UTF-16 with a mark, or else Latin-1.
 
     Bytes 0x80-0x9F, which Latin-1 leaves empty, are read as Windows does (dashes, quotation marks).
+
+    Args:
+        path: the file.
+        source: what to call it in `Tab.source` and in problems; its name if empty.
 
     Returns:
         Its tabs, more than one where the tuning changes; and what could not be read.
@@ -122,19 +125,11 @@ def read_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     Raises:
         ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`.
     """
-    return _read_named_file(Path(path), Path(path).name)
-
-
-def _read_named_file(path: Path, name: str) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a file, which is called so in problems.
-
-    Raises:
-        ValueError: as `read_tab_file`.
-    """
+    source = source or Path(path).name
     text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES))
     if "\0" in text:
-        return [], [ReadProblem(name, 1, "this is not a text file")]
-    return parse_ascii_tabs(text, name)
+        return [], [ReadProblem(source, 1, "this is not a text file")]
+    return parse_ascii_tabs(text, source)
 
 
 def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadProblem]]:
@@ -156,9 +151,11 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     tabs = []
     file_head = systems[0].first_line_number - 1 if systems else 0
     file_title, file_style = find_title(prose[:file_head]), find_style(written[:file_head])
-    for number, line in enumerate(prose, start=1):
-        if unread := find_unread_statement(line):
-            problems.append(ReadProblem(source, number, unread))
+    problems += [
+        ReadProblem(source, number, unread)
+        for number, line in enumerate(prose, start=1)
+        if (unread := find_unread_statement(line))
+    ]
     unclear = (n for n, line in enumerate(lines) if UNCLEAR_MARK_PATTERN.search(line))
     if (place := next((n for n in unclear if not prose[n]), None)) is not None:
         message = "%, *, ^ and [5] say nothing here; <5> is a harmonic, 5b7 a bend, x2 a repeat"
@@ -167,13 +164,16 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     for part in split_by_guitar(prose, systems):
         first, group = part.first_line, part.systems
         head = range(first, group[0].first_line_number - 1)
-        timing = next(filter(None, (parse_time_line(prose[i]) for i in head)), None)
+        time_lines = filter(None, (parse_time_line(prose[i]) for i in head))
+        columns_per_step, unit = next(time_lines, (0, None))  # 0 where nothing says it
         rows: list[BarRows] = []
         lines_above: dict[int, list[str]] = {}  # by the place of the bar below them
         for system in group:
             lines_above[len(rows)] = prose[first : system.first_line_number - 1]
             first = system.first_line_number - 1
-            system_rows, found = split_system_into_bars(system, trust_bar_lines=timing is not None)
+            system_rows, found = split_system_into_bars(
+                system, trust_bar_lines=columns_per_step > 0
+            )
             above = written[first - 1] if first else ""
             ends = (written[number - 1].rpartition("|")[2] for number in system.line_numbers)
             tails = [end for end in ends if "-" not in end]
@@ -186,24 +186,26 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             problems += [ReadProblem(source, line, message) for line, message in found]
         bars = read_bars(rows)
         bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
-        if timing:
-            bars = build_timed_bars(rows, bars, timing.columns_per_step)
+        if columns_per_step:
+            bars = build_timed_bars(rows, bars, columns_per_step)
         else:
             bars = build_untimed_bars(rows, bars)
         begun = [bar.events for bar in bars if bar.events]
-        if len(begun) == 1 and not timing and looks_like_time_signature(begun[0][0].notes):
+        if (
+            len(begun) == 1
+            and not columns_per_step
+            and looks_like_time_signature(begun[0][0].notes)
+        ):
             message = "two numbers before all others are read as notes, not as a time signature"
             problems.append(ReadProblem(source, group[0].first_line_number, message))
         if begun:
             tuning = Tuning(infer_tuning(part, tunings), part.capo)
             title = find_title([prose[i] for i in head]) or file_title
             style = find_style([written[i] for i in head]) or file_style
-            unit = timing.steps_per_quarter if timing else None
             track = next(filter(None, (parse_track(prose[i]) for i in head)), part.name)
             tabs.append(Tab(title, tuning, tuple(bars), source, unit, style, track))
-    for i in statements:
-        message = "how often something is played, but not from where to where; |: and :| x2 say it"
-        problems.append(ReadProblem(source, i + 1, message))
+    message = "how often something is played, but not from where to where; |: and :| x2 say it"
+    problems += [ReadProblem(source, i + 1, message) for i in statements]
     if not tabs and not problems:
         problems = [ReadProblem(source, 1, "no tablature: no six string lines one under the other")]
     return tabs, sorted(problems, key=lambda problem: problem.line_number)
@@ -230,24 +232,17 @@ _REPEAT_PATTERN = re.compile(r"\s*repeat: (?:begins here|played (?P<times>\d{1,3
 _ENDINGS_PATTERN = re.compile(r"\s*endings: (?P<times>\d{1,2}(?: \d{1,2}){0,7})\s*")
 
 
-class ColumnTiming(NamedTuple):
-    """The content of a time line.
+def parse_time_line(line: str) -> tuple[int, int | None] | None:
+    """Parse a time line; return None for any other line.
 
-    Attributes:
-        columns_per_step: how many columns a step takes.
-        steps_per_quarter: how many steps a quarter note has; None for columns that are no time.
+    Returns:
+        How many columns a step takes; and how many steps a quarter note has, None for columns that
+        are no time.
     """
-
-    columns_per_step: int
-    steps_per_quarter: int | None
-
-
-def parse_time_line(line: str) -> ColumnTiming | None:
-    """Parse a time line; return None for any other line."""
     found = _TIME_PATTERN.fullmatch(line)
     if found is None or found["unit"] and int(found["unit"]) > MAX_STEPS_PER_QUARTER:
         return None
-    return ColumnTiming(int(found["columns"]), int(found["unit"]) if found["unit"] else None)
+    return int(found["columns"]), int(found["unit"]) if found["unit"] else None
 
 
 def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:

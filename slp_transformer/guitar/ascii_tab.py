@@ -15,7 +15,6 @@ their notes.
 """
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -168,11 +167,7 @@ def group_string_lines(lines: list[str]) -> list[list[int]]:
     are six lines together (some tabs are printed with a gap).
     """
     found = groupby(range(len(lines)), key=lambda index: is_string_line(lines[index]))
-    return _join_across_blanks(lines, [list(group) for is_string, group in found if is_string])
-
-
-def _join_across_blanks(lines: list[str], groups: list[list[int]]) -> list[list[int]]:
-    """Join neighboring groups that together are six lines, with nothing but blanks between."""
+    groups = [list(group) for is_string, group in found if is_string]
     joined: list[list[int]] = []
     start = 0
     while start < len(groups):
@@ -499,7 +494,11 @@ def find_all_systems(
     for run in group_string_lines(lines):
         chosen = split_other_systems(lines, run, tunings) or split_group_into_systems(lines, run)
         systems += [build_system(lines, six) for six in chosen]
-        for left_out in _lines_between_systems(run, chosen):
+        used = {index for six in chosen for index in six}
+        for is_used, group in groupby(run, key=used.__contains__):
+            left_out = list(group)
+            if is_used:
+                continue
             if chosen and len(left_out) == 1 and _is_seventh_string_line(lines, left_out[0]):
                 message = "a string line too many for six strings, with frets; it is left out"
                 problems.append(ReadProblem(source, left_out[0] + 1, message))
@@ -507,16 +506,6 @@ def find_all_systems(
                 message = f"{len(left_out)} string lines where a system has six; they are left out"
                 problems.append(ReadProblem(source, left_out[0] + 1, message))
     return systems, problems
-
-
-def _lines_between_systems(line_indices: list[int], systems: list[list[int]]) -> list[list[int]]:
-    """The lines of a group that are in none of its chosen systems, in stretches."""
-    stretches, first = [], 0
-    for six in systems:
-        start = bisect_left(line_indices, six[0])
-        stretches.append(line_indices[first:start])
-        first = start + len(six)
-    return [stretch for stretch in (*stretches, line_indices[first:]) if stretch]
 
 
 def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:

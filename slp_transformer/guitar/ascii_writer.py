@@ -97,14 +97,14 @@ def steps_per_beat_by_bar(tab: Tab) -> list[int | None]:
 
 def format_bar_changes(bar: Bar) -> list[str]:
     """Return the lines that say what changes with a bar, and how often it is played."""
-    lines = {
-        "metre: {}/{}".format(*bar.time_signature or (0, 0)): bar.time_signature,
-        f"tempo: {bar.tempo_bpm}": bar.tempo_bpm,
-        "repeat: begins here": bar.starts_repeat,
-        f"endings: {' '.join(map(str, bar.endings))}": bar.endings,
-        f"repeat: played {bar.num_plays} times": bar.num_plays > 1,
-    }
-    return [line for line, is_needed in lines.items() if is_needed]
+    lines = [
+        ("metre: {}/{}".format(*bar.time_signature or (0, 0)), bar.time_signature),
+        (f"tempo: {bar.tempo_bpm}", bar.tempo_bpm),
+        ("repeat: begins here", bar.starts_repeat),
+        (f"endings: {' '.join(map(str, bar.endings))}", bar.endings),
+        (f"repeat: played {bar.num_plays} times", bar.num_plays > 1),
+    ]
+    return [line for line, is_needed in lines if is_needed]
 
 
 def compute_columns_per_step(bars: tuple[Bar, ...]) -> int:
@@ -120,16 +120,15 @@ def compute_columns_per_step(bars: tuple[Bar, ...]) -> int:
 
 def _format_header(tab: Tab) -> list[str]:
     """Title, style, tuning and capo, a line each."""
-    title, style = " ".join(tab.title.split()), " ".join(tab.style.split())
-    lines = [f"title: {title}" if is_style_line(title) else title] if title else []
-    if style:
-        lines.append(f"style: {style}")
-    if tab.track:
-        lines.append(f"track: {' '.join(tab.track.split())}")
-    lines.append(format_tuning_line(tab.tuning))
-    if tab.tuning.capo:
-        lines.append(f"capo: {tab.tuning.capo}")
-    return lines
+    title, style, track = (" ".join(text.split()) for text in (tab.title, tab.style, tab.track))
+    lines = [
+        (f"title: {title}" if is_style_line(title) else title, title),
+        (f"style: {style}", style),
+        (f"track: {track}", track),
+        (format_tuning_line(tab.tuning), True),
+        (f"capo: {tab.tuning.capo}", tab.tuning.capo),
+    ]
+    return [line for line, is_needed in lines if is_needed]
 
 
 class _BarText(NamedTuple):
@@ -189,10 +188,9 @@ def _draw_system(system: list[_BarText], labels: list[str]) -> list[str]:
     left = "|" if system[0].starts_bar else " "
     right = "|" if system[-1].ends_bar else ""
     beats, *strings = zip(*(piece.rows for piece in system), strict=True)
-    lines = [f"{labels[0]} {' '.join(beats)}".rstrip()]
-    for label, row in zip(labels[1:], strings, strict=True):
-        lines.append(f"{label}{left}{'|'.join(row)}{right}")
-    return lines
+    rows = zip(labels[1:], strings, strict=True)
+    lines = (f"{label}{left}{'|'.join(row)}{right}" for label, row in rows)
+    return [f"{labels[0]} {' '.join(beats)}".rstrip(), *lines]
 
 
 def format_note(tab_note: TabNote) -> str:

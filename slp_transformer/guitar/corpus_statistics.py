@@ -10,9 +10,9 @@ None of these figures says that music is good; together they show where a model'
 training data.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations, pairwise, zip_longest
+from itertools import chain, combinations, pairwise, zip_longest
 from typing import Any, TypeVar
 
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, is_playable_grip
@@ -208,33 +208,17 @@ class CopyDetector:
 
     def __init__(self, tabs: Iterable[Tab]):
         """Take the pieces that may have been copied from."""
-        self.pieces: list[list[int]] = [hash_moments(tab) for tab in tabs]
-        self.hashes_by_length: dict[int, set[int]] = {}
+        self.places: dict[tuple[MomentNotes, MomentNotes], list[int]] = defaultdict(list)
+        moments = chain.from_iterable((*sounding_moments(tab), ()) for tab in tabs)
+        for place, pair in enumerate(pairwise((*moments, ()))):  # an empty one parts two pieces
+            self.places[pair].append(place)
+        self.moments: set[MomentNotes] = {first for first, _ in self.places}
 
     def longest_copied_run(self, tab: Tab) -> int:
         """Return how many moments the longest run has that a tab shares with one of the pieces."""
-        piece = hash_moments(tab)
-        least, most = 0, 1  # a run that is there has shorter ones in it
-        while self.contains_run(piece, most):  # copies are short: long runs are looked for last
-            least, most = most, 2 * most
-        while most - least > 1:
-            middle = (least + most) // 2
-            least, most = (middle, most) if self.contains_run(piece, middle) else (least, middle)
-        return least
-
-    def contains_run(self, piece: list[int], length: int) -> bool:
-        """Return whether some run of that length is in one of the pieces."""
-        if length not in self.hashes_by_length:
-            hashes = (hash_runs(own, length) for own in self.pieces)
-            self.hashes_by_length[length] = set().union(*hashes)
-        return not self.hashes_by_length[length].isdisjoint(hash_runs(piece, length))
-
-
-def hash_moments(tab: Tab) -> list[int]:
-    """The moments of a piece, as hashes of 64 bits."""
-    return [hash(moment) for moment in sounding_moments(tab)]
-
-
-def hash_runs(hashed_moments: list[int], length: int) -> set[int]:
-    """The runs of one length in a piece, as hashes."""
-    return {hash(tuple(run)) for run in sliding_windows(hashed_moments, length)}
+        piece, runs = sounding_moments(tab), dict[int, int]()
+        longest = int(not self.moments.isdisjoint(piece))
+        for pair in pairwise(piece):  # `runs` has the length of each run by where its end is
+            runs = {place: runs.get(place - 1, 1) + 1 for place in self.places.get(pair, ())}
+            longest = max(longest, *runs.values(), 0)
+        return longest

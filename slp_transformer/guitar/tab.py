@@ -75,13 +75,11 @@ class Event:
     @staticmethod
     def from_notes(step: int, tab_notes: Iterable[TabNote]) -> "Event":
         """The event of some notes in any order; details that none of them has are left empty."""
-        tab_notes = sorted(tab_notes, key=lambda each: -each.note.string)
-        durations = tuple(each.duration_steps for each in tab_notes)
-        techniques = tuple(each.techniques for each in tab_notes)
-        voices = tuple(each.voice for each in tab_notes)
+        ordered = sorted(tab_notes, key=lambda each: -each.note.string)
+        notes, durations, techniques, voices = zip(*ordered, strict=True) if ordered else [()] * 4
         return Event(
             step,
-            tuple(each.note for each in tab_notes),
+            notes,
             durations if any(durations) else (),
             techniques if any(techniques) else (),
             voices if set(voices) - {1} else (),

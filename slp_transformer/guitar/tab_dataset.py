@@ -102,13 +102,14 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
     if is_guitarset(source):
         return read_guitarset(source)
     tabs, problems = read_tab_folder(source)
-    kept, others = [], []
-    for tab in tabs:
-        if (count := len(tab.tuning.open_pitches)) == NUM_STRINGS:
-            kept.append(tab)
-        else:
-            message = f"{count} strings; tokens are made for {NUM_STRINGS}"
-            others.append(ReadProblem(tab.source or tab.title, 0, message))
+    kept = [tab for tab in tabs if len(tab.tuning.open_pitches) == NUM_STRINGS]
+    others = [
+        ReadProblem(
+            tab.source or tab.title, 0, f"{count} strings; tokens are made for {NUM_STRINGS}"
+        )
+        for tab in tabs
+        if (count := len(tab.tuning.open_pitches)) != NUM_STRINGS
+    ]
     if tabs and not kept:
         raise ValueError(f"No tab here has {NUM_STRINGS} strings; the first is {others[0]}.")
     return kept, problems + others

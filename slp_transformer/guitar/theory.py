@@ -14,7 +14,7 @@ from typing import Any
 from slp_transformer.guitar.tab import Tab
 
 NOTE_NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
-_PITCH_CLASS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+PITCH_CLASS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 
 TABLES: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("theory.toml").read_text(encoding="utf-8")
@@ -32,9 +32,9 @@ def parse_pitch_class(name: str) -> int:
     Raises:
         ValueError: if it is no note name.
     """
-    if not name or name[0] not in _PITCH_CLASS_OF_LETTER or name[1:] not in ("", "#", "b"):
+    if not name or name[0] not in PITCH_CLASS_OF_LETTER or name[1:] not in ("", "#", "b"):
         raise ValueError(f"{name!r} is no note name: write A to G, then # or b where needed.")
-    return (_PITCH_CLASS_OF_LETTER[name[0]] + {"": 0, "#": 1, "b": -1}[name[1:]]) % 12
+    return (PITCH_CLASS_OF_LETTER[name[0]] + {"": 0, "#": 1, "b": -1}[name[1:]]) % 12
 
 
 def scale_pitch_classes(root: str, scale: str) -> list[int]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from math import gcd, lcm
 
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
@@ -15,7 +15,7 @@ def columns_to_steps(tab: Tab, steps_per_quarter: int = 4) -> Tab:
     """Return the tab with its columns taken for steps of time, by default for sixteenths.
 
     Nothing is moved: events so many columns apart are as many steps apart now. People who write
-    tab space notes in time in 70 to 80 % of bars, so this is a decision, never made in silence.
+    tab space notes in time in 70 to 80% of bars, so this is a decision, never made in silence.
 
     Raises:
         ValueError: if the tab has time already, or there are not 1 to 96 steps to a quarter.
@@ -166,7 +166,8 @@ def expand_repeats(tab: Tab) -> Tab:
             played.append(replace(carried[place], starts_repeat=False, num_plays=0, endings=()))
         if len(played) > MAX_EXPANDED_BARS:
             raise ValueError(f"With its repeats this tab has more than {MAX_EXPANDED_BARS:,} bars.")
-        later = _following_endings(tab.bars, place)
+        behind = takewhile(lambda bar: bar.endings, tab.bars[place + 1 :])
+        later = {number for ending in behind for number in ending.endings}
         if plays and bar.num_plays and (bar.num_plays > time or time + 1 in later):
             place, time = begin, time + 1
             continue
@@ -174,16 +175,6 @@ def expand_repeats(tab: Tab) -> Tab:
             begin, time = place + 1, 1
         place += 1
     return replace(tab, bars=tuple(drop_repeated_changes(played)))
-
-
-def _following_endings(bars: tuple[Bar, ...], bar_index: int) -> set[int]:
-    """The times that the endings right after a bar are for."""
-    times: set[int] = set()
-    for bar in bars[bar_index + 1 :]:
-        if not bar.endings:
-            break
-        times.update(bar.endings)
-    return times
 
 
 def _carry_time_signature_and_tempo(bars: tuple[Bar, ...]) -> list[Bar]:
@@ -199,8 +190,11 @@ def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
     """Return the bars with time signature and tempo only where they change."""
     changed, time_signature, tempo = [], None, None
     for bar in bars:
-        new_time_signature = None if bar.time_signature == time_signature else bar.time_signature
-        new_tempo = None if bar.tempo_bpm == tempo else bar.tempo_bpm
-        changed.append(replace(bar, time_signature=new_time_signature, tempo_bpm=new_tempo))
+        new = replace(
+            bar,
+            time_signature=None if bar.time_signature == time_signature else bar.time_signature,
+            tempo_bpm=None if bar.tempo_bpm == tempo else bar.tempo_bpm,
+        )
+        changed.append(new)
         time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
     return changed

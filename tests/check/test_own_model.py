@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from itertools import chain
 from pathlib import Path
 
 import diagrams
@@ -191,6 +192,22 @@ def test_progress_names_mistakes_and_what_is_missing(tmp_path, capsys):
     assert "5 * lm_head" in said and "lm_head                right" not in said
 
 
+def test_what_has_no_line_of_code_is_not_there_yet(tmp_path, capsys):
+    path, page = tmp_path / "mine.py", tmp_path / "progress.html"
+    command.main(["--new", str(path)])
+    forgotten = "\ndef softmax(scores):\n    powers = scores.exp()\n"  # no return
+    path.write_text(path.read_text(encoding="utf-8") + forgotten, encoding="utf-8")
+    assert command.main([str(path), "--html", str(page)]) == 1
+    said = capsys.readouterr().out
+    assert said.count("not there yet") == len([*chain(*command.CHAPTERS.values())]) - 1
+    assert said.count("It returns nothing yet") == 1
+    text = page.read_text(encoding="utf-8")
+    assert set(re.findall(r'<a href="#([^"]+)" data-state="wrong"', text)) == {"probs"}
+    assert list(command.report_on(path)["wrong"]) == ["softmax"]
+    assert command.main(["--html", str(page)]) == 2
+    assert "Name the file" in capsys.readouterr().err
+
+
 def test_a_wrong_part_that_another_uses_and_a_change_in_place_are_said(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text(BOTH_WRONG, encoding="utf-8")
@@ -248,7 +265,8 @@ def test_a_new_file_has_every_part_and_overwrites_nothing(tmp_path, capsys):
     path = tmp_path / "mine.py"
     assert command.main(["--new", str(path)]) == 0
     text = path.read_text(encoding="utf-8")
-    assert set(read_functions(path)) == {n for names in own_model.CHAPTERS.values() for n in names}
+    defined = re.findall(r"(?m)^def (\w+)", text)
+    assert defined == [n for names in own_model.CHAPTERS.values() for n in names]
     assert command.main(["--new", str(path)]) == 2
     assert "is there already" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == text

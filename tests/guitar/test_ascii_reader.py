@@ -1,6 +1,6 @@
 """The reader of ASCII tablature: what a file says is what the tab holds, and the rest is reported.
 
-Every tab text in here was written for these tests.
+Every tab text in here was written for these tests; `web_tabs.txt` has more.
 """
 
 from dataclasses import replace
@@ -12,6 +12,7 @@ from slp_transformer.guitar.ascii_bars import realign_bar_rows
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file, read_tab_folder
 from slp_transformer.guitar.formats.safe_read import decode_text
 from slp_transformer.guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
+from slp_transformer.guitar.tab import Technique
 from slp_transformer.guitar.tab_header import find_style, find_title, parse_capo, parse_tuning
 
 PLAIN = """\
@@ -40,11 +41,6 @@ def only(text: str):
 def frets(text: str) -> list[list[tuple[int, int]]]:
     """Events of the one tab in a text, as lists of (string, fret)."""
     return [[tuple(note) for note in event.notes] for event in only(text).iter_events()]
-
-
-def frets_in(row: str) -> list[int]:
-    """The frets of a row, which stands above empty strings."""
-    return [fret for ((_, fret),) in frets(system(row))]
 
 
 def test_strings_bars_and_steps():
@@ -96,70 +92,39 @@ def test_labels_and_left_edges_are_not_notes(labels):
     assert frets(text) == [[(6, 3), (1, 0)], [(3, 10)], [(1, 2)]]
 
 
-def test_bar_lines_and_repeats():
-    text = """\
-E||--0--||o-2---|--3--o||
-B||-----||--1---|------||
-G||*----||o-----|-----o||
-D||*----||------|-----*||
-A||-----||--3--@|------||
-E||-----||------|-----:||
-"""
-    tab = only(text)
-    assert [[event.notes for event in bar.events] for bar in tab.bars] == [
-        [(Note(1, 0),)],
-        [(Note(5, 3), Note(2, 1), Note(1, 2))],
-        [(Note(1, 3),)],
-    ]
+@pytest.mark.parametrize(
+    ("bar", "frets", "size"),
+    [
+        ("-7b9------5-", [7, 5], 4),
+        ("-7b(9)----5-", [7, 5], 4),
+        ("-7b9r7----5-", [7, 5], 4),
+        ("-7b1/2----5-", [7, 5], 2),
+        ("-7b(1/4)--5-", [7, 5], 1),
+        ("-15b16r15-5-", [15, 5], 2),
+        ("-7b-------5-", [7, 5], 4),
+    ],
+)
+def test_a_bend_is_one_note_that_says_how_far_it_goes(bar, frets, size):
+    tab = only(system(f"|{bar}|"))
+    assert [event.notes[0].fret for event in tab.iter_events()] == frets
+    said = [event.techniques for event in tab.iter_events()]
+    assert said == [((Technique("bend", size),),), ()]
 
 
-def test_other_upright_strokes_are_bar_lines():
-    text = "\n".join(["[--0---I--1---I"] + ["[------I------I"] * 5)
-    assert len(only(text).bars) == 2
-
-
-def test_marks_part_notes_and_grace_notes_are_notes():
-    row = "|-2h3p2-5/7\\5-(8)-<12>-3~~~-4===---7tr8-|"
-    assert frets_in(row) == [2, 3, 2, 5, 7, 5, 8, 12, 3, 4, 7, 8]
+def test_how_notes_are_played_is_read_from_their_marks():
+    tab = only(system("|-2h3p2-5/7\\5-<12>-3~~-10h12-|"))
+    played = [(event.notes[0].fret, event.techniques) for event in tab.iter_events()]
+    kinds = [(fret, [t.kind for each in said for t in each]) for fret, said in played]
+    assert kinds == [
+        (2, ["hammer"]), (3, ["pull"]), (2, []), (5, ["slide"]), (7, ["slide"]), (5, []),
+        (12, ["harmonic"]), (3, ["vibrato"]), (10, ["hammer"]), (12, []),
+    ]  # fmt: skip
 
 
 def test_dashes_of_windows_and_underscores():
     text = PLAIN.replace("-", "\u2013")
     assert only(decode_text(text.encode("cp1252"))).bars == only(PLAIN).bars
     assert only(PLAIN.replace("-", "_")).bars == only(PLAIN).bars
-
-
-# Two digits -----------------------------------------------------------------------------------
-
-
-def test_two_digit_frets():
-    for nine in ("--9", "-9-"):  # under the 0 of 10 it sounds with it too
-        rows = ["|-10--12--|", "|---------|", f"|{nine}--11--|"]
-        assert frets(system(*rows)) == [[(3, 9), (1, 10)], [(3, 11), (1, 12)]]
-
-
-def test_digits_that_can_only_be_two_notes():
-    assert frets_in("|--34--02--|") == [3, 4, 0, 2]
-    assert frets_in("|--8--109--12--|") == [8, 10, 9, 12]
-    assert frets_in("|--1--131--3--|") == [1, 1, 3, 1, 3]
-    assert frets_in("|--8--121012--10--|") == [8, 12, 10, 12, 10]
-
-
-def test_eleven_is_one_fret_where_nothing_speaks_against_it():
-    assert frets_in("|--11--------|") == [11]
-    assert frets_in("|--1--11--3--|") == [1, 11, 3]
-
-
-def test_eleven_is_two_notes_beside_a_pair_in_the_same_columns():
-    rows = ["|--34---3--|", "|--11---1--|"]
-    assert frets(system(*rows)) == [[(2, 1), (1, 3)], [(2, 1), (1, 4)], [(2, 1), (1, 3)]]
-
-
-def test_eleven_is_two_notes_where_the_writer_crowds_and_the_hand_is_low():
-    crowded = "|--31--20--02--31--03--02--|"
-    assert frets_in(crowded + "--1--12--0--|")[-4:] == [1, 1, 2, 0]
-    high = "--9--12--10--|"
-    assert frets_in(crowded + high)[-3:] == [9, 12, 10]
 
 
 # Text around --------------------------------------------------------------------------------

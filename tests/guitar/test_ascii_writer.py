@@ -4,18 +4,13 @@ import random
 from dataclasses import replace
 
 import pytest
-from guitar_pieces import random_piece
+from guitar_pieces import event, random_piece
 
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file
 from slp_transformer.guitar.ascii_writer import compute_columns_per_step, format_tab
 from slp_transformer.guitar.formats.registry import write_tab
 from slp_transformer.guitar.fretboard import HALF_STEP_DOWN, OPEN_D, STANDARD, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
-
-
-def event(step, *places):
-    return Event(step, tuple(Note(string, fret) for string, fret in places))
-
 
 C_AND_RUN = Tab(
     title="C and a run",
@@ -154,23 +149,6 @@ def test_a_style_has_a_line_under_the_title():
     assert format_tab(tab) == format_tab(C_AND_RUN).replace(
         "run\ntuning", "run\nstyle: Slow blues\ntuning"
     )
-
-
-@pytest.mark.parametrize(
-    ("bar", "sentence"),
-    [
-        (Bar(4, (event(4, (1, 0)),)), "Bar 2, step 4: events must be in order and inside"),
-        (Bar(4, (event(2, (1, 0)), event(1, (1, 0)))), "Bar 2, step 1: events must be in order"),
-        (Bar(4, (Event(0, (Note(1, 0), Note(1, 2))),)), r"Bar 2, step 0: strings \[1, 1\]"),
-        (Bar(4, (event(0, (7, 0)),)), r"Bar 2, step 0: strings \[7\]"),
-        (Bar(4, (Event(0, ()),)), r"Bar 2, step 0: strings \[\]"),
-        (Bar(4, (event(0, (1, -2)),)), "Bar 2, step 0: a fret is negative"),
-        (Bar(0, ()), "Bar 2 has 0 steps"),
-    ],
-)
-def test_what_cannot_be_written_is_named(bar, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        format_tab(Tab(bars=(Bar(4, ()), bar)))
 
 
 def test_widths_and_beats_that_make_no_sense_are_refused():

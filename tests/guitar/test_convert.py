@@ -8,8 +8,7 @@ from itertools import permutations
 
 import pytest
 from alphatab import export_guitar_pro_7
-from guitar_pieces import random_piece
-from test_guitar_pro import event, timed
+from guitar_pieces import event, random_piece, timed
 
 from slp_transformer.guitar.formats import gpif, registry
 from slp_transformer.guitar.formats.registry import describe_losses

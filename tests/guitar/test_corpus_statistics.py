@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from guitar_pieces import event
 
 from slp_transformer.guitar.corpus_statistics import (
     CopyDetector,
@@ -115,10 +116,6 @@ def test_copies_of_several_pieces_are_summed_up():
 
 
 # --- Playing -------------------------------------------------------------------------------------
-
-
-def event(step, *places):
-    return Event(step, tuple(Note(string, fret) for string, fret in places))
 
 
 def test_playable_share_by_hand():

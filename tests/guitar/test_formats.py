@@ -6,8 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from guitar_pieces import random_piece
-from test_guitar_pro import event, timed
+from guitar_pieces import event, random_piece, timed
 
 from slp_transformer.guitar.formats import registry
 from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex

@@ -2,6 +2,7 @@
 
 import guitarpro
 import pytest
+from guitar_pieces import event, timed
 
 from slp_transformer.guitar.formats.alphatex import parse_alphatex
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
@@ -9,16 +10,6 @@ from slp_transformer.guitar.formats.notation import NoteValue, measures_from_tab
 from slp_transformer.guitar.formats.registry import write_tab
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
-
-ORDERED = ("hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato")
-
-
-def event(step, *places, durations=()):
-    return Event(step, tuple(Note(*place) for place in places), durations)
-
-
-def timed(*bars, unit=4, **said):
-    return Tab("By hand", bars=bars, steps_per_quarter=unit, **said)
 
 
 def read_one(path):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from guitar_pieces import event
 
 from slp_transformer.data.batches import DocumentWindows
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
@@ -17,10 +18,6 @@ STYLES = ("Jazz", "Drop D, slow")
 TOKENIZER = TabTokenizer()
 STYLED = TabTokenizer(styles=STYLES)
 HEADER = ["<bos>", "TUNING<standard>", "CAPO<0>", "COLUMNS", "METRE<none>", "KEY<none>"]
-
-
-def event(step, *places):
-    return Event(step, tuple(Note(string, fret) for string, fret in places))
 
 
 def piece(*bars, tuning=STANDARD):

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from guitar_pieces import event
 
-from slp_transformer.guitar.fretboard import DADGAD, STANDARD, Note
-from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.fretboard import DADGAD, STANDARD
+from slp_transformer.guitar.tab import Bar, Tab
 from slp_transformer.guitar.theory import (
     KEY_NAMES,
     SCALE_HALF_STEPS,
@@ -16,10 +17,6 @@ from slp_transformer.guitar.theory import (
     parse_pitch_class,
     scale_pitch_classes,
 )
-
-
-def event(step, *places):
-    return Event(step, tuple(Note(string, fret) for string, fret in places))
 
 
 def test_scales_and_chords_by_hand():

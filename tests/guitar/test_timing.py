@@ -1,6 +1,7 @@
 """Time in tabs: steps that have a unit, time signatures, repeats, pitches without strings."""
 
 import pytest
+from guitar_pieces import event
 
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.practice import make_practice_studies
@@ -16,10 +17,6 @@ from slp_transformer.guitar.timing import (
 )
 
 HAMMER = (Technique("hammer"),)
-
-
-def event(step, *places, durations=()):
-    return Event(step, tuple(Note(*place) for place in places), durations)
 
 
 def named(tempo, steps=4, **said):
@@ -147,21 +144,30 @@ def test_repeats_without_end_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("tab", "sentence"),
+    ("said", "sentence"),
     [
-        (Tab(tuning=Tuning((60, 50, 40))), "4 to 8 strings, not 3"),
-        (Tab(steps_per_quarter=0), "1 to 96 steps, not 0"),
-        (Tab(bars=(Bar(4, (), (4, 3)),)), "Bar 1: 4/3 is not a time signature"),
-        (Tab(bars=(Bar(4, (), tempo_bpm=0),)), "Bar 1: a tempo is 1 to 1000"),
-        (Tab(bars=(Bar(4, (event(0, (1, 0), durations=(1, 2)),)),)), "2 details for 1 notes"),
-        (Tab(bars=(Bar(4, (event(0, (1, 0), durations=(-1,)),)),)), "less than no time"),
+        ({"tuning": Tuning((60, 50, 40))}, "4 to 8 strings, not 3"),
+        ({"steps_per_quarter": 0}, "1 to 96 steps, not 0"),
+        (Bar(0, ()), "Bar 2 has 0 steps"),
+        (Bar(4, (), (4, 3)), "Bar 2: 4/3 is not a time signature"),
+        (Bar(4, (), tempo_bpm=0), "Bar 2: a tempo is 1 to 1000"),
+        (event(4, (1, 0)), "Bar 2, step 4: events must be in order and inside"),
+        (Bar(4, (event(2, (1, 0)), event(1, (1, 0)))), "Bar 2, step 1: events must be in order"),
+        (event(0, (1, 0), (1, 2)), r"Bar 2, step 0: strings \[1, 1\]"),
+        (event(0, (7, 0)), r"Bar 2, step 0: strings \[7\]"),
+        (event(0), r"Bar 2, step 0: strings \[\]"),
+        (event(0, (1, -2)), "Bar 2, step 0: a fret is negative"),
+        (event(0, (1, 0), durations=(1, 2)), "Bar 2, step 0: 2 details for 1 notes"),
+        (event(0, (1, 0), durations=(-1,)), "Bar 2, step 0: .* less than no time"),
         (
-            Tab(bars=(Bar(4, (Event(0, (Note(1, 0),), techniques=((Technique("tap"),),)),)),)),
-            "'tap' is not a technique",
+            Event(0, (Note(1, 0),), techniques=((Technique("tap"),),)),
+            "Bar 2, step 0: 'tap' is not a technique",
         ),
     ],
 )
-def test_what_cannot_be_written_down_is_named(tab, sentence):
+def test_what_cannot_be_written_down_is_named(said, sentence):
+    bar = Bar(4, (said,)) if isinstance(said, Event) else said
+    tab = Tab(**said) if isinstance(said, dict) else Tab(bars=(Bar(4, ()), bar))
     with pytest.raises(ValueError, match=sentence):
         check_tab(tab)
 

@@ -1,4 +1,4 @@
-"""Random pieces of guitar music that every kind of file should give back as they were."""
+"""Pieces of guitar music: by hand, and random ones that every kind of file should give back."""
 
 from dataclasses import replace
 
@@ -8,6 +8,15 @@ from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 OPEN = (64, 59, 55, 50, 45, 40, 35, 30)
 METRES = [(4, 4), (3, 4), (6, 8), (5, 8), (2, 2)]
 ONE_SIDED = ("harmonic", "let ring", "vibrato", "dead", "bend", "slide", "hammer")
+
+
+def event(step, *places, durations=()):
+    """Notes that begin together, each a string and a fret."""
+    return Event(step, tuple(Note(*place) for place in places), durations)
+
+
+def timed(*bars, unit=4, **said):
+    return Tab("By hand", bars=bars, steps_per_quarter=unit, **said)
 
 
 def random_tuning(rng, strings, capos=(0, 0, 2, 5)):

@@ -276,12 +276,6 @@ WHOLE_CHORD_BONUS = 0.5  # weight of a whole grip relative to its notes
 DEFAULT_COST_WEIGHT = 0.25  # of `HandCosts` relative to the trained model; by cross-validation
 
 
-def compute_move_costs() -> Float[Tensor, "places places"]:
-    """Return the cost of moving the hand from each place to each other, as `HandCosts` has it."""
-    cost = HandCosts().move_cost
-    return torch.tensor([[cost(before, after) for after in HAND_FRETS] for before in HAND_FRETS])
-
-
 class HandModel(nn.Module):
     """Scores of states and moves, read off the notes."""
 
@@ -317,7 +311,8 @@ class HandModel(nn.Module):
         U = score[where].masked_fill(~batch.state_mask[where], MASKED_SCORE)
         places = torch.tensor(HAND_FRETS)
         apart = places - places.unsqueeze(1)  # from a row's place to a column's
-        table = self.moves[:, apart + len(HAND_FRETS) - 1] - self.trust[1] * compute_move_costs()
+        costs = torch.tensor(HandCosts().move_costs())  # the same in both directions
+        table = self.moves[:, apart + len(HAND_FRETS) - 1] - self.trust[1] * costs
         at = nn.functional.one_hot(batch.hand_frets - 1, len(HAND_FRETS)).float()
         # Two rows a pair of states, whose product scores what is learned of them and the move.
         before, after = where[:, :-1], where[:, 1:]
@@ -445,7 +440,9 @@ class HandEnsemble:
         there = batch.target_states.bool()
         costs = batch.costs[batch.moment_type_ids].masked_fill(~there, 0.0)
         hands = batch.hand_frets[batch.moment_type_ids] - 1
-        moves = compute_move_costs()[hands[:, :-1].unsqueeze(-1), hands[:, 1:].unsqueeze(-2)]
+        moves = torch.tensor(HandCosts().move_costs())[
+            hands[:, :-1].unsqueeze(-1), hands[:, 1:].unsqueeze(-2)
+        ]
         mean = torch.zeros(there.shape)
         for model in self.models:
             U, M = model(batch)

@@ -99,10 +99,11 @@ def read_passages_jsonl(path: str | Path) -> list[Passage]:
             piece = json.loads(line)
             tuning = Tuning(tuple(reversed(piece["open_midi"])))
             strings = len(tuning.open_pitches)
-            events, onsets = [], []
-            for _, notes, *times in piece["events"]:
-                events.append([Note(strings - string, fret) for string, fret in notes])
-                onsets.append(times[0] if times else None)
+            events = [
+                [Note(strings - string, fret) for string, fret in notes]
+                for _, notes, *_ in piece["events"]
+            ]
+            onsets = [times[0] if times else None for _, _, *times in piece["events"]]
             passages.append(passage_from_grips(tuning, events, onsets, piece.get("file", "")))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(

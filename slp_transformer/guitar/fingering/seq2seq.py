@@ -102,16 +102,12 @@ class FingeringDataset:
         """
         self.window_notes: int = window_notes
         self.noise_rate: float = noise_rate
-        self.sources: list[Tensor] = []
-        self.targets: list[Tensor] = []
-        self.alternative_targets: list[Tensor] = []
-        for passage in passages:
-            if passage.grips:
-                self.sources.append(encode_source(passage))
-                self.targets.append(encode_target(passage))
-                self.alternative_targets.append(_nearest_alternative_targets(passage))
-        if not self.sources:
+        fingered = [passage for passage in passages if passage.grips]
+        if not fingered:
             raise ValueError("There is no fingered piece to learn from.")
+        self.sources: list[Tensor] = list(map(encode_source, fingered))
+        self.targets: list[Tensor] = list(map(encode_target, fingered))
+        self.alternative_targets: list[Tensor] = list(map(_nearest_alternative_targets, fingered))
         # Windows begin at any note of a piece from which on one is full, or at its first.
         self.windows: list[tuple[int, int]] = [
             (n, start)

@@ -67,6 +67,10 @@ class HandCosts:
             return 0.0
         return self.per_move + self.per_fret_moved * abs(from_fret - to_fret)
 
+    def move_costs(self) -> list[list[float]]:
+        """Return what moving to each place of the hand (a row) from each other one costs."""
+        return [[self.move_cost(before, after) for before in HAND_FRETS] for after in HAND_FRETS]
+
     def position_cost(self, hand_fret: int) -> float:
         """Return the cost of being at this fret, whatever is played."""
         if self.preferred_position is None:
@@ -116,7 +120,7 @@ def find_cheapest_path(
 
     Moving depends on the hand alone, so at each place of the hand only the best grip counts.
     """
-    roads = [[costs.move_cost(before, after) for before in HAND_FRETS] for after in HAND_FRETS]
+    roads = costs.move_costs()
     paid, held, came = [0.0 for _ in HAND_FRETS], [], []
     for t, choice in enumerate(candidate_grips):
         by_hand = zip(*_price_at_each_fret(choice, costs, extra_cost, t), strict=True)
@@ -147,7 +151,7 @@ def price_grips(
         for t, choice in enumerate(candidate_grips)
     ]
     cheapest = [[min(at_hand) for at_hand in zip(*moment, strict=True)] for moment in own]
-    roads = [[costs.move_cost(before, after) for before in HAND_FRETS] for after in HAND_FRETS]
+    roads = costs.move_costs()
 
     def arrivals(moments: Sequence[list[float]]) -> list[list[float]]:
         """What it costs to come to each place of the hand before each of some moments in a row."""

@@ -15,7 +15,6 @@ from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
     NoteEvent,
-    Part,
     TabBuilder,
     TiedNote,
     build_tabs,
@@ -188,7 +187,7 @@ def parse_alphatex(text: str, source_name: str = "") -> tuple[list[Tab], list[Re
     parser = _AlphaTexParser(text, source_name)
     parser.parse()
     warnings = [ReadProblem(source_name, line, what) for what, line in parser.warnings.items()]
-    tabs, problems = build_tabs(source_name, parser.title, parser.parts)
+    tabs, problems = build_tabs(source_name, parser.title, parser.finished)
     return tabs, warnings + problems
 
 
@@ -199,7 +198,7 @@ class _AlphaTexParser:
         """Begin before the first bar."""
         self.text, self.source_name = text, source_name
         self.position = 0
-        self.parts: list[Part] = []
+        self.finished: list[TabBuilder] = []
         self.warnings: dict[str, int] = {}
         self.title, self.num_beats = "", 0
         self.time_signature = (4, 4)
@@ -289,8 +288,8 @@ class _AlphaTexParser:
     def begin_track(self) -> None:
         """Begin a track, whose bars are those of the first one."""
         self.builder, self.length = TabBuilder(), Fraction(1)
-        if self.parts:
-            self.builder.bars = self.parts[0].builder.bars
+        if self.finished:
+            self.builder.bars = self.finished[0].bars
         self.track, self.pitches, self.capo = "", STANDARD.open_pitches, 0
         self.begin_voice(1)
 
@@ -298,7 +297,8 @@ class _AlphaTexParser:
         """Keep the track that ends here, if there is anything in it, and begin the next."""
         if self.has_notes:
             self.finish_bar()
-        self.parts.append(Part(self.track, Tuning(self.pitches, self.capo), self.builder))
+        self.builder.name, self.builder.tuning = self.track, Tuning(self.pitches, self.capo)
+        self.finished.append(self.builder)
         self.begin_track()
 
     def begin_voice(self, voice: int) -> None:
@@ -315,7 +315,7 @@ class _AlphaTexParser:
     def finish_bar(self) -> None:
         """End a bar."""
         bars = self.builder.bars
-        if self.voice == 1 and not self.parts:
+        if self.voice == 1 and not self.finished:
             bars.append(self.header)
         elif self.bar_index >= len(bars):
             raise self.error("a second voice or track has more bars than the first")
@@ -364,11 +364,9 @@ class _AlphaTexParser:
 
     def parse_note(self, fret: str, string: int, effects: _Effects, duration: Fraction) -> None:
         """Strike or hold a note."""
-        onset = self.bar_start + self.elapsed
-        length = self.header.length_quarters
-        if self.bar_index < len(self.builder.bars):
-            length = self.builder.bars[self.bar_index].length_quarters
-        if self.elapsed >= length:
+        bars = self.builder.bars
+        header = bars[self.bar_index] if self.bar_index < len(bars) else self.header
+        if self.elapsed >= header.length_quarters:
             self.warn(AFTER_BAR)
             return
         if not 1 <= string <= len(self.pitches):
@@ -383,7 +381,7 @@ class _AlphaTexParser:
                 techniques.add(Technique("bend", min(max(size, 1), 24)))
             elif name not in (*BEAT_EFFECTS, "t"):
                 self.warn(f"{{{name[:30]}}} is left out")
-        event = NoteEvent(onset, duration, note, techniques, self.voice)
+        event = NoteEvent(self.bar_start + self.elapsed, duration, note, techniques, self.voice)
         self.builder.read_note(event, fret == "-" or any(name == "t" for name, _ in effects))
 
 

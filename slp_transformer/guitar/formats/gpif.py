@@ -8,11 +8,11 @@ import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
 
+from slp_transformer.guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
 from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,
     NoteEvent,
-    Part,
     TabBuilder,
     build_tabs,
 )
@@ -30,7 +30,6 @@ MAX_UNPACKED_BYTES = 64 << 20
 MAX_BEATS = 200_000
 NOTE_VALUES = ("Whole", "Half", "Quarter", "Eighth", "16th", "32nd", "64th", "128th", "256th")
 QUARTERS_OF_TEMPO_UNIT = {"1": 0.5, "3": 1.5, "4": 2.0, "5": 3.0}
-BEND_UNITS_PER_QUARTER_TONE = 25
 
 
 def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
@@ -48,7 +47,7 @@ def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     with translate_read_errors(path, "a Guitar Pro 7 or 8 file"):
         root = parse_xml(read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES))
         song = _Song(root)
-        parts: list[Part] = []
+        builders: list[TabBuilder] = []
         for track in root.iterfind("Tracks/Track"):
             is_drums = "drum" in track.findtext("InstrumentSet/Type", "").lower()
             # Older files have one staff, which is not named so.
@@ -57,13 +56,13 @@ def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 capo = int(staff.findtext("*/Property[@name='CapoFret']/Fret") or 0)
                 tuning = Tuning(tuple(map(int, reversed(pitches))), capo)
                 guitar = tuning if any(tuning.open_pitches) else None
-                name = track.findtext("Name", "")
+                builder = TabBuilder(track.findtext("Name", ""), guitar, song.headers)
                 if is_drums:
-                    parts.append(Part(name, guitar, TabBuilder(), "it is drums"))
+                    builder.reason_left_out = "it is drums"
                 else:
-                    builder = song.read_staff(len(parts), len(pitches) if guitar else 0)
-                    parts.append(Part(name, guitar, builder))
-        return build_tabs(source, root.findtext("Score/Title", ""), parts)
+                    song.read_staff(builder, len(builders))
+                builders.append(builder)
+        return build_tabs(source, root.findtext("Score/Title", ""), builders)
 
 
 class _Song:
@@ -88,17 +87,18 @@ class _Song:
             header.tempo = min(max(round(tempo), 1), 1000)
         self.num_beats = 0
 
-    def read_staff(self, place: int, num_strings: int) -> TabBuilder:
-        """Return the bars and notes of a staff.
+    def read_staff(self, builder: TabBuilder, place: int) -> None:
+        """Read the notes of a staff.
 
         Args:
+            builder: takes them.
             place: which staff of all tracks it is, from 0.
-            num_strings: how many strings it has; 0 if its notes have none.
 
         Raises:
             ValueError: for more than 200,000 beats.
         """
-        builder, begin = TabBuilder(self.headers), Fraction(0)
+        num_strings = len(builder.tuning.open_pitches) if builder.tuning else 0
+        begin = Fraction(0)
         for header, master_bar in zip(self.headers, self.master_bars, strict=True):
             bar = self.bars[master_bar.findtext("Bars", "").split()[place]]
             used = [name for name in bar.findtext("Voices", "").split() if name != "-1"]
@@ -129,7 +129,6 @@ class _Song:
                         builder.omission_counts[AFTER_BAR] += len(notes)
                     now += length
             begin += header.length_quarters
-        return builder
 
 
 def _read_master_bar(element: ET.Element) -> BarHeader:

@@ -7,7 +7,6 @@ music is reported.
 
 import io
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +18,6 @@ from slp_transformer.guitar.formats.notation import (
     BarHeader,
     Beat,
     NoteEvent,
-    Part,
     TabBuilder,
     TiedNote,
     build_tabs,
@@ -68,29 +66,47 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             raise ValueError("it does not begin like one")
         song = library.parse(TimeLimitedBytes(content), encoding="latin-1")
         headers = _read_headers(song)
-        parts = [_read_track(song, track, headers, library) for track in song.tracks]
-        return build_tabs(Path(path).name, decode_text(song.title.encode("latin-1")), parts)
+        builders = [_read_track(song, track, headers, library) for track in song.tracks]
+        return build_tabs(Path(path).name, decode_text(song.title.encode("latin-1")), builders)
 
 
 def _read_headers(song: Any) -> list[BarHeader]:
-    """Return the bars of a song, without notes; any track may change the tempo."""
+    """Return the bars of a song, without notes; any track may change the tempo.
+
+    Raises:
+        ValueError: for an invalid time signature.
+    """
     headers, tempo = [], song.tempo
     parts = zip(*(track.measures for track in song.tracks), strict=True)
     for header, measures in zip(song.measureHeaders, parts, strict=True):
-        beats = (beat for part in measures for voice in part.voices for beat in voice.beats)
-        for change in (beat.effect.mixTableChange for beat in beats):
+        played = (beat for part in measures for voice in part.voices for beat in voice.beats)
+        for change in (beat.effect.mixTableChange for beat in played):
             if change and change.tempo and change.tempo.value > 0:
                 tempo = change.tempo.value
-        headers.append(replace(_read_measure_header(header), tempo=min(max(tempo, 1), 1000)))
+        beats, unit = header.timeSignature.numerator, header.timeSignature.denominator.value
+        if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
+            raise ValueError(f"measure {header.number} has the time signature {beats}/{unit}")
+        bar = BarHeader(
+            Fraction(4 * beats, unit),
+            (beats, unit),
+            min(max(tempo, 1), 1000),
+            starts_repeat=header.isRepeatOpen,
+            num_plays=header.repeatClose + 1 if header.repeatClose > 0 else 0,
+            endings=tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1),
+        )
+        headers.append(bar)
     return headers
 
 
-def _read_track(song: Any, track: Any, headers: list[BarHeader], library: ModuleType) -> Part:
+def _read_track(song: Any, track: Any, headers: list[BarHeader], library: ModuleType) -> TabBuilder:
     """Return the guitar and the notes of one track."""
-    name = decode_text(track.name.encode("latin-1"))
+    builder = TabBuilder(decode_text(track.name.encode("latin-1")), bars=headers)
     if track.isPercussionTrack:
-        return Part(name, None, TabBuilder(), "it is drums")
-    builder, begin, kinds = TabBuilder(headers), Fraction(0), library.NoteType
+        builder.reason_left_out = "it is drums"
+        return builder
+    pitches = tuple(string.value for string in track.strings)
+    builder.tuning = Tuning(pitches, max(0, track.offset))
+    begin, kinds = Fraction(0), library.NoteType
     for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
             builder.omission_counts["bars in triplet feel are read as they are written"] += 1
@@ -110,26 +126,7 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
                     builder.omission_counts[AFTER_BAR] += len(beat.notes)
                 now += length
         begin += bar.length_quarters
-    tuning = Tuning(tuple(string.value for string in track.strings), max(0, track.offset))
-    return Part(name, tuning, builder)
-
-
-def _read_measure_header(header: Any) -> BarHeader:
-    """Return the header of a measure.
-
-    Raises:
-        ValueError: for an invalid time signature.
-    """
-    beats, unit = header.timeSignature.numerator, header.timeSignature.denominator.value
-    if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
-        raise ValueError(f"measure {header.number} has the time signature {beats}/{unit}")
-    return BarHeader(
-        Fraction(4 * beats, unit),
-        (beats, unit),
-        starts_repeat=header.isRepeatOpen,
-        num_plays=header.repeatClose + 1 if header.repeatClose > 0 else 0,
-        endings=tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1),
-    )
+    return builder
 
 
 def _duration_in_quarters(duration: Any) -> Fraction:

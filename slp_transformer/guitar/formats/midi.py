@@ -19,7 +19,6 @@ from slp_transformer._internal.atomic_write import require_extra
 from slp_transformer.guitar.formats.notation import (
     BarHeader,
     NoteEvent,
-    Part,
     TabBuilder,
     build_tabs,
     check_same_bars,
@@ -120,9 +119,12 @@ def read_midi(
     drums = sum(note.channel == DRUM_CHANNEL for note in contents.notes)
     if drums and not channels:
         messages.append(f"{drums} notes of drums, on channel {DRUM_CHANNEL}, are left out")
-    for channel, count in sorted(contents.pitch_bends.items()):
-        if any(note.channel == channel for note in chosen):
-            messages.append(f"{count} pitch bends on channel {channel} are left out")
+    used_channels = {note.channel for note in chosen}
+    messages += [
+        f"{count} pitch bends on channel {channel} are left out"
+        for channel, count in sorted(contents.pitch_bends.items())
+        if channel in used_channels
+    ]
     ticks = contents.ticks_per_quarter
     unit, chosen = _choose_steps_per_quarter(chosen, contents, steps_per_quarter)
     if moved := sum(note.start * unit % ticks > 0 for note in chosen):
@@ -135,12 +137,13 @@ def read_midi(
     found = []
     for own, members in parts:
         strings = contents.programs[members[0]]
-        builder = _build_bars(contents, chosen, unit)
+        name = contents.track_names.get(members[0], "")
+        builder = TabBuilder(name, own, _build_bars(contents, chosen, unit))
         for note in _quantize([note for note in chosen if note.track in members], ticks, unit):
             place = _place_on_string(note, own, strings, path) if own else Note(0, note.pitch)
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
             builder.read_note(NoteEvent(onset, end - onset, place))
-        found.append(Part(contents.track_names.get(members[0], ""), own, builder))
+        found.append(builder)
     tabs, problems = build_tabs(contents.source, contents.track_names.get(1, ""), found)
     return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
 
@@ -270,13 +273,13 @@ def _quantize(notes: list[_PlayedNote], ticks_per_quarter: int, unit: int) -> li
     return [kept[key] for key in sorted(kept)]
 
 
-def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) -> TabBuilder:
+def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) -> list[BarHeader]:
     """Return the bars of a file without notes; a tempo that changes inside one is the next's.
 
     Raises:
         ValueError: if there are more than 100,000 bars.
     """
-    ticks, builder = contents.ticks_per_quarter, TabBuilder()
+    ticks, bars = contents.ticks_per_quarter, list[BarHeader]()
     last = max(_nearest_step(note.start, ticks, unit) + 1 for note in notes)
 
     def quarters(tick: int) -> Fraction:
@@ -298,11 +301,11 @@ def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) ->
         # The time signature may change early, if the bar before then has one.
         if changes and (8 * (early := changes[0][0] - start)).denominator == 1:
             length = min(length, early)
-        builder.bars.append(BarHeader(length, time_signature, tempo or None))
+        bars.append(BarHeader(length, time_signature, tempo or None))
         start += length
-        if len(builder.bars) > MAX_BARS:
+        if len(bars) > MAX_BARS:
             raise ValueError(f"{contents.source} has more than {MAX_BARS:,} bars.")
-    return builder
+    return bars
 
 
 def _place_on_string(
@@ -403,8 +406,10 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
         messages.append((0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))))
     if has_strings and tab.tuning.capo:
         messages.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
-    for channel in channels:
-        messages.append((0, mido.Message("program_change", channel=channel, program=program)))
+    messages += [
+        (0, mido.Message("program_change", channel=channel, program=program))
+        for channel in channels
+    ]
     ends: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for start, _, event in tab.iter_placed_events():
         sounding = event.sounding_notes()
@@ -417,7 +422,8 @@ def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
     for (channel, pitch), own in ends.items():
         for (onset, end), following in zip_longest(own.items(), [*own][1:]):
             end = end if following is None else min(end, following)
-            for kind, step in (("note_on", onset), ("note_off", end)):
-                message = mido.Message(kind, channel=channel, note=pitch, velocity=80)
-                messages.append((step, message))
+            messages += [
+                (step, mido.Message(kind, channel=channel, note=pitch, velocity=80))
+                for kind, step in (("note_on", onset), ("note_off", end))
+            ]
     return messages

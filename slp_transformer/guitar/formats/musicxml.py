@@ -19,7 +19,6 @@ from slp_transformer.guitar.formats.notation import (
     Measure,
     NoteEvent,
     NoteValue,
-    Part,
     TabBuilder,
     TiedNote,
     build_tabs,
@@ -34,7 +33,7 @@ from slp_transformer.guitar.formats.safe_read import (
 )
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, midi_program
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique, TechniqueKind
-from slp_transformer.guitar.theory import NOTE_NAMES
+from slp_transformer.guitar.theory import NOTE_NAMES, PITCH_CLASS_OF_LETTER
 
 NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
 NOTE_TYPE_NAMES = dict(zip(NOTE_VALUE_DENOMINATORS, NOTE_TYPES, strict=True))
@@ -170,13 +169,14 @@ class _MusicXmlWriter:
         """Return one element for each note of a beat, the lowest first, or a rest."""
         value = beat.note_value
         duration = _element("duration", self.to_divisions(value))
-        length = [_element("voice", voice), _element("type", NOTE_TYPE_NAMES[value.denominator])]
-        if value.is_dotted:
-            length.append(_element("dot"))
-        if value.tuplet_notes != value.tuplet_time:
-            actual = _element("actual-notes", value.tuplet_notes)
-            normal = _element("normal-notes", value.tuplet_time)
-            length.append(_element("time-modification", actual, normal))
+        actual = _element("actual-notes", value.tuplet_notes)
+        normal = _element("normal-notes", value.tuplet_time)
+        length = [
+            _element("voice", voice),
+            _element("type", NOTE_TYPE_NAMES[value.denominator]),
+            *[_element("dot")] * value.is_dotted,
+            *[_element("time-modification", actual, normal)] * (value.tuplet_notes > 1),
+        ]
         if not beat.notes:
             return [_element("note", _element("rest"), duration, *length)]
         notes: list[ET.Element] = []
@@ -185,9 +185,9 @@ class _MusicXmlWriter:
             chord = [_element("chord")] if notes else []
             ties = [_element("tie", type=kind) for kind in _tie_types(tied)]
             dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
+            head = [_element("notehead", "x")] if dead else []
             content = [*chord, _element("pitch", *_pitch_elements(pitch)), duration, *ties, *length]
-            content += [_element("notehead", "x")] if dead else []
-            notes.append(_element("note", *content, self.notations_element(tied)))
+            notes.append(_element("note", *content, *head, self.notations_element(tied)))
         return notes
 
     def notations_element(self, tied: TiedNote) -> ET.Element:
@@ -200,13 +200,13 @@ class _MusicXmlWriter:
         technical = [_element("string", string), _element("fret", fret)]
         for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
             technical += self.spanner_elements(tied, name, kind in sizes, mark)
-        if "bend" in sizes:
-            alter = _element("bend-alter", f"{max(1, sizes['bend']) / 2:g}")
-            technical.append(_element("bend", alter))
-        if "harmonic" in sizes:
-            technical.append(_element("harmonic", _element("natural")))
-        if "vibrato" in sizes:
-            technical.append(_element("other-technical", "vibrato"))
+        half_steps = f"{max(1, sizes.get('bend', 0)) / 2:g}"
+        others = {
+            "bend": _element("bend", _element("bend-alter", half_steps)),
+            "harmonic": _element("harmonic", _element("natural")),
+            "vibrato": _element("other-technical", "vibrato"),
+        }
+        technical += [element for kind, element in others.items() if kind in sizes]
         slides = self.spanner_elements(tied, "slide", "slide" in sizes)
         return _element("notations", *notations, *slides, _element("technical", *technical))
 
@@ -253,7 +253,6 @@ def _tempo_element(tempo_bpm: int) -> ET.Element:
 
 MAX_FILE_BYTES = 16 << 20
 MAX_NOTES = 200_000
-HALF_STEPS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 TECHNICAL = "notations/technical"
 FRET = f"{TECHNICAL}[string][fret]"
 QUARTERS_OF_BEAT = {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
@@ -308,7 +307,7 @@ def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             tempo = next((bar.tempo for bar in same if bar.tempo), None)
             for bar in same:
                 bar.length_quarters, bar.tempo = length, tempo
-        return build_tabs(source, title, [part.build_part() for part in parts])
+        return build_tabs(source, title, [part.place_notes() for part in parts])
 
 
 class _PartReader:
@@ -320,12 +319,13 @@ class _PartReader:
         Raises:
             ValueError: for more than 200,000 notes, or an invalid time signature.
         """
-        self.name, self.is_drums, self.half_steps, self.capo = name, False, 0, 0
-        self.bars: list[BarHeader] = []
+        self.builder: TabBuilder = TabBuilder(name)
+        self.bars: list[BarHeader] = self.builder.bars
+        self.omissions: Counter[str] = self.builder.omission_counts
+        self.is_drums, self.half_steps, self.capo = False, 0, 0
         self.notes: list[tuple[int, Fraction, Fraction, ET.Element]] = []
         self.tunings: dict[str, dict[int, int]] = {}  # by staff, then line
         self.tab_staff: str | None = None
-        self.omissions: Counter[str] = Counter()
         self.divisions, self.time_signature = Fraction(1), (4, 4)
         endings: tuple[int, ...] = ()
         for measure in part.iter("measure"):
@@ -385,17 +385,16 @@ class _PartReader:
                     octaves = int(element.findtext("octave-change") or 0)
                     self.half_steps = int(element.findtext("chromatic") or 0) + 12 * octaves
 
-    def build_part(self) -> Part:
+    def place_notes(self) -> TabBuilder:
         """Return the notes with their places, and the guitar."""
         if self.is_drums or not self.notes:
-            reason = "it is drums" if self.is_drums else "it is empty"
-            return Part(self.name, None, TabBuilder(), reason)
+            self.builder.reason_left_out = "it is drums" if self.is_drums else "it is empty"
+            return self.builder
         fretted = [each for each in self.notes if each[3].find(FRET) is not None]
         staves = {each[3].findtext("staff", "1") for each in fretted}
         if self.tab_staff in staves:  # the others have the same in notation
             fretted = [each for each in fretted if each[3].findtext("staff", "1") == self.tab_staff]
         notes = fretted or self.notes
-        builder = TabBuilder(self.bars, omission_counts=self.omissions)
         left = sum(each[3].findtext("staff", "1") in staves for each in self.notes) - len(notes)
         if fretted and left > 0 and self.tab_staff not in staves:
             self.omissions["notes without a string are left out"] += left
@@ -414,16 +413,15 @@ class _PartReader:
                 voices.append(voice)
             number = min(voices.index(voice) + 1, 2)
             event = NoteEvent(onset, duration, note, _read_techniques(element), number)
-            builder.read_note(event, is_tied=element.find("tie[@type='stop']") is not None)
+            self.builder.read_note(event, is_tied=element.find("tie[@type='stop']") is not None)
         stated = self.tunings.get(self.tab_staff or "1", {})
-        tuning = None
         if fretted:
             count = len(stated) or max(6, *open_pitches)
             lowest_first = [stated[line] for line in sorted(stated)]
             usual = [*STANDARD.open_pitches, 35, 30]
             found = [open_pitches.get(s, usual[s - 1]) for s in range(1, count + 1)]
-            tuning = Tuning(tuple(lowest_first[::-1] or found), self.capo)
-        return Part(self.name, tuning, builder)
+            self.builder.tuning = Tuning(tuple(lowest_first[::-1] or found), self.capo)
+        return self.builder
 
 
 def _read_techniques(note: ET.Element) -> set[Technique]:
@@ -443,10 +441,10 @@ def _read_pitch(element: ET.Element | None, prefix: str = "") -> int:
         ValueError: if it gives none.
     """
     letter = element.findtext(f"{prefix}step", "") if element is not None else ""
-    if element is None or letter not in HALF_STEPS_OF_LETTER:
+    if element is None or letter not in PITCH_CLASS_OF_LETTER:
         raise ValueError("a note has no pitch")
     octave, alter = (element.findtext(f"{prefix}{name}") or 0 for name in ("octave", "alter"))
-    return 12 * (int(octave) + 1) + HALF_STEPS_OF_LETTER[letter] + round(float(alter))
+    return 12 * (int(octave) + 1) + PITCH_CLASS_OF_LETTER[letter] + round(float(alter))
 
 
 def _read_barline(barline: ET.Element, bar: BarHeader, endings: tuple[int, ...]) -> tuple[int, ...]:

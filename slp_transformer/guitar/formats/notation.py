@@ -216,11 +216,12 @@ def check_same_bars(tracks: Sequence[Tab]) -> None:
 def measures_from_tab(tab: Tab, num_voices: int = 2) -> list[Measure]:
     """Return the bars of a tab in notation, with all notes in one voice if it may have no more.
 
+    The tab is one that `check_tab` lets pass.
+
     Raises:
-        ValueError: if the tab cannot be written down or has no bar, its steps are columns or finer
-            than note values are, or a bar has no time signature.
+        ValueError: if the tab has no bar, its steps are columns or finer than note values are, or a
+            bar has no time signature.
     """
-    check_tab(tab)
     if not tab.bars:
         raise ValueError("A file of notation needs at least one bar.")
     tab = round_trip_tab(tab, num_voices)
@@ -375,14 +376,20 @@ class TabBuilder:
     """Collects the bars and notes of one instrument and builds a tab.
 
     Attributes:
+        name: what the file calls it; may be empty.
+        tuning: its guitar; None if its notes have no strings.
         bars: the headers of the bars.
         notes: the notes.
         omission_counts: how often something was left out, by message.
+        reason_left_out: why no tab is made of it; empty if one is.
     """
 
+    name: str = ""
+    tuning: Tuning | None = None
     bars: list[BarHeader] = field(default_factory=list)
     notes: list[NoteEvent] = field(default_factory=list)
     omission_counts: Counter[str] = field(default_factory=Counter)
+    reason_left_out: str = ""
     _last_by_voice_and_string: dict[tuple[int, int], NoteEvent] = field(default_factory=dict)
 
     def read_note(self, event: NoteEvent, is_tied: bool = False) -> None:
@@ -398,9 +405,7 @@ class TabBuilder:
         else:
             self.omission_counts["ties that continue no note are left out"] += 1
 
-    def build_tab(
-        self, title: str, tuning: Tuning | None, source: str, track: str = ""
-    ) -> tuple[Tab, list[str]]:
+    def build_tab(self, title: str, source: str) -> tuple[Tab, list[str]]:
         """The tab, whose notes have no strings if it has no tuning; and what is not in it."""
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         moments = [*starts, *(n.onset_quarters for n in self.notes)]
@@ -426,6 +431,7 @@ class TabBuilder:
             moment[_lane(struck.note)] = TabNote(
                 struck.note, max(1, end - onset), techniques, struck.voice
             )
+        tuning = self.tuning
         if tuning is None:  # as many strings as notes sound together, all tuned to pitch 0
             moments_of_notes = [moment for own in events for moment in own.values()]
             tuning = Tuning((0,) * max(map(len, moments_of_notes), default=1))
@@ -445,7 +451,7 @@ class TabBuilder:
             f"{count} {what}" if count > 1 else what for what, count in self.omission_counts.items()
         ]
         bars = drop_repeated_changes(bars)
-        return Tab(title, tuning, tuple(bars), source, unit, "", track), omissions
+        return Tab(title, tuning, tuple(bars), source, unit, "", self.name), omissions
 
     def _mark_pull_offs(self) -> None:
         """Tell pulls from hammers, which most files do not: a pull leads down."""
@@ -458,44 +464,25 @@ class TabBuilder:
             following[struck.note.string] = struck
 
 
-class Part(NamedTuple):
-    """An instrument of a file.
-
-    Attributes:
-        name: what the file calls it; may be empty.
-        tuning: its guitar; None if its notes have no strings.
-        builder: its bars and notes.
-        reason_left_out: why no tab is made of it; empty if one is.
-    """
-
-    name: str
-    tuning: Tuning | None
-    builder: TabBuilder
-    reason_left_out: str = ""
-
-
 def build_tabs(
-    source: str, title: str, parts: Sequence[Part]
+    source: str, title: str, builders: Sequence[TabBuilder]
 ) -> tuple[list[Tab], list[ReadProblem]]:
-    """Return the tabs of a file, named where there are several parts; and what is not in them.
+    """Return the tabs of a file, named where there are several; and what is not in them.
 
     Raises:
-        ValueError: if there is no part of which a tab can be made.
+        ValueError: if there is no instrument of which a tab can be made.
     """
     tabs, problems = [], []
-    for number, part in enumerate(parts, start=1):
-        name, reason = " ".join(part.name.split()), part.reason_left_out
-        strings = len(part.tuning.open_pitches) if part.tuning else MIN_STRINGS
-        if not MIN_STRINGS <= strings <= MAX_STRINGS:
-            reason = f"it has {strings} strings"
+    for number, builder in enumerate(builders, start=1):
+        builder.name = " ".join(builder.name.split()) if len(builders) > 1 else ""
+        where = f"{builder.name or f'track {number}'}: " if len(builders) > 1 else ""
+        reason, tuning = builder.reason_left_out, builder.tuning
+        if tuning and not MIN_STRINGS <= len(tuning.open_pitches) <= MAX_STRINGS:
+            reason = f"it has {len(tuning.open_pitches)} strings"
         messages = [f"left out, since {reason}"]
         if not reason:
-            track = name if len(parts) > 1 else ""
-            tab, messages = part.builder.build_tab(
-                " ".join(title.split()), part.tuning, source, track
-            )
+            tab, messages = builder.build_tab(" ".join(title.split()), source)
             tabs.append(tab)
-        where = f"{name or f'track {number}'}: " if len(parts) > 1 else ""
         problems += [ReadProblem(source, 0, where + message) for message in messages]
     if not tabs:
         raise ValueError("it has no track of 4 to 8 strings with notes")

@@ -163,12 +163,9 @@ def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]
     """
     yield "the title", None, " ".join(tab.title.split())
     yield "the tuning", None, tab.tuning.open_pitches
-    if tab.tuning.capo:
-        yield "the capo", None, tab.tuning.capo
-    if tab.track:
-        yield "the tracks' names", None, " ".join(tab.track.split())
-    if tab.style:
-        yield "the style", None, tab.style
+    track = " ".join(tab.track.split())
+    optional = ("the capo", tab.tuning.capo), ("the tracks' names", track), ("the style", tab.style)
+    yield from ((what, None, value) for what, value in optional if value)
     unit = tab.steps_per_quarter or 1
     for start, bar in zip(bar_start_steps(tab), fill_durations(tab).bars, strict=False):
         where = Fraction(start, unit)
