@@ -24,8 +24,9 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from itertools import combinations, pairwise, takewhile
+from types import CodeType
 from typing import Any
 
 import torch
@@ -203,10 +204,10 @@ class Check:
 
         scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given
         scope |= {"solve": solve, "mistakes": mistakes}
-        if re.search(r"\bright\b", formula):
+        steps, result = _compile_formula(formula)
+        if "right" in steps.co_names + result.co_names:
             scope["right"] = self.solve(**given, mistakes=mistakes)
-        *steps, result = formula.split("; ")
-        exec("\n".join(steps), scope)  # of this package's own tables
+        exec(steps, scope)  # of this package's own tables
         return eval(result, scope)
 
     def expected(self, case: Case, *mistakes: str) -> Any:
@@ -415,6 +416,12 @@ def check(
 def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
+
+
+@cache
+def _compile_formula(formula: str) -> tuple[CodeType, CodeType]:
+    *steps, result = formula.split("; ")
+    return compile("\n".join(steps), "<table>", "exec"), compile(result, "<table>", "eval")
 
 
 def _is_ids(value: Any) -> bool:
