@@ -101,9 +101,9 @@ def test_every_known_mistake_differs_from_every_other(name):
         assert one(submission_of(one, mistake)), mistake
     for mistake in one.mistakes:
         assert one(submission_of(one, mistake)).mistakes == (mistake.partition(" (")[0],), mistake
-        answers = [one.expected(case, mistake) for case in one.cases()]
-        errors = {answer.kind for answer in answers if isinstance(answer, RaisedError)}
-        assert errors <= {"RuntimeError", "IndexError", "ValueError"}, "its formula is code"
+    answers = [one.expected(case, name) for case in one.cases() for name in one.formulas]
+    errors = {answer.kind for answer in answers if isinstance(answer, RaisedError)}
+    assert errors <= {"RuntimeError", "IndexError", "ValueError"}, "each formula is code that runs"
 
 
 @every_check
