@@ -5,18 +5,18 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check, choose_option
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
-SCALES = {
-    "no scaling": "The scores are not divided by √d_k.",
-    "scaled by d_k": "The scores are divided by d_k instead of its square root.",
-    "scaled by d_k²": "The scores are divided by the square of d_k instead of its root.",
-    "d_k**1/2": "Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.",
-    "rounded root": "√d_k is rounded to a whole number: divide by d_k**0.5, without int or //.",
-    "multiplied by the root": "The scores are multiplied by √d_k instead of divided.",
-}
+SCALES = """
+    no scaling: The scores are not divided by √d_k.
+    scaled by d_k: The scores are divided by d_k instead of its square root.
+    scaled by d_k²: The scores are divided by the square of d_k instead of its root.
+    d_k**1/2: Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.
+    rounded root: √d_k is rounded to a whole number: divide by d_k**0.5, without int or //.
+    multiplied by the root: The scores are multiplied by √d_k instead of divided.
+"""
 
 
 def scale(d_k: int, mistakes: Mistakes) -> float:
@@ -27,76 +27,63 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
         "d_k**1/2": 2 * d_k,
         "scaled by d_k²": d_k**2,
         "rounded root": int(d_k**0.5),
+        "multiplied by the root": d_k**-0.5,
     }
-    divisors["multiplied by the root"] = d_k**-0.5
     return float(choose_option(mistakes, divisors, d_k**0.5))
 
 
-def _softmax_cases() -> list[Case]:
+def _softmax_cases() -> list[Inputs]:
     draw = seeded_randn(1)
-    return [
-        {"scores": vector(0, math.log(3))},
-        {"scores": vector(1, 2, 3)},
-        {"scores": vector(1000, 1001)},
-        {"scores": vector(-1000, -1000, -1002)},
-        {"scores": vector(0, 0, 3000)},
-        {"scores": matrix((0, 1), (0, 0), (2, 0))},
-        {"scores": matrix((1000, 1001), (0, 1))},
-        {"scores": 3 * draw(7)},
-        {"scores": 3 * draw(5, 7)},
-    ]
+    rows = [(0, math.log(3)), (1, 2, 3), (1000, 1001), (-1000, -1000, -1002), (0, 0, 3000)]
+    matrices = [matrix((0, 1), (0, 0), (2, 0)), matrix((1000, 1001), (0, 1))]
+    return [(x,) for x in (*(vector(*row) for row in rows), *matrices, 3 * draw(7), 3 * draw(5, 7))]
 
 
 @check(
     "`simple-softmax`",
     _softmax_cases,
     """
-    overflow: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract the
-        largest score first; it cancels in the fraction.
-    not normalized: The exponentials are not divided by their sum, so they don't sum to 1.
+    overflow [no − largest]: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number.
+        Subtract the largest score first; it cancels in the fraction.
+    not normalized [no / total]: The exponentials are not divided by their sum, so they don't sum to
+        1.
     largest of all: The largest score of the whole matrix is subtracted, so that all powers of a
         row with small scores become 0, and 0/0 is not a number: subtract each row's own.
+        = (powers := (scores - scores.max()).exp()) / powers.sum(-1, keepdim=True)
     other axis: The softmax runs over the wrong axis: each row should sum to 1.
+        = scores.softmax(0)
     all entries: The entries of the whole matrix sum to 1; each row should.
+        = solve(scores.flatten()).view_as(scores)
     logarithm: These are the logarithms of the weights, as of log_softmax.
+        = scores.log_softmax(-1)
     plain shares: The scores are divided by their sum, without exp.
         = scores / scores.sum(-1, keepdim=True)
     sigmoid: Each score goes through a sigmoid; the weights should sum to 1.
         = scores.sigmoid()
     −scores: The sign is reversed: the smallest score gets the largest weight.
-    mean subtracted: What is subtracted is not the largest score, so a score far above the others
-        still overflows: subtract the largest.
+    mean subtracted [mean for amax]: What is subtracted is not the largest score, so a score far
+        above the others still overflows: subtract the largest.
     largest subtracted once: The largest score is subtracted above the line alone; the sum below
         needs the same.
         = (scores - scores.amax(-1, keepdim=True)).exp() / scores.exp().sum(-1, keepdim=True)
     """,
 )
-def softmax(scores: Tensor, mistakes: Mistakes) -> Tensor:
+def softmax(scores: Tensor) -> Tensor:
     """Check `softmax(scores)`: return positive weights that sum to 1."""
-    axis = None if "all entries" in mistakes else 0 if "other axis" in mistakes else -1
-    axes = tuple(range(scores.dim())) if axis is None else (axis,)
-    if "largest of all" in mistakes:
-        scores = scores - scores.max()
-    elif "mean subtracted" in mistakes:
-        scores = scores - scores.mean(axes, keepdim=True)
-    elif "overflow" not in mistakes:
-        scores = scores - scores.amax(axes, keepdim=True)
-    if "logarithm" in mistakes:
-        return scores - scores.logsumexp(axes, keepdim=True)
-    powers = scores.exp()
-    if "not normalized" in mistakes:
-        return powers
-    return powers / powers.sum(axes, keepdim=True)
+    largest = scores.amax(-1, keepdim=True)
+    powers = (scores - largest).exp()
+    total = powers.sum(-1, keepdim=True)
+    return powers / total
 
 
-def _sum_cases() -> list[Case]:
+def _sum_cases() -> list[Inputs]:
     draw = seeded_randn(2)
     alpha = torch.softmax(draw(5), -1)
     return [
-        {"alpha_i": vector(0.75, 0.25), "rows": matrix((4, 0), (0, 8))},
-        {"alpha_i": vector(0.5, 0.25, 0.25), "rows": matrix((4, 0), (0, 8), (4, 4))},
-        {"alpha_i": alpha, "rows": draw(5, 3)},
-        {"alpha_i": alpha[:3] / alpha[:3].sum(), "rows": draw(7, 3)},
+        (vector(0.75, 0.25), matrix((4, 0), (0, 8))),
+        (vector(0.5, 0.25, 0.25), matrix((4, 0), (0, 8), (4, 4))),
+        (alpha, draw(5, 3)),
+        (alpha[:3] / alpha[:3].sum(), draw(7, 3)),
     ]
 
 
@@ -106,10 +93,15 @@ def _sum_cases() -> list[Case]:
     """
     alpha_i = 1: The rows are added up without their weights.
     mean: The sum is divided by the number of rows; the weights sum to 1 already.
+        = right / len(alpha_i)
     last row left out: The last weight and its row are left out: j runs up to i.
+        = solve(alpha_i[:-1], rows)
     first row left out: The first weight and its row are left out: j begins at the first.
+        = solve(alpha_i[1:], rows[1:])
     sum over features: The sum runs over the features; it should run over the rows.
+        = (alpha_i[:, None] * rows[:len(alpha_i)]).sum(1)
     weights twice: Each weight is used squared.
+        = solve(alpha_i**2, rows)
     not added up: Only the last part is left: add each to the sum, total = total + ….
         = alpha_i[-1] * rows[len(alpha_i) - 1]
     row before: Weight j is used with row j − 1; it belongs to row j.
@@ -124,135 +116,122 @@ def _sum_cases() -> list[Case]:
         = alpha_i @ rows[-len(alpha_i):]
     """,
 )
-def weighted_sum(alpha_i: Tensor, rows: Tensor, mistakes: Mistakes) -> Tensor:
+def weighted_sum(alpha_i: Tensor, rows: Tensor) -> Tensor:
     """Check `weighted_sum(alpha_i, rows)`: add up the first rows, each times its weight."""
-    count = len(alpha_i) - ("last row left out" in mistakes)
-    first = 1 if "first row left out" in mistakes else 0
-    alpha, X = alpha_i[first:count], rows[first:count]
-    if "weights twice" in mistakes:
-        alpha = alpha * alpha
-    parts = alpha[:, None] * X
-    total = parts.sum(1 if "sum over features" in mistakes else 0)
-    return total / count if "mean" in mistakes else total
+    return alpha_i @ rows[: len(alpha_i)]
 
 
-def _score_cases() -> list[Case]:
+def _score_cases() -> list[Inputs]:
     draw = seeded_randn(3)
-    return [
-        {"q_i": vector(2, 0, 0, 0), "k_j": vector(3, 1, 0, 0)},
-        {"q_i": vector(1, 2), "k_j": vector(3, -4)},
-        {"q_i": draw(7), "k_j": draw(7)},
-    ]
+    by_hand = [(vector(2, 0, 0, 0), vector(3, 1, 0, 0)), (vector(1, 2), vector(3, -4))]
+    return [*by_hand, (draw(7), draw(7))]
 
 
 @check(
     "`scaled-score`",
     _score_cases,
-    (
-        SCALES,
-        """
+    SCALES
+    + """
     cosine: The dot product is divided by the norms of q and k: that is their cosine.
         = (q_i * k_j).sum() / (q_i.norm() * k_j.norm())
     norm of k: The product is divided by the norm of k; divide it by √d_k.
         = q_i @ k_j / k_j.norm()
     """,
-    ),
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: return the score of one query and one key, a number."""
     return (q_i * k_j).sum() / scale(len(k_j), mistakes)
 
 
-def _simple_cases() -> list[Case]:
+def _simple_cases() -> list[Inputs]:
     draw = seeded_randn(4)
     X = matrix((0, 2), (2, 0), (0, 1), (1, 1))
     more = draw(5, 3)
-    return [
-        {"X": X, "i": 2},
-        {"X": X, "i": 0},
-        {"X": more, "i": 3},
-        {"X": more, "i": 4},
-        {"X": draw(11, 3), "i": 10},
-        {"X": matrix((30, 0), (-30, 0), (24, 18)), "i": 2},
-    ]
+    large = matrix((30, 0), (-30, 0), (24, 18))
+    return [(X, 2), (X, 0), (more, 3), (more, 4), (draw(11, 3), 10), (large, 2)]
 
 
 @check(
     "`simple-sum` to `simple-softmax`",
     _simple_cases,
     """
-    itself left out: Token i does not read itself: the rows should be X[:i + 1].
+    itself left out [no + 1]: Token i does not read itself: the rows should be X[:i + 1].
     the future: Token i reads later tokens: the rows should stop at X[:i + 1].
-    one too many: Token i reads one token too many: X[:i + 1] ends with row i.
-    no softmax: The scores are used as weights, without softmax.
+        = torch.softmax(X @ X[i], -1) @ X
+    one too many [2 for 1]: Token i reads one token too many: X[:i + 1] ends with row i.
+    no softmax [no softmax()]: The scores are used as weights, without softmax.
     over all: The softmax also counts tokens after i: those up to i should sum to 1.
+        = torch.softmax(X @ X[i], -1)[:i + 1] @ X[:i + 1]
     scaled: These scores are divided by √d; the simplest attention does not scale.
+        = torch.softmax(X[:i + 1] @ X[i] / X.shape[1] ** 0.5, -1) @ X[:i + 1]
     last token asks: The last token asks; token i should: its row is X[i].
-    the weights: It returns the weights; return the weighted sum of the rows.
+        = torch.softmax(X[:i + 1] @ X[-1], -1) @ X[:i + 1]
+    the weights [no @ seen]: It returns the weights; return the weighted sum of the rows.
     first token asks: The first token asks; token i should: its row is X[i].
         = torch.softmax(X[:i + 1] @ X[0], -1) @ X[:i + 1]
     mean: All rows have the same weight: the weights are the softmax of the scores.
         = X[:i + 1].mean(0)
-    itself left out (guarded): Token i does not read itself: the rows should be X[:i + 1].
+    itself left out (guarded): …
         = torch.softmax(X[:max(i, 1)] @ X[i], -1) @ X[:max(i, 1)]
     residual: Token i's own row is added once more; its weight already counts it.
         = X[i] + right
     """,
 )
-def simple_attention(X: Tensor, i: int, mistakes: Mistakes) -> Tensor:
+def simple_attention(X: Tensor, i: int) -> Tensor:
     """Check `simple_attention(X, i)`: return a_i, for i from 0, without matrices."""
-    last = {"itself left out": i, "the future": len(X), "one too many": i + 2}
-    end = choose_option(mistakes, last, i + 1)
-    x_i = X[-1] if "last token asks" in mistakes else X[i]
-    scores = X[:end] @ x_i
-    if "scaled" in mistakes:
-        scores = scores / X.shape[1] ** 0.5
-    if "over all" in mistakes:
-        alpha = torch.softmax(X @ X[i], -1)[:end]
-    else:
-        alpha = scores if "no softmax" in mistakes else torch.softmax(scores, -1)
-    return alpha if "the weights" in mistakes else alpha @ X[:end]
+    seen = X[: i + 1]
+    return torch.softmax(seen @ X[i], -1) @ seen
 
 
-def _attention_cases() -> list[Case]:
+def _attention_cases() -> list[Inputs]:
     draw = seeded_randn(5)
-    open_mask = torch.zeros
-    by_hand = {"Q": matrix((2, 0, 0, 0)), "K": matrix((1, 0, 0, 0), (0, 1, 0, 0))}
-    square = {"Q": matrix((0, 0), (2, 0)), "K": matrix((3, 0), (0, 1)), "V": matrix((8, 0), (0, 4))}
-    padding = open_mask(3, 5)
+    one, pair = matrix((2, 0, 0, 0)), matrix((1, 0, 0, 0), (0, 1, 0, 0))
+    square = matrix((0, 0), (2, 0)), matrix((3, 0), (0, 1)), matrix((8, 0), (0, 4))
+    large = matrix((1000,), (1,)), matrix((1,), (0,)), matrix((8,), (4,))
+    padding, nothing = torch.zeros(3, 5), future_mask(3)
     padding[:, 3:] = -INF
-    large = {"Q": matrix((1000,), (1,)), "K": matrix((1,), (0,)), "V": matrix((8,), (4,))}
-    nothing = future_mask(3)
     nothing[1] = -INF
     return [
-        {**by_hand, "V": matrix((9,), (1,)), "mask": open_mask(1, 2)},
-        {**square, "mask": future_mask(2)},
-        {**large, "mask": open_mask(2, 2)},
-        {"Q": draw(3, 5), "K": draw(3, 5), "V": draw(3, 2), "mask": future_mask(3)},
-        {"Q": draw(3, 5), "K": draw(5, 5), "V": draw(5, 7), "mask": padding},
-        {"Q": 300 * draw(3, 2), "K": 300 * draw(3, 2), "V": draw(3, 5), "mask": future_mask(3)},
-        {"Q": draw(3, 3), "K": draw(3, 3), "V": draw(3, 3), "mask": future_mask(3)},
-        {"Q": draw(3, 2), "K": draw(3, 2), "V": draw(3, 2), "mask": nothing},
+        (one, pair, matrix((9,), (1,)), torch.zeros(1, 2)),
+        (*square, future_mask(2)),
+        (*large, torch.zeros(2, 2)),
+        (draw(3, 5), draw(3, 5), draw(3, 2), future_mask(3)),
+        (draw(3, 5), draw(5, 5), draw(5, 7), padding),
+        (300 * draw(3, 2), 300 * draw(3, 2), draw(3, 5), future_mask(3)),
+        (draw(3, 3), draw(3, 3), draw(3, 3), future_mask(3)),
+        (draw(3, 2), draw(3, 2), draw(3, 2), nothing),
     ]
+
+
+FILLED = {"hidden scores 0": 0.0, "-1e9": -1e9, "finite mask": -100.0}
+SOFTMAX_AXES = {"other axis": -2, "softmax over queries": -2, "softmax over heads": 0}
+NAN_WHERE_NOTHING_IS_SEEN = {"nothing seen is NaN", *SOFTMAX_AXES}
+SOFTMAX_AXES["softmax over heads (zeros)"] = 0
 
 
 @check(
     "`head-par`",
     _attention_cases,
-    (
-        SCALES,
-        """
+    SCALES
+    + """
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
+        = solve(Q * (Q.shape[-1] / V.shape[-1]) ** 0.5, K, V, mask)
     scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.
+        = solve(Q * (Q.shape[-1] / Q.shape[-2]) ** 0.5, K, V, mask)
     scaled by √N (keys): …
+        = solve(Q * (Q.shape[-1] / K.shape[-2]) ** 0.5, K, V, mask)
     other axis: The softmax runs over the queries; each row of weights should sum to 1.
     no softmax: The scores are used as weights, without softmax.
     causal in any case: The future is hidden whatever the mask: add the mask that is given.
+        = solve(Q, K, V, torch.full_like(mask, -INF).triu(1))
     mask = 0: The mask is not used: each query sees every key, including later ones.
     mask after softmax: The mask comes after the softmax: a row no longer sums to 1.
+        = solve(Q, K, torch.eye(K.shape[-2]).to(K), torch.zeros_like(mask)).where(mask == 0, 0) @ V
     mask added after softmax: The mask is added to the weights; add it to the scores.
-    mask multiplied: The scores are multiplied with the mask; it should be added.
+        = solve(Q, K, V, torch.zeros_like(mask)) + mask @ V
+    mask multiplied [· for +]: The scores are multiplied with the mask; it should be added.
     mask turned: The mask is inverted: it hides what should be visible.
+        = solve(Q, K, V, torch.where(mask == -INF, 0.0, -INF))
     hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.
     −mask: The mask is subtracted: −(−∞) gives hidden keys all the weight.
     -1e9: A finite number stands for −∞: a query that may see nothing reads hidden keys.
@@ -262,10 +241,10 @@ def _attention_cases() -> list[Case]:
         row with small scores become 0, and 0/0 is not a number: subtract each row's own.
     Q and K swapped: Queries and keys are swapped: the scores should be Q Kᵀ.
     K transposed: K is not transposed: the scores should be Q Kᵀ.
-    the weights: It returns the weights; return the weights times V.
+    the weights [no @ V]: It returns the weights; return the weights times V.
     scaled after softmax: The division by √d_k comes after the softmax, not before it.
+        = solve(Q * Q.shape[1] ** 0.5, K, V, mask) / Q.shape[1] ** 0.5
     """,
-    ),
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
@@ -273,44 +252,15 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes)
 
     The row of a query that may see nothing may be zeros, as in the package, or NaN.
     """
-    sizes = {"scaled by √d_v": V.shape[-1], "scaled by √N": Q.shape[-2]}
-    sizes["scaled by √N (keys)"] = K.shape[-2]
-    root = next((sizes[s] ** 0.5 for s in sizes if s in mistakes), scale(Q.shape[-1], mistakes))
-    late = "scaled after softmax" in mistakes
-    scores = Q @ K.T / (1 if late else root)
-    scores = _hide(scores, mask, mistakes)
-    alpha = scores if "no softmax" in mistakes else _weights(scores, mistakes)
-    alpha = alpha / root if late else alpha
-    if "mask after softmax" in mistakes:
-        alpha = alpha.masked_fill(mask == -INF, 0)
-    if "mask added after softmax" in mistakes:
-        alpha = alpha + mask
-    return alpha if "the weights" in mistakes else alpha @ V
-
-
-def _hide(scores: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:
-    hidden = mask == -INF
-    if mistakes & {"mask after softmax", "mask added after softmax"}:
-        return scores
-    if "mask multiplied" in mistakes:
-        return scores * mask
-    if "causal in any case" in mistakes:
-        return scores + torch.full_like(scores, -INF).triu(1)
-    hidden = ~hidden if "mask turned" in mistakes else hidden
-    filled = {"hidden scores 0": 0.0, "-1e9": -1e9, "finite mask": -100.0, "mask turned": -INF}
-    if mistakes & filled.keys():
-        return scores.masked_fill(hidden, choose_option(mistakes, filled, None))
-    return scores + mask
-
-
-def _weights(scores: Tensor, mistakes: Mistakes) -> Tensor:
-    axis = -2 if "other axis" in mistakes else -1
-    if "overflow" in mistakes:
-        return scores.exp() / scores.exp().sum(axis, keepdim=True)
-    if "largest of all" in mistakes:
-        powers = (scores - scores.max()).exp()
-        return powers / powers.sum(axis, keepdim=True)
+    scores = Q @ K.mT / scale(Q.shape[-1], mistakes)
+    filled = choose_option(mistakes, FILLED, None)
+    scores = scores + mask if filled is None else scores.masked_fill(mask == -INF, filled)
+    if "no softmax" in mistakes:
+        return scores @ V
+    axis = choose_option(mistakes, SOFTMAX_AXES, -1)
+    if mistakes & {"overflow", "largest of all"}:
+        return softmax.solve(scores, mistakes=mistakes) @ V
     alpha = torch.softmax(scores, axis)
-    if "nothing seen is NaN" in mistakes or axis == -2:
-        return alpha
-    return alpha.masked_fill((scores == -INF).all(axis, keepdim=True), 0)
+    if not mistakes & NAN_WHERE_NOTHING_IS_SEEN:
+        alpha = alpha.masked_fill((scores == -INF).all(axis, keepdim=True), 0)
+    return alpha @ V

@@ -8,62 +8,73 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check, choose_option
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
-OUTER_EPSILONS = {"eps outside": 1e-5, "eps outside (1e-6)": 1e-6}
 
 
-def _norm_cases(d: int = 0) -> list[Case]:
+def _norm_cases(d: int = 0) -> list[Inputs]:
     draw = seeded_randn(21)
-    small = {"x": matrix((0, 2), (4, 8)), "gamma": torch.ones(2), "beta": torch.zeros(2)}
-    hand = [] if d else [small]  # a module has a size of its own
-    d = d or 8
-    plain = {"gamma": torch.ones(d), "beta": torch.zeros(d)}
-    learned = {"gamma": torch.arange(1.0, d + 1), "beta": draw(d)}
-    by_hand = vector(2, 4, 4, 4, 5, 5, 7, 9) if d == 8 else draw(d)
-    flat, one = torch.full((d,), 2.0), torch.eye(40)[3]  # one that is far from all others
-    return [
-        *hand,
-        {"x": by_hand, **plain},
-        {"x": by_hand, **learned},
-        {"x": 0.001 * draw(d), **plain},
-        {"x": flat, **learned},
-        {"x": 10000 + torch.arange(float(d)), **plain},
-        {"x": draw(3, d) + 2, **plain},
-        {"x": 5 * draw(3, d), **learned},
-        *([] if not hand else [{"x": one, "gamma": torch.ones(40), "beta": torch.zeros(40)}]),
+    d, own = d or 8, d > 0  # a module has a size of its own
+    plain = torch.ones(d), torch.zeros(d)
+    learned = torch.arange(1.0, d + 1), draw(d)
+    row = vector(2, 4, 4, 4, 5, 5, 7, 9) if d == 8 else draw(d)
+    cases: list[Inputs] = [
+        (row, *plain),
+        (row, *learned),
+        (0.001 * draw(d), *plain),
+        (torch.full((d,), 2.0), *learned),
+        (10000 + torch.arange(float(d)), *plain),
+        (draw(3, d) + 2, *plain),
+        (5 * draw(3, d), *learned),
     ]
+    small = matrix((0, 2), (4, 8)), torch.ones(2), torch.zeros(2)
+    far = torch.eye(40)[3], torch.ones(40), torch.zeros(40)  # one that is far from all others
+    return cases if own else [small, *cases, far]
 
 
 @check(
     "`ln-mean` to `ln`",
     _norm_cases,
     """
-    unbiased: σ divides by d − 1, as Tensor.std() does by default; `ln-std` divides by d: write
-        correction=0.
+    unbiased [1 for 0]: σ divides by d − 1, as Tensor.std() does by default; `ln-std` divides by d:
+        write correction=0.
     eps outside: ε is added to the deviation, outside the root. The book has none; PyTorch adds it
         to the variance, under the root.
+        = gamma * (x - x.mean(-1, keepdim=True)) /
+          (x.std(-1, correction=0, keepdim=True) + 1e-5) + beta
     eps outside (1e-6): …
-    variance: The row is divided by its variance; the square root is missing.
-    mean kept: The mean is not subtracted.
-    not divided: The row is not divided by its standard deviation.
+        = gamma * (x - x.mean(-1, keepdim=True)) /
+          (x.std(-1, correction=0, keepdim=True) + 1e-6) + beta
+    variance [no sqrt()]: The row is divided by its variance; the square root is missing.
+    mean kept [no − mu]: The mean is not subtracted.
+    not divided [no / sigma]: The row is not divided by its standard deviation.
     all rows together: Mean and σ are those of the matrix; each row has its own.
+        = n = x.numel();
+          gamma * solve(x.flatten(), torch.ones(n), torch.zeros(n)).view_as(x) + beta
     over tokens: Mean and σ are taken over the tokens, not over the features of a row.
+        = gamma * solve(x.T, torch.ones(len(x)), torch.zeros(len(x))).T + beta
     gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.
+        = solve(x, gamma, gamma * beta)
     root mean square: The mean is not subtracted: that is RMSNorm.
     divided by the length: The row is divided by its norm; σ is the norm over √d.
+        = solve(x, gamma / x.shape[-1] ** 0.5, beta)
     mean deviation: The mean of |x − μ| is taken; σ is the root of the mean of squares.
+        = gamma * (y := x - x.mean(-1, keepdim=True)) / y.abs().mean(-1, keepdim=True) + beta
     to the range: The row is scaled to 0…1 by its minimum and maximum; use mean and standard
         deviation.
+        = gamma * (y := x - x.amin(-1, keepdim=True)) / y.amax(-1, keepdim=True) + beta
     no brackets: Brackets are missing: subtract μ from the row, then divide by σ.
         = gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
     σ without the mean: σ is the root of the mean of x²; subtract μ first here, too.
         = gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt() + beta
     gain first: γ multiplies the row before it is normalized; multiply the result.
+        = solve(gamma * x, torch.ones_like(gamma), beta)
     gain + 1: The gain is 1 + γ; here it is γ itself.
+        = solve(x, gamma + 1, beta)
     gain summed: This is the dot product of γ and the row; γ multiplies elementwise.
+        = (solve(x, torch.ones_like(gamma), 0 * beta) @ gamma)[..., None] + beta
     """,
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
@@ -73,48 +84,25 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
 
     Without ε, as in the book, or with a small one under the root, as in PyTorch.
     """
-    axes: tuple[int, ...] = (0,) if "over tokens" in mistakes else (-1,)
-    axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
-    gamma = gamma + 1 if "gain + 1" in mistakes else gamma
-    if "gain first" in mistakes:
-        x, gamma = gamma * x, torch.ones_like(gamma)
-    mu = x.mean(axes, keepdim=True)
-    eps = choose_option(mistakes, EPSILONS, 0.0)
-    variance = x.var(axes, correction=int("unbiased" in mistakes), keepdim=True)
+    mu = x.mean(-1, keepdim=True)
+    variance = x.var(-1, correction=0, keepdim=True)
     if "root mean square" in mistakes:
-        mu, variance = 0 * mu, (x * x).mean(axes, keepdim=True)
-    sigma = variance + eps if "variance" in mistakes else (variance + eps).sqrt()
-    sigma = sigma + choose_option(mistakes, OUTER_EPSILONS, 0.0)
-    if "mean deviation" in mistakes:
-        sigma = (x - mu).abs().mean(axes, keepdim=True)
-    if "divided by the length" in mistakes:
-        sigma = (x - mu).norm(dim=axes, keepdim=True)
-    if "to the range" in mistakes:
-        mu = x.amin(axes, keepdim=True)
-        sigma = x.amax(axes, keepdim=True) - mu
-    x = x if "mean kept" in mistakes else x - mu
-    x_hat = x if "not divided" in mistakes else x / sigma
-    if "gain summed" in mistakes:
-        return (x_hat @ gamma)[..., None] + beta
-    return gamma * (x_hat + beta) if "gain on the offset" in mistakes else gamma * x_hat + beta
+        mu, variance = 0 * mu, (x * x).mean(-1, keepdim=True)
+    sigma = (variance + choose_option(mistakes, EPSILONS, 0.0)).sqrt()
+    return gamma * ((x - mu) / sigma) + beta
 
 
-def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
+def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Inputs]:
     draw, own = seeded_randn(22), d > 0  # a module has sizes of its own
     d, d_ff = d or 3, d_ff or 7
-    by_hand = {
-        "W_1": matrix((1,), (-1,)),
-        "b_1": vector(1),
-        "W_2": matrix((2, 3)),
-        "b_2": vector(10, 20),
-    }
+    W_1, W_2, b_2 = matrix((1,), (-1,)), matrix((2, 3)), vector(10, 20)
+    given = (((4, 2), 1), ((2, 4), 1), ((40, 2), 1), ((0, 0), 1000))
+    hand = [(vector(*x), W_1, vector(b), W_2, b_2) for x, b in given]
 
-    def made(*tokens: int) -> Case:
-        weights = {"W_1": draw(d, d_ff), "b_1": draw(d_ff), "W_2": draw(d_ff, d), "b_2": draw(d)}
-        return {"x": draw(*tokens, d), **weights}
+    def made(*tokens: int) -> Inputs:
+        weights = draw(d, d_ff), draw(d_ff), draw(d_ff, d), draw(d)
+        return draw(*tokens, d), *weights
 
-    hand = [{"x": vector(4, 2), **by_hand}, {"x": vector(2, 4), **by_hand}]
-    hand += [{"x": vector(40, 2), **by_hand}, {"x": vector(0, 0), **by_hand, "b_1": vector(1000)}]
     return ([] if own else hand) + [made(), made(5)]
 
 
@@ -122,45 +110,35 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Case]:
     "`ffn`",
     _ffn_cases,
     """
-    no ReLU: The activation function is missing: between the two matrices there is a ReLU.
+    no ReLU [no relu()]: The activation function is missing: between the two matrices there is a
+        ReLU.
     ReLU at the end: ReLU comes after W_2; it should come between the two matrices.
+        = torch.relu((x @ W_1 + b_1) @ W_2 + b_2)
     ReLU before b_1: ReLU comes before b_1 is added.
+        = (torch.relu(x @ W_1) + b_1) @ W_2 + b_2
     b_2 in the matrix: b_2 is added to W_2; add it to the product.
         = torch.relu(x @ W_1 + b_1) @ (W_2 + b_2)
-    GELU: This uses GELU, as in GPT-2; the equation has ReLU.
-    Swish: This uses Swish; the equation has ReLU.
-    sigmoid: This uses a sigmoid; the equation has ReLU.
-    tanh: This uses tanh; the equation has ReLU.
-    absolute value: This uses |x|; ReLU gives 0 below 0.
-    ReLU6: This uses ReLU6, which ends at 6; the equation has ReLU.
-    leaky: This uses LeakyReLU; the equation has ReLU.
+    GELU [gelu for relu]: This uses GELU, as in GPT-2; the equation has ReLU.
+    Swish [silu for relu]: This uses Swish; the equation has ReLU.
+    sigmoid [sigmoid for relu]: This uses a sigmoid; the equation has ReLU.
+    tanh [tanh for relu]: This uses tanh; the equation has ReLU.
+    absolute value [abs for relu]: This uses |x|; ReLU gives 0 below 0.
+    ReLU6 [relu6 for relu]: This uses ReLU6, which ends at 6; the equation has ReLU.
+    leaky [leaky_relu for relu]: This uses LeakyReLU; the equation has ReLU.
     then + x: The input is added at the end: that is the block's work, not the layer's.
     """,
     sizes_from_module=lambda shapes, module: dict(
         zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)
     ),
 )
-def ffn(
-    x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
-) -> Tensor:
+def ffn(x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor:
     """Check `ffn(x, W_1, b_1, W_2, b_2)`: it takes a row x [d] or rows [N×d]."""
-    bends = {"GELU": F.gelu, "Swish": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh}
-    bends |= {"ReLU6": F.relu6, "leaky": F.leaky_relu, "absolute value": torch.abs}
-    bend = choose_option(mistakes, bends, torch.relu)
-    bend = identity if mistakes & {"no ReLU", "ReLU at the end"} else bend
-    hidden = bend(x @ W_1) + b_1 if "ReLU before b_1" in mistakes else bend(x @ W_1 + b_1)
-    out = hidden @ W_2 + b_2
-    return out.relu() if "ReLU at the end" in mistakes else out
-
-
-def identity(x: Tensor) -> Tensor:
-    """Return what is given."""
-    return x
+    return torch.relu(x @ W_1 + b_1) @ W_2 + b_2
 
 
 @check(
     "`t4` to `h`",
-    lambda: [{"X" if name == "x" else name: v for name, v in c.items()} for c in _ffn_cases()],
+    _ffn_cases,
     """
     as before: The layer's output is unchanged: both W_2 and b_2 must become 0.
         = X + torch.relu(X @ W_1 + b_1) @ W_2 + b_2
@@ -173,54 +151,49 @@ def identity(x: Tensor) -> Tensor:
         = X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2
     """,
 )
-def unchanged(
-    X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor, mistakes: Mistakes
-) -> Tensor:
+def unchanged(X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor:
     """Check `unchanged(X, W_1, b_1, W_2, b_2)`: a feedforward half that passes X through."""
     return X
 
 
-def _gated_cases() -> list[Case]:
+def _gated_cases() -> list[Inputs]:
     draw = seeded_randn(23)
 
-    def made(*tokens: int) -> Case:
-        matrices = {"W_1": draw(3, 7), "b_1": draw(7), "W_2": draw(3, 7), "b_2": draw(7)}
-        return {"x": draw(*tokens, 3), **matrices, "W_3": draw(7, 3), "b_3": draw(3)}
+    def made(*tokens: int) -> Inputs:
+        first, second = (draw(3, 7), draw(7)), (draw(3, 7), draw(7))
+        return draw(*tokens, 3), *first, *second, draw(7, 3), draw(3)
 
-    one = {"W_1": matrix((1,)), "b_1": vector(0), "W_2": matrix((0,)), "b_2": vector(2)}
-    hand = [{"x": vector(x), **one, "W_3": matrix((1,)), "b_3": vector(5)} for x in (1, 100)]
-    return [*hand, made(), made(5)]
+    one, last = (matrix((1,)), vector(0), matrix((0,)), vector(2)), (matrix((1,)), vector(5))
+    return [*((vector(x), *one, *last) for x in (1, 100)), made(), made(5)]
 
 
-GATE_MISTAKES = {
-    "both bent": "Swish is applied to both products; it belongs only to the first.",
-    "sigmoid": "The gate is a sigmoid alone: Swish is x times its sigmoid.",
-    "ReLU": "The gate is a ReLU; it should be Swish.",
-    "GELU": "The gate is a GELU; it should be Swish.",
-    "no bend": "There is no activation function: the gate should go through Swish.",
-    "added": "The two products are added; they should be multiplied elementwise.",
-    "no gate": "The second product is not used; multiply it by the gate.",
-}
+GATE_MISTAKES = """
+    both bent: Swish is applied to both products; it belongs only to the first.
+    sigmoid [sigmoid for silu]: The gate is a sigmoid alone: Swish is x times its sigmoid.
+    ReLU [relu for silu]: The gate is a ReLU; it should be Swish.
+    GELU [gelu for silu]: The gate is a GELU; it should be Swish.
+    no bend [no silu()]: There is no activation function: the gate should go through Swish.
+    added [+ for ·]: The two products are added; they should be multiplied elementwise.
+    no gate [no · second]: The second product is not used; multiply it by the gate.
+"""
 
 
 @check(
     "`swiglu`",
     _gated_cases,
-    (
-        """
+    GATE_MISTAKES
+    + """
     gate on the other side: Swish is applied to the second product, not the first.
-    """,
-        GATE_MISTAKES,
-        """
+        = solve(x, W_2, b_2, W_1, b_1, W_3, b_3)
     W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.
         = F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3
     no biases: The biases are not added.
+        = solve(x, W_1, 0 * b_1, W_2, 0 * b_2, W_3, 0 * b_3)
     bent late: Swish comes after the product of the two; it belongs to the first alone.
         = F.silu((x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3
     bent early: Swish is applied to x; apply it to the first product.
         = (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3
     """,
-    ),
 )
 def swiglu(
     x: Tensor,
@@ -233,18 +206,9 @@ def swiglu(
     mistakes: Mistakes,
 ) -> Tensor:
     """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)`: it takes a row or rows, with β = 1."""
-    if "no biases" in mistakes:
-        b_1, b_2, b_3 = 0 * b_1, 0 * b_2, 0 * b_3
     first, second = x @ W_1 + b_1, x @ W_2 + b_2
-    if "gate on the other side" in mistakes:
-        first, second = second, first
-    bends = {"sigmoid": torch.sigmoid, "ReLU": torch.relu, "GELU": F.gelu, "no bend": identity}
-    bend = choose_option(mistakes, bends, F.silu)
     second = F.silu(second) if "both bent" in mistakes else second
-    gate = bend(first)
-    if "no gate" in mistakes:
-        return gate @ W_3 + b_3
-    return (gate + second if "added" in mistakes else gate * second) @ W_3 + b_3
+    return F.silu(first) * second @ W_3 + b_3
 
 
 @dataclass(frozen=True)
@@ -272,18 +236,15 @@ def normalize_rows(X: Tensor) -> Tensor:
     return F.layer_norm(X, X.shape[-1:])
 
 
-_LAYERS = {
-    "attention": Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
-    "ffn": Layer("x² + 1", lambda X: X * X + 1),
-    "norm_1": Layer("layer norm", normalize_rows),
-    "norm_2": Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
-}
-
-
-def _block_cases() -> list[Case]:
+def _block_cases() -> list[Inputs]:
     draw = seeded_randn(24)
-    by_hand = {"X": matrix((2, 4), (6, 0))}
-    return [{**by_hand, **_LAYERS}, {"X": draw(5, 3), **_LAYERS}, {"X": 9 * draw(2, 7), **_LAYERS}]
+    layers = (
+        Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
+        Layer("x² + 1", lambda X: X * X + 1),
+        Layer("layer norm", normalize_rows),
+        Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
+    )
+    return [(X, *layers) for X in (matrix((2, 4), (6, 0)), draw(5, 3), 9 * draw(2, 7))]
 
 
 @check(
@@ -293,10 +254,10 @@ def _block_cases() -> list[Case]:
     post-norm: This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's block
         normalizes the input of a sublayer, not the residual stream.
         = O = norm_1(X + attention(X)); norm_2(O + ffn(O))
-    no first residual: The attention's output replaces the residual stream; add it instead.
-        = O = attention(norm_1(X)); O + ffn(norm_2(O))
-    no second residual: The feedforward layer's output replaces the stream; add it.
-        = ffn(norm_2(X + attention(norm_1(X))))
+    no first residual [no + X]: The attention's output replaces the residual stream; add it instead.
+    no first residual (X at the end): …
+        = X + ffn(norm_2(attention(norm_1(X))))
+    no second residual [no + O]: The feedforward layer's output replaces the stream; add it.
     norm on the residual: The normalized rows T¹ are added back; add the stream X itself.
         = T = norm_1(X); O = T + attention(T); O + ffn(norm_2(O))
     second norm on the residual: The normalized rows are added back; add the stream T³ (O).
@@ -313,8 +274,7 @@ def _block_cases() -> list[Case]:
     parallel: The feedforward layer reads X, not T³ (O), which has attention's output.
         = X + attention(norm_1(X)) + ffn(norm_2(X))
     attention and ffn swapped: The feedforward layer comes before attention.
-    no feedforward: The feedforward half is missing.
-        = X + attention(norm_1(X))
+    no feedforward [no + ffn(norm_2(O))]: The feedforward half is missing.
     then + X: X is added twice: T³ (O) contains it already.
     halves swapped: The feedforward half comes before attention's.
         = (O := (X + ffn(norm_2(X)))) + attention(norm_1(O))
@@ -322,9 +282,7 @@ def _block_cases() -> list[Case]:
         = O = X + norm_1(attention(X)); O + norm_2(ffn(O))
     """,
 )
-def block(
-    X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any, mistakes: Mistakes
-) -> Tensor:
+def block(X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any) -> Tensor:
     """Check `block(X, attention, ffn, norm_1, norm_2)`: its sublayers are given as functions."""
     O = X + attention(norm_1(X))
     return O + ffn(norm_2(O))

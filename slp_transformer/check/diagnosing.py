@@ -1,20 +1,21 @@
 """From the answers of a submission to a verdict: right, or which known mistake gives the same.
 
-A check has one function that can make named *mistakes*. With none it is right; with one it makes
-that mistake, and with two both. A submission that is wrong somewhere is compared with each of them
-on all cases; the mistake that gives the very same answers is the one to name. So every mistake in
-the table is a program that runs, and nothing is guessed from how the code looks. A mistake that is
-another formula altogether is in the table with it; one of those that every check knows (`variants`
-and `slips`) needs no code, and stands in the table only for a better sentence:
+A check has the right solution and a table of named *mistakes*, each a way to get wrong answers. A
+submission that is wrong somewhere is compared with each of them on all cases, and with two at once;
+the mistake that gives the very same answers is the one to name. So every mistake is a program that
+runs, and nothing is guessed from how the code looks. Most are formulas in the table. One of those
+that every check knows (`variants` and `slips`) needs no code, and stands in the table only for a
+better sentence; if it has another name here, its own follows in square brackets:
 
-    last row left out: The last weight and its row are left out: j runs up to i.
+    one-hot alone [no @ E]: This is the one-hot row; it should be multiplied with E.
     not summed: The rows are not added up: multiply with @, not with *.
         = (torch.arange(len(E)) == w)[:, None] * E
 
 A formula is an expression, with assignments before it. It may use the arguments, `right`, which is
 the right answer to them, and `solve`, the solution for other arguments, with the names of mistakes
-after them; or it is the name of a variant or slip. `…` stands for the sentence of the same name
-without brackets.
+after them; `mistakes` are the others that are made. `…` stands for the sentence of the same name
+without brackets. A mistake that several checks share may be a branch of the solution instead, which
+then takes `mistakes`, the names of those to make.
 """
 
 import inspect
@@ -22,9 +23,10 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, reduce
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property, reduce
 from itertools import combinations, pairwise, takewhile
+from types import CodeType
 from typing import Any
 
 import torch
@@ -49,15 +51,15 @@ from slp_transformer.check.comparing import (
     has_new_nan,
     to_comparable,
 )
-from slp_transformer.check.slips import Slip, make_slips
+from slp_transformer.check.slips import Slip, make_slips, with_mistakes
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
 from slp_transformer.check.variants import Variant, make_variants
 from slp_transformer.check.verdict import Verdict, print_verdict
 
 Case = dict[str, Any]
+Inputs = tuple[Any, ...]  # of a case, in the order of the arguments
 Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purpose
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
-MistakeTable = str | Mapping[str, str]  # text as above, or sentences by the names of mistakes
 DEFAULT_TIMEOUT_S = 5.0
 REPEATS = 8  # calls with the same inputs, to see if a submission is random
 FORMULA_SCOPE: dict[str, Any] = {"torch": torch, "F": F, "math": math}
@@ -82,6 +84,8 @@ class Check:
         arguments: what the reader's function is given, in this order.
         mistakes: sentences by the names of its own mistakes; what is in brackets after a
             name distinguishes variants of one mistake.
+        formulas: those that are another formula, by name.
+        synonyms: the names of variants and slips that have another one among its own.
         variants: the mistakes that every check with such arguments knows, by name.
         accepted: mistakes that are as good as right.
     """
@@ -90,38 +94,48 @@ class Check:
         self,
         solve: Callable[..., Any],
         source: str,
-        cases: Callable[..., Sequence[Case]],
-        mistakes: MistakeTable | Sequence[MistakeTable],
+        cases: Callable[..., Sequence[Inputs | Case]],
+        mistakes: str,
         accepted: Sequence[str] = (),
         sizes_from_module: SizesFromModule | None = None,
     ):
         """Make a check.
 
         Args:
-            solve: the function with its mistakes: it takes the arguments, then `mistakes`.
+            solve: the right solution: it takes the arguments, and `mistakes` if it can make some.
             source: the equation, by its slug in backticks.
-            cases: makes the inputs, smallest first; its keyword arguments are sizes.
-            mistakes: a table of mistakes, or several, with formulas of those that neither `solve`
-                nor `variants` nor `slips` knows.
+            cases: makes a tuple of arguments for each case, smallest first; its keyword arguments
+                are sizes.
+            mistakes: the table of mistakes, with formulas of those that neither `solve` nor
+                `variants` nor `slips` knows.
             accepted: names of mistakes that count as right.
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
         """
-        self._solve = solve
-        self.cases: Callable[..., Sequence[Case]] = cases
+        self._solve, self._with_mistakes = solve, with_mistakes(solve)
+        self._make_cases = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
         self.source: str = equations().cite(source)
-        self.mistakes: dict[str, str] = {}
         self.formulas: dict[str, str] = {}
-        for table in [mistakes] if isinstance(mistakes, str | Mapping) else mistakes:
-            self.mistakes |= read_table(table, self.formulas) if isinstance(table, str) else table
+        self.synonyms: dict[str, str] = {}
+        self.mistakes: dict[str, str] = read_table(mistakes, self.formulas, self.synonyms)
+        # In what a formula takes from `right` and `solve`, another mistake can be made.
+        takes = re.compile(r"\bright\b|\bsolve\(").search
+        self._lone_formulas = {name for name, one in self.formulas.items() if not takes(one)}
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
-        *given, _ = inspect.signature(solve).parameters.values()
+        given = [p for n, p in inspect.signature(solve).parameters.items() if n != "mistakes"]
         self.arguments: tuple[str, ...] = tuple(one.name for one in given)
         self.variants: dict[str, Variant] = make_variants({n.name: n.annotation for n in given})
         CHECKS[self.name] = self
+
+    def cases(self, **sizes: int) -> list[Case]:
+        """Return the inputs of all cases by the names of the arguments."""
+        return [
+            case if isinstance(case, dict) else dict(zip(self.arguments, case, strict=True))
+            for case in self._make_cases(**sizes)
+        ]
 
     @cached_property
     def slips(self) -> dict[str, Slip]:
@@ -165,33 +179,35 @@ class Check:
         print_verdict(verdict)
         return verdict
 
-    def solve(self, *inputs: Any, **named: Any) -> Any:
-        """Compute what the exercise asks for, or what `mistakes`, the last input, make of it."""
-        given = inspect.signature(self._solve).bind(*inputs, **named).arguments
-        mistakes = given.pop("mistakes")
-        for name in self.formulas.keys() & mistakes:
+    def solve(self, *inputs: Any, mistakes: Mistakes = frozenset(), **named: Any) -> Any:
+        """Compute what the exercise asks for, or what `mistakes` make of it."""
+        given = dict(zip(self.arguments, inputs, strict=False)) | named
+        mistakes = frozenset(self.synonyms.get(name, name) for name in mistakes)
+        formulas = mistakes & self.formulas.keys()
+        for name in sorted(formulas - self._lone_formulas):
             return self._evaluate(self.formulas[name], given, mistakes - {name})
-        for name in sorted(mistakes & self.variants.keys()):
+        for name in sorted((mistakes & self.variants.keys()) - formulas):
             answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
             return self.variants[name].on_answer(answer, given)
+        for name in sorted(formulas):
+            return self._evaluate(self.formulas[name], given, mistakes - {name})
         unknown = mistakes - self.mistakes.keys() - set(self.accepted)
         for name in sorted(unknown & self.slips.keys()) if unknown else ():
             return self.slips[name].solve(**given, mistakes=mistakes - {name})
-        return self._solve(**given, mistakes=mistakes)
+        return self._with_mistakes(**given, mistakes=mistakes)
 
     def _evaluate(self, formula: str, given: Case, mistakes: Mistakes) -> Any:
-        if formula in self.variants or formula in self.slips:
-            return self.solve(**given, mistakes=mistakes | {formula})
         count = len(self.arguments)
 
         def solve(*inputs: Any) -> Any:
-            return self.solve(*inputs[:count], mistakes=frozenset(inputs[count:]))
+            return self.solve(*inputs[:count], mistakes=mistakes | {*inputs[count:]})
 
-        scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given | {"solve": solve}
-        if re.search(r"\bright\b", formula):
-            scope["right"] = self.solve(**given, mistakes=frozenset())
-        *steps, result = formula.split("; ")
-        exec("\n".join(steps), scope)  # of this package's own tables
+        scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given
+        scope |= {"solve": solve, "mistakes": mistakes}
+        steps, result = _compile_formula(formula)
+        if "right" in steps.co_names + result.co_names:
+            scope["right"] = self.solve(**given, mistakes=mistakes)
+        exec(steps, scope)  # of this package's own tables
         return eval(result, scope)
 
     def expected(self, case: Case, *mistakes: str) -> Any:
@@ -252,7 +268,9 @@ class Check:
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]
         if shown:  # an error or NaN alone may come from anywhere
             names += [(n,) for n in [*self.variants, *self.slips] if n not in self.mistakes]
-            pairs = combinations([n for n in self.mistakes if n not in self.formulas], 2)
+            slips = {name for name, one in self.synonyms.items() if one in self.slips}
+            lone = self._lone_formulas | slips
+            pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
             if self._explains(mistakes, cases, found):
@@ -288,7 +306,7 @@ class Check:
 
     def _has_floats_for_integers(self, answers: Sequence[Any], cases: Sequence[Case]) -> bool:
         return any(
-            has_floats_for_integers(answer, self.solve(**case, mistakes=frozenset()))
+            has_floats_for_integers(answer, self.solve(**case))
             for answer, case in zip(answers, cases, strict=True)
         )
 
@@ -362,29 +380,32 @@ HINTS = {
 }
 
 
-def read_table(text: str, formulas: dict[str, str]) -> dict[str, str]:
+def read_table(text: str, formulas: dict[str, str], synonyms: dict[str, str]) -> dict[str, str]:
     """Read a table of mistakes.
 
     Args:
         text: the table, as at the top of this module.
         formulas: where the formulas go, by the names of their mistakes.
+        synonyms: where the names in square brackets go, by those before them.
 
     Returns:
         Sentences by the names of mistakes.
     """
     sentences: dict[str, str] = {}
-    for entry in re.split(r"\n(?! )", textwrap.dedent(text).strip()):
+    for entry in re.findall(r"^\S.*(?:\n .*)*", textwrap.dedent(text), re.MULTILINE):
         words, *formula = (" ".join(part.split()) for part in re.split(r"\n += ", entry))
-        name, sentence = words.split(": ", 1)
+        label, sentence = words.split(": ", 1)
+        name, _, general = label.removesuffix("]").partition(" [")
         sentences[name] = sentences[name.partition(" (")[0]] if sentence == "…" else sentence
+        synonyms |= {name: general} if general else {}
         formulas.update((name, one) for one in formula)
     return sentences
 
 
 def check(
     source: str,
-    cases: Callable[..., Sequence[Case]],
-    mistakes: MistakeTable | Sequence[MistakeTable],
+    cases: Callable[..., Sequence[Inputs | Case]],
+    mistakes: str,
     accepted: Sequence[str] = (),
     sizes_from_module: SizesFromModule | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:
@@ -395,6 +416,12 @@ def check(
 def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
+
+
+@cache
+def _compile_formula(formula: str) -> tuple[CodeType, CodeType]:
+    *steps, result = formula.split("; ")
+    return compile("\n".join(steps), "<table>", "exec"), compile(result, "<table>", "eval")
 
 
 def _is_ids(value: Any) -> bool:

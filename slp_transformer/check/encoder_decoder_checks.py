@@ -7,78 +7,64 @@ from torch import Tensor
 
 from slp_transformer.check.attention_checks import SCALES, attention
 from slp_transformer.check.block_checks import Layer, normalize_rows, running_mean_rows
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
-from slp_transformer.check.mask_checks import INF
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
-def _cross_cases() -> list[Case]:
+def _cross_cases() -> list[Inputs]:
     draw = seeded_randn(61)
 
-    def made(N: int, M: int, d: int, d_k: int, d_v: int) -> Case:
-        streams = {"X": draw(N, d), "H_enc": draw(M, d)}
-        return streams | {"W_Q": draw(d, d_k), "W_K": draw(d, d_k), "W_V": draw(d, d_v)}
+    def made(N: int, M: int, d: int, d_k: int, d_v: int) -> Inputs:
+        return draw(N, d), draw(M, d), draw(d, d_k), draw(d, d_k), draw(d, d_v)
 
-    eye = torch.eye(2)
-    hand = {"X": matrix((1, 0)), "H_enc": matrix((2, 0), (0, 1)), "W_Q": 2 * eye, "W_K": eye}
-    hand |= {"W_V": 4 * eye}
-    large = hand | {"X": matrix((200, 0))}
+    eye, H_enc = torch.eye(2), matrix((2, 0), (0, 1))
+    hand, large = ((matrix((x, 0)), H_enc, 2 * eye, eye, 4 * eye) for x in (1, 200))
     return [hand, made(2, 5, 3, 2, 7), made(5, 3, 3, 7, 2), made(3, 3, 2, 2, 2), large]
 
 
 @check(
     "`cross-QKV` and `cross-attn`",
     _cross_cases,
-    (
-        SCALES,
-        """
+    SCALES
+    + """
     K from the decoder: The keys come from the decoder's X; they should come from H_enc.
+        = torch.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
     V from the decoder: The values come from the decoder's X; they should come from H_enc.
+        = torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (X @ W_V)
     X for H_enc: Keys and values come from X, as in self-attention.
     H_enc for X: The queries come from H_enc; they should come from the decoder's X.
     X and H_enc swapped: X and H_enc are swapped: the queries should come from X.
-    causal: A causal mask hides part of the source; the decoder sees all of it.
+    causal [causal in any case]: A causal mask hides part of the source; the decoder sees all of it.
     other axis: The softmax runs over the queries; it should run over the source's tokens.
-    no W_V: The values are the rows of H_enc themselves; multiply them by W_V.
+    no W_V [no @ W_V]: The values are the rows of H_enc themselves; multiply them by W_V.
     scaled by √d: The scores are divided by √d; divide by √d_k.
+        = solve(X, H_enc, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V)
     scaled by √d_v: The scores are divided by √d_v; divide by √d_k.
-    weights: These are the attention weights; multiply them by the values.
+    weights [no @ V]: These are the attention weights; multiply them by the values.
     residual: The values of X are added; the block adds the stream, the head does not.
         = X @ W_V + right
     both read: Keys and values come from both streams; cross-attention reads H_enc alone.
+        = solve(X, torch.cat([H_enc, X]), W_Q, W_K, W_V)
     """,
-    ),
 )
 def cross_attention(
     X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `cross_attention(X, H_enc, W_Q, W_K, W_V)`: one head [N×d_v] that reads the source."""
-    if "both read" in mistakes:
-        H_enc = torch.cat([H_enc, X])
-    Q = X @ W_Q
-    K = (X if "K from the decoder" in mistakes else H_enc) @ W_K
-    source = X if "V from the decoder" in mistakes else H_enc
-    V = source if "no W_V" in mistakes else source @ W_V
-    V = torch.eye(len(K)).to(K) if "weights" in mistakes else V
-    sizes = {"scaled by √d": X.shape[-1], "scaled by √d_v": W_V.shape[-1]}
-    Q = Q * (K.shape[-1] / choose_option(mistakes, sizes, K.shape[-1])) ** 0.5
-    mask = torch.zeros(len(Q), len(K))
-    mask = torch.full_like(mask, -INF).triu(1) if "causal" in mistakes else mask
-    return attention.solve(Q, K, V, mask, mistakes & {"other axis", *SCALES})
+    Q, K, V = X @ W_Q, H_enc @ W_K, H_enc @ W_V
+    return attention.solve(Q, K, V, torch.zeros(len(Q), len(K)), mistakes=mistakes)
 
 
-def _decoder_cases() -> list[Case]:
+def _decoder_cases() -> list[Inputs]:
     draw = seeded_randn(62)
-    layers = {
-        "attention": Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
-        "cross_attention": Layer(
-            "x · mean of H_enc", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1
-        ),
-        "ffn": Layer("x² + 1", lambda X: X * X + 1),
-        "norm": Layer("layer norm", normalize_rows),
-    }
+    layers = (
+        Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
+        Layer("x · mean of H_enc", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1),
+        Layer("x² + 1", lambda X: X * X + 1),
+        Layer("layer norm", normalize_rows),
+    )
     given = [(matrix((2, 4)), matrix((1, 2))), (draw(5, 3), draw(2, 3)), (draw(2, 7), draw(3, 7))]
-    return [{"X": X, "H_enc": H_enc, **layers} for X, H_enc in given]
+    return [(X, H_enc, *layers) for X, H_enc in given]
 
 
 @check(
@@ -89,12 +75,10 @@ def _decoder_cases() -> list[Case]:
         = X = X + cross_attention(norm(X), H_enc); X = X + attention(norm(X)); X + ffn(norm(X))
     cross-attention last: Cross-attention comes after the feedforward layer, not before.
         = X = X + attention(norm(X)); X = X + ffn(norm(X)); X + cross_attention(norm(X), H_enc)
-    no residual at cross-attention: Cross-attention's output replaces the stream; add it.
-        = X = X + attention(norm(X)); X = cross_attention(norm(X), H_enc); X + ffn(norm(X))
-    no residual at self-attention: Self-attention's output replaces the stream; add it.
-        = X = attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
-    no residual at the feedforward layer: The feedforward output replaces the stream; add it.
-        = X = X + attention(norm(X)); ffn(norm(X + cross_attention(norm(X), H_enc)))
+    no residual at cross-attention [no + Y]: Cross-attention's output replaces the stream; add it.
+    no residual at self-attention [no + X]: Self-attention's output replaces the stream; add it.
+    no residual at the feedforward layer [no + Z]: The feedforward output replaces the stream; add
+        it.
     norm kept: The stream itself is normalized; only what a sublayer reads should be.
         = X = norm(X); X = norm(X + attention(X)); X = norm(X + cross_attention(X, H_enc));
           X + ffn(X)
@@ -104,16 +88,13 @@ def _decoder_cases() -> list[Case]:
     feedforward layer added to X: The feedforward layer is added to X; add it to the result of
         cross-attention.
         = Y = X + attention(norm(X)); X + ffn(norm(Y + cross_attention(norm(Y), H_enc)))
-    no feedforward layer: The feedforward layer is left out.
-        = X = X + attention(norm(X)); X + cross_attention(norm(X), H_enc)
+    no feedforward layer [no + ffn(norm(Z))]: The feedforward layer is left out.
     ffn on the norm: The feedforward layer is added to its own input, the norm; add it to the
         stream.
         = X = X + attention(norm(X)); X = norm(X + cross_attention(norm(X), H_enc)); X + ffn(X)
-    norm once: All three sublayers read the norm of X; each should read that of the current
-        stream.
+    norm once: All three sublayers read the norm of X; each should read that of the current stream.
         = X + attention(norm(X)) + cross_attention(norm(X), H_enc) + ffn(norm(X))
-    source not read: Cross-attention reads the decoder's stream twice; its second argument is
-        H_enc.
+    source not read: Cross-attention reads the decoder's stream twice; its second argument is H_enc.
         = X = X + attention(norm(X)); X = X + cross_attention(norm(X), norm(X)); X + ffn(norm(X))
     residual from X: Cross-attention is added to X; add it to the result of self-attention.
         = Y = X + attention(norm(X)); X = X + cross_attention(norm(Y), H_enc); X + ffn(norm(X))
@@ -129,8 +110,7 @@ def _decoder_cases() -> list[Case]:
         = solve(X, norm(H_enc), attention, cross_attention, ffn, norm)
     post-norm: This is post-norm, as in 2017; normalize the input of each sublayer.
         = X = norm(X + attention(X)); X = norm(X + cross_attention(X, H_enc)); norm(X + ffn(X))
-    no cross-attention: Cross-attention is left out.
-        = X = X + attention(norm(X)); X + ffn(norm(X))
+    no cross-attention [no + cross_attention(norm(Y), H_enc)]: Cross-attention is left out.
     sides swapped: X and H_enc are swapped in cross-attention: the queries come from X.
         = X = X + attention(norm(X)); X = X + cross_attention(H_enc, norm(X)); X + ffn(norm(X))
     ffn reads T³: The feedforward layer reads the result of self-attention; it should read that of
@@ -139,13 +119,7 @@ def _decoder_cases() -> list[Case]:
     """,
 )
 def decoder_block(
-    X: Tensor,
-    H_enc: Tensor,
-    attention: Any,
-    cross_attention: Any,
-    ffn: Any,
-    norm: Any,
-    mistakes: Mistakes,
+    X: Tensor, H_enc: Tensor, attention: Any, cross_attention: Any, ffn: Any, norm: Any
 ) -> Tensor:
     """Check `decoder_block(X, H_enc, attention, cross_attention, ffn, norm)`: pre-norm.
 
@@ -156,25 +130,24 @@ def decoder_block(
     return Z + ffn(norm(Z))
 
 
-def _beam_cases() -> list[Case]:
+def _beam_cases() -> list[Inputs]:
     given = [vector(0.5, 0.25), vector(0.5), vector(0.9, 0.1, 0.5, 0.3)]
     given.append(torch.full((60,), -2.0).exp())  # whose product underflows
-    return [{"log_probabilities": p.log()} for p in given]
+    return [(p.log(),) for p in given]
 
 
 @check(
     "`beam-norm`",
     _beam_cases,
     """
-    not normalized: The sum is not divided by the length: longer sentences always lose.
-        = log_probabilities.sum()
+    not normalized [no / len(log_probabilities)]: The sum is not divided by the length: longer
+        sentences always lose.
     probability: This is the probability; return the mean of the logarithms.
         = math.e ** log_probabilities.sum()
     then minus: The sign is wrong: a better sentence should score higher.
     length minus one (guarded): The sum is divided by one less than the number of words.
         = log_probabilities.sum() / max(len(log_probabilities) - 1, 1)
-    times the length: The sum is multiplied by the length; divide it.
-        = log_probabilities.sum() * len(log_probabilities)
+    times the length [· for /]: The sum is multiplied by the length; divide it.
     mean probability: This is the log of the mean probability; average the logs.
         = log_probabilities.exp().mean().log()
     mean of probabilities: This is the mean probability; return the mean of the logarithms.
@@ -187,6 +160,6 @@ def _beam_cases() -> list[Case]:
         = log_probabilities.sum() / len(log_probabilities) ** 0.5
     """,
 )
-def length_normalized(log_probabilities: Tensor, mistakes: Mistakes) -> Tensor:
+def length_normalized(log_probabilities: Tensor) -> Tensor:
     """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""
     return log_probabilities.sum() / len(log_probabilities)

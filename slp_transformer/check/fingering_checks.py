@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import matrix, vector
 
 
-def _grip_cases() -> list[Case]:
+def _grip_cases() -> list[Inputs]:
     given = [
         [(2, 1)],
         [(6, 3), (2, 0)],
@@ -25,14 +25,12 @@ def _grip_cases() -> list[Case]:
         [(6, 0), (5, 7), (4, 9), (1, 0)],
         [(4, 0), (2, 0)],
         [(5, 2), (4, 2), (3, 2)],
-        [(6, 1), (5, 1), (4, 1), (3, 1), (2, 1), (1, 1)],
+        [(string, 1) for string in (6, 5, 4, 3, 2, 1)],
         [(2, 3), (2, 3)],
         [(2, 1), (3, 0), (2, 4)],
         [(6, 1), (5, 2), (4, 3), (3, 4), (2, 5)],
     ]
-    wide = [[(5, 2), (3, 6)], [(6, 3), (1, 5)]]
-    cases = [{"grip": places, "span": 4} for places in given]
-    return cases + [{"grip": places, "span": 3} for places in wide]
+    return [*((grip, 4) for grip in given), ([(5, 2), (3, 6)], 3), ([(6, 3), (1, 5)], 3)]
 
 
 @check(
@@ -40,30 +38,38 @@ def _grip_cases() -> list[Case]:
     _grip_cases,
     """
     a string twice: Two notes cannot be on the same string.
+        = solve([(j, fret) for j, (_, fret) in enumerate(grip)], span)
     open strings counted: Open strings count as fret 0; no finger is needed there.
+        = solve([(string, fret + 1) for string, fret in grip], span)
     span − 1: Frets exactly `span` apart can still be held.
     span not looked at: `span` is ignored: the frets may be at most that far apart.
+        = solve(grip, math.inf)
     span of 4: `span` is not used: 4 is one hand's; compare with `span`.
         = solve(grip, 4)
     highest fret: The highest fret is compared with `span`; compare the difference of the highest
         and the lowest pressed fret.
-        = len({string for string, _ in grip}) == len(grip) and max((fret for _, fret in grip)) <=
-          span
+        = solve(grip, math.inf) and max(fret for _, fret in grip) <= span
     four fingers: More than four notes may be held: one finger can press several strings.
         = right and sum((fret > 0 for _, fret in grip)) <= 4
     string and fret: Each place is `(string, fret)`, not `(fret, string)`.
         = solve([place[::-1] for place in grip], span)
     neighbors alone: Only neighboring notes are compared; compare the outermost frets.
-    nothing pressed: A grip of open strings alone is refused; it needs no finger, so it can be
-        held.
+        = frets = [f for _, f in grip if f];
+          solve(grip, math.inf) and max((abs(a - b) for a, b in pairwise(frets)), default=0) <= span
+    nothing pressed: A grip of open strings alone is refused; it needs no finger, so it can be held.
+        = right and any(fret for _, fret in grip)
     nothing pressed (stops): If all strings are open, max() fails; such a grip can be held.
+        = right and max(fret for _, fret in grip if fret) > 0
     first fret compared: Every fret is compared with the first one; compare the lowest with the
         highest.
+        = frets = [f for _, f in grip if f];
+          solve(grip, math.inf) and all(abs(fret - frets[0]) <= span for fret in frets)
     first and last compared: Only the first and last frets are compared; compare the lowest with
         the highest.
+        = frets = [f for _, f in grip if f] or [0];
+          solve(grip, math.inf) and abs(frets[-1] - frets[0]) <= span
     either: One of the two conditions is enough here; both must hold: use `and`.
-        = len({string for string, _ in grip}) == len(grip) or solve([(j, fret) for j, (_, fret) in
-          enumerate(grip)], span)
+        = len({string for string, _ in grip}) == len(grip) or solve(grip, span, 'a string twice')
     then not: The answer is the wrong way round: return True if one hand can hold the grip.
     span + 1: Frets `span` + 1 apart are held as well; they may be at most `span` apart.
     equal frets: Two notes may have the same fret: one finger can press several strings.
@@ -78,40 +84,24 @@ def _grip_cases() -> list[Case]:
         = solve([(s, 0 if f == 1 else f) for s, f in grip], span)
     """,
 )
-def is_playable_grip(grip: Sequence[tuple[int, int]], span: int, mistakes: Mistakes) -> bool:
+def is_playable_grip(grip: Sequence[tuple[int, int]], span: int) -> bool:
     """Check `is_playable_grip(grip, span)`: can one hand hold these (string, fret)?"""
-    strings = [string for string, _ in grip]
-    if "a string twice" not in mistakes and len(set(strings)) < len(strings):
-        return False
-    frets = [fret for _, fret in grip if fret or "open strings counted" in mistakes]
-    if "nothing pressed (stops)" in mistakes:
-        return max(frets) - min(frets) <= span
-    if not frets or "span not looked at" in mistakes:
-        return bool(frets) or "nothing pressed" not in mistakes
-    reach = max(frets) - min(frets)
-    if "neighbors alone" in mistakes:
-        reach = max((abs(a - b) for a, b in zip(frets, frets[1:], strict=False)), default=0)
-    if "first fret compared" in mistakes:
-        reach = max(abs(fret - frets[0]) for fret in frets)
-    if "first and last compared" in mistakes:
-        reach = abs(frets[-1] - frets[0])
-    return reach <= span
+    strings = {string for string, _ in grip}
+    frets = [fret for _, fret in grip if fret] or [0]
+    return len(strings) == len(grip) and max(frets) - min(frets) <= span
 
 
-def _step_cases() -> list[Case]:
+def _step_cases() -> list[Inputs]:
     moves = matrix((0, 1, 3), (2, 0, 1), (6, 2, 0))
+    more = matrix((0, 1, 2, 3), (2, 1, 0, 1), (4, 3, 2, 1), (6, 5, 4, 3))
     return [
-        {"v": vector(0, 5), "e": vector(1, 1), "m": matrix((0, 2), (1, 0))},
-        {"v": vector(4, 3, 0), "e": vector(1, 0, 7), "m": moves},
-        {"v": vector(2, 9, 1), "e": vector(0, 4, 2), "m": moves},
-        {
-            "v": vector(7, 7, 1, 5),
-            "e": vector(3, 1, 2, 0),
-            "m": matrix((0, 1, 2, 3), (2, 1, 0, 1), (4, 3, 2, 1), (6, 5, 4, 3)),
-        },
-        {"v": vector(0.5, -2.25), "e": vector(-1.5, 2000.75), "m": matrix((0, 0.5), (1.25, 0))},
-        {"v": vector(5000, 6000), "e": vector(1, 2), "m": matrix((1, 3), (2, 0))},
-        {"v": 9 - torch.arange(9.0), "e": torch.ones(9), "m": torch.full((9, 9), 0.25)},
+        (vector(0, 5), vector(1, 1), matrix((0, 2), (1, 0))),
+        (vector(4, 3, 0), vector(1, 0, 7), moves),
+        (vector(2, 9, 1), vector(0, 4, 2), moves),
+        (vector(7, 7, 1, 5), vector(3, 1, 2, 0), more),
+        (vector(0.5, -2.25), vector(-1.5, 2000.75), matrix((0, 0.5), (1.25, 0))),
+        (vector(5000, 6000), vector(1, 2), matrix((1, 3), (2, 0))),
+        (9 - torch.arange(9.0), torch.ones(9), torch.full((9, 9), 0.25)),
     ]
 
 
@@ -125,22 +115,18 @@ def _step_cases() -> list[Case]:
         = (v[:, None] + m)[v.argmin()] + e
     v of the wrong place: v[p] is added after the minimum; add v[q] before it.
         = v + m.amin(0) + e
-    sum: All costs are added up; take the minimum.
-        = (v[:, None] + m).sum(0) + e
+    sum [sum for amin]: All costs are added up; take the minimum.
     grip before: e[q] is added before the minimum; add e[p], the cost of the new grip, after it.
         = ((v + e)[:, None] + m).amin(0)
-    one minimum: One minimum is taken over all moves; take one for each p.
-        = (v[:, None] + m).amin() + e
-    wrong axis: The minimum is taken over p; take it over q.
-        = (v[:, None] + m).amin(1) + e
+    one minimum [amin over axis None]: One minimum is taken over all moves; take one for each p.
+    wrong axis [amin over axis 1]: The minimum is taken over p; take it over q.
     two minima: The minima of v and of m are taken separately; take the minimum of their sum.
         = v.amin() + m.amin(0) + e
     stays: The hand never moves: the minimum is over all positions q, not p alone.
         = (v[:, None] + m).diagonal() + e
     never stays: The hand always moves: it may also stay, from p to p.
         = (v[:, None] + m).fill_diagonal_(torch.inf).amin(0) + e
-    rounded: The costs are cut to whole numbers; they may be fractions, so keep floats.
-        = right.trunc()
+    rounded [then cut]: The costs are cut to whole numbers; they may be fractions, so keep floats.
     stays free: The hand never moves: the minimum is over all positions q, not p alone.
         = v + e
     where from: This is the argmin, where the hand comes from; return the cost.
@@ -149,20 +135,20 @@ def _step_cases() -> list[Case]:
         = e - torch.logsumexp(-(v[:, None] + m), 0)
     """,
 )
-def cheapest_step(v: Tensor, e: Tensor, m: Tensor, mistakes: Mistakes) -> Tensor:
+def cheapest_step(v: Tensor, e: Tensor, m: Tensor) -> Tensor:
     """Check `cheapest_step(v, e, m)`: the new v[p], the least of v[q] + m[q, p], plus e[p]."""
     return (v[:, None] + m).amin(0) + e
 
 
-def _back_cases() -> list[Case]:
+def _back_cases() -> list[Inputs]:
     given = [
         ([[1, 0]], 0),
         ([[1, 0, 2], [2, 0, 1]], 0),
         ([[0, 2, 1], [1, 1, 0], [2, 0, 1]], 2),
         ([[1, 2, 0], [2, 2, 1], [0, 0, 2], [1, 0, 2]], 1),
     ]
-    cases = [{"came": torch.tensor(came), "last": last} for came, last in given]
-    return [*cases, {"came": torch.zeros(0, 3, dtype=torch.long), "last": 1}]
+    empty = torch.zeros(0, 3, dtype=torch.long)
+    return [*((torch.tensor(came), last) for came, last in given), (empty, 1)]
 
 
 @check(
@@ -170,6 +156,7 @@ def _back_cases() -> list[Case]:
     _back_cases,
     """
     not followed: Every row is read at `last`; read it at the position found just before.
+        = [*came[:, last].tolist(), last]
     smallest: The smallest entry of each row is sought; read the row at the position found before.
         = [*came.argmin(1).tolist(), last]
     last = 0: The path is followed from position 0; follow it from `last`.
@@ -177,23 +164,23 @@ def _back_cases() -> list[Case]:
         = solve(came[:1].expand_as(came), last)
     from the beginning (in order): The rows are read from the first to the last; go backwards.
         = solve(came, last, 'from the beginning')[::-1]
-    from the beginning: The rows are read from the first to the last; go backwards.
+    from the beginning [came reversed]: The rows are read from the first to the last; go backwards.
     first row not read: The first row of `came` is not read: range(…, 0, −1) ends before 0.
         = solve(came[1:], last)
     """,
 )
-def path_back(came: Tensor, last: int, mistakes: Mistakes) -> list[int]:
+def path_back(came: Tensor, last: int) -> list[int]:
     """Check `path_back(came, last)`: the places of T moments, came[t, p] the one before p."""
     path = [last]
-    for before in came if "from the beginning" in mistakes else reversed(came.unbind()):
-        path.append(int(before[last if "not followed" in mistakes else path[-1]]))
+    for before in reversed(came.unbind()):
+        path.append(int(before[path[-1]]))
     return path[::-1]
 
 
-def _turn_cases() -> list[Case]:
+def _turn_cases() -> list[Inputs]:
     given = [([5, 7], [61, 62]), ([4, 9, 6], [40, 50, 60]), ([3, 3, 8, 2], [31, 32, 33, 34])]
     given += [([*range(1, 12)], [*range(300, 311)])]
-    return [{"notes": torch.tensor(n), "places": torch.tensor(p)} for n, p in given]
+    return [(torch.tensor(notes), torch.tensor(places)) for notes, places in given]
 
 
 @check(
@@ -202,15 +189,16 @@ def _turn_cases() -> list[Case]:
     """
     notes and places swapped: Each place comes before its note; it comes after it.
     one after the other: All notes come before all places; they should alternate.
+        = torch.cat([notes, places])[:-1]
     last place read: The last place is read as well; nothing has to be written after it.
+        = torch.stack([notes, places], 1).flatten()
     two columns: These are pairs; return one row.
         = torch.stack([notes, places], 1)
     places alone: The notes are missing.
         = places[:-1]
     notes alone: The places are missing.
         = notes
-    last note missed: The last note is missing: its place has to be written.
-        = torch.stack([notes, places], 1).flatten()[:-2]
+    last note missed [then no last]: The last note is missing: its place has to be written.
     shifted: Each note stands before the place of the one before; it comes before its own.
         = torch.stack([notes, places.roll(1)], 1).flatten()[:-1]
     first note missed: The first note is missing; leave out the last place instead.
@@ -219,8 +207,6 @@ def _turn_cases() -> list[Case]:
         = torch.stack([notes, places.roll(-1)], 1).flatten()[:-1]
     """,
 )
-def takes_turns(notes: Tensor, places: Tensor, mistakes: Mistakes) -> Tensor:
+def takes_turns(notes: Tensor, places: Tensor) -> Tensor:
     """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""
-    both = torch.stack([notes, places], 1).flatten()
-    both = torch.cat([notes, places]) if "one after the other" in mistakes else both
-    return both if "last place read" in mistakes else both[:-1]
+    return torch.stack([notes, places], 1).flatten()[:-1]

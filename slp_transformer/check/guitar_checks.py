@@ -6,18 +6,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import seeded_randn, vector
 
 STANDARD_TUNING = (40, 45, 50, 55, 59, 64)  # E2 to E4, as MIDI numbers, the lowest string first
 
 
-def _pitch_cases() -> list[Case]:
+def _pitch_cases() -> list[Inputs]:
     standard, drop_d = STANDARD_TUNING, (38, *STANDARD_TUNING[1:])
-    bass, ukulele = STANDARD_TUNING[:4], (67, 60, 64, 69)
+    bass, ukulele, seven = STANDARD_TUNING[:4], (67, 60, 64, 69), (35, *STANDARD_TUNING)
     given = [(1, 0, standard), (6, 3, standard), (2, 12, drop_d), (6, 0, drop_d), (4, 5, bass)]
-    given += [(4, 2, ukulele), (1, 15, standard), (1, 2, (35, *standard))]
-    return [{"string": s, "fret": f, "tuning": t} for s, f, t in given]
+    return [*given, (4, 2, ukulele), (1, 15, standard), (1, 2, seven)]
 
 
 @check(
@@ -25,10 +24,13 @@ def _pitch_cases() -> list[Case]:
     _pitch_cases,
     """
     strings from the lowest: String 1 is treated as the lowest; it is the highest.
+        = solve(string, fret, tuning[::-1])
     string + 1: This uses the next string: string 1 is the last entry of `tuning`.
-    fret not added: The fret is not added: each fret raises the pitch by a semitone.
+    fret not added [fret = 0]: The fret is not added: each fret raises the pitch by a semitone.
     whole tones: A fret is counted as a whole tone; it is a semitone.
+        = solve(string, 2 * fret, tuning)
     standard tuning: `tuning` is not used: this is always standard tuning.
+        = solve(string, fret, STANDARD_TUNING)
     sorted: The strings are sorted by pitch; `tuning` is in order already, and the lowest string
         need not have the lowest pitch.
         = sorted(tuning)[-string] + fret
@@ -36,47 +38,46 @@ def _pitch_cases() -> list[Case]:
         = tuning[string] + fret
     fret + 1: The pitch is one semitone too high: fret 0 is the open string.
     fret − 1: The pitch is one semitone too low: fret 1 is one above the open string.
-    fret subtracted: The fret is subtracted; a higher fret sounds higher.
+    fret subtracted [− for +]: The fret is subtracted; a higher fret sounds higher.
     """,
 )
-def pitch(string: int, fret: int, tuning: Sequence[int], mistakes: Mistakes) -> int:
+def pitch(string: int, fret: int, tuning: Sequence[int]) -> int:
     """Check `pitch(string, fret, tuning)`: a MIDI number; string 1 is the highest, tuning[-1]."""
-    tuning = STANDARD_TUNING if "standard tuning" in mistakes else tuning
-    place = string - 1 if "strings from the lowest" in mistakes else len(tuning) - string
-    factor = 2 if "whole tones" in mistakes else -1 if "fret subtracted" in mistakes else 1
-    return tuning[place] + (0 if "fret not added" in mistakes else factor * fret)
+    return tuning[len(tuning) - string] + fret
 
 
-def _places_cases() -> list[Case]:
+def _places_cases() -> list[Inputs]:
     unison, seven = (38, 45, 50, 50, 57, 62), (35, *STANDARD_TUNING)
-    given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11), (52, 9, unison), (66, 5, seven)]
     ukulele = (67, 60, 64, 69)  # not in order
-    keys = ("midi", "frets", "tuning")
-    cases = [dict(zip(keys, (*one, STANDARD_TUNING)[:3], strict=True)) for one in given]
-    others = [(67, 12), (64, 12), (72, 7)]
-    return cases + [{"midi": midi, "frets": n, "tuning": ukulele} for midi, n in others]
+    given = [(64, 20), (40, 20), (59, 12), (76, 12), (76, 11)]
+    others = [(52, unison, 9), (66, seven, 5)]
+    others += [(67, ukulele, 12), (64, ukulele, 12), (72, ukulele, 7)]
+    return [*((midi, STANDARD_TUNING, frets) for midi, frets in given), *others]
 
 
 @check(
     "the number of places",
     _places_cases,
     """
-    open strings left out: Open strings are left out: fret 0 counts, too.
+    open strings left out [< for ≤]: Open strings are left out: fret 0 counts, too.
     frets − 1: The last fret is left out.
     below the nut: A place has a fret below 0: that string is too high for the pitch.
+        = sum(-frets <= midi - o <= frets for o in tuning)
     beyond the neck: A place has a fret beyond the neck.
-    below the nut (anywhere): A place has a fret below 0: that string is too high for the pitch.
+        = solve(midi, tuning, frets + 100)
+    below the nut (anywhere): …
         = sum((midi - opened <= frets for opened in tuning))
     first only: Only one place is counted.
+        = min(right, 1)
     frets + 1: One fret too many is counted: `frets` is the last one.
     frets not used: `frets` is not used: necks have different lengths.
         = sum((0 <= midi - o <= 20 for o in tuning))
-    strings in order: The loop ends at the first string that is too high; a later one may be
-        lower.
+    strings in order: The loop ends at the first string that is too high; a later one may be lower.
         = sum((midi - o <= frets for o in takewhile(lambda o: o <= midi, tuning)))
     frets: These are the frets; return how many places there are.
         = [midi - o for o in tuning if 0 <= midi - o <= frets]
-    fret turned: The pitch is subtracted from the open string; it is the other way round.
+    fret turned [sides of −]: The pitch is subtracted from the open string; it is the other way
+        round.
     different frets: Frets that occur on two strings are counted once; each string is a place of
         its own.
         = len({midi - o for o in tuning if 0 <= midi - o <= frets})
@@ -88,20 +89,14 @@ def _places_cases() -> list[Case]:
         = [(i, midi - o) for i, o in enumerate(tuning) if 0 <= midi - o <= frets]
     """,
 )
-def count_places(midi: int, tuning: Sequence[int], frets: int, mistakes: Mistakes) -> int:
+def count_places(midi: int, tuning: Sequence[int], frets: int) -> int:
     """Check `count_places(midi, tuning, frets)`: on how many strings a pitch can be played."""
-    low = 1 if "open strings left out" in mistakes else 0
-    low = -frets if "below the nut" in mistakes else low
-    high = frets + 100 * ("beyond the neck" in mistakes)
-    sign = -1 if "fret turned" in mistakes else 1
-    count = sum(low <= sign * (midi - opened) <= high for opened in tuning)
-    return min(count, 1) if "first only" in mistakes else count
+    return sum(0 <= midi - opened <= frets for opened in tuning)
 
 
-def _span_cases() -> list[Case]:
+def _span_cases() -> list[Inputs]:
     given = [(0, 2, 2), (3, 2, 0, 0, 0, 3), (None, 3, 2, 0, 1, 0), (0, 0), (5, 9, None), (7,)]
-    given += [(11, 0, 14), (1, 2, 3, 4, 5, 6, 7, 9)]
-    return [{"frets": one} for one in given]
+    return [(frets,) for frets in (*given, (11, 0, 14), (1, 2, 3, 4, 5, 6, 7, 9))]
 
 
 @check(
@@ -109,13 +104,15 @@ def _span_cases() -> list[Case]:
     _span_cases,
     """
     open strings counted: Open strings count as fret 0; no finger is needed there.
+        = played = [f for f in frets if f is not None]; max(played) - min(played)
     one too many: The span is the difference of the two frets; do not add 1.
-    highest fret: This is the highest fret; subtract the lowest pressed fret.
+        = right + any(frets)
+    highest fret [no − min(pressed)]: This is the highest fret; subtract the lowest pressed fret.
     first and last string: This is the difference of the first and last pressed frets; use the
         lowest and highest.
-    first and last string (signed): This is the difference of the first and last pressed frets;
-        use the lowest and highest.
-        = ([f for f in frets if f] or [0])[-1] - ([f for f in frets if f] or [0])[0]
+        = pressed = [f for f in frets if f] or [0]; abs(pressed[-1] - pressed[0])
+    first and last string (signed): …
+        = pressed = [f for f in frets if f] or [0]; pressed[-1] - pressed[0]
     None counted: Open strings, and strings that are not played, count as fret 0; leave them out.
         = max((f or 0 for f in frets)) - min((f or 0 for f in frets))
     fret 1 left out: Fret 1 is treated like an open string; only fret 0 is.
@@ -130,18 +127,13 @@ def _span_cases() -> list[Case]:
         = len({f for f in frets if f})
     """,
 )
-def span(frets: Sequence[int | None], mistakes: Mistakes) -> int:
+def span(frets: Sequence[int | None]) -> int:
     """Check `span(frets)`: highest minus lowest fret that is pressed; 0 if none is."""
-    pressed = [f for f in frets if f or (f == 0 and "open strings counted" in mistakes)]
-    if not pressed:
-        return 0
-    if "first and last string" in mistakes:
-        return abs(pressed[-1] - pressed[0])
-    low = 0 if "highest fret" in mistakes else min(pressed)
-    return max(pressed) - low + ("one too many" in mistakes)
+    pressed = [fret for fret in frets if fret]
+    return max(pressed) - min(pressed) if pressed else 0
 
 
-def _allowed_cases() -> list[Case]:
+def _allowed_cases() -> list[Inputs]:
     u = seeded_randn(71)(7)
     given = [
         (vector(2, 1, 0), [1, 0, 1]),
@@ -152,7 +144,7 @@ def _allowed_cases() -> list[Case]:
         (vector(-20000, 0, 1), [1, 0, 0]),
         (vector(-2e9, 0, 1), [1, 0, 0]),
     ]
-    return [{"u": u, "allowed": torch.tensor(allowed) > 0} for u, allowed in given]
+    return [(u, torch.tensor(allowed) > 0) for u, allowed in given]
 
 
 @check(
@@ -196,6 +188,6 @@ def _allowed_cases() -> list[Case]:
         = torch.softmax(torch.softmax(u, -1).masked_fill(~allowed, -math.inf), -1)
     """,
 )
-def only_allowed(u: Tensor, allowed: Tensor, mistakes: Mistakes) -> Tensor:
+def only_allowed(u: Tensor, allowed: Tensor) -> Tensor:
     """Check `only_allowed(u, allowed)`: probabilities that are 0 where `allowed` is False."""
     return torch.softmax(u.masked_fill(~allowed, -math.inf), -1)

@@ -4,96 +4,83 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.block_checks import EPSILONS, layer_norm
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
-def _ids_cases() -> list[Case]:
+def _ids_cases() -> list[Inputs]:
     given = [(3, 1, 4, 3), (1, 2), (2, 2), (5, 1, 5, 2, 7, 5), (0, 4, 6, 4, 4), (6, 0, 3, 6, 3)]
-    given += [
-        (5, 1, 5, 2, 5, 2, 5, 3, 5),
-        (4, 0, 7, 4),
-        (0, 5, 0),
-        (19, 8, *range(6), *range(9, 16), 19),
-    ]
-    return [{"ids": torch.tensor(ids)} for ids in given]
+    given += [(5, 1, 5, 2, 5, 2, 5, 3, 5), (4, 0, 7, 4), (0, 5, 0)]
+    given.append((19, 8, *range(6), *range(9, 16), 19))
+    return [(torch.tensor(ids),) for ids in given]
 
 
 @check(
     "`induction`, the rule A B … A → B",
     _ids_cases,
     """
-    first time: This followed the token's first occurrence; use its last one before now.
+    first time [0 for 1]: This followed the token's first occurrence; use its last one before now.
     most frequent: This is what followed most often; return what followed last.
-    itself: This is the token itself; return the token that came after it.
-    before: This is what came before the token; return what came after it.
-    two after: This is what came two places after the token; return the one right after it.
+        = t = ids.tolist(); followers = [b for a, b in pairwise(t) if a == t[-1]];
+          max(followers, key=followers.count, default=-1)
+    itself [no + 1]: This is the token itself; return the token that came after it.
+    before [− for +]: This is what came before the token; return what came after it.
+    two after [index too large]: This is what came two places after the token; return the one right
+        after it.
     finds itself: The search begins at the last token itself: begin one place earlier.
+        = ids[len(ids)]
     itself if new: A token that has not occurred before should give −1, not itself.
         = ids[-1] if ids[-1] not in ids[:-1] else right
     first token missed: The first token is missed: range(…, −1, −1) goes down to 0, and `if not j`
         takes place 0 for none.
         = right if ids[-1] in ids[1:-1] else -1
     place: This is a place in the text; return the token that stands there.
+        = max([j + 1 for j, token in enumerate(ids[:-1]) if token == ids[-1]], default=-1)
     place (of the token): …
+        = max([j for j, token in enumerate(ids[:-1]) if token == ids[-1]], default=-1)
     one place skipped: The place right before the last token is skipped: begin at len(ids) − 2.
         = solve(torch.cat([ids[:-2], ids[-1:]]) if len(ids) > 1 and ids[-2] == ids[-1] else ids)
     token 0 for none: Token 0 is a token, too: `or −1` takes it for none.
         = right or -1
     0 if new: A token that has not occurred before should give −1, not 0, which is a token.
-    always −1: This is always −1: if the search begins at the last token itself, begin one
-        earlier.
+        = right if ids[-1] in ids[:-1] else 0
+    always −1: This is always −1: if the search begins at the last token itself, begin one earlier.
         = -1
     """,
 )
-def induced(ids: Tensor, mistakes: Mistakes) -> int:
+def induced(ids: Tensor) -> int:
     """Check `induced(ids)`: what the rule says comes next; −1 if the last token is a new one."""
     *before, last = tokens = ids.tolist()
-    searched = tokens if "finds itself" in mistakes else before
-    places = [j for j, token in enumerate(searched) if token == last]
-    if not places:
-        return 0 if "0 if new" in mistakes else -1
-    j = places[0 if "first time" in mistakes else -1]
-    if "most frequent" in mistakes:
-        followers = [tokens[j + 1] for j in places]
-        return max(followers, key=followers.count)
-    if "place" in mistakes or "place (of the token)" in mistakes:
-        return j + ("place" in mistakes)
-    steps = {"itself": 0, "before": -1, "two after": 2}
-    return tokens[j + choose_option(mistakes, steps, 1)]
+    places = [j for j, token in enumerate(before) if token == last]
+    return tokens[places[-1] + 1] if places else -1
 
 
-def _alpha_cases() -> list[Case]:
+def _alpha_cases() -> list[Inputs]:
     draw = seeded_randn(91)
     one = matrix((1, 0, 0, 0), (0.5, 0.5, 0, 0), (0, 0.9, 0.1, 0), (0, 0.2, 0.7, 0.1))
 
     def made(N: int) -> Tensor:
         return torch.softmax(2 * draw(N, N) + torch.full((N, N), -torch.inf).triu(1), dim=-1)
 
-    sizes = ((6, 3), (7, 2), (11, 5))
-    return [{"alpha": one, "period": 2}, *({"alpha": made(N), "period": P} for N, P in sizes)]
+    return [(one, 2), (made(6), 3), (made(7), 2), (made(11), 5)]
 
 
 @check(
     "induction (prefix matching, Olsson et al. 2022)",
     _alpha_cases,
     """
-    same token: This is the weight on the same token, P places back; an induction head attends to
-        the token after it, P − 1 places back.
-        = alpha.diagonal(-period).mean()
+    same token [no + 1]: This is the weight on the same token, P places back; an induction head
+        attends to the token after it, P − 1 places back.
     one too far: This is the weight P + 1 places back, on the token before the earlier one; take
         the one after it, P − 1 places back.
         = alpha.diagonal(-period - 1).mean()
-    one too far (by place): …
-        = i = torch.arange(period, len(alpha)); alpha[i, i - period - 1].mean()
+    one too far (by place) [− for +]: …
     one token early: Token P − 1 is counted as well, but the first repeated token is P.
         = alpha.diagonal(1 - period).mean()
     all tokens: The sum is divided by N; only the tokens from P on are repeated.
         = right * (len(alpha) - period) / len(alpha)
-    sum: This is the sum of the weights; the score is their mean.
-        = right * (len(alpha) - period)
-    largest: This is the largest of the weights; the score is their mean.
-        = alpha.diagonal(1 - period)[1:].max()
+    sum [sum for mean]: This is the sum of the weights; the score is their mean.
+    largest [amax for mean]: This is the largest of the weights; the score is their mean.
     alpha transposed: Rows and columns are swapped: row i is the token that attends.
     token before: This is the weight on the previous token, which is the score of a previous-token
         head.
@@ -109,32 +96,26 @@ def _alpha_cases() -> list[Case]:
     divided by the period: The sum is divided by the period; divide it by the number of repeated
         tokens.
         = alpha.diagonal(1 - period)[1:].sum() / period
-    token before (all): This is the weight on the previous token, which is the score of a
-        previous-token head.
+    token before (all): …
         = alpha.diagonal(-1).mean()
     last token alone: Only the last token is counted; take the mean over all repeated ones.
         = alpha[-1, len(alpha) - period]
     """,
 )
-def induction_score(alpha: Tensor, period: int, mistakes: Mistakes) -> Tensor:
+def induction_score(alpha: Tensor, period: int) -> Tensor:
     """Check `induction_score(alpha, period)`: one head's, on tokens that repeat after P."""
     i = torch.arange(period, len(alpha))
     return alpha[i, i - period + 1].mean()
 
 
-def _lens_cases() -> list[Case]:
+def _lens_cases() -> list[Inputs]:
     draw = seeded_randn(92)
-    hand = {"H": matrix((3, 1), (0, 4)), "gamma": vector(1, 1), "beta": vector(0, 0)}
 
-    def made(N: int, V: int, d: int) -> Case:
-        return {"H": 3 * draw(N, d) + 1, "gamma": draw(d), "beta": draw(d), "E": draw(V, d)}
+    def made(N: int, V: int, d: int) -> Inputs:
+        return 3 * draw(N, d) + 1, draw(d), draw(d), draw(V, d)
 
-    return [
-        hand | {"E": matrix((1, 0), (0, 1), (1, 1))},
-        made(3, 7, 5),
-        made(5, 3, 8),
-        made(2, 5, 5),
-    ]
+    hand = matrix((3, 1), (0, 4)), vector(1, 1), vector(0, 0), matrix((1, 0), (0, 1), (1, 1))
+    return [hand, made(3, 7, 5), made(5, 3, 8), made(2, 5, 5)]
 
 
 @check(
@@ -142,17 +123,19 @@ def _lens_cases() -> list[Case]:
     _lens_cases,
     """
     no norm: The final norm is missing: the model applies it before E.
+        = H @ E.T
     norm afterwards: The norm is applied to the logits; it comes before E.
         = F.layer_norm(H @ E.T, (len(E),))
     plain norm: γ and β of the final norm are not used.
+        = solve(H, torch.ones_like(gamma), torch.zeros_like(beta), E)
     words normalized: The rows of E are normalized as well; only the stream should be.
+        = solve(H, gamma, beta, layer_norm.solve(E, gamma, beta, mistakes=mistakes))
     E transposed: E is not transposed: a word's logit is the product with its row of E.
     then last row: Only the last token has logits; return them for every row.
     unbiased: The standard deviation divides by d − 1; layer norm divides by d: correction=0.
     over tokens: The norm runs over the tokens; each row is normalized by itself.
     root mean square: The mean is not subtracted: that is RMSNorm.
     variance: The rows are divided by the variance; divide by its root.
-        = no sqrt()
     not divided: The rows are not divided by their standard deviation.
     all rows together: Mean and σ are those of the matrix; each row has its own.
     """,
@@ -160,22 +143,18 @@ def _lens_cases() -> list[Case]:
 )
 def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `logit_lens(H, gamma, beta, E)`: what rows of the stream would say, as logits [N×V]."""
-    plain = torch.ones_like(gamma), torch.zeros_like(beta)
-    own = plain if "plain norm" in mistakes else (gamma, beta)
-    h = H if "no norm" in mistakes else layer_norm.solve(H, *own, mistakes)
-    E = layer_norm.solve(E, *own, mistakes) if "words normalized" in mistakes else E
-    return h @ E.T
+    return layer_norm.solve(H, gamma, beta, mistakes=mistakes) @ E.T
 
 
-def _head_cases() -> list[Case]:
+def _head_cases() -> list[Inputs]:
     draw = seeded_randn(93)
-    eye = {"heads": torch.stack([matrix((1,)), matrix((2,))]), "W_O": torch.eye(2)}
+    one = torch.stack([matrix((1,)), matrix((2,))]), torch.eye(2)
 
-    def made(A: int, N: int, d_v: int, d: int, c: int) -> Case:
-        return {"heads": draw(A, N, d_v) + 1, "W_O": draw(A * d_v, d), "c": c}
+    def made(A: int, N: int, d_v: int, d: int, c: int) -> Inputs:
+        return draw(A, N, d_v) + 1, draw(A * d_v, d), c
 
     others = [made(3, 5, 2, 7, 2), made(5, 3, 3, 2, 1), made(2, 3, 2, 5, 0)]
-    return [eye | {"c": 0}, eye | {"c": 1}, *others]
+    return [(*one, 0), (*one, 1), *others]
 
 
 @check(
@@ -184,47 +163,40 @@ def _head_cases() -> list[Case]:
     """
     c − 1: Another head is removed: c counts from 0.
     next head: The head after c is removed: c counts from 0.
+        = solve(heads, W_O, (c + 1) % len(heads))
     alone: Only head c is left; it is the one to remove.
-    nothing: Nothing is removed: head c still contributes.
+        = heads.transpose(0, 1).flatten(1) @ W_O - right
+    nothing [no · kept]: Nothing is removed: head c still contributes.
     token: A token is set to 0 in every head; the heads are the first axis.
+        = heads.index_fill(1, torch.tensor(c), 0).transpose(0, 1).flatten(1) @ W_O
     feature: A feature is set to 0 in every head; the heads are the first axis.
+        = heads.index_fill(2, torch.tensor(c), 0).transpose(0, 1).flatten(1) @ W_O
     scaled up: The other heads are scaled up, as in dropout; leave them as they are.
+        = right * len(heads) / (len(heads) - 1)
     mean: Head c is replaced by its mean over the tokens; replace it by 0.
+        = right + heads[c].mean(0) @ W_O.chunk(len(heads))[c]
     mean of the heads: Head c is replaced by the mean of all heads; replace it by 0.
+        = right + heads.mean(0) @ W_O.chunk(len(heads))[c]
     joined by reshape: A reshape alone mixes tokens: transpose first, so that a token's heads are
         joined.
+        = heads.index_fill(0, torch.tensor(c), 0).reshape(heads.shape[1], -1) @ W_O
     last rows left out: The last rows of W_O are left out; the rows of head c should be.
-    no W_O: The heads are joined but not multiplied by W_O.
+        = solve(heads[[*range(c), *range(c + 1, len(heads)), c]], W_O, -1)
+    no W_O [no @ W_O]: The heads are joined but not multiplied by W_O.
     column: A single column is set to 0; head c has d_v of them, from c · d_v on.
         = kept = heads.transpose(0, 1).flatten(1).clone(); kept.T[c].zero_(); kept @ W_O
     """,
 )
-def without_head(heads: Tensor, W_O: Tensor, c: int, mistakes: Mistakes) -> Tensor:
+def without_head(heads: Tensor, W_O: Tensor, c: int) -> Tensor:
     """Check `without_head(heads, W_O, c)`: what attention adds if head c gathers nothing."""
-    A, kept, rest = len(heads), torch.ones_like(heads), torch.zeros_like(heads)
-    if "last rows left out" in mistakes:
-        heads = torch.cat([heads[:c], heads[c + 1 :], heads[c : c + 1]])
-        c = A - 1
-    c = (c + 1) % A if "next head" in mistakes else c
-    where = {"token": (slice(None), c), "feature": (..., c)}
-    kept[choose_option(mistakes, where, c)] = 0
-    kept = 1 - kept if "alone" in mistakes else kept
-    if "mean" in mistakes:
-        rest = heads.mean(dim=1, keepdim=True) * (1 - kept)
-    if "mean of the heads" in mistakes:
-        rest = heads.mean(dim=0, keepdim=True) * (1 - kept)
-    left = heads if "nothing" in mistakes else heads * kept + rest
-    left = left * A / (A - 1) if "scaled up" in mistakes else left
-    shape = heads.shape[1], -1
-    joined = left if "joined by reshape" in mistakes else left.transpose(0, 1)
-    joined = joined.reshape(shape)
-    return joined if "no W_O" in mistakes else joined @ W_O
+    kept = torch.ones(len(heads), 1, 1).index_fill(0, torch.tensor(c), 0)
+    return (heads * kept).transpose(0, 1).flatten(1) @ W_O
 
 
-def _circuit_cases() -> list[Case]:
+def _circuit_cases() -> list[Inputs]:
     draw = seeded_randn(94)
-    made = [{"W_Q": draw(d, d_k), "W_K": draw(d, d_k)} for d, d_k in ((5, 3), (2, 7), (3, 3))]
-    return [{"W_Q": matrix((1,), (2,)), "W_K": matrix((0,), (3,))}, *made]
+    made = [(draw(d, d_k), draw(d, d_k)) for d, d_k in ((5, 3), (2, 7), (3, 3))]
+    return [(matrix((1,), (2,)), matrix((0,), (3,))), *made]
 
 
 @check(
@@ -235,65 +207,57 @@ def _circuit_cases() -> list[Case]:
     W_K transposed: W_K is not transposed; the product should be [d×d].
     inside: This is W_Qᵀ W_K, [d_k×d_k]; the matrix should be [d×d].
         = W_Q.T @ W_K
-    inside, keys first: This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].
-        = W_K.T @ W_Q
+    inside, keys first [sides of @]: This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].
     scaled: It is divided by √d_k; return only the product.
+        = right / W_Q.shape[1] ** 0.5
     """,
 )
-def qk_circuit(W_Q: Tensor, W_K: Tensor, mistakes: Mistakes) -> Tensor:
+def qk_circuit(W_Q: Tensor, W_K: Tensor) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""
-    return W_Q @ W_K.T / (W_Q.shape[1] ** 0.5 if "scaled" in mistakes else 1)
+    return W_Q @ W_K.T
 
 
-def _copying_cases() -> list[Case]:
+def _copying_cases() -> list[Inputs]:
     draw = seeded_randn(95)
 
-    def made(V: int, d: int, d_v: int) -> Case:
+    def made(V: int, d: int, d_v: int) -> Inputs:
         W_V = draw(d, d_v)
-        return {"E": draw(V, d), "W_V": W_V, "W_O": W_V.T + draw(d_v, d)}
+        return draw(V, d), W_V, W_V.T + draw(d_v, d)
 
-    hand = {"E": torch.eye(2), "W_V": matrix((1,), (2,)), "W_O": matrix((3, 1))}
-    negative = hand | {"W_V": matrix((1,), (1,)), "W_O": matrix((-1, -3))}
-    return [
-        hand,
-        made(7, 3, 5),
-        made(13, 5, 2),
-        made(23, 7, 3),
-        made(29, 2, 2),
-        made(31, 3, 3),
-        negative,
-    ]
+    hand = torch.eye(2), matrix((1,), (2,)), matrix((3, 1))
+    negative = torch.eye(2), matrix((1,), (1,)), matrix((-1, -3))
+    sizes = ((7, 3, 5), (13, 5, 2), (23, 7, 3), (29, 2, 2), (31, 3, 3))
+    return [hand, *(made(*one) for one in sizes), negative]
 
 
 @check(
     "E W_OV Eᵀ (Elhage et al. 2021), its rows",
     _copying_cases,
     """
-    columns: The largest number of each column is taken; take that of each row.
+    columns [argmax over axis 0]: The largest number of each column is taken; take that of each row.
     cosine: The rows of E are divided by their norms; take the products with E itself.
+        = (E @ W_V @ W_O @ E.T / E.norm(dim=-1)).argmax(-1).eq(torch.arange(len(E))).to(E).mean()
     raised at all: This counts tokens that raise themselves at all; they should raise themselves
         most.
+        = (E @ W_V @ W_O @ E.T).diagonal().gt(0).to(E).mean()
     lowered: The largest absolute value is taken; take the largest number.
+        = (E @ W_V @ W_O @ E.T).abs().argmax(-1).eq(torch.arange(len(E))).to(E).mean()
     no circuit: This is E Eᵀ: the head's matrices are missing.
+        = (E @ E.T).argmax(-1).eq(torch.arange(len(E))).to(E).mean()
     probability: This is the mean probability of the token itself; count where it is the largest.
         = (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().mean()
-    rounded down: `//` rounds the share down: write `/`.
-        = right.floor()
-    number: This is a count; return the share.
+    rounded down [then cut]: `//` rounds the share down: write `/`.
+    number [sum for mean]: This is a count; return the share.
     −W_V: This is the share of tokens that raise themselves least.
-    one argmax: argmax() without `dim` is one number for the whole matrix; take one for each row.
-        = ((E @ W_V @ W_O @ E.T).argmax() == torch.arange(len(E))).to(E).mean()
+    one argmax [argmax over axis None]: argmax() without `dim` is one number for the whole matrix;
+        take one for each row.
     more than half: A probability above one half is asked for; it need only be the largest of the
         row.
-        = ((E @ W_V @ W_O @ E.T).softmax(-1).diagonal() > 0.5).to(E).mean()
+        = (E @ W_V @ W_O @ E.T).softmax(-1).diagonal().gt(0.5).to(E).mean()
     """,
 )
-def copied(E: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes) -> Tensor:
+def copied(E: Tensor, W_V: Tensor, W_O: Tensor) -> Tensor:
     """Check `copied(E, W_V, W_O)`: the share of tokens that raise themselves more than others."""
-    words = E @ E.T if "no circuit" in mistakes else E @ W_V @ W_O @ E.T
-    words = words / E.norm(dim=-1) if "cosine" in mistakes else words
-    words = words.T if "columns" in mistakes else words
-    words = words.abs() if "lowered" in mistakes else words
-    right = words.argmax(dim=-1) == torch.arange(len(E))
-    right = words.diagonal() > 0 if "raised at all" in mistakes else right
-    return right.sum() if "number" in mistakes else right.to(E).mean()
+    words = E @ W_V @ W_O @ E.T
+    raised = words.argmax(dim=-1) == torch.arange(len(E))
+    return raised.to(E).mean()

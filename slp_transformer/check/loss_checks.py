@@ -5,29 +5,34 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
-LOSS_MISTAKES = {
-    "not shifted": "The targets are not shifted: position t predicts the next word, w_{t+1}.",
-    "shifted backwards": "The targets are shifted backwards: position t predicts the word before.",
-    "summed": "The losses are added up; the loss is their mean.",
-    "softmax twice": "The softmax is taken twice: cross_entropy expects logits, not probabilities.",
-    "then minus": "The sign is missing: the loss is minus the logarithm, 0 or more.",
-    "base 2": "The logarithm has base 2; the book's loss is in nats, base e.",
-    "base 10": "The logarithm has base 10; the book's loss is in nats, base e.",
-    "probability": "This is the mean probability; the loss is minus the mean of its logarithms.",
-    "plain logarithm": "The softmax rounds a small probability to 0, whose logarithm is −∞: use "
-    "log_softmax.",
-    "log of the mean": "The mean is taken before the logarithm; take the logarithm first.",
-    "logits": "The logit of the right word is taken as it is; log softmax comes first.",
-    "then exp": "This is the perplexity, exp of the loss.",
-}
+SHIFTS = """
+    not shifted: The targets are not shifted: position t predicts the next word, w_{t+1}.
+    shifted backwards: The targets are shifted backwards: position t predicts the word before.
+"""
+LOSS_MISTAKES = """
+    summed [sum for mean]: The losses are added up; the loss is their mean.
+    softmax twice: The softmax is taken twice: cross_entropy expects logits, not probabilities.
+    then minus: The sign is missing: the loss is minus the logarithm, 0 or more.
+    base 2: The logarithm has base 2; the book's loss is in nats, base e.
+        = right / math.log(2)
+    base 10: The logarithm has base 10; the book's loss is in nats, base e.
+        = right / math.log(10)
+    probability: This is the mean probability; the loss is minus the mean of its logarithms.
+    plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use
+        log_softmax.
+    log of the mean: The mean is taken before the logarithm; take the logarithm first.
+    logits [no log_softmax()]: The logit of the right word is taken as it is; log softmax comes
+        first.
+    then exp: This is the perplexity, exp of the loss.
+    no logarithm [softmax for log_softmax]: The logarithm is missing: these are probabilities; use
+        log softmax.
+"""
 
 
 def _log_probabilities(U: Tensor, mistakes: Mistakes) -> Tensor:
-    if "logits" in mistakes:
-        return U
     if "plain logarithm" in mistakes:  # −∞ where a probability is rounded to 0
         return torch.softmax(U, -1).log()
     return torch.log_softmax(torch.softmax(U, -1) if "softmax twice" in mistakes else U, -1)
@@ -42,41 +47,32 @@ def _shifted(U: Tensor, ids: Tensor, mistakes: Mistakes) -> tuple[Tensor, Tensor
     return U[..., :-1, :], ids[..., 1:]
 
 
-def _mean(each: Tensor, counts: Tensor, mistakes: Mistakes) -> Tensor:
-    """The mean of minus the logarithms that count, or what a mistake makes of them."""
-    each = each[counts]
-    if "probability" in mistakes:
-        return each.exp().mean()
-    if "log of the mean" in mistakes:
-        return -each.exp().mean().log()
-    loss = -(each.sum() if "summed" in mistakes else each.mean())
-    loss = loss / math.log(2) if "base 2" in mistakes else loss
-    loss = loss / math.log(10) if "base 10" in mistakes else loss
-    return loss
+def _mean(each: Tensor, mistakes: Mistakes) -> Tensor:
+    """The mean of minus the logarithms, or what a mistake makes of it."""
+    if mistakes & {"probability", "log of the mean"}:
+        mean = each.exp().mean()
+        return mean if "probability" in mistakes else -mean.log()
+    return -each.mean()
 
 
-def _loss_cases() -> list[Case]:
+def _loss_cases() -> list[Inputs]:
     draw = seeded_randn(51)
     by_hand = matrix((0, math.log(3)), (math.log(4), 0), (0, 0))
-    return [
-        {"U": by_hand, "ids": torch.tensor([0, 1, 0])},
-        {"U": 2 * draw(5, 7), "ids": torch.tensor([3, 1, 6, 0, 2])},
-        {"U": 4000 * draw(3, 5), "ids": torch.tensor([4, 1, 1])},
-    ]
+    given = [(by_hand, [0, 1, 0]), (2 * draw(5, 7), [3, 1, 6, 0, 2])]
+    given.append((4000 * draw(3, 5), [4, 1, 1]))
+    return [(U, torch.tensor(ids)) for U, ids in given]
 
 
 @check(
     "`ce-mean`",
     _loss_cases,
-    (
-        LOSS_MISTAKES,
-        """
-    other axis: The softmax runs over the positions; it should run over the words.
-        = -torch.log_softmax(U[:-1], 0).gather(-1, ids[1:, None]).mean()
-    other axis (last row too): The softmax runs over the positions; it should run over the words.
+    SHIFTS
+    + LOSS_MISTAKES
+    + """
+    other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run over
+        the words.
+    other axis (last row too): …
         = -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean()
-    no logarithm: The logarithm is missing: these are probabilities; use log softmax.
-        = -U[:-1].softmax(-1).gather(-1, ids[1:, None]).mean()
     two words on: The targets are shifted by two: position t predicts the next word, w_{t+1}.
         = -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean()
     first word next: The last position counts, with the first word as its target; leave it out.
@@ -91,8 +87,8 @@ def _loss_cases() -> list[Case]:
     last word again: The last position counts, with the last word as its target; leave it out.
         = -torch.log_softmax(U, -1).gather(-1, torch.cat([ids[1:], ids[-1:]])[:, None]).mean()
     last position counted: The sum is divided by N; only N − 1 positions have a next word.
+        = right * (len(ids) - 1) / len(ids)
     """,
-    ),
 )
 def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
@@ -100,104 +96,89 @@ def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     U[t] are the logits after ids[t], so the last of them have no word to predict.
     """
     used, targets = _shifted(U, ids, mistakes)
-    each = _log_probabilities(used, mistakes).gather(-1, targets[:, None])[:, 0]
-    loss = _mean(each, torch.ones_like(targets, dtype=torch.bool), mistakes)
-    return loss * (len(ids) - 1) / len(ids) if "last position counted" in mistakes else loss
+    each = _log_probabilities(used, mistakes).gather(-1, targets[:, None])
+    return _mean(each, mistakes)
 
 
-def _padded_cases() -> list[Case]:
+def _padded_cases() -> list[Inputs]:
     draw = seeded_randn(52)
-    by_hand = torch.stack(
-        [matrix((0, 0), (0, math.log(3)), (0, 0)), matrix((0, 0), (0, 0), (9, 0))]
-    )
-    return [
-        {"U": by_hand, "ids": torch.tensor([[1, 1, 1], [1, 1, 0]]), "pad_id": 0},
-        {
-            "U": 2 * draw(2, 5, 7),
-            "ids": torch.tensor([[3, 1, 6, 2, 2], [5, 3, 0, 0, 0]]),
-            "pad_id": 0,
-        },
-        {"U": draw(1, 3, 5), "ids": torch.tensor([[1, 0, 3]]), "pad_id": 4},
-        {"U": draw(1, 5, 5), "ids": torch.tensor([[3, 0, 1, 4, 2]]), "pad_id": 0},
-        {"U": draw(1, 4, 5), "ids": torch.tensor([[2, 2, 3, 1]]), "pad_id": 2},
-        {"U": 4000 * draw(1, 3, 5), "ids": torch.tensor([[4, 1, 1]]), "pad_id": 0},
+    by_hand = vector(0, 0, 0, math.log(3), 0, 0, 0, 0, 0, 0, 9, 0).view(2, 3, 2)
+    given = [
+        (by_hand, [[1, 1, 1], [1, 1, 0]], 0),
+        (2 * draw(2, 5, 7), [[3, 1, 6, 2, 2], [5, 3, 0, 0, 0]], 0),
+        (draw(1, 3, 5), [[1, 0, 3]], 4),
+        (draw(1, 5, 5), [[3, 0, 1, 4, 2]], 0),
+        (draw(1, 4, 5), [[2, 2, 3, 1]], 2),
+        (4000 * draw(1, 3, 5), [[4, 1, 1]], 0),
     ]
+    return [(U, torch.tensor(ids), pad_id) for U, ids, pad_id in given]
 
 
 @check(
     "`ce-mean`",
     _padded_cases,
-    (
-        LOSS_MISTAKES,
-        """
+    SHIFTS
+    + LOSS_MISTAKES
+    + """
     padding counted: Padding counts as a target; it should not.
+        = solve(U, ids, -1)
     padding in the mean: Padding adds nothing to the sum, but the mean still divides by it.
+        = right * (ids[:, 1:] != pad_id).to(U).mean()
     divided by all words: The sum is divided by all words; the first of a text is never predicted.
         = right * (ids[:, 1:] != pad_id).sum() / (ids != pad_id).sum()
     overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax,
         or subtract the largest first.
         = -((powers := U[:, :-1].float().exp()).gather(-1, ids[:, 1:, None])[..., 0] /
           powers.sum(-1)).log()[ids[:, 1:] != pad_id].mean()
-    across texts: A text's last position predicts the first word of the next; shift each by
-        itself.
+    across texts: A text's last position predicts the first word of the next; shift each by itself.
         = solve(U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id)
     mean of means: Each text's mean is taken first; average over all tokens alike.
-    0 as padding: Tokens with id 0 are left out; padding has the id `pad_id`.
+        = torch.stack([solve(U[b : b + 1], ids[b : b + 1], pad_id) for b in range(len(U))]).mean()
+    0 as padding [pad_id = 0]: Tokens with id 0 are left out; padding has the id `pad_id`.
     padding judged by the input: Padding is left out by the inputs; go by the targets.
+        = F.cross_entropy(U[:, :-1].flatten(0, 1),
+          ids[:, 1:].where(ids[:, :-1] != pad_id, -100).flatten())
     words on both sides: A position counts only if its input is no padding either; go by the
         target alone.
-        = torch.nn.functional.cross_entropy(U[:, :-1].flatten(0, 1), ids[:, 1:].where(ids[:, :-1]
-          != pad_id, pad_id).flatten(), ignore_index=pad_id)
+        = F.cross_entropy(U[:, :-1].flatten(0, 1),
+          ids[:, 1:].where(ids[:, :-1] != pad_id, pad_id).flatten(), ignore_index=pad_id)
     logits 0 at padding: The logits at padding are set to 0, which costs log |V|; leave these
         positions out.
-        = torch.nn.functional.cross_entropy((U[:, :-1] * (ids[:, 1:] != pad_id)[...,
-          None]).flatten(0, 1), ids[:, 1:].flatten())
+        = F.cross_entropy((U[:, :-1] * (ids[:, 1:] != pad_id)[..., None]).flatten(0, 1),
+          ids[:, 1:].flatten())
     """,
-    ),
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
     used, targets = _shifted(U, ids, mistakes)
     each = _log_probabilities(used, mistakes).gather(-1, targets[..., None])[..., 0]
-    judged = ids[:, :-1] if "padding judged by the input" in mistakes else targets
-    counts = judged != (0 if "0 as padding" in mistakes else pad_id)
-    if "padding counted" in mistakes:
-        counts = torch.ones_like(counts)
-    if "padding in the mean" in mistakes:
-        return _mean(each * counts, torch.ones_like(counts), mistakes)
-    if "mean of means" in mistakes:
-        return torch.stack(
-            [_mean(e, c, mistakes) for e, c in zip(each, counts, strict=True)]
-        ).mean()
-    return _mean(each, counts, mistakes)
+    return _mean(each[targets != pad_id], mistakes)
 
 
-def _masked_cases() -> list[Case]:
-    draw = seeded_randn(53)
+def _masked_cases() -> list[Inputs]:
+    draw, large = seeded_randn(53), matrix((1000, 0), (0, 1))
     by_hand = matrix((0, math.log(3)), (2, 0), (math.log(7), 0))
-    return [
-        {"U": by_hand, "x": torch.tensor([1, 0, 0]), "M": torch.tensor([0, 2])},
-        {"U": 2 * draw(5, 7), "x": torch.tensor([3, 1, 6, 0, 2]), "M": torch.tensor([1, 3])},
-        {"U": 2 * draw(7, 5), "x": torch.tensor([4, 1, 1, 0, 2, 3, 0]), "M": torch.tensor([5])},
-        {"U": matrix((1000, 0), (0, 1)), "x": torch.tensor([0, 1]), "M": torch.tensor([0])},
-        {"U": matrix((1000, 0), (0, 1)), "x": torch.tensor([1, 1]), "M": torch.tensor([0])},
-    ]
+    given = [(by_hand, [1, 0, 0], [0, 2]), (2 * draw(5, 7), [3, 1, 6, 0, 2], [1, 3])]
+    given += [(2 * draw(7, 5), [4, 1, 1, 0, 2, 3, 0], [5])]
+    given += [(large, [0, 1], [0]), (large, [1, 1], [0])]
+    return [(U, torch.tensor(x), torch.tensor(M)) for U, x, M in given]
 
 
 @check(
     "`mlm-loss`",
     _masked_cases,
-    (
-        {name: text for name, text in LOSS_MISTAKES.items() if "shifted" not in name},
-        """
+    LOSS_MISTAKES
+    + """
     all positions: All positions count; only the masked ones should.
+        = solve(U, x, torch.arange(len(x)))
     the others: The positions that are not masked count; the masked ones should.
+        = solve(U, x, torch.tensor([i for i in range(len(x)) if i not in M]))
     next word: Position i is compared with the next word; the masked word is its own.
+        = solve(U, x.roll(-1), M)
     divided by N: The sum is divided by N; divide it by the number of masked positions.
-    other axis: The softmax runs over the positions; it should run over the words.
-        = -torch.log_softmax(U, 0)[M, x[M]].mean()
-    no logarithm: The logarithm is missing: these are probabilities; use log softmax.
-        = -U.softmax(-1)[M, x[M]].mean()
+        = right * len(M) / len(x)
+    other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run over
+        the words.
     overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax,
         or subtract the largest first.
         = -(U.exp() / U.exp().sum(-1, keepdim=True))[M, x[M]].log().mean()
@@ -206,91 +187,83 @@ def _masked_cases() -> list[Case]:
     logits before: The logits of position i − 1 are used; the masked word's own are at position i.
         = -torch.log_softmax(U, -1)[M - 1, x[M]].mean()
     """,
-    ),
 )
 def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `masked_word_loss(U, x, M)`: the mean loss of the words x [N] at the positions in M.
 
     U [N×|V|] are the logits of a bidirectional encoder that has read [MASK] at these positions.
     """
-    targets = x.roll(-1) if "next word" in mistakes else x
-    each = _log_probabilities(U, mistakes).gather(-1, targets[:, None])[:, 0]
-    counts = torch.zeros(len(x), dtype=torch.bool).index_fill(0, M, True)
-    counts = ~counts if "the others" in mistakes else counts
-    counts = torch.ones_like(counts) if "all positions" in mistakes else counts
-    loss = _mean(each, counts, mistakes)
-    return loss * counts.sum() / len(x) if "divided by N" in mistakes else loss
+    each = _log_probabilities(U, mistakes).gather(-1, x[:, None])
+    return _mean(each[M], mistakes)
 
 
-def _perplexity_cases() -> list[Case]:
+def _perplexity_cases() -> list[Inputs]:
     given = [(0.5, 0.5), (0.25, 0.5, 0.5), (1e-4, 2e-4, 5e-6, 1e-7), (1e-30,) * 20]
-    return [{"probabilities": torch.tensor(one, dtype=torch.float64)} for one in given]
+    return [(torch.tensor(one, dtype=torch.float64),) for one in given]
 
 
 @check(
     "`perplexity`",
     _perplexity_cases,
     """
-    no root: The root is missing: 1/P(text) grows with its length; take the T-th root.
-        = (1 / probabilities).prod()
+    no root [sum for mean]: The root is missing: 1/P(text) grows with its length; take the T-th
+        root.
     square root: The square root is taken; it should be the T-th root.
         = (1 / probabilities).prod() ** 0.5
     then inverse: This is the mean probability, P to the 1/T; perplexity is one over it.
     then log: This is the cross-entropy; perplexity is exp of it.
     T − 1: The sum is divided by T − 1; all T words have a probability here.
+        = (-probabilities.log().sum() / (len(probabilities) - 1)).exp()
     mean of inverses: The mean of 1/p is taken; take exp of the mean of −log p.
         = (1 / probabilities).mean()
     inverse of the mean: One over the mean of p is taken; take exp of the mean of −log p.
         = 1 / probabilities.mean()
-    bases mixed: The logarithm has base 2, but exp undoes base e.
+    bases mixed [log2 for log]: The logarithm has base 2, but exp undoes base e.
     precedence: The power binds before the division: write ** (-1 / T).
         = probabilities.prod() ** (-1) / len(probabilities)
     base 10 undone: The logarithm has base e, but the power has base 10.
         = 10 ** (-probabilities.log().mean())
     entropy: The logarithms are weighted by p, as in an entropy; take their plain mean.
         = (-(probabilities * probabilities.log()).sum()).exp()
-    base 2 undone: The logarithm has base e, but the power has base 2.
-        = 2 ** (-probabilities.log().mean())
+    base 2 undone [exp2 for exp]: The logarithm has base e, but the power has base 2.
     underflow: The product of small probabilities is rounded to 0: add logarithms instead.
         = probabilities.prod() ** (-1 / len(probabilities))
     """,
 )
-def perplexity(probabilities: Tensor, mistakes: Mistakes) -> Tensor:
+def perplexity(probabilities: Tensor) -> Tensor:
     """Check `perplexity(probabilities)` of a text, from the probability of each of its words."""
-    p, T = probabilities, len(probabilities)
-    loss = -p.log().sum() / (T - 1 if "T − 1" in mistakes else T)
-    loss = loss / math.log(2) if "bases mixed" in mistakes else loss
-    return loss.exp()
+    return (-probabilities.log().mean()).exp()
 
 
 @check(
     "`perplexity`",
-    lambda: [{"loss": torch.tensor(loss)} for loss in (0.0, math.log(8), 1.25, 4.0)],
+    lambda: [(torch.tensor(loss),) for loss in (0.0, math.log(8), 1.25, 4.0)],
     """
-    base 2: The base is 2; the loss is in nats, so the base is e.
+    base 2 [exp2 for exp]: The base is 2; the loss is in nats, so the base is e.
     then inverse: The sign is reversed: perplexity is exp of the loss, 1 or more.
     logarithm: The logarithm is taken; perplexity undoes it with exp.
         = loss.log()
     base 10: The base is 10; the loss is in nats, so the base is e.
+        = 10**loss
     then log: The loss is returned as it is.
     1 by the loss: This is 1 divided by the loss; perplexity is exp of the loss.
         = 1 / loss
     """,
 )
-def perplexity_of_loss(loss: Tensor, mistakes: Mistakes) -> Tensor:
+def perplexity_of_loss(loss: Tensor) -> Tensor:
     """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
-    return (2.0 if "base 2" in mistakes else 10.0 if "base 10" in mistakes else math.e) ** loss
+    return loss.exp()
 
 
-def _lora_cases() -> list[Case]:
+def _lora_cases() -> list[Inputs]:
     draw = seeded_randn(53)
 
-    def made(k: int, d: int, r: int, alpha: float) -> Case:
-        return {"x": draw(k), "W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
+    def made(k: int, d: int, r: int, alpha: float) -> Inputs:
+        return draw(k), draw(k, d), draw(k, r), draw(r, d), alpha
 
-    one = {"W": matrix((1,)), "A": matrix((2,)), "B": matrix((3,))}
-    hand = {"x": vector(1), **one, "alpha": 1.0}
-    return [hand, hand | {"alpha": 4.0}, made(5, 3, 2, 2.0), made(5, 7, 2, 8.0), made(2, 2, 2, 3.0)]
+    hand = vector(1), matrix((1,)), matrix((2,)), matrix((3,))
+    others = [made(5, 3, 2, 2.0), made(5, 7, 2, 8.0), made(2, 2, 2, 3.0)]
+    return [(*hand, 1.0), (*hand, 4.0), *others]
 
 
 @check(
@@ -298,23 +271,23 @@ def _lora_cases() -> list[Case]:
     _lora_cases,
     """
     A and B swapped: A and B are swapped: multiply x by A [k×r] first, then by B [r×d].
-    no scale: The scale α/r is missing.
-    scaled by α: What the adapter adds is multiplied by α; it should be by α/r.
+    no scale [no · scale]: The scale α/r is missing.
+    scaled by α [no / A.shape[1]]: What the adapter adds is multiplied by α; it should be by α/r.
     scaled by the root: What the adapter adds is multiplied by α/√r; it should be by α/r.
+        = solve(x, W, A, B, alpha * A.shape[1] ** 0.5)
     all scaled: xW is scaled, too; the scale belongs to the adapter alone.
+        = solve(x, alpha / A.shape[1] * W, A, B, alpha)
     r of the wrong axis: The scale divides by the size of x; r is A's number of columns.
+        = solve(x, W, A, B, alpha * A.shape[1] / len(A))
     r is d: The scale divides by B's number of columns, d; r is A's.
-        = x @ W + alpha / B.shape[1] * (x @ A @ B)
-    divided: The scale is upside down: it should be α/r.
+        = solve(x, W, A, B, alpha * A.shape[1] / B.shape[1])
+    divided [sides of /]: The scale is upside down: it should be α/r.
     """,
 )
-def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
+def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
     """Check `lora(x, W, A, B, alpha)`: xW + (α/r) xAB, r being the columns of A.
 
     The book writes xW + xAB; the scale is that of the paper, and 1 for α = r.
     """
-    r = A.shape[1]
-    scale = {"no scale": 1.0, "scaled by α": alpha, "scaled by the root": alpha / r**0.5}
-    scale |= {"r of the wrong axis": alpha / A.shape[0], "divided": r / alpha}
-    factor = choose_option(mistakes, scale, alpha / r)
-    return (x @ W + x @ A @ B) * factor if "all scaled" in mistakes else x @ W + factor * x @ A @ B
+    scale = alpha / A.shape[1]
+    return x @ W + scale * (x @ A @ B)

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Mistakes, check
+from slp_transformer.check.diagnosing import check
 
 INF = math.inf
 
@@ -16,16 +16,13 @@ def future_mask(N: int) -> Tensor:
 
 
 NOT_ADDITIVE = """
-    zeros and ones: This mask is 1 where allowed and 0 elsewhere. The book's is added to the
-        scores: 0 where allowed, −∞ elsewhere.
-        = (right == 0).float()
+    zeros and ones [then exp]: This mask is 1 where allowed and 0 elsewhere. The book's is added to
+        the scores: 0 where allowed, −∞ elsewhere.
     ones and zeros: This mask is 1 where hidden; the book's is added, and −∞ there.
         = (right != 0).float()
-    minus one: This mask is −1 where hidden; it should be −∞, which leaves no weight.
-        = -(right != 0).float()
-    booleans: These are booleans that say what is allowed. The book's mask is added to the scores:
-        0 where allowed, −∞ elsewhere.
-        = right == 0
+    minus one [then tanh]: This mask is −1 where hidden; it should be −∞, which leaves no weight.
+    booleans [then not]: These are booleans that say what is allowed. The book's mask is added to
+        the scores: 0 where allowed, −∞ elsewhere.
     booleans, hidden: These are booleans that say what is hidden. The book's mask is added to the
         scores: 0 where allowed, −∞ elsewhere.
         = right != 0
@@ -44,44 +41,39 @@ NOT_ADDITIVE = """
 
 @check(
     "`mask`",
-    lambda: [{"N": 3}, {"N": 1}, {"N": 2}, {"N": 5}, {"N": 11}],
-    (
-        """
+    lambda: [(3,), (1,), (2,), (5,), (11,)],
+    NOT_ADDITIVE
+    + """
     then transposed: The mask is inverted: it hides the past, not the future.
-    diagonal: The diagonal is hidden as well: each token should see itself.
-    one too late: The mask begins one column too late: each token sees the next one.
-    nothing hidden: Nothing is hidden: entries with j > i should be −∞.
-        = torch.zeros(N, N)
+    diagonal [0 for 1]: The diagonal is hidden as well: each token should see itself.
+    one too late [2 for 1]: The mask begins one column too late: each token sees the next one.
+    nothing hidden [then ReLU]: Nothing is hidden: entries with j > i should be −∞.
     next token alone: Only the next token is hidden; all later ones should be.
         = future_mask(N).tril(1)
     then minus: The future has +∞, so it gets all the weight: the sign is missing.
-    everything: Everything is hidden: only the entries with j > i should be −∞.
-        = torch.full((N, N), -INF)
+    everything [no triu()]: Everything is hidden: only the entries with j > i should be −∞.
     """,
-        NOT_ADDITIVE,
-    ),
 )
-def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
+def causal_mask(N: int) -> Tensor:
     """Check `causal_mask(N)`: return a mask [N×N], 0 where j ≤ i and −∞ where j > i."""
-    shift = 0 if "diagonal" in mistakes else 2 if "one too late" in mistakes else 1
-    return torch.full((N, N), -INF).triu(shift)
+    return torch.full((N, N), -INF).triu(1)
 
 
 @check(
     "`mask`, with a cache `kv-attn`",
-    lambda: [{"N": N, "held": held} for N, held in ((2, 1), (1, 3), (3, 2), (3, 0), (11, 7))],
-    (
-        """
-    not shifted: The mask counts the new tokens from 0: with tokens in the cache before them, new
-        token i sees the columns up to held + i.
-    new tokens only: The mask has no columns for the cache: it should be [N × (held + N)].
-        = future_mask(N)
+    lambda: [(2, 1), (1, 3), (3, 2), (3, 0), (11, 7)],
+    NOT_ADDITIVE
+    + """
+    not shifted: The mask counts the new tokens from 0: with tokens in the cache before
+        them, new token i sees the columns up to held + i.
+        = torch.full((N, held + N), -INF).triu(1)
+    new tokens only [held = 0]: The mask has no columns for the cache: it should be [N × (held +
+        N)].
     past hidden: The cached tokens are hidden; every new token should see all of them.
         = torch.cat([torch.full((N, held), -INF), future_mask(N)], 1)
-    nothing hidden: Nothing is hidden: a new token should not see later ones.
-        = torch.zeros(N, held + N)
-    diagonal: The diagonal is hidden as well: each token should see itself.
-    one too late: The mask begins one column too late: each token sees the next one.
+    nothing hidden [then ReLU]: Nothing is hidden: a new token should not see later ones.
+    diagonal [no + 1]: The diagonal is hidden as well: each token should see itself.
+    one too late [2 for 1]: The mask begins one column too late: each token sees the next one.
     cache behind: The columns of the cache come after the new tokens'; they come first.
         = torch.cat([future_mask(N), torch.zeros(N, held)], 1)
     cache alone: The new tokens see the cache alone; each sees itself and the new ones before it,
@@ -90,30 +82,27 @@ def causal_mask(N: int, mistakes: Mistakes) -> Tensor:
     rows for the cache: The mask has rows for the cached tokens as well; only the N new ones ask.
         = future_mask(held + N)
     """,
-        NOT_ADDITIVE,
-    ),
 )
-def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
+def mask_after(N: int, held: int) -> Tensor:
     """Check `mask_after(N, held)`: return the mask of N new tokens after `held` cached ones."""
-    shift = 1 if "not shifted" in mistakes else held + 1
-    shift += ("one too late" in mistakes) - ("diagonal" in mistakes)
-    return torch.full((N, held + N), -INF).triu(shift)
+    return torch.full((N, held + N), -INF).triu(held + 1)
 
 
 @check(
     "mask (not in the book: sentences of different lengths)",
     lambda: [
-        {"ids": torch.tensor([5, 7, 0]), "pad_id": 0},
-        {"ids": torch.tensor([1, 0, 2, 2, 2]), "pad_id": 2},
-        {"ids": torch.tensor([0, 0, 3, 1]), "pad_id": 0},
+        (torch.tensor([5, 7, 0]), 0),
+        (torch.tensor([1, 0, 2, 2, 2]), 2),
+        (torch.tensor([0, 0, 3, 1]), 0),
     ],
-    (
-        """
+    NOT_ADDITIVE
+    + """
     then inverted: The words are hidden and the padding is visible.
     at the end alone: Only padding at the end is hidden; it may come first as well.
-    counted: Positions at the end are hidden, wherever the padding is.
-    always 0: The padding's id is taken to be 0; it is `pad_id`.
-    after the first: Everything after the first padding is hidden, words as well.
+        = right.where((ids == pad_id).flip(-1).cumprod(-1).flip(-1) > 0, 0.0)
+    counted [then sorted]: Positions at the end are hidden, wherever the padding is.
+    always 0 [pad_id = 0]: The padding's id is taken to be 0; it is `pad_id`.
+    after the first [then running sum]: Everything after the first padding is hidden, words as well.
     column: The mask is a column, so it hides queries; padding is hidden as keys: a row [M].
         = torch.where(ids == pad_id, -INF, 0.0)[:, None]
     column (copied): …
@@ -122,15 +111,7 @@ def mask_after(N: int, held: int, mistakes: Mistakes) -> Tensor:
     square: The mask has a row for each token; one row [M] is enough for all queries.
         = right.expand(len(ids), -1)
     """,
-        NOT_ADDITIVE,
-    ),
 )
-def padding_mask(ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
+def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""
-    hidden = ids == (0 if "always 0" in mistakes else pad_id)
-    hidden = hidden.cumsum(-1) > 0 if "after the first" in mistakes else hidden
-    if "at the end alone" in mistakes:
-        hidden = (~hidden).flip(-1).cumsum(-1).flip(-1) == 0
-    if "counted" in mistakes:
-        hidden = torch.arange(len(ids)) >= (~hidden).sum()
-    return torch.zeros(len(ids)).masked_fill(hidden, -INF)
+    return torch.zeros(len(ids)).masked_fill(ids == pad_id, -INF)

@@ -6,21 +6,15 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.block_checks import GATE_MISTAKES, Layer, swiglu
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
-def _rms_cases() -> list[Case]:
-    draw, eps = seeded_randn(141), 1e-6
-    small = {"x": vector(1, 7), "gamma": vector(1, 1), "eps": eps}  # the mean square is 25
-    learned = torch.arange(1.0, 6.0)
-    return [
-        small,
-        small | {"gamma": vector(2, 3)},
-        {"x": vector(3, 1), "gamma": vector(1, 1), "eps": 4.0},
-        {"x": draw(3, 5) + 2, "gamma": learned, "eps": eps},
-        {"x": 0.01 * draw(2, 5), "gamma": learned, "eps": 1e-4},
-    ]
+def _rms_cases() -> list[Inputs]:
+    draw, learned, ones = seeded_randn(141), torch.arange(1.0, 6.0), vector(1, 1)
+    small = vector(1, 7)  # the mean square is 25
+    hand = [(small, ones, 1e-6), (small, vector(2, 3), 1e-6), (vector(3, 1), ones, 4.0)]
+    return [*hand, (draw(3, 5) + 2, learned, 1e-6), (0.01 * draw(2, 5), learned, 1e-4)]
 
 
 @check(
@@ -28,39 +22,36 @@ def _rms_cases() -> list[Case]:
     _rms_cases,
     """
     mean subtracted: The mean is subtracted from the row; RMSNorm does not subtract it.
+        = gamma * (x - x.mean(-1, keepdim=True)) / (x.square().mean(-1, keepdim=True) + eps).sqrt()
     layer norm: This is layer norm; RMSNorm does not subtract the mean.
+        = solve(x - x.mean(-1, keepdim=True), gamma, eps)
     deviation: The row is divided by its standard deviation; divide by the root mean square.
+        = gamma * x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt()
     eps outside: ε is added outside the root; add it to the mean square, under the root.
-    no root: The row is divided by its mean square; the root is missing.
-    length: The sum of squares is not divided by d: this is the norm of the row.
+        = gamma * x / (x.square().mean(-1, keepdim=True).sqrt() + eps)
+    no root [no sqrt()]: The row is divided by its mean square; the root is missing.
+    length [sum for mean]: The sum of squares is not divided by d: this is the norm of the row.
     mean of sizes: The row is divided by its mean absolute value; divide by the root mean square.
-    multiplied: The row is multiplied by its root mean square; divide by it.
-    over tokens: The mean is over the tokens; it should be over the features of each row.
-    all rows together: The mean square is that of the whole matrix; use that of each row.
+        = gamma * x / (x.abs().mean(-1, keepdim=True) + eps)
+    multiplied [· for /]: The row is multiplied by its root mean square; divide by it.
+    over tokens [mean over axis 0]: The mean is over the tokens; it should be over the features of
+        each row.
+    all rows together [mean over axis None]: The mean square is that of the whole matrix; use that
+        of each row.
     gain from 0: The gain is 1 + γ, as in Gemma's files; here it is γ itself.
+        = solve(x, 1 + gamma, eps)
     d − 1: The mean square divides by d − 1; it should divide by d.
+        = gamma * x / (x.square().sum(-1, keepdim=True) / (x.shape[-1] - 1) + eps).sqrt()
     """,
 )
-def rms_norm(x: Tensor, gamma: Tensor, eps: float, mistakes: Mistakes) -> Tensor:
+def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
     """Check `rms_norm(x, gamma, eps)`, for a row [d] and for rows [N×d]."""
-    axes: tuple[int, ...] = (0,) if "over tokens" in mistakes else (-1,)
-    axes = tuple(range(x.dim())) if "all rows together" in mistakes else axes
-    count = x[(0,) * (x.dim() - 1)].numel() - 1 if "d − 1" in mistakes else None
-    centered = x - x.mean(axes, keepdim=True)
-    of = centered if mistakes & {"layer norm", "deviation"} else x
-    square = of.square().mean(axes, keepdim=True)
-    square = of.square().sum(axes, keepdim=True) / count if count else square
-    square = of.square().sum(axes, keepdim=True) if "length" in mistakes else square
-    added = 0.0 if "eps outside" in mistakes else eps
-    size = square + added if "no root" in mistakes else (square + added).sqrt()
-    size = x.abs().mean(axes, keepdim=True) + added if "mean of sizes" in mistakes else size
-    size = size + eps if "eps outside" in mistakes else size
-    top = centered if mistakes & {"mean subtracted", "layer norm"} else x
-    gamma = 1 + gamma if "gain from 0" in mistakes else gamma
-    return gamma * (top * size if "multiplied" in mistakes else top / size)
+    square = x.square().mean(-1, keepdim=True)
+    size = (square + eps).sqrt()
+    return gamma * (x / size)
 
 
-def _rotation_cases() -> list[Case]:
+def _rotation_cases() -> list[Inputs]:
     draw = seeded_randn(142)
     given = [
         (1, 2, 1, 100.0),
@@ -69,8 +60,8 @@ def _rotation_cases() -> list[Case]:
         (2, 10, 3, 100.0),
         (2, 4, 130, 9.0),
     ]
-    made = [{"X": draw(N, d_k), "start": s, "base": b} for N, d_k, s, b in given]
-    return [{"X": matrix((1, 0)), "start": 1, "base": 10.0}, *made]
+    made = [(draw(N, d_k), start, base) for N, d_k, start, base in given]
+    return [(matrix((1, 0)), 1, 10.0), *made]
 
 
 @check(
@@ -78,62 +69,54 @@ def _rotation_cases() -> list[Case]:
     _rotation_cases,
     """
     backwards: The rotation goes the other way: a′ = a cos − b sin and b′ = a sin + b cos.
+        = _turn(X, -_angles(X, start, base))
     neighbors: Neighboring columns form pairs; pair column i with column i + d_k/2.
+        = solve(torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base)
+          .unflatten(1, (2, -1)).mT.flatten(1)
     start = 0: The positions begin at 0; the first row is at position `start`.
     one position: All rows are rotated to position `start`; row n is at start + n.
+        = torch.cat([solve(row[None], start, base) for row in X])
     root of base: θ_i is base^(−i/d_k); it should be base^(−2i/d_k).
     base squared: θ_i is base^(−4i/d_k); it should be base^(−2i/d_k).
     1/base: The minus in the exponent −2i/d_k is missing.
     one angle: All pairs have the same angle; that of pair i is pos · θ_i.
+        = solve(X, start, 1.0)
     exponent from 1: The pairs are counted from 1; count them from 0.
-    no minus: A minus is missing: a′ = a cos − b sin. Otherwise lengths change.
-    minus twice: There is one minus too many: b′ = a sin + b cos.
+        = _turn(X, _angles(X, start, base) * base ** (-2 / X.shape[1]))
+    no minus [+ for −]: A minus is missing: a′ = a cos − b sin. Otherwise lengths change.
+    minus twice [− for +]: There is one minus too many: b′ = a sin + b cos.
     half turned: The second column of each pair is not changed.
+        = torch.cat([right.chunk(2, 1)[0], X.chunk(2, 1)[1]], 1)
     turned twice: b′ is computed from the new a′; use the old a.
+        = a = right.chunk(2, 1)[0]; b = X.chunk(2, 1)[1]; angle = _angles(X, start, base);
+          torch.cat([a, a * angle.sin() + b * angle.cos()], 1)
     added: Sines and cosines are added, like the book's P; rotate the pairs by them.
+        = X + torch.cat([(angle := _angles(X, start, base)).cos(), angle.sin()], 1)
     added (sines first): …
+        = X + torch.cat([(angle := _angles(X, start, base)).sin(), angle.cos()], 1)
     sine and cosine swapped: Sine and cosine are swapped.
+        = _turn(X, torch.pi / 2 - _angles(X, start, base))
     base not used: The base is always 10000; use `base`.
+        = solve(X, start, 10000.0)
     halves swapped: The two halves of the result are swapped.
+        = right.roll(X.shape[1] // 2, 1)
     neighbors, not put back: Neighboring columns form pairs, and do not return to their places;
         pair column i with column i + d_k/2.
         = solve(torch.cat([X[:, ::2], X[:, 1::2]], 1), start, base)
     degrees: The angles are used as degrees; they are in radians.
+        = _turn(X, _angles(X, start, base).deg2rad())
     nothing turned: Nothing is rotated: this is X itself.
         = X
     halves in turn: The two halves of the result are interleaved; put one after the other, with
         `cat`.
         = right.unflatten(1, (2, -1)).mT.flatten(1)
     cosines alone: The sines are missing: a′ = a cos − b sin and b′ = a sin + b cos.
-        = X * _angles(X, start, base).cos().to(X).repeat(1, 2)
+        = X * _angles(X, start, base).cos().repeat(1, 2)
     """,
 )
-def rotary(X: Tensor, start: int, base: float, mistakes: Mistakes) -> Tensor:
+def rotary(X: Tensor, start: int, base: float) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
-    N, d_k = X.shape
-    i = torch.arange(d_k // 2) + ("exponent from 1" in mistakes)
-    base = 10000.0 if "base not used" in mistakes else base
-    theta = base ** ((0 if "one angle" in mistakes else -2) * i / d_k)
-    n = torch.zeros(N) if "one position" in mistakes else torch.arange(N)
-    angles = torch.outer((start + n).to(X), theta.to(X))
-    angles = -angles if "backwards" in mistakes else angles
-    angles = angles.deg2rad() if "degrees" in mistakes else angles
-    cos, sin = angles.cos(), angles.sin()
-    if "sine and cosine swapped" in mistakes:
-        cos, sin = sin, cos
-    if "added" in mistakes:
-        return X + torch.cat([cos, sin], dim=-1)
-    if "added (sines first)" in mistakes:
-        return X + torch.cat([sin, cos], dim=-1)
-    apart = "neighbors" in mistakes
-    a, b = (X[:, ::2], X[:, 1::2]) if apart else X.chunk(2, dim=-1)
-    a_new = a * cos + b * sin if "no minus" in mistakes else a * cos - b * sin
-    b_new = (a_new if "turned twice" in mistakes else a) * sin + b * cos
-    b_new = b_new - 2 * b * cos if "minus twice" in mistakes else b_new
-    b_new = b if "half turned" in mistakes else b_new
-    if apart:
-        return torch.stack([a_new, b_new], dim=-1).flatten(-2)
-    return torch.cat([b_new, a_new] if "halves swapped" in mistakes else [a_new, b_new], dim=-1)
+    return _turn(X, _angles(X, start, base))
 
 
 def _angles(X: Tensor, start: int, base: float) -> Tensor:
@@ -141,19 +124,21 @@ def _angles(X: Tensor, start: int, base: float) -> Tensor:
     return torch.outer(torch.arange(start, start + len(X)), theta)
 
 
-def _rotate(x: Tensor, pos: int) -> Tensor:
-    """One pair after the other turned by pos, pos/2, pos/3, …; any columns may make a pair."""
-    i = torch.arange(1, x.shape[-1] // 2 + 1)
-    cos, sin = (pos / i).cos().to(x), (pos / i).sin().to(x)
+def _turn(x: Tensor, angles: Tensor) -> Tensor:
+    cos, sin = angles.cos().to(x), angles.sin().to(x)
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
-def _step_cases() -> list[Case]:
+def _rotate(x: Tensor, pos: int) -> Tensor:
+    """One pair after the other turned by pos, pos/2, pos/3, …; any columns may make a pair."""
+    return _turn(x, pos / torch.arange(1, x.shape[-1] // 2 + 1))
+
+
+def _step_cases() -> list[Inputs]:
     draw, turn = seeded_randn(143), Layer("a row turned to a position", _rotate)
-    made = [{"q": draw(d), "k": draw(d), "K": draw(n, d)} for n, d in ((3, 4), (5, 6), (2, 6))]
-    hand = {"q": vector(1, 0), "k": vector(0, 1), "K": matrix((2, 0))}
-    return [case | {"rotate": turn} for case in (hand, *made)]
+    made = [(draw(d), draw(d), draw(n, d), turn) for n, d in ((3, 4), (5, 6), (2, 6))]
+    return [(vector(1, 0), vector(0, 1), matrix((2, 0)), turn), *made]
 
 
 @check(
@@ -161,44 +146,41 @@ def _step_cases() -> list[Case]:
     _step_cases,
     """
     no rotate: Nothing is rotated to position n, or the cached keys are rotated once more.
-    turned again by place: The cached keys are rotated again; each was rotated when it was
-        written.
-    query as it is: The query is not rotated; it is at position n.
-    key as it is: The new key is not rotated; it is at position n.
-    one too far: The new token is at position n, not n + 1: positions begin at 0.
-    one too early: The new token is at position n, not n − 1: there are n cached keys before it.
+    turned again by place: The cached keys are rotated again; each was rotated when it was written.
+        = solve(q, k, torch.stack([rotate(old, j) for j, old in enumerate(K)]), rotate)
+    query as it is [no rotate() (2)]: The query is not rotated; it is at position n.
+    key as it is [no rotate()]: The new key is not rotated; it is at position n.
+    one too far [size too large]: The new token is at position n, not n + 1: positions begin at 0.
+    one too early [size too small]: The new token is at position n, not n − 1: there are n cached
+        keys before it.
     no scaling: The scores are not divided by √d_k.
-    scaled by the length: The scores are divided by the root of the number of keys; divide by
-        √d_k.
-    scaled by d_k: The scores are divided by d_k; divide by its root.
+        = right * len(q) ** 0.5
+    scaled by the length: The scores are divided by the root of the number of keys; divide by √d_k.
+        = right * (len(q) / (len(K) + 1)) ** 0.5
+    scaled by d_k [no ** 0.5]: The scores are divided by d_k; divide by its root.
     key one too early: The new key is rotated to position n − 1; it is at n, like the query.
+        = solve(q, rotate(k, -1), K, rotate)
     query one too early: The query is rotated to position n − 1; it is at n, like the new key.
-    new key alone: This is the score of the new key alone; return those of the cached keys as
-        well.
+        = solve(rotate(q, -1), k, K, rotate)
+    new key alone: This is the score of the new key alone; return those of the cached keys as well.
         = right[-1:]
     """,
 )
-def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any, mistakes: Mistakes) -> Tensor:
+def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any) -> Tensor:
     """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1].
 
     The n keys of K are cached already rotated; `rotate(x, pos)` turns a row to a position.
     """
     n = len(K)
-    pos = n + ("one too far" in mistakes) - ("one too early" in mistakes)
-    q = q if "query as it is" in mistakes else rotate(q, pos - ("query one too early" in mistakes))
-    k = k if "key as it is" in mistakes else rotate(k, pos - ("key one too early" in mistakes))
-    if "turned again by place" in mistakes:
-        K = torch.stack([rotate(old, j) for j, old in enumerate(K)])
-    K = torch.cat([K, k[None]])
-    sizes = {"no scaling": 1, "scaled by the length": len(K), "scaled by d_k": len(q) ** 2}
-    return K @ q / choose_option(mistakes, sizes, len(q)) ** 0.5
+    K = torch.cat([K, rotate(k, n)[None]])
+    return K @ rotate(q, n) / len(q) ** 0.5
 
 
-def _shared_cases() -> list[Case]:
+def _shared_cases() -> list[Inputs]:
     draw = seeded_randn(144)
     sizes = ((2, 3, 5, 6), (3, 2, 2, 3), (1, 5, 3, 2), (3, 2, 7, 12), (2, 5, 3, 4))
-    made = [{"K": draw(G, M, d_k), "A": A} for G, M, d_k, A in sizes]
-    return [{"K": torch.stack([matrix((1,)), matrix((2,))]), "A": 4}, *made]
+    made = [(draw(G, M, d_k), A) for G, M, d_k, A in sizes]
+    return [(torch.stack([matrix((1,)), matrix((2,))]), 4), *made]
 
 
 @check(
@@ -206,13 +188,20 @@ def _shared_cases() -> list[Case]:
     _shared_cases,
     """
     in turn: Heads use the groups in turn (0, 1, 0, 1); neighboring heads should share one.
+        = K.repeat(A // len(K), 1, 1)
     first for all: All heads have the keys of the first group; head c uses group ⌊cG/A⌋.
+        = K[:1].expand(A, -1, -1)
     last for all: All heads have the keys of the last group; head c uses group ⌊cG/A⌋.
+        = K[-1:].expand(A, -1, -1)
     mean for all: All heads have the mean of the keys; each should have those of its group.
+        = K.mean(0, keepdim=True).expand(A, -1, -1)
     along tokens: The tokens are repeated; repeat the keys of whole heads.
+        = K.repeat_interleave(A // len(K), 1)
     not shared: The result has G heads; it should have A.
-    A times: Every group is repeated A times; repeat it A/G times.
+        = K
+    A times [no // len(K)]: Every group is repeated A times; repeat it A/G times.
     c over G: The group is c // G; it should be c·G // A.
+        = K[(torch.arange(A) // len(K)).clamp(max=len(K) - 1)]
     c // G: Head c has group c // G; it should be c · G // A.
         = K[torch.arange(A) // len(K) % len(K)]
     rounded: The group is rounded to the nearest; round it down.
@@ -221,84 +210,57 @@ def _shared_cases() -> list[Case]:
         = torch.stack([K[c * len(K) // A] for c in range(A)], 1)
     """,
 )
-def shared_keys(K: Tensor, A: int, mistakes: Mistakes) -> Tensor:
+def shared_keys(K: Tensor, A: int) -> Tensor:
     """Check `shared_keys(K, A)`: for each of A heads the keys of its group, K being [G×M×d_k]."""
-    G = len(K)
-    ways = {
-        "in turn": lambda: K.repeat(A // G, 1, 1),
-        "first for all": lambda: K[:1].expand(A, -1, -1),
-        "last for all": lambda: K[-1:].expand(A, -1, -1),
-        "mean for all": lambda: K.mean(dim=0, keepdim=True).expand(A, -1, -1),
-        "along tokens": lambda: K.repeat_interleave(A // G, dim=1),
-        "not shared": lambda: K,
-        "A times": lambda: K.repeat_interleave(A, dim=0),
-        "c over G": lambda: K[torch.arange(A).div(G, rounding_mode="floor").clamp(max=G - 1)],
-    }
-    answer = choose_option(mistakes, ways, None)
-    return K.repeat_interleave(A // G, dim=0) if answer is None else answer()
+    return K.repeat_interleave(A // len(K), 0)
 
 
-def _gate_cases() -> list[Case]:
+def _gate_cases() -> list[Inputs]:
     draw = seeded_randn(145)
 
-    def made(d: int, h: int, *tokens: int) -> Case:
-        x, gate, up, down = draw(*tokens, d), draw(h, d), draw(h, d), draw(d, h)
-        return {"x": x, "gate_proj": gate, "up_proj": up, "down_proj": down}
+    def made(d: int, h: int, *tokens: int) -> Inputs:
+        return draw(*tokens, d), draw(h, d), draw(h, d), draw(d, h)
 
-    matrices = {"gate_proj": matrix((1,)), "up_proj": matrix((2,)), "down_proj": matrix((3,))}
-    hand = [{"x": vector(x)} | matrices for x in (1, 100)]
+    hand = [(vector(x), matrix((1,)), matrix((2,)), matrix((3,))) for x in (1, 100)]
     return [*hand, made(3, 7), made(3, 7, 5), made(2, 2, 3)]
 
 
 @check(
     "`swiglu`, as Llama's files keep it",
     _gate_cases,
-    (
-        """
+    GATE_MISTAKES
+    + """
     gate_proj and up_proj swapped: Swish is applied to up_proj's product, not gate_proj's.
     not turned: The matrices are used as in the file, [out×in]; transpose them.
-    """,
-        GATE_MISTAKES,
-        """
+        = solve(x, gate_proj.T, up_proj.T, down_proj.T)
     bent late: Swish is applied to the product; apply it to the gate alone.
         = F.silu(x @ gate_proj.T * (x @ up_proj.T)) @ down_proj.T
-    no down_proj: down_proj is missing: the result is [d_ff]; it should be [d].
-        = F.silu(x @ gate_proj.T) * (x @ up_proj.T)
-    up alone: The gate is missing: multiply up_proj's product by Swish of gate_proj's.
-        = x @ up_proj.T @ down_proj.T
+    no down_proj [no @ W_3]: down_proj is missing: the result is [d_ff]; it should be [d].
+    up alone [no · F.silu(first)]: The gate is missing: multiply up_proj's product by Swish of
+        gate_proj's.
     then + x: The input is added at the end; the block does that, not the layer.
     bent input: Swish is applied to x; apply it to gate_proj's product.
         = F.silu(x) @ gate_proj.T * (x @ up_proj.T) @ down_proj.T
     bent output: Swish is applied to the result; apply it to gate_proj's product.
         = F.silu(x @ gate_proj.T * (x @ up_proj.T) @ down_proj.T)
     """,
-    ),
 )
 def published_ffn(
     x: Tensor, gate_proj: Tensor, up_proj: Tensor, down_proj: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `published_ffn(x, gate_proj, up_proj, down_proj)`: matrices as in files, [out×in]."""
-    gate, up, down = gate_proj.T, up_proj.T, down_proj.T
-    if "not turned" in mistakes:
-        gate, up, down = gate_proj, up_proj, down_proj
-    no_bias = torch.zeros(())
-    made = mistakes & set(GATE_MISTAKES)
-    return swiglu.solve(x, gate, no_bias, up, no_bias, down, no_bias, made)
+    none = torch.zeros(())
+    return swiglu.solve(x, gate_proj.T, none, up_proj.T, none, down_proj.T, none, mistakes=mistakes)
 
 
 @check(
     "`param-count` of today's block",
-    lambda: [
-        {"L": 1, "d": 2, "A": 2, "G": 1, "d_k": 3, "d_ff": 5},
-        {"L": 28, "d": 1024, "A": 16, "G": 8, "d_k": 128, "d_ff": 3072},
-        {"L": 32, "d": 4096, "A": 32, "G": 8, "d_k": 128, "d_ff": 14336},
-    ],
+    lambda: [(1, 2, 2, 1, 3, 5), (28, 1024, 16, 8, 128, 3072), (32, 4096, 32, 8, 128, 14336)],
     """
     A for G: Keys and values are counted for A heads; G heads have them.
     keys alone: W_V is missing: the G groups have values as well as keys.
         = L * d * (2 * A * d_k + G * d_k + 3 * d_ff)
-    two matrices: The gated layer has three matrices, not two.
-        = L * d * (2 * (A + G) * d_k + 2 * d_ff)
+    two matrices [2 for 3]: The gated layer has three matrices, not two.
     no W_O: W_O is missing: it has A·d_k rows and d columns.
         = L * d * (A * d_k + 2 * G * d_k + 3 * d_ff)
     square: Queries and W_O are counted as d·d; A·d_k may differ from d.
@@ -313,8 +275,7 @@ def published_ffn(
         = L * d * (A * d_k + 2 * G * d_k + d + 3 * d_ff)
     d_k from d: d_k is taken to be d/A; it is given, and may be another number.
         = L * d * (2 * d + 2 * G * (d // A) + 3 * d_ff)
-    heads a group: Keys and values are counted A/G times, the heads of a group; there are G
-        groups.
+    heads a group: Keys and values are counted A/G times, the heads of a group; there are G groups.
         = L * d * (2 * A * d_k + 2 * A // G * d_k + 3 * d_ff)
     L for attention alone: Only attention is multiplied by L; the feedforward layer is in every
         block, too.
@@ -323,17 +284,14 @@ def published_ffn(
         = L * d * (4 * d_k + 3 * d_ff)
     norms too: The two gains of the norms are counted as well; count the matrices only.
         = right + 2 * L * d
-    no gate: Only attention is counted; the feedforward layer is missing.
-        = d_ff = 0
+    no gate [d_ff = 0]: Only attention is counted; the feedforward layer is missing.
     keys of one group: Keys and values are counted for one group; there are G.
         = L * d * (2 * A * d_k + 2 * d_k + 3 * d_ff)
     d_ff = 4d: `d_ff` is given; it need not be 4d.
         = solve(L, d, A, G, d_k, 4 * d)
     """,
 )
-def modern_block_parameters(
-    L: int, d: int, A: int, G: int, d_k: int, d_ff: int, mistakes: Mistakes
-) -> int:
+def modern_block_parameters(L: int, d: int, A: int, G: int, d_k: int, d_ff: int) -> int:
     """Check `modern_block_parameters(L, d, A, G, d_k, d_ff)`: numbers in L blocks' matrices."""
     return L * (2 * (A + G) * d * d_k + 3 * d * d_ff)
 
@@ -341,10 +299,11 @@ def modern_block_parameters(
 QUINTIC = (3.4445, -4.775, 2.0315)
 
 
-def _matrix_cases() -> list[Case]:
-    draw, hand = seeded_randn(146), {"G": matrix((3, 0), (0, 4)), "steps": 1}
+def _matrix_cases() -> list[Inputs]:
+    draw = seeded_randn(146)
     made = [(3, 5, 2, 0.3), (5, 2, 2, 0.3), (3, 3, 2, 0.2), (2, 3, 1, 10.0), (2, 3, 8, 0.3)]
-    return [hand, *({"G": size * draw(m, n), "steps": steps} for m, n, steps, size in made)]
+    others = [(size * draw(m, n), steps) for m, n, steps, size in made]
+    return [(matrix((3, 0), (0, 4)), 1), *others]
 
 
 @check(
@@ -352,54 +311,60 @@ def _matrix_cases() -> list[Case]:
     _matrix_cases,
     """
     not divided: G is not divided by its norm; only singular values up to 1 approach 1.
+        = _quintic(G, steps)
     largest: G is divided by its largest singular value; divide by the root of the sum of all
         squares, which needs no decomposition.
+        = _quintic(G / torch.linalg.matrix_norm(G, 2), steps)
     row by row: Each row is divided by its own norm; divide by the norm of the whole matrix.
+        = _quintic(G / G.norm(dim=1, keepdim=True), steps)
     mean square: G is divided by its root mean square; divide by the root of the sum of squares.
+        = _quintic(G / G.square().mean().sqrt(), steps)
     square: G is divided by the sum of its squares; the root is missing.
+        = _quintic(G / G.norm() ** 2, steps)
     one step: This is a single step; take `steps`.
+        = solve(G, 1)
     old A: A is computed only once; compute it from the new X in each step.
-    no X: aX is missing.
+        = X = G / G.norm(); A = X @ X.T; a, b, c = QUINTIC;
+          torch.matrix_power(a * torch.eye(len(A)).to(A) + b * A + c * A @ A, steps) @ X
+    no X [no + a * X]: aX is missing.
     no A²: cA² is missing.
-    entries squared: A² has the squared entries of A; it should be the matrix product AA.
+        = _quintic(G / G.norm(), steps, c=0.0)
+    entries squared [· for @ (2)]: A² has the squared entries of A; it should be the matrix product
+        AA.
     signs: The minus of b is missing.
+        = _quintic(G / G.norm(), steps, b=4.775)
     backwards: a and c are swapped.
+        = _quintic(G / G.norm(), steps, *QUINTIC[::-1])
     b and c swapped: b and c are swapped.
+        = _quintic(G / G.norm(), steps, b=2.0315, c=-4.775)
     B times G: (bA + cA²) is multiplied by G; multiply it by the current X.
+        = a, b, c = QUINTIC; step = lambda X, _: a * X + (b * (A := X @ X.T) + c * A @ A) @ G;
+          reduce(step, range(steps), G / G.norm())
     five steps: This takes five steps; take `steps`.
         = solve(G, 5)
     exact: All singular values are exactly 1, as by a decomposition; take `steps`.
+        = (svd := torch.linalg.svd(G, full_matrices=False)).U @ svd.Vh
     cubic: These are the coefficients of the cubic, 3/2 and −1/2; here they are a, b and c.
+        = _quintic(G / G.norm(), steps, 1.5, -0.5, 0.0)
     long: The result is multiplied by the norm of G again.
+        = right * G.norm()
     norm in each step: X is divided by its norm in every step; do it once, before the first.
+        = reduce(lambda X, _: (Y := _quintic(X, 1)) / Y.norm(), range(steps), G / G.norm())
     largest entry: G is divided by its largest number; divide it by the root of the sum of all
         squares.
+        = _quintic(G / G.abs().max(), steps)
     """,
 )
-def newton_schulz(G: Tensor, steps: int, mistakes: Mistakes) -> Tensor:
+def newton_schulz(G: Tensor, steps: int) -> Tensor:
     """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone towards 1."""
-    length = G.norm()
-    if "exact" in mistakes:
-        U, _, V = torch.linalg.svd(G, full_matrices=False)
-        return U @ V
-    sizes: dict[str, Any] = {
-        "not divided": 1.0,
-        "largest": torch.linalg.matrix_norm(G, 2),
-        "row by row": G.norm(dim=1, keepdim=True),
-        "mean square": length / G.numel() ** 0.5,
-        "square": length**2,
-        "largest entry": G.abs().max(),
-    }
-    a, b, c = (1.5, -0.5, 0.0) if "cubic" in mistakes else QUINTIC
-    a, c = (c, a) if "backwards" in mistakes else (a, c)
-    b, c = (c, b) if "b and c swapped" in mistakes else (b, c)
-    a, c = 0.0 if "no X" in mistakes else a, 0.0 if "no A²" in mistakes else c
-    b = -b if "signs" in mistakes else b
-    X = G / choose_option(mistakes, sizes, length)
-    first = X @ X.T
-    for _ in range(1 if "one step" in mistakes else steps):
-        A = first if "old A" in mistakes else X @ X.T
-        B = b * A + c * (A * A if "entries squared" in mistakes else A @ A)
-        X = a * X + B @ (G if "B times G" in mistakes else X)
-        X = X / X.norm() if "norm in each step" in mistakes else X
-    return X * length if "long" in mistakes else X
+    return _quintic(G / G.norm(), steps)
+
+
+def _quintic(
+    X: Tensor, steps: int, a: float = QUINTIC[0], b: float = QUINTIC[1], c: float = QUINTIC[2]
+) -> Tensor:
+    for _ in range(steps):
+        A = X @ X.T
+        B = b * A + c * A @ A
+        X = a * X + B @ X
+    return X

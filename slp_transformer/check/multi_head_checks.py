@@ -5,112 +5,85 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer.check.attention_checks import SCALES, attention, scale
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.attention_checks import SCALES, attention
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.mask_checks import INF
-from slp_transformer.check.random_inputs import matrix, seeded_randn
+from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
-ITSELF_HIDDEN = dict.fromkeys(
-    ("itself hidden", "itself hidden (zeros)"),
-    "A token does not read itself: only j > i is hidden.",
+CAUSAL_HEADS = (
+    SCALES
+    + """
+    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
+    no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.
+    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
+    itself hidden: A token does not read itself: only j > i is hidden.
+    itself hidden (zeros): …
+    mask after softmax: The mask is applied after the softmax, so a row no longer sums to 1.
+    hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as when
+        scores are multiplied by ones and zeros.
+    finite mask: A finite number stands for −∞: if all visible scores are lower, hidden tokens are
+        read.
+    finite mask (added): …
+    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
+"""
 )
-LATE_MASKS = {
-    "mask after softmax": "The mask is applied after the softmax, so a row no longer sums to 1.",
-    "hidden scores 0": "Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as "
-    "when scores are multiplied by ones and zeros.",
-    **dict.fromkeys(
-        ("finite mask", "finite mask (added)"),
-        "A finite number stands for −∞: if all visible scores are lower, hidden tokens are read.",
-    ),
-}
 
 
-def _head_cases() -> list[Case]:
+def _head_cases() -> list[Inputs]:
     draw = seeded_randn(11)
 
-    def made(N: int, d: int, d_k: int, d_v: int) -> Case:
-        return {
-            "X": draw(N, d),
-            "W_Q": draw(d, d_k),
-            "W_K": draw(d, d_k),
-            "W_V": draw(d, d_v),
-            "W_O": draw(d_v, d),
-        }
+    def made(N: int, d: int, d_k: int, d_v: int) -> Inputs:
+        return draw(N, d), draw(d, d_k), draw(d, d_k), draw(d, d_v), draw(d_v, d)
 
     eye = torch.eye(2)
-    by_hand = {"X": matrix((1, 0), (0, 2)), "W_Q": 2 * eye.flip(0), "W_K": eye, "W_V": eye}
-    large = {"X": matrix((1, 0), (200, 0), (-200, 0)), **dict.fromkeys(("W_Q", "W_K", "W_V"), eye)}
-    small = [
-        {**by_hand, "W_O": 2 * eye},
-        made(2, 3, 2, 2),
-        made(3, 5, 2, 7),
-        made(4, 3, 3, 3),
-        made(3, 3, 7, 5),
-    ]
-    large["W_O"] = eye
-    low = {**large, "X": matrix((20, 0), (20, 1)), "W_K": -eye}
-    return [*small, made(11, 3, 2, 2), large, low]
+    by_hand = matrix((1, 0), (0, 2)), 2 * eye.flip(0), eye, eye, 2 * eye
+    large = matrix((1, 0), (200, 0), (-200, 0)), eye, eye, eye, eye
+    low = matrix((20, 0), (20, 1)), eye, -eye, eye, eye
+    sizes = ((2, 3, 2, 2), (3, 5, 2, 7), (4, 3, 3, 3), (3, 3, 7, 5), (11, 3, 2, 2))
+    return [by_hand, *(made(*one) for one in sizes), large, low]
 
 
 @check(
     "`qkv-final` to `head-out`",
     _head_cases,
-    (
-        SCALES,
-        """
+    CAUSAL_HEADS
+    + """
     scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
-    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-    one too late: The mask begins one column too late: each token sees the next one.
+        = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O)
+    one too late [2 for 1]: The mask begins one column too late: each token sees the next one.
     then + X: X is added: that is the block's business, not the head's.
-    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
-    no W_V: The rows of X themselves are mixed, without W_V.
-    no W_O: The last step is missing: the head times W_O brings it back to size d.
-    no mask: The future is not hidden: token i should read tokens j ≤ i only.
-    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
-    """,
-        ITSELF_HIDDEN,
-        LATE_MASKS,
-        """
+    no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.
+    no W_O [no @ W_O]: The last step is missing: the head times W_O brings it back to size d.
     zeros and ones added: A mask of ones and zeros is added: hidden scores need −∞.
     other axis: The softmax runs over the wrong axis: each row of weights should sum to 1.
     no softmax: The scores are used as weights, without softmax.
     scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.
-        = solve(X, W_Q * (W_Q.shape[1] / len(X)) ** 0.5, W_K, W_V, W_O)
     transposed weights: A weight matrix is transposed: write X @ W, without .T.
+        = solve(X, W_Q.T, W_K.T, W_V.T, W_O.T)
     """,
-    ),
 )
 def head(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
 ) -> Tensor:
     """Check `head(X, W_Q, W_K, W_V, W_O)`: return one causal head for all tokens, [N×d]."""
-    if "transposed weights" in mistakes:
-        W_Q, W_K, W_V, W_O = W_Q.T, W_K.T, W_V.T, W_O.T
-    Q, K = X @ W_Q, X @ W_K
-    V = X if "no W_V" in mistakes else X @ W_V
-    roots = {"scaled by √d": X.shape[-1], "scaled by √d_v": W_V.shape[-1]}
-    Q = Q * (K.shape[-1] / choose_option(mistakes, roots, K.shape[-1])) ** 0.5
-    first_hidden = 0 if mistakes & ITSELF_HIDDEN.keys() else 2 if "one too late" in mistakes else 1
-    mask = torch.full((len(X), len(X)), -INF).triu(first_hidden)
+    return _causal_attention(X @ W_Q, X @ W_K, X @ W_V, mistakes) @ W_O
+
+
+def _causal_attention(Q: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes) -> Tensor:
+    """One head or several, or what mistakes make of their mask and their attention."""
+    hidden = 0 if mistakes & {"itself hidden", "itself hidden (zeros)"} else 1
+    mask = torch.full((Q.shape[-2], Q.shape[-2]), -INF).triu(hidden)
     mask = mask.T if "mask turned" in mistakes else mask
     mask = torch.ones_like(mask).tril() if "zeros and ones added" in mistakes else mask
-    mask = torch.zeros_like(mask) if "no mask" in mistakes else mask
     mask = mask.clamp(min=-100) if "finite mask (added)" in mistakes else mask
-    same = {"other axis", "no softmax", *SCALES, *LATE_MASKS}
-    nothing = {"nothing seen is NaN"} - mistakes
-    nothing = set() if "itself hidden (zeros)" in mistakes else nothing
-    gathered = attention.solve(Q, K, V, mask, (mistakes & same) | nothing)
-    return gathered if "no W_O" in mistakes else gathered @ W_O
+    if "itself hidden" in mistakes:
+        mistakes = mistakes | {"nothing seen is NaN"}
+    return attention.solve(Q, K, V, mask, mistakes=mistakes - {"mask turned"})
 
 
-def _split_cases() -> list[Case]:
-    draw = seeded_randn(12)
-    return [
-        {"X": torch.arange(8.0).reshape(2, 4), "A": 2},
-        {"X": draw(5, 6), "A": 3},
-        {"X": draw(3, 6), "A": 2},
-        {"X": draw(4, 4), "A": 1},
-    ]
+def _split_cases() -> list[Inputs]:
+    draw, by_hand = seeded_randn(12), torch.arange(8.0).reshape(2, 4)
+    return [(by_hand, 2), (draw(5, 6), 3), (draw(3, 6), 2), (draw(4, 4), 1)]
 
 
 @check(
@@ -131,18 +104,14 @@ def _split_cases() -> list[Case]:
         = X.reshape(len(X), -1, A).transpose(0, 1)
     """,
 )
-def split_heads(X: Tensor, A: int, mistakes: Mistakes) -> Tensor:
+def split_heads(X: Tensor, A: int) -> Tensor:
     """Check `split_heads(X, A)`: [N×A·d_k] becomes [A×N×d_k], head c from columns c·d_k on."""
     return X.reshape(len(X), A, -1).transpose(0, 1)
 
 
-def _join_cases() -> list[Case]:
+def _join_cases() -> list[Inputs]:
     draw = seeded_randn(13)
-    return [
-        {"heads": torch.arange(8.0).reshape(2, 2, 2)},
-        {"heads": draw(3, 5, 2)},
-        {"heads": draw(2, 3, 5)},
-    ]
+    return [(torch.arange(8.0).reshape(2, 2, 2),), (draw(3, 5, 2),), (draw(2, 3, 5),)]
 
 
 @check(
@@ -164,30 +133,24 @@ def _join_cases() -> list[Case]:
         = heads.mean(0)
     """,
 )
-def join_heads(heads: Tensor, mistakes: Mistakes) -> Tensor:
+def join_heads(heads: Tensor) -> Tensor:
     """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
     return heads.transpose(0, 1).reshape(heads.shape[1], -1)
 
 
-def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Case]:
+def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Inputs]:
     draw = seeded_randn(14)
 
-    def made(N: int, d: int, A: int, d_k: int, d_v: int) -> Case:
-        return {
-            "X": draw(N, d),
-            "W_Q": draw(d, A * d_k),
-            "W_K": draw(d, A * d_k),
-            "W_V": draw(d, A * d_v),
-            "W_O": draw(A * d_v, d),
-            "A": A,
-        }
+    def made(N: int, d: int, A: int, d_k: int, d_v: int) -> Inputs:
+        keys, values = A * d_k, A * d_v
+        return draw(N, d), draw(d, keys), draw(d, keys), draw(d, values), draw(values, d), A
 
     if d:  # a module has sizes of its own
         return [made(N, d, A, d_k, d_v) for N in (2, 3, 5)]
     sizes = ((2, 2, 2, 1, 1), (3, 6, 3, 2, 2), (5, 7, 2, 4, 5), (4, 4, 2, 2, 2), (11, 4, 2, 2, 2))
-    eye, X = torch.eye(2), matrix((1, 2), (200, 0), (-200, -2))
-    large = {"X": X, "W_Q": eye, "W_K": eye, "W_V": eye, "W_O": eye, "A": 2}
-    low = large | {"X": matrix((20, 20), (20, 19)), "W_K": -eye}
+    eye = torch.eye(2)
+    large = matrix((1, 2), (200, 0), (-200, -2)), eye, eye, eye, eye, 2
+    low = matrix((20, 20), (20, 19)), eye, -eye, eye, eye, 2
     return [*(made(*one) for one in sizes), large, low]
 
 
@@ -201,33 +164,27 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
 @check(
     "`mh-par-qkv` to `mh-par-out`",
     _many_cases,
-    (
-        SCALES,
-        """
+    CAUSAL_HEADS
+    + """
     scaled by all heads: The scores are divided by the root of A·d_k, the size of all heads
         together; it should be that of one head, √d_k.
+        = solve(X, W_Q / A**0.5, W_K, W_V, W_O, A)
     scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
+        = solve(X, W_Q * (W_Q.shape[1] / A / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)
     scaled by √(d/A): The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has
         A·d_k columns, whatever d is.
+        = solve(X, W_Q * (W_Q.shape[1] / A / (len(W_Q) // A)) ** 0.5, W_K, W_V, W_O, A)
     scaled by √(d/A) (not rounded): …
-    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-        = solve(X, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, W_O, A)
+        = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)
     view without transpose: The heads are cut with view or reshape alone, so that a head gets rows
         of other tokens: cut into [N×A×d_k], then transpose.
     joined without transpose: The heads are joined with view or reshape alone, so that a row mixes
         tokens: transpose to [N×A×d_v] first.
     heads reversed: The heads are concatenated in reverse order: W_O expects head 1 first.
+        = solve(X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A)
     one head: This is one head of size A·d_k: each head should have its own scores.
-    no mask: The future is not hidden: token i should read tokens j ≤ i only.
-    no W_O: The last step is missing: the joined heads times W_O.
-    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
-    """,
-        LATE_MASKS,
-        """
-    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
-    """,
-        ITSELF_HIDDEN,
-        """
+        = solve(X, W_Q, W_K, W_V, W_O, 1)
+    no W_O [no @ W_O]: The last step is missing: the joined heads times W_O.
     head 0 for all: All heads are head 0: head c has its own columns of W_Q, W_K and W_V.
     shared K and V: All heads read the keys and values of head 0; each has its own.
     added: The heads are added; concatenate them before W_O.
@@ -239,7 +196,6 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k
         columns side by side, from c·d_k on.
     """,
-    ),
     sizes_from_module=_many_fit,
 )
 def multi_head_attention(
@@ -249,83 +205,54 @@ def multi_head_attention(
 
     The heads' matrices lie side by side: W_Q is [d×A·d_k], head c having the columns from c·d_k on.
     """
-    N, all_keys = len(X), W_Q.shape[1]
     cut = mistakes & {"view without transpose", "columns dealt out"}
-    parts = 1 if "one head" in mistakes else A
-    Q, K, V = (split_heads.solve(X @ W, parts, cut) for W in (W_Q, W_K, W_V))
+    Q, K, V = (split_heads.solve(X @ W, A, mistakes=cut) for W in (W_Q, W_K, W_V))
     if mistakes & {"head 0 for all", "shared K and V"}:
         K, V = K[:1].expand_as(K), V[:1].expand_as(V)
     Q = Q[:1].expand_as(Q) if "head 0 for all" in mistakes else Q
-    root = all_keys**0.5 if "scaled by all heads" in mistakes else scale(K.shape[-1], mistakes)
-    root = X.shape[1] ** 0.5 if "scaled by √d" in mistakes else root
-    root = (X.shape[1] // A) ** 0.5 if "scaled by √(d/A)" in mistakes else root
-    root = (X.shape[1] / A) ** 0.5 if "scaled by √(d/A) (not rounded)" in mistakes else root
-    scores = Q @ K.mT / root
-    future = torch.full((N, N), -INF).triu(0 if mistakes & ITSELF_HIDDEN.keys() else 1)
-    future = future.T if "mask turned" in mistakes else future
-    future = future.clamp(min=-100) if "finite mask (added)" in mistakes else future
-    if "hidden scores 0" in mistakes:
-        scores = scores.tril()
-    elif "finite mask" in mistakes:
-        scores = scores.masked_fill(future < 0, -100.0)
-    elif not mistakes & {"no mask", "mask after softmax"}:
-        scores = scores + future
-    axes = {"softmax over heads": 0, "softmax over heads (zeros)": 0, "softmax over queries": -2}
-    alpha = torch.softmax(scores, choose_option(mistakes, axes, -1))
-    zeros = mistakes & {"itself hidden (zeros)", "softmax over heads (zeros)"}
-    alpha = alpha.nan_to_num() if zeros else alpha
-    heads = (alpha.tril() if "mask after softmax" in mistakes else alpha) @ V
+    heads = _causal_attention(Q, K, V, mistakes)
     if mistakes & {"added", "mean"}:
         heads = heads.mean(0, keepdim=True).expand_as(heads) * (A if "added" in mistakes else 1)
-    heads = heads.flip(0) if "heads reversed" in mistakes else heads
-    joined = {"view without transpose"} if "joined without transpose" in mistakes else set()
-    joined = join_heads.solve(heads, frozenset(joined))
-    return joined if "no W_O" in mistakes else joined @ W_O
+    if "joined without transpose" in mistakes:
+        return heads.reshape(len(X), -1) @ W_O
+    return join_heads.solve(heads) @ W_O
 
 
-def _cache_cases() -> list[Case]:
-    draw = seeded_randn(15)
+def _cache_cases() -> list[Inputs]:
+    draw, eye = seeded_randn(15), torch.eye(2)
 
-    def made(held: int, d: int, d_k: int, d_v: int) -> Case:
-        return {
-            "x": draw(d),
-            "W_Q": draw(d, d_k),
-            "W_K": draw(d, d_k),
-            "W_V": draw(d, d_v),
-            "K": draw(held, d_k),
-            "V": draw(held, d_v),
-        }
+    def made(held: int, d: int, d_k: int, d_v: int) -> Inputs:
+        return draw(d), draw(d, d_k), draw(d, d_k), draw(d, d_v), draw(held, d_k), draw(held, d_v)
 
-    eye = torch.eye(2)
-    large = {"x": matrix((200, 0))[0], "W_Q": eye, "W_K": eye, "W_V": eye, "K": eye, "V": eye}
-    small = [made(1, 2, 2, 2), made(2, 3, 2, 2), made(4, 5, 7, 2), made(3, 2, 2, 5)]
-    return [*small, made(11, 2, 3, 2), large]
+    sizes = ((1, 2, 2, 2), (2, 3, 2, 2), (4, 5, 7, 2), (3, 2, 2, 5), (11, 2, 3, 2))
+    return [*(made(*one) for one in sizes), (vector(200, 0), eye, eye, eye, eye, eye)]
 
 
 @check(
     "`kv-attn`",
     _cache_cases,
-    (
-        SCALES,
-        """
-    scaled by √T: The scores are divided by the root of the number of keys, not √d_k.
+    SCALES
+    + """
+    scaled by √T [scaled by √N (keys)]: The scores are divided by the root of the number of keys,
+        not √d_k.
     new token not read: The new token does not read itself: add its key and value first.
+        = (torch.softmax(x @ W_Q @ K.T / W_Q.shape[1] ** 0.5, -1) @ V, *right[1:])
     not kept: The new key and value are used but not kept: return the longer K and V.
+        = (right[0], K, V)
     put in front: The new key and value are put in front; they belong at the end.
+        = (right[0], right[1].roll(1, 0), right[2].roll(1, 0))
     only itself: The new token reads only itself, not the cached tokens.
+        = (x @ W_V, *right[1:])
     last replaced: The last entry of the cache is replaced; append the new one.
+        = solve(x, W_Q, W_K, W_V, K[:-1], V[:-1])
     scaled by √d: The scores are divided by √d, the size of x, not by √d_k.
         = solve(x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V)
     no softmax: The scores are used as weights, without softmax.
-        = (x @ W_Q @ (kept := torch.cat([K, (x @ W_K)[None]])).T / W_Q.shape[1] ** 0.5 @ (values
-          := torch.cat([V, (x @ W_V)[None]])), kept, values)
     scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-        = solve(x, W_Q * (W_Q.shape[1] / W_V.shape[1]) ** 0.5, W_K, W_V, K, V)
     results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.
     new ones alone: Only the new key and value are returned; return all keys and values.
         = (right[0], (x @ W_K)[None], (x @ W_V)[None])
     """,
-    ),
 )
 def cached_step(
     x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes
@@ -334,17 +261,6 @@ def cached_step(
 
     K and V hold the keys and values of the tokens before; x is the new token's row.
     """
-    q = x @ W_Q
-    k, v = (x @ W_K)[None], (x @ W_V)[None]
-    old_K, old_V = (K[:-1], V[:-1]) if "last replaced" in mistakes else (K, V)
-    if "put in front" in mistakes:
-        new_K, new_V = torch.cat([k, old_K]), torch.cat([v, old_V])
-    else:
-        new_K, new_V = torch.cat([old_K, k]), torch.cat([old_V, v])
-    read_K, read_V = (K, V) if "new token not read" in mistakes else (new_K, new_V)
-    if "only itself" in mistakes:
-        read_K, read_V = k, v
-    q = q * (len(q) / len(read_K)) ** 0.5 if "scaled by √T" in mistakes else q
-    open_mask = torch.zeros(1, len(read_K))
-    gathered = attention.solve(q[None], read_K, read_V, open_mask, mistakes & set(SCALES))
-    return (gathered[0], *((K, V) if "not kept" in mistakes else (new_K, new_V)))
+    K, V = torch.cat([K, (x @ W_K)[None]]), torch.cat([V, (x @ W_V)[None]])
+    gathered = attention.solve((x @ W_Q)[None], K, V, torch.zeros(1, len(K)), mistakes=mistakes)
+    return gathered[0], K, V

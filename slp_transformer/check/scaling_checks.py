@@ -2,76 +2,67 @@
 
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn
 
 
 @check(
     "`L(N)`",
-    lambda: [
-        {"N": 4.0, "N_c": 16.0, "alpha": 0.5},
-        {"N": 1e9, "N_c": 8.8e13, "alpha": 0.076},
-        {"N": 10.0, "N_c": 2.0, "alpha": 2.0},
-    ],
+    lambda: [(4.0, 16.0, 0.5), (1e9, 8.8e13, 0.076), (10.0, 2.0, 2.0)],
     """
     N and N_c swapped: The fraction is upside down: a larger model has a smaller loss.
     multiplied: The fraction is multiplied by α; α is its exponent.
+        = alpha * N_c / N
     exponent on N_c alone: Only N_c has the exponent; the whole fraction does.
         = N_c ** alpha / N
     exponent on N alone: Only N has the exponent; the whole fraction does.
         = N_c / N ** alpha
     """,
 )
-def scaling_loss(N: float, N_c: float, alpha: float, mistakes: Mistakes) -> float:
+def scaling_loss(N: float, N_c: float, alpha: float) -> float:
     """Check `scaling_loss(N, N_c, alpha)`: the loss that the law gives a model of N parameters."""
-    fraction = N_c / N
-    return alpha * fraction if "multiplied" in mistakes else fraction**alpha
+    return (N_c / N) ** alpha
 
 
 @check(
     "`kv-attn`",
-    lambda: [
-        {"T": 1, "L": 1, "A": 1, "d_k": 2, "d_v": 3},
-        {"T": 5, "L": 3, "A": 2, "d_k": 7, "d_v": 11},
-        {"T": 4096, "L": 96, "A": 96, "d_k": 128, "d_v": 128},
-    ],
+    lambda: [(1, 1, 1, 2, 3), (5, 3, 2, 7, 11), (4096, 96, 96, 128, 128)],
     """
-    keys only: Only keys are counted; values are cached as well.
-    values only: Only values are counted; keys are cached as well.
+    keys only [d_v = 0]: Only keys are counted; values are cached as well.
+    values only [d_k = 0]: Only values are counted; keys are cached as well.
     queries too: Queries are not cached: no later token needs them.
+        = solve(T, L, A, 2 * d_k, d_v)
     then / L: Every block has its own cache: multiply by L.
     then / A: Every head has its own keys and values: multiply by A.
     then / T: Every token has its own keys and values: multiply by T.
     d_k for d_v: Values have size d_v, so a token needs d_k + d_v numbers, not 2 d_k.
     d_v for d_k: Keys have size d_k, so a token needs d_k + d_v numbers, not 2 d_v.
     multiplied: A token has a key and a value, d_k + d_v numbers, not d_k times d_v.
+        = T * L * A * d_k * d_v
     twice: Keys and values are counted twice: d_k + d_v has both already.
+        = 2 * right
     no brackets: Only d_k is multiplied by T, L and A: put d_k + d_v in brackets.
         = T * L * A * d_k + d_v
     then · T: The cache grows with T, not with T²: attention weights are not cached.
-    weights kept: These are the attention weights, T² in each head; the cache holds keys and
-        values.
+    weights kept: These are the attention weights, T² in each head; the cache holds keys and values.
         = L * A * T * T
     keys of one head: The keys are those of one head; each of the A heads has its own.
         = T * L * (d_k + A * d_v)
     """,
 )
-def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int, mistakes: Mistakes) -> int:
+def cache_numbers(T: int, L: int, A: int, d_k: int, d_v: int) -> int:
     """Check `cache_numbers(T, L, A, d_k, d_v)`: how many numbers a cache of T tokens holds."""
-    each = d_k + d_v + ("queries too" in mistakes) * d_k
-    each = d_k if "keys only" in mistakes else d_v if "values only" in mistakes else each
-    each = d_k * d_v if "multiplied" in mistakes else each
-    return T * L * A * (2 * each if "twice" in mistakes else each)
+    return T * L * A * (d_k + d_v)
 
 
-def _merged_cases() -> list[Case]:
+def _merged_cases() -> list[Inputs]:
     draw = seeded_randn(81)
 
-    def made(k: int, d: int, r: int, alpha: float) -> Case:
-        return {"W": draw(k, d), "A": draw(k, r), "B": draw(r, d), "alpha": alpha}
+    def made(k: int, d: int, r: int, alpha: float) -> Inputs:
+        return draw(k, d), draw(k, r), draw(r, d), alpha
 
-    hand = {"W": matrix((1, 0)), "A": matrix((2,)), "B": matrix((3, 4)), "alpha": 1.0}
-    dependent = {"W": draw(2, 2), "A": matrix((1, 1), (2, 2)), "B": draw(2, 2), "alpha": 3.0}
+    hand = matrix((1, 0)), matrix((2,)), matrix((3, 4)), 1.0
+    dependent = draw(2, 2), matrix((1, 1), (2, 2)), draw(2, 2), 3.0
     return [hand, made(5, 3, 2, 8.0), made(3, 7, 2, 2.0), made(2, 2, 2, 3.0), dependent]
 
 
@@ -80,20 +71,21 @@ def _merged_cases() -> list[Case]:
     _merged_cases,
     """
     A and B swapped: A and B are swapped: AB is [k×d], like W.
-    no scale: The scale α/r is missing.
-    scaled by α: The adapter is multiplied by α; it should be multiplied by α/r.
+    no scale [no · scale]: The scale α/r is missing.
+    scaled by α [no / A.shape[1]]: The adapter is multiplied by α; it should be multiplied by α/r.
     all scaled: W is scaled as well; only the adapter should be.
+        = solve(alpha / A.shape[1] * W, A, B, alpha)
     −A: The adapter is subtracted; add it.
     r from the rows: r is taken to be the number of A's rows; it is that of its columns.
+        = solve(W, A, B, alpha * A.shape[1] / len(A))
     one over α: The adapter is divided by α; multiply it by α/r.
-    scale upside down: The scale is upside down: it should be α/r.
+        = solve(W, A, B, A.shape[1] / alpha)
+    scale upside down [sides of /]: The scale is upside down: it should be α/r.
     r is d: The scale divides by B's number of columns, d; r is A's.
+        = solve(W, A, B, alpha * A.shape[1] / B.shape[1])
     """,
 )
-def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float, mistakes: Mistakes) -> Tensor:
+def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""
-    scale = {"no scale": 1.0, "scaled by α": alpha, "one over α": 1 / alpha}
-    scale |= {"r from the rows": alpha / len(A), "r is d": alpha / B.shape[1]}
-    scale |= {"scale upside down": A.shape[1] / alpha}
-    factor = choose_option(mistakes, scale, alpha / A.shape[1])
-    return factor * (W + A @ B) if "all scaled" in mistakes else W + factor * A @ B
+    scale = alpha / A.shape[1]
+    return W + scale * (A @ B)

@@ -33,6 +33,13 @@ class _Change(NamedTuple):
     function: Solution | None = None  # what `new` calls as `_function`
 
 
+def with_mistakes(solve: Solution) -> Solution:
+    """Return a solution that can be called with mistakes, even if it makes none itself."""
+    if "mistakes" in inspect.signature(solve).parameters:
+        return solve
+    return lambda *inputs, mistakes=frozenset(), **named: solve(*inputs, **named)
+
+
 def make_slips(solve: Solution) -> list[Slip]:
     """Return the slips of a solution and of the helpers that it calls."""
     functions: dict[str, FunctionType] = {}
@@ -45,6 +52,7 @@ def make_slips(solve: Solution) -> list[Slip]:
         known = arguments if name == solve.__name__ else {}
         for change, code in _changes(tree, known):
             changed = _rebuild(functions, name, code, change.function)[solve.__name__]
+            changed = with_mistakes(changed)
             count = sum(one.partition(" (")[0] == change.name for one in found)
             title = f"{change.name} ({count + 1})" if count else change.name
             found[title] = Slip(title, change.sentence, changed)
@@ -91,7 +99,8 @@ def _rebuild(
     for scope in scopes.values():
         for name in new.keys() & scope.keys():
             is_check = hasattr(scope[name], "_solve")
-            scope[name] = SimpleNamespace(solve=new[name]) if is_check else new[name]
+            solve = with_mistakes(new[name])
+            scope[name] = SimpleNamespace(solve=solve) if is_check else new[name]
     return new
 
 
@@ -159,6 +168,7 @@ OTHER_SIGNS: dict[type, tuple[type, ...]] = {
     ast.Div: (ast.Mult, ast.FloorDiv),
     ast.FloorDiv: (ast.Mod, ast.Div),
     ast.Mod: (ast.FloorDiv,),
+    ast.MatMult: (ast.Mult,),
     ast.Lt: (ast.LtE, ast.Gt),
     ast.LtE: (ast.Lt, ast.GtE),
     ast.Gt: (ast.GtE, ast.Lt),
@@ -179,7 +189,7 @@ MISSING = {
 OTHER_FUNCTIONS = {
     "softmax": "log_softmax sigmoid shares",
     "log_softmax": "softmax log",
-    "relu": "gelu silu sigmoid tanh leaky_relu abs",
+    "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs",
     "silu": "sigmoid relu gelu",
     "sigmoid": "tanh relu",
     "sum": "mean prod amax",

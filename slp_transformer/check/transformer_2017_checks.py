@@ -5,57 +5,48 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Case, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
 @check(
     "teacher forcing, for `ce`",
     lambda: [
-        {"target": torch.tensor([7]), "begin": 1, "end": 2},
-        {"target": torch.tensor([7, 5, 9]), "begin": 1, "end": 2},
-        {"target": torch.tensor([4, 4, 8, 3, 6]), "begin": 0, "end": 11},
-        {"target": torch.tensor([300, 0, 5]), "begin": 1, "end": 2},
+        (torch.tensor([7]), 1, 2),
+        (torch.tensor([7, 5, 9]), 1, 2),
+        (torch.tensor([4, 4, 8, 3, 6]), 0, 11),
+        (torch.tensor([300, 0, 5]), 1, 2),
     ],
     """
     then reversed: The rows are swapped: what the decoder reads comes first.
     read what it writes: The decoder reads the very tokens that it should predict.
+        = right[[1, 1]]
     write what it reads: The decoder is asked for the token that it has just read.
+        = right[[0, 0]]
     begin for end: The second row ends in `begin`; it should end in `end`.
     both tokens: Both rows have `begin` and `end`: `begin` is only read, `end` only written.
-        = torch.stack([torch.cat([torch.tensor([begin]), target, torch.tensor([end])])] * 2)
+        = torch.cat([torch.tensor([begin]), target, torch.tensor([end])]).expand(2, -1)
     end for begin: `end` is in front of the first row; the decoder reads `begin` first.
     end in front: The second row begins with `end`; it should end in it.
-        = torch.stack([torch.cat([torch.tensor([begin]), target]), torch.cat([torch.tensor([end]),
-          target])])
+        = torch.stack([right[0], right[1].roll(1)])
     no end: `end` is missing: the decoder must learn to stop, so the rows have N + 1 tokens.
+        = right[:, :-1]
     two ahead: The targets are one word too far: the first is the sentence's first word.
-        = torch.stack([torch.cat([torch.tensor([begin]), target]), torch.cat([target[1:],
-          torch.tensor([end, end])])])
+        = torch.stack([right[0], torch.cat([right[1][1:], torch.tensor([end])])])
     begin predicted: The decoder never has to predict `begin`: its targets are the words and `end`.
-        = torch.stack([(reads := right[0]), torch.cat([reads[:-1], torch.tensor([end])])])
+        = torch.stack([right[0], torch.cat([right[0][:-1], torch.tensor([end])])])
     """,
 )
-def teacher_forced(target: Tensor, begin: int, end: int, mistakes: Mistakes) -> Tensor:
+def teacher_forced(target: Tensor, begin: int, end: int) -> Tensor:
     """Check `teacher_forced(target, begin, end)`: what is read, and below it what is written."""
     first, last = torch.tensor([begin]), torch.tensor([end])
-    reads, writes = torch.cat([first, target]), torch.cat([target, last])
-    if "read what it writes" in mistakes:
-        reads = writes
-    if "write what it reads" in mistakes:
-        writes = reads
-    rows = torch.stack([reads, writes])
-    return rows[:, :-1] if "no end" in mistakes else rows
+    return torch.stack([torch.cat([first, target]), torch.cat([target, last])])
 
 
-def _loss_cases() -> list[Case]:
+def _loss_cases() -> list[Inputs]:
     draw = seeded_randn(111)
-    return [
-        {"u": vector(math.log(3), 0, 0), "word": 0, "share": 0.5},
-        {"u": 2 * draw(7), "word": 3, "share": 0.1},
-        {"u": 3 * draw(5), "word": 4, "share": 0.25},
-        {"u": vector(200, 0, 0), "word": 1, "share": 0.1},
-    ]
+    made = [(vector(math.log(3), 0, 0), 0, 0.5), (2 * draw(7), 3, 0.1), (3 * draw(5), 4, 0.25)]
+    return [*made, (vector(200, 0, 0), 1, 0.1)]
 
 
 @check(
@@ -64,13 +55,18 @@ def _loss_cases() -> list[Case]:
     """
     share = 0: Nothing is smoothed: this is −log y of the right word.
     others alone: `share` is spread over the other words only; spread it over all words.
-    nothing taken away: The right word still has probability 1; it should keep 1 − `share`.
-    not divided: Every word gets all of `share`; it should get `share`/|V|.
-    nothing spread: The `share` that is spread over all words is missing.
+        = -(1 - share) * (log_y := u.log_softmax(-1))[word] -
+          share * log_y[torch.arange(len(u)) != word].mean()
+    nothing taken away [no − share]: The right word still has probability 1; it should keep 1 −
+        `share`.
+    not divided [sum for mean]: Every word gets all of `share`; it should get `share`/|V|.
+    nothing spread [no − share * log_y.mean()]: The `share` that is spread over all words is
+        missing.
     probabilities smoothed: The model's probabilities are smoothed; smooth the targets.
         = -((1 - share) * torch.log_softmax(u, -1)[word].exp() + share / len(u)).log()
     right word without its part: The right word gets 1 − `share`; its part of it, `share`/|V|,
         comes on top.
+        = right + share / len(u) * u.log_softmax(-1)[word]
     plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use
         log_softmax.
         = -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
@@ -80,105 +76,83 @@ def _loss_cases() -> list[Case]:
         = solve(u.softmax(-1), word, share)
     """,
 )
-def smoothed_loss(u: Tensor, word: int, share: float, mistakes: Mistakes) -> Tensor:
+def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
     log_y = torch.log_softmax(u, -1)
-    others = torch.arange(len(u)) != word
-    spread = log_y[others].mean() if "others alone" in mistakes else log_y.mean()
-    spread = log_y.sum() if "not divided" in mistakes else spread
-    spread = 0 * spread if "nothing spread" in mistakes else spread
-    kept = 1.0 if "nothing taken away" in mistakes else 1 - share
-    kept -= share / len(u) if "right word without its part" in mistakes else 0.0
-    return -kept * log_y[word] - share * spread
+    return -(1 - share) * log_y[word] - share * log_y.mean()
 
 
 @check(
     "learning rate (not in the book; Vaswani et al. 2017, section 5.3)",
-    lambda: [
-        {"step": 4, "d": 4, "warmup": 4},
-        {"step": 1, "d": 512, "warmup": 4000},
-        {"step": 100, "d": 16, "warmup": 25},
-        {"step": 9, "d": 64, "warmup": 25},
-        {"step": 2, "d": 4, "warmup": 8},
-    ],
+    lambda: [(4, 4, 4), (1, 512, 4000), (100, 16, 25), (9, 64, 25), (2, 4, 8)],
     """
     the larger: The larger of the two is used; use the smaller one.
-    no width: The factor d^−0.5 is missing.
+        = d**-0.5 * max(step**-0.5, step * warmup**-1.5)
+    no width [no · d ** (-0.5)]: The factor d^−0.5 is missing.
     width not rooted: The factor is 1/d; it should be d^−0.5.
+        = right / d**0.5
     then · d: The factor is d^0.5; it should be d^−0.5.
     no climb: The warmup is missing, or its power is upside down: until step `warmup`, the rate
         grows with the step.
-        = d **-0.5 * step **-0.5
+        = d**-0.5 * step**-0.5
     no fall: The decay is missing: after `warmup`, the rate falls as step^−0.5.
-        = d **-0.5 * (step * warmup **-1.5)
+        = d**-0.5 * (step * warmup**-1.5)
     warmup's exponent: The exponent of `warmup` should be −1.5, so that the two parts meet there.
+        = d**-0.5 * min(step**-0.5, step * warmup**-0.5)
     constant: After the warmup the rate stays constant; it should fall as step^−0.5.
-        = d **-0.5 * warmup **-0.5 * min(1, step / warmup)
+        = d**-0.5 * warmup**-0.5 * min(1, step / warmup)
     step + 1: The step is increased by 1; it counts from 1 already.
     no root in the climb: The climb is step/warmup; it should be step · warmup^−1.5.
-        = d **-0.5 * min(step **-0.5, step / warmup)
+        = d**-0.5 * min(step**-0.5, step / warmup)
     no root in the fall: The fall is 1/step; it should be step^−0.5.
-        = d **-0.5 * min(1 / step, step * warmup **-1.5)
+        = d**-0.5 * min(1 / step, step * warmup**-1.5)
     width on the fall alone: d^−0.5 multiplies only one of the two parts; put min(…) in brackets.
-        = min(d **-0.5 * step **-0.5, step * warmup **-1.5)
+        = min(d**-0.5 * step**-0.5, step * warmup**-1.5)
     step in the power: The step is raised to −1.5 with `warmup`; only `warmup` is.
-        = d **-0.5 * min(step **-0.5, (step * warmup) **-1.5)
+        = d**-0.5 * min(step**-0.5, (step * warmup) ** -1.5)
     """,
 )
-def rate_of_2017(step: int, d: int, warmup: int, mistakes: Mistakes) -> float:
+def rate_of_2017(step: int, d: int, warmup: int) -> float:
     """Check `rate_of_2017(step, d, warmup)`: the learning rate of a step, counted from 1."""
-    width = (
-        1.0 if "no width" in mistakes else d**-1.0 if "width not rooted" in mistakes else d**-0.5
-    )
-    climb = step * warmup ** (-0.5 if "warmup's exponent" in mistakes else -1.5)
-    fall = step**-0.5
-    return width * (max(climb, fall) if "the larger" in mistakes else min(climb, fall))
+    return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-def _input_cases() -> list[Case]:
+def _input_cases() -> list[Inputs]:
     draw = seeded_randn(112)
-    E = matrix((1, 0, 0, 2), (0, 3, 0, 0))
-    return [
-        {
-            "ids": torch.tensor([1, 0]),
-            "E": E,
-            "P": matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0)),
-        },
-        {"ids": torch.tensor([2, 2, 0, 1]), "E": draw(3, 9), "P": draw(5, 9)},
-        {"ids": torch.tensor([2, 0]), "E": draw(3, 5), "P": draw(5, 5)},
-    ]
+    E, P = matrix((1, 0, 0, 2), (0, 3, 0, 0)), matrix((5, 0, 0, 0), (0, 7, 0, 0), (0, 0, 9, 0))
+    others = [([2, 2, 0, 1], draw(3, 9), draw(5, 9)), ([2, 0], draw(3, 5), draw(5, 5))]
+    return [(torch.tensor(ids), E, P) for ids, E, P in [([1, 0], E, P), *others]]
 
 
 @check(
     "scaled embeddings (not in the book; Vaswani et al. 2017, section 3.4)",
     _input_cases,
     """
-    not scaled: The embeddings are not multiplied by √d, as in the book's own input.
-    scaled by d: The embeddings are multiplied by d; it should be √d.
+    not scaled [no · root]: The embeddings are not multiplied by √d, as in the book's own input.
+    scaled by d [no ** 0.5]: The embeddings are multiplied by d; it should be √d.
     divided: The embeddings are divided by √d; multiply them.
+        = solve(ids, E / E.shape[1], P)
     positions too: The positions are scaled as well; only the embeddings should be.
+        = solve(ids, E, E.shape[1] ** 0.5 * P)
     positions alone: The positions are scaled instead of the embeddings.
+        = E[ids] + E.shape[1] ** 0.5 * P[:len(ids)]
     positions by token: The rows of P are chosen by token; choose them by place.
+        = solve(ids, E, P[ids])
     root of |V|: The embeddings are multiplied by √|V|; d is the number of E's columns.
-    rounded root: √d is rounded to a whole number: use d**0.5 as it is.
+        = solve(ids, E * (len(E) / E.shape[1]) ** 0.5, P)
+    rounded root [root rounded]: √d is rounded to a whole number: use d**0.5 as it is.
     last positions: The last rows of P are used; the first token gets row 0.
-        = E.shape[1] ** 0.5 * E[ids] + P[-len(ids):]
+        = solve(ids, E, P[-len(ids):])
     root of N: The embeddings are multiplied by √N, the root of how many tokens there are; it
         should be √d.
-        = len(ids) ** 0.5 * E[ids] + P[:len(ids)]
+        = solve(ids, E * (len(ids) / E.shape[1]) ** 0.5, P)
     positions from 1: The first token gets row 1 of P; positions begin at 0.
-        = E.shape[1] ** 0.5 * E[ids] + P[1:len(ids) + 1]
+        = solve(ids, E, P[1:])
     one position: All tokens get row 0 of P; token i gets row i.
-        = E.shape[1] ** 0.5 * E[ids] + P[0]
+        = solve(ids, E, P[:1].expand_as(P))
     """,
 )
-def scaled_input(ids: Tensor, E: Tensor, P: Tensor, mistakes: Mistakes) -> Tensor:
+def scaled_input(ids: Tensor, E: Tensor, P: Tensor) -> Tensor:
     """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""
-    root = math.sqrt(E.shape[1])
-    factor = {"not scaled": 1.0, "scaled by d": root**2, "divided": 1 / root}
-    factor |= {"rounded root": float(int(root))}
-    factor |= {"positions alone": 1.0, "root of |V|": len(E) ** 0.5}
-    tokens = choose_option(mistakes, factor, root) * E[ids]
-    places = P[ids] if "positions by token" in mistakes else P[: len(ids)]
-    scaled = "positions too" in mistakes or "positions alone" in mistakes
-    return tokens + (root * places if scaled else places)
+    root = E.shape[1] ** 0.5
+    return root * E[ids] + P[: len(ids)]

@@ -41,9 +41,7 @@ ATTENTION_HOOK_POINTS = ("Q", "K", "V", "scores", "alpha", "head")
 
 @contextmanager
 def patch_activations(
-    model: nn.Module,
-    names: Iterable[str] | None = None,
-    patches: Mapping[str, Patch] | None = None,
+    model: nn.Module, names: Iterable[str] | None = None, patches: Mapping[str, Patch] | None = None
 ) -> Iterator[dict[str, Tensor]]:
     """Keep what passes named points of a model, and change it, as long as the context lasts.
 

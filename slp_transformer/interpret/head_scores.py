@@ -33,9 +33,7 @@ def repeated_tokens(
     return orders[:, :period].repeat(1, copies)
 
 
-def previous_token_score(
-    alpha: Float[Tensor, "*batch A N N"],
-) -> Float[Tensor, "A"]:
+def previous_token_score(alpha: Float[Tensor, "*batch A N N"]) -> Float[Tensor, "A"]:
     """The mean weight of each head on the token before.
 
     Args:

@@ -32,10 +32,7 @@ def residual_stream(
 
 
 def logit_lens(
-    model: TransformerLM,
-    H: Float[Tensor, "*batch N d"],
-    *,
-    final_norm: bool = True,
+    model: TransformerLM, H: Float[Tensor, "*batch N d"], *, final_norm: bool = True
 ) -> Float[Tensor, "*batch N V"]:
     r"""Read the stream as if it were the last layer's: $\mathbf u=\mathbf h^\ell\mathbf E^\top$.
 

@@ -171,10 +171,7 @@ def translation_attention_figure(
     """
     if len(target) < 2:
         raise ValueError("A translation has a start token and one word more, or there is no look.")
-    for name, ids, words in (
-        ("source", source, source_words),
-        ("target", target, target_words),
-    ):
+    for name, ids, words in (("source", source, source_words), ("target", target, target_words)):
         if len(words) != len(ids):
             raise ValueError(f"There are {len(ids)} ids of the {name} and {len(words)} words.")
     device = next(model.parameters()).device

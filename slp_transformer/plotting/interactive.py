@@ -7,6 +7,7 @@ done.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from slp_transformer.plotting.figures import Figure, bars, heatmap, lines
 
 
+@dataclass(repr=False)
 class InteractiveFigure:
     """A figure that a page lets its reader change.
 
@@ -25,17 +27,10 @@ class InteractiveFigure:
         steps: the figures to choose from, for "steps".
     """
 
-    def __init__(
-        self,
-        kind: str,
-        values: dict[str, Any],
-        still_figure: Figure,
-        steps: Sequence[Figure] = (),
-    ):
-        self.kind: str = kind
-        self.values: dict[str, Any] = values
-        self.still_figure: Figure = still_figure
-        self.steps: Sequence[Figure] = steps
+    kind: str
+    values: dict[str, Any]
+    still_figure: Figure
+    steps: Sequence[Figure] = ()
 
     def __repr__(self) -> str:
         return f"<InteractiveFigure {self.kind!r}>"

@@ -24,11 +24,7 @@ from slp_transformer.plotting.matrix_figures import full_color_value
 
 
 def draw_bars(
-    numbers: Sequence[float],
-    labels: Sequence[Any],
-    title: str,
-    top: float | None,
-    decimals: int,
+    numbers: Sequence[float], labels: Sequence[Any], title: str, top: float | None, decimals: int
 ) -> Any:
     """Draw bars from a zero line, the negative to its left."""
     finite = [value for value in numbers if math.isfinite(value)]

@@ -31,6 +31,7 @@ from slp_transformer.check.diagnosing import (
     read_table,
 )
 from slp_transformer.check.diagnosing import check as make_check
+from slp_transformer.check.timed_run import RaisedError
 from slp_transformer.check.verdict import Verdict, print_verdict
 from slp_transformer.embedding import one_hot_lookup
 from slp_transformer.loss import next_token_loss, perplexity
@@ -84,7 +85,7 @@ def submission_of(one: check.Check, *mistakes: str):
     """A reader's function that makes these mistakes."""
     arguments = ", ".join(one.arguments)
     scope = {"solve": one.solve, "mistakes": frozenset(mistakes)}
-    given = ", ".join((*one.arguments, "mistakes"))
+    given = ", ".join((*one.arguments, "mistakes=mistakes"))
     exec(f"def submission({arguments}):\n    return solve({given})", scope)
     return scope["submission"]
 
@@ -100,6 +101,9 @@ def test_every_known_mistake_differs_from_every_other(name):
         assert one(submission_of(one, mistake)), mistake
     for mistake in one.mistakes:
         assert one(submission_of(one, mistake)).mistakes == (mistake.partition(" (")[0],), mistake
+    answers = [one.expected(case, name) for case in one.cases() for name in one.formulas]
+    errors = {answer.kind for answer in answers if isinstance(answer, RaisedError)}
+    assert errors <= {"RuntimeError", "IndexError", "ValueError"}, "each formula is code that runs"
 
 
 @every_check
@@ -339,7 +343,7 @@ def test_what_cannot_be_compared_gets_a_sentence(submission, words):
     ("name", "wrong", "words"),
     [
         ("span", lambda frets: min(filter(None, frets), default=0), "It differs from the span"),
-        ("weighted_sum", lambda alpha_i, rows: rows[0], "It differs"),
+        ("weighted_sum", lambda alpha_i, rows: rows.amax(0), "It differs"),
         ("takes_turns", lambda n, p: [0, *torch.stack([n, p], 1).flatten()[1:-1]], "first number"),
         ("softmax", lambda scores: scores.softmax(-1).flip(0), "The order is reversed"),
         ("causal_mask", lambda N: torch.eye(N), "It differs"),
@@ -437,7 +441,7 @@ def test_changing_an_input_in_place_is_right_but_noted():
 CASES = [{"X": torch.tensor([[2.0, 3.0], [5.0, 7.0]]), "a": 2, "b": 5}]
 
 
-@make_check("a line", lambda: CASES, {})
+@make_check("a line", lambda: CASES, "")
 def line(X: torch.Tensor, a: int, b: int, mistakes: Mistakes) -> torch.Tensor:
     """Check `line(X, a, b)`."""
     return a * X + b
@@ -568,19 +572,20 @@ def test_the_table_is_one_command(monkeypatch, capsys):
 
 
 def test_a_table_of_mistakes_is_text():
-    formulas = {}
+    formulas, synonyms = {}, {}
     text = """
     all rows: All rows are added up, which is
         one too many.
         = Y = rows[1:]; Y.sum(
           0)
     all rows (twice): …
-    sign: The sign is missing: it is −1.
+    sign [no · -1 (2)]: The sign is missing: it is −1.
     """
     words = "All rows are added up, which is one too many."
     named = {"all rows": words, "all rows (twice)": words, "sign": "The sign is missing: it is −1."}
-    assert read_table(text, formulas) == named
+    assert read_table(text, formulas, synonyms) == named
     assert formulas == {"all rows": "Y = rows[1:]; Y.sum( 0)"}
+    assert synonyms == {"sign": "no · -1 (2)"}
 
 
 def test_the_size_is_said_by_which_every_number_is_too_large():
@@ -634,7 +639,7 @@ def test_a_check_that_fails_itself_blames_nobody():
     def broken(x, mistakes):
         return x - False
 
-    made = Check(broken, "`ln`", lambda: [{"x": torch.ones(2)}], {})
+    made = Check(broken, "`ln`", lambda: [{"x": torch.ones(2)}], "")
     del check.CHECKS["broken"]
     with pytest.raises(BrokenCheck, match=r"The check of broken\(x\) fails itself"):
         made(lambda x: x)
