@@ -24,7 +24,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property, partial, reduce
 from itertools import combinations, pairwise, takewhile
 from types import CodeType
 from typing import Any
@@ -197,18 +197,18 @@ class Check:
         return self._with_mistakes(**given, mistakes=mistakes)
 
     def _evaluate(self, formula: str, given: Case, mistakes: Mistakes) -> Any:
-        count = len(self.arguments)
-
-        def solve(*inputs: Any) -> Any:
-            return self.solve(*inputs[:count], mistakes=mistakes | {*inputs[count:]})
-
         scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given
-        scope |= {"solve": solve, "mistakes": mistakes}
+        scope |= {"solve": partial(self._solve_with, mistakes), "mistakes": mistakes}
         steps, result = _compile_formula(formula)
         if "right" in steps.co_names + result.co_names:
             scope["right"] = self.solve(**given, mistakes=mistakes)
         exec(steps, scope)  # of this package's own tables
         return eval(result, scope)
+
+    def _solve_with(self, mistakes: Mistakes, *inputs: Any) -> Any:
+        """Solve for some inputs, with these mistakes and those whose names come after them."""
+        count = len(self.arguments)
+        return self.solve(*inputs[:count], mistakes=mistakes | {*inputs[count:]})
 
     def expected(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""

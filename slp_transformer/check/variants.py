@@ -160,21 +160,12 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
 
 
 def _of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
-    def then(change: Callable[[Tensor], Tensor], dim: int) -> Callable[[Any, Case], Any]:
-        def changed(answer: Any, case: Case) -> Tensor:
-            answer = torch.as_tensor(answer)
-            if answer.dim() < dim:
-                raise ValueError(f"This needs {dim} axes.")
-            return change(answer)
-
-        return changed
-
     def combine(a: str, how: Callable[[Any, Any], Any]) -> Callable[[Any, Case], Any]:
         return lambda answer, case: how(answer, case[a])
 
     for dim, table in THEN.items():
         for name, (sentence, change) in table.items():
-            yield Variant(f"then {name}", sentence, on_answer=then(change, dim))
+            yield Variant(f"then {name}", sentence, on_answer=partial(_change, change, dim))
     for a, kind in kinds.items():
         if kind is Any:
             apply = combine(a, lambda answer, function: function(answer))
@@ -192,6 +183,13 @@ def _of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
             f"Results {i + 1} and {j + 1} are swapped.",
             on_answer=partial(_swap, i, j),
         )
+
+
+def _change(change: Callable[[Tensor], Tensor], dim: int, answer: Any, case: Case) -> Tensor:
+    answer = torch.as_tensor(answer)
+    if answer.dim() < dim:
+        raise ValueError(f"This needs {dim} axes.")
+    return change(answer)
 
 
 def _swap(i: int, j: int, answer: tuple[Any, ...], case: Case) -> tuple[Any, ...]:

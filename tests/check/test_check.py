@@ -5,6 +5,7 @@ import math
 import random
 import runpy
 import sys
+import threading
 import time
 from contextlib import redirect_stdout
 
@@ -400,10 +401,15 @@ def hangs(scores):
         scores = scores + 1
 
 
+ENOUGH = (
+    threading.Event()
+)  # or a loop that swallows what should end it would go on beside all tests
+
+
 def hangs_and_swallows(scores):
-    while True:
+    while not ENOUGH.is_set():
         try:
-            while True:
+            while not ENOUGH.is_set():
                 pass
         except:  # noqa: E722
             pass
@@ -413,6 +419,7 @@ def hangs_and_swallows(scores):
 def test_a_loop_without_end_is_ended(submission):
     start = time.monotonic()
     found = check.softmax(submission, timeout_s=0.2)
+    ENOUGH.set()
     assert "did not come back within 0.2 seconds" in found.text and "line" in found.text
     assert time.monotonic() - start < 300  # against hanging, not a measure
 
