@@ -401,9 +401,8 @@ def hangs(scores):
         scores = scores + 1
 
 
-ENOUGH = (
-    threading.Event()
-)  # or a loop that swallows what should end it would go on beside all tests
+# Set, or a loop that swallows what should end it would slow all later tests.
+ENOUGH = threading.Event()
 
 
 def hangs_and_swallows(scores):
