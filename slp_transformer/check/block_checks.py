@@ -53,6 +53,10 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     all rows together: Mean and σ are those of the matrix; each row has its own.
         = n = x.numel();
           gamma * solve(x.flatten(), torch.ones(n), torch.zeros(n)).view_as(x) + beta
+    mean of all: The mean is that of the whole matrix; each row has its own.
+        = sigma = x.std(-1, correction=0, keepdim=True); gamma * (x - x.mean()) / sigma + beta
+    σ of all: σ is that of the whole matrix; each row has its own.
+        = mu = x.mean(-1, keepdim=True); gamma * (x - mu) / x.std(correction=0) + beta
     over tokens: Mean and σ are taken over the tokens, not over the features of a row.
         = gamma * solve(x.T, torch.ones(len(x)), torch.zeros(len(x))).T + beta
     gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.

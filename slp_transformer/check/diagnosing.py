@@ -367,7 +367,11 @@ OVERFLOW = (
     "a number. Subtract the largest first, or use torch.softmax, torch.sigmoid or F.silu."
 )
 HINTS = {
-    "must match the size of tensor": "Is a keepdim=True missing, or a .T? Or is a slice too long?",
+    "must match the size of tensor": (
+        "Is a keepdim=True missing, or a .T? Or has a slice the wrong length?"
+    ),
+    "negative power": "A product of small probabilities is rounded to 0: add logarithms instead.",
+    "torch.return_types": "min and max with an axis return values and indices: use amin or amax.",
     "out of bounds": "Indices go from 0 to the size − 1: here one is outside.",
     "index out of range": "Indices go from 0 to the length − 1: here one is outside.",
     "Dimension out of range": "This input has fewer axes, as a single row has: dim=-1 is the last.",

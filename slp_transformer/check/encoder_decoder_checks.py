@@ -59,7 +59,7 @@ def _decoder_cases() -> list[Inputs]:
     draw = seeded_randn(62)
     layers = (
         Layer("1.5 times the mean so far", lambda X: running_mean_rows(X) * 1.5),
-        Layer("x · mean of H_enc", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1),
+        Layer("x · mean of H_enc + 1", lambda X, H_enc: X * H_enc.mean(-2, keepdim=True) + 1),
         Layer("x² + 1", lambda X: X * X + 1),
         Layer("layer norm", normalize_rows),
     )

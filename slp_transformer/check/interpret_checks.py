@@ -183,7 +183,11 @@ def _head_cases() -> list[Inputs]:
     last rows left out: The last rows of W_O are left out; the rows of head c should be.
         = solve(heads[[*range(c), *range(c + 1, len(heads)), c]], W_O, -1)
     no W_O [no @ W_O]: The heads are joined but not multiplied by W_O.
-    column: A single column is set to 0; head c has d_v of them, from c · d_v on.
+    columns for rows: Columns of W_O are set to 0; its rows c · d_v to (c + 1) · d_v read head c.
+        = d_v = heads.shape[2]; kept = W_O.clone(); kept[:, c * d_v:(c + 1) * d_v].zero_();
+          heads.transpose(0, 1).flatten(1) @ kept
+    column: A single row of W_O, or column of the heads, is set to 0; head c has d_v of them, from
+        c · d_v on.
         = kept = heads.transpose(0, 1).flatten(1).clone(); kept.T[c].zero_(); kept @ W_O
     """,
 )

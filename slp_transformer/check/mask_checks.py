@@ -103,12 +103,12 @@ def mask_after(N: int, held: int) -> Tensor:
     counted [then sorted]: Positions at the end are hidden, wherever the padding is.
     always 0 [pad_id = 0]: The padding's id is taken to be 0; it is `pad_id`.
     after the first [then running sum]: Everything after the first padding is hidden, words as well.
-    column: The mask is a column, so it hides queries; padding is hidden as keys: a row [M].
+    column: The mask is a column, so it hides queries; padding is hidden as keys: a row.
         = torch.where(ids == pad_id, -INF, 0.0)[:, None]
     column (copied): …
         = torch.where(ids == pad_id, -INF, 0.0)[:, None].expand(-1, len(ids))
     then minus: The padding has +∞, which the softmax cannot take; it should be −∞.
-    square: The mask has a row for each token; one row [M] is enough for all queries.
+    square: The mask has a row for each token; one row is enough for all queries.
         = right.expand(len(ids), -1)
     """,
 )

@@ -171,8 +171,8 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         = solve(X, W_Q / A**0.5, W_K, W_V, W_O, A)
     scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
         = solve(X, W_Q * (W_Q.shape[1] / A / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)
-    scaled by √(d/A): The scores are divided by √(d/A): a key has d_k numbers, of which W_Q has
-        A·d_k columns, whatever d is.
+    scaled by √(d/A): The scores are divided by √(d/A). W_Q has A·d_k columns, so d_k is its width
+        divided by A, whatever d is.
         = solve(X, W_Q * (W_Q.shape[1] / A / (len(W_Q) // A)) ** 0.5, W_K, W_V, W_O, A)
     scaled by √(d/A) (not rounded): …
         = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)

@@ -162,6 +162,11 @@ def _top_p_cases() -> list[Inputs]:
     least probable first: The sum begins with the least probable word, not the most.
         = _first_words(u, u.argsort(stable=True), p)
     then sorted: The probabilities are sorted; each should keep its word's place.
+    gathered: Sorted probabilities are put back by y[order]; out[order] = y puts them back.
+        = order = _sorted_indices(u, mistakes); right[order][order]
+    mask of the sorted: What is kept of the sorted words is cut from the unsorted ones.
+        = y = u.softmax(-1); s = y[_sorted_indices(u, mistakes)];
+          _softmax_of(u, s.cumsum(-1) - s < p)
     percent: p is treated as percent; it is a share between 0 and 1.
         = solve(u, p / 100)
     nothing cut: Nothing is cut.

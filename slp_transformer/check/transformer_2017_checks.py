@@ -70,6 +70,8 @@ def _loss_cases() -> list[Inputs]:
     plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use
         log_softmax.
         = -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
+    scores for log y: The mean is that of the scores; take that of log y.
+        = -(1 - share) * u.log_softmax(-1)[word] - share * u.mean()
     always 0.1: The share is always 0.1; use `share`.
         = solve(u, word, 0.1)
     softmax twice: The softmax is applied twice: cross-entropy and log softmax take logits.
