@@ -1,7 +1,7 @@
 """From the answers of a submission to a verdict: right, or which known mistake gives the same.
 
 A check has the right solution and a table of named *mistakes*, each a way to get wrong answers. A
-submission that is wrong somewhere is compared with each of them on all cases, and with two at once;
+submission that is wrong somewhere is compared with each of them on all cases, and with many pairs;
 the mistake that gives the very same answers is the one to name. So every mistake is a program that
 runs, and nothing is guessed from how the code looks. Most are formulas in the table. One of those
 that every check knows (`variants` and `slips`) needs no code, and stands in the table only for a
@@ -370,8 +370,8 @@ HINTS = {
     "must match the size of tensor": (
         "Is a keepdim=True missing, or a .T? Or has a slice the wrong length?"
     ),
-    "negative power": "A product of small probabilities is rounded to 0: add logarithms instead.",
-    "torch.return_types": "min and max with an axis return values and indices: use amin or amax.",
+    "negative power": "Is a product of small numbers rounded to 0? Then add logarithms instead.",
+    "torch.return_types": "min, max, sort and topk return values and indices: take `.values`.",
     "out of bounds": "Indices go from 0 to the size − 1: here one is outside.",
     "index out of range": "Indices go from 0 to the length − 1: here one is outside.",
     "Dimension out of range": "This input has fewer axes, as a single row has: dim=-1 is the last.",

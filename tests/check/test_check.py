@@ -529,6 +529,13 @@ def test_an_error_about_shapes_comes_with_a_hint():
     assert "keepdim=True" in check.layer_norm(flat).text
 
 
+def test_other_errors_come_with_a_hint():
+    by_product = check.perplexity(lambda p: math.prod(p.tolist()) ** (-1 / len(p)))
+    assert "add logarithms" in by_product.text
+    both = check.cheapest_step(lambda v, e, m: e + (v[:, None] + m).min(dim=0))
+    assert "take `.values`" in both.text
+
+
 def test_a_script_prints_the_verdict_and_a_prompt_shows_it_by_itself(monkeypatch):
     out = io.StringIO()
     with redirect_stdout(out):
