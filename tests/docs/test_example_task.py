@@ -165,12 +165,12 @@ def test_killed_and_resumed_or_in_two_processes_it_trains_as_in_one(installed, t
     train += " --eval-interval 2 --val-split 0.2"
     (said,) = installed(f"{train} --out-dir one")
     assert said.endswith("0")
-    environment = {**own_process.environment(), "PYTHONPATH": installed.path}
+    environment = os.environ | own_process.OWN | {"PYTHONPATH": installed.path}
     module = ["-m", "slp_transformer"]
     killed = [sys.executable, *module, *train.split(), "--out-dir", "cut"]
     with subprocess.Popen(killed, cwd=tmp_path, env=environment) as process:
-        while process.poll() is None and not list(tmp_path.glob("cut/**/model.safetensors")):
-            time.sleep(0.01)
+        while process.poll() is None and not list(tmp_path.glob("cut/step-*[1-9]*")):
+            time.sleep(0.01)  # until there is a checkpoint of another step than 0
         process.kill()
     assert process.returncode == -signal.SIGKILL, "it was killed on its way"
     (said,) = installed("train --out-dir cut --resume --quiet")
