@@ -38,7 +38,7 @@ from slp_transformer.guitar.formats import gpif, midi, musicxml
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi
-from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature

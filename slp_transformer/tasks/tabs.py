@@ -14,7 +14,6 @@ from slp_transformer.guitar.formats.registry import (
     check_writable_suffix,
     write_tab,
 )
-from slp_transformer.guitar.tab_tokenizer import fits_columns
 from slp_transformer.guitar.theory import (
     KEY_NAMES,
     TIME_SIGNATURES,
@@ -24,6 +23,7 @@ from slp_transformer.guitar.theory import (
     key_pitch_classes,
 )
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
+from slp_transformer.guitar.token_reader import fits_columns
 from slp_transformer.tasks.base import (
     DataSettings,
     LoadedRun,

@@ -10,7 +10,7 @@ from guitar_pieces import event, random_piece, timed
 
 from slp_transformer.guitar.formats import registry
 from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex
-from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import round_trip_tab
 from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique

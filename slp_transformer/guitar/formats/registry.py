@@ -15,7 +15,8 @@ from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphat
 from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi, read_midi
-from slp_transformer.guitar.formats.musicxml import format_musicxml, read_musicxml
+from slp_transformer.guitar.formats.musicxml import read_musicxml
+from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.tab import ReadProblem, Tab
