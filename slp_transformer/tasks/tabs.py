@@ -9,9 +9,9 @@ from slp_transformer.data.dataset import Dataset
 from slp_transformer.guitar import TUNINGS, Note, TabTokenizer, Tuning, encode_all_tabs, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import (
-    UNTIMED_SUFFIXES,
     add_time_if_needed,
     check_writable_suffix,
+    find_format,
     write_tab,
 )
 from slp_transformer.guitar.theory import (
@@ -371,7 +371,8 @@ def is_music_file(path: Path) -> bool:
         ValueError: if there is a suffix, and no format has it.
     """
     suffix = path.suffix.lower()
-    if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
+    if not suffix or suffix == ".md":
         return False
     check_writable_suffix(path)
-    return True
+    found = find_format(path)
+    return found is not None and found.is_timed
