@@ -3,7 +3,7 @@
 import re
 
 from slp_transformer.guitar.tab import Technique
-from slp_transformer.guitar.techniques import TECHNIQUES
+from slp_transformer.guitar.techniques import find_technique
 
 _BEND_PATTERN = re.compile(
     r"(?P<struck>[0-9]{1,2})b(?:\(?(?:(?P<part>[13])/(?P<of>[24])|(?P<fret>[0-9]{1,2}))\)?"
@@ -19,7 +19,6 @@ MAX_BEND_QUARTER_TONES = 24
 UNCLEAR_MARK_PATTERN = re.compile(
     r"[0-9](?:\^|\*(?=-))|\[[0-9]+\]|-%-|-O[^|]*/|\\-+[0-9]+/|\|\s*\* ?[2-9]\s*$"
 )
-TECHNIQUE_OF_MARK = {mark: kind for kind, signs in TECHNIQUES.items() for mark in signs.ascii}
 
 
 def encode_marks(row: str, is_x_dead: bool) -> str:
@@ -52,4 +51,5 @@ def parse_techniques(row: str, column: int, fret: int) -> tuple[Technique, ...]:
         return (Technique("harmonic"),)
     if after and BEND_MARK_BASE < ord(after) <= BEND_MARK_BASE + MAX_BEND_QUARTER_TONES:
         return (Technique("bend", ord(after) - BEND_MARK_BASE),)
-    return (Technique(TECHNIQUE_OF_MARK[after]),) if after in TECHNIQUE_OF_MARK else ()
+    kind = find_technique("ascii", after) if after else None
+    return (Technique(kind),) if kind else ()

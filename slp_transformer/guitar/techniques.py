@@ -6,6 +6,8 @@ a kind of file cannot be written there, and `convert` names it as lost.
 
 from typing import NamedTuple
 
+from slp_transformer._internal.choices import Choices
+
 
 class TechniqueSigns(NamedTuple):
     """What a technique is called, and how it is written.
@@ -31,71 +33,90 @@ class TechniqueSigns(NamedTuple):
     since_guitar_pro: int = 3
     gpif: tuple[str, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """Return what several are called."""
+        return self.plural
 
-TECHNIQUES: dict[str, TechniqueSigns] = {
-    "hammer": TechniqueSigns(
-        "hammer-ons and pull-offs",
-        leads_on=True,
-        ascii="hH",
-        alphatex=("h",),
-        musicxml=("notations/technical/hammer-on[@type='start']",),
-        guitar_pro=("effect.hammer",),
-        gpif=("Properties/Property[@name='HopoOrigin']",),
-    ),
-    # Most files do not tell it from a hammer-on: `TabBuilder` does, by where it leads.
-    "pull": TechniqueSigns(
-        "hammer-ons and pull-offs",
-        leads_on=True,
-        ascii="pP",
-        alphatex=("h",),
-        musicxml=("notations/technical/pull-off[@type='start']",),
-    ),
-    "slide": TechniqueSigns(
-        "slides",
-        leads_on=True,
-        ascii="/\\s",
-        alphatex=("ss", "sl"),
-        musicxml=("notations/slide[@type='start']", "notations/glissando[@type='start']"),
-        guitar_pro=("effect.slides",),
-        gpif=("Properties/Property[@name='Slide']",),
-    ),
-    # How far it goes is beside the sign everywhere, so each format has code of its own for it.
-    "bend": TechniqueSigns("bends"),
-    "harmonic": TechniqueSigns(
-        "harmonics",
-        alphatex=("nh", "ah"),
-        musicxml=("notations/technical/harmonic",),
-        guitar_pro=("effect.harmonic",),
-        since_guitar_pro=4,
-        gpif=(
-            "Properties/Property[@name='Harmonic']",
-            "Properties/Property[@name='HarmonicType']",
+
+TECHNIQUES: Choices[TechniqueSigns] = Choices(
+    "technique",
+    {
+        "hammer": TechniqueSigns(
+            "hammer-ons and pull-offs",
+            leads_on=True,
+            ascii="hH",
+            alphatex=("h",),
+            musicxml=("notations/technical/hammer-on[@type='start']",),
+            guitar_pro=("effect.hammer",),
+            gpif=("Properties/Property[@name='HopoOrigin']",),
         ),
-    ),
-    "dead": TechniqueSigns(
-        "dead notes",
-        alphatex=("x",),
-        musicxml=("[notehead='x']",),
-        gpif=("Properties/Property[@name='Muted']",),
-    ),
-    "let ring": TechniqueSigns(
-        "notes that ring on",
-        alphatex=("lr",),
-        musicxml=("notations/tied[@type='let-ring']",),
-        guitar_pro=("effect.letRing",),
-        gpif=("LetRing",),
-    ),
-    "vibrato": TechniqueSigns(
-        "vibratos",
-        ascii="~",
-        alphatex=("v", "vw"),
-        musicxml=(
-            "notations/technical/[other-technical='vibrato']",
-            "notations/ornaments/wavy-line[@type='start']",
+        # Most files do not tell it from a hammer-on: `TabBuilder` does, by where it leads.
+        "pull": TechniqueSigns(
+            "hammer-ons and pull-offs",
+            leads_on=True,
+            ascii="pP",
+            alphatex=("h",),
+            musicxml=("notations/technical/pull-off[@type='start']",),
         ),
-        guitar_pro=("effect.vibrato", "beat.effect.vibrato"),
-        since_guitar_pro=4,
-        gpif=("Vibrato",),
-    ),
-}
+        "slide": TechniqueSigns(
+            "slides",
+            leads_on=True,
+            ascii="/\\s",
+            alphatex=("ss", "sl"),
+            musicxml=("notations/slide[@type='start']", "notations/glissando[@type='start']"),
+            guitar_pro=("effect.slides",),
+            gpif=("Properties/Property[@name='Slide']",),
+        ),
+        # How far it goes is beside the sign everywhere, so each format has code of its own for it.
+        "bend": TechniqueSigns("bends"),
+        "harmonic": TechniqueSigns(
+            "harmonics",
+            alphatex=("nh", "ah"),
+            musicxml=("notations/technical/harmonic",),
+            guitar_pro=("effect.harmonic",),
+            since_guitar_pro=4,
+            gpif=(
+                "Properties/Property[@name='Harmonic']",
+                "Properties/Property[@name='HarmonicType']",
+            ),
+        ),
+        "dead": TechniqueSigns(
+            "dead notes",
+            alphatex=("x",),
+            musicxml=("[notehead='x']",),
+            gpif=("Properties/Property[@name='Muted']",),
+        ),
+        "let ring": TechniqueSigns(
+            "notes that ring on",
+            alphatex=("lr",),
+            musicxml=("notations/tied[@type='let-ring']",),
+            guitar_pro=("effect.letRing",),
+            gpif=("LetRing",),
+        ),
+        "vibrato": TechniqueSigns(
+            "vibratos",
+            ascii="~",
+            alphatex=("v", "vw"),
+            musicxml=(
+                "notations/technical/[other-technical='vibrato']",
+                "notations/ornaments/wavy-line[@type='start']",
+            ),
+            guitar_pro=("effect.vibrato", "beat.effect.vibrato"),
+            since_guitar_pro=4,
+            gpif=("Vibrato",),
+        ),
+    },
+)
 """The techniques by name, in the order in which a note has them."""
+
+
+def find_technique(sign_kind: str, sign: str) -> str | None:
+    """Return the technique that has a sign; of two with the same, the first in the table.
+
+    Args:
+        sign_kind: an attribute of `TechniqueSigns`.
+        sign: the sign.
+    """
+    named = TECHNIQUES.items()
+    return next((kind for kind, signs in named if sign in getattr(signs, sign_kind)), None)

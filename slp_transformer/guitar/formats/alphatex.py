@@ -33,7 +33,7 @@ from slp_transformer.guitar.tab import (
     Technique,
 )
 from slp_transformer.guitar.tab_header import parse_pitches_with_octaves
-from slp_transformer.guitar.techniques import TECHNIQUES
+from slp_transformer.guitar.techniques import TECHNIQUES, find_technique
 
 
 def format_alphatex(*tracks: Tab) -> str:
@@ -125,12 +125,6 @@ MAX_BEATS = 100_000
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 BEAT_EFFECTS = ("d", "dd", "tu")
-TECHNIQUE_OF_EFFECT = {
-    effect: kind
-    for kind, signs in reversed(TECHNIQUES.items())  # of two, the first in the table
-    for effect in signs.alphatex
-}
-
 _STRING = r""" (?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') """
 _EFFECTS = r""" (?:\s*\{(?:[^{}"]|"[^"\n]*")*\})* """
 _PLACE = r""" (?:\d{1,2}|[xX-])\.\d{1,2}(?!\d) """
@@ -368,8 +362,8 @@ class _AlphaTexParser:
         note = Note(string, int(fret) if fret.isdigit() else 0)
         techniques = {Technique("dead")} if fret in "xX" else set()
         for name, numbers in effects:
-            if name in TECHNIQUE_OF_EFFECT:
-                techniques.add(Technique(TECHNIQUE_OF_EFFECT[name]))
+            if kind := find_technique("alphatex", name):
+                techniques.add(Technique(kind))
             elif name in ("b", "be") and numbers:
                 size = max(numbers[1::2] if name == "be" else numbers, default=0)
                 techniques.add(Technique("bend", min(max(size, 1), 24)))

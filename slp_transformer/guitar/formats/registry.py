@@ -1,4 +1,4 @@
-"""The kinds of files that hold guitar music, in one table: one way in, one way out; what is lost."""
+"""The kinds of files that hold guitar music: one table, one way in and out, and what is lost."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.choices import Choices
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex
@@ -71,6 +72,14 @@ class TabFormat:
     writer_flags: tuple[str, ...] = ()
     advice: str = ""
 
+    @property
+    def summary(self) -> str:
+        """Return its suffixes, and what can be done with it."""
+        verbs = [verb for verb, can in (("read", self.reader), ("written", self.writer)) if can]
+        lost = f"; without {', '.join(self.cannot_hold)}" if self.cannot_hold else ""
+        names = ", ".join(f"`{suffix}`" for suffix in self.suffixes)
+        return f"{names}: {' and '.join(verbs) or f'neither read nor written, {self.advice}'}{lost}"
+
 
 def _guitar_pro(version: int, *cannot_hold: str) -> TabFormat:
     """Return the entry of a version that PyGuitarPro writes."""
@@ -83,36 +92,39 @@ def _guitar_pro(version: int, *cannot_hold: str) -> TabFormat:
     )
 
 
-FORMATS: dict[str, TabFormat] = {
-    "ASCII tab": TabFormat(
-        (".txt", ".tab"),
-        read_tab_file,
-        _format_tabs,
-        ("lengths of notes", "marks of a second voice", "harmonics", "notes that ring on"),
-        is_timed=False,
-    ),
-    "Guitar Pro 3": _guitar_pro(3, "marks of a second voice", "harmonics", "vibratos"),
-    "Guitar Pro 4": _guitar_pro(4, "marks of a second voice"),
-    "Guitar Pro 5": _guitar_pro(5),
-    "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5"),
-    "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp),
-    "MusicXML": TabFormat((".musicxml", ".xml"), read_musicxml, format_musicxml),
-    "packed MusicXML": TabFormat((".mxl",), read_musicxml),
-    "MIDI": TabFormat(
-        (".mid", ".midi"),
-        _read_midi,
-        format_midi,
-        (
-            "the repeats, which are played out",
-            "marks of a second voice",
-            *dict.fromkeys(signs.plural for signs in TECHNIQUES.values()),
+FORMATS: Choices[TabFormat] = Choices(
+    "file format",
+    {
+        "ASCII tab": TabFormat(
+            (".txt", ".tab"),
+            read_tab_file,
+            _format_tabs,
+            ("lengths of notes", "marks of a second voice", "harmonics", "notes that ring on"),
+            is_timed=False,
         ),
-        "mido",
-        reader_flags=("tracks", "channels", "quantize"),
-        writer_flags=("one_channel",),
-    ),
-    "alphaTex": TabFormat((".atex", ".alphatex"), read_alphatex, format_alphatex),
-}
+        "Guitar Pro 3": _guitar_pro(3, "marks of a second voice", "harmonics", "vibratos"),
+        "Guitar Pro 4": _guitar_pro(4, "marks of a second voice"),
+        "Guitar Pro 5": _guitar_pro(5),
+        "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5"),
+        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp),
+        "MusicXML": TabFormat((".musicxml", ".xml"), read_musicxml, format_musicxml),
+        "packed MusicXML": TabFormat((".mxl",), read_musicxml),
+        "MIDI": TabFormat(
+            (".mid", ".midi"),
+            _read_midi,
+            format_midi,
+            (
+                "the repeats, which are played out",
+                "marks of a second voice",
+                *dict.fromkeys(signs.plural for signs in TECHNIQUES.values()),
+            ),
+            "mido",
+            reader_flags=("tracks", "channels", "quantize"),
+            writer_flags=("one_channel",),
+        ),
+        "alphaTex": TabFormat((".atex", ".alphatex"), read_alphatex, format_alphatex),
+    },
+)
 """The kinds of files by name."""
 
 
@@ -130,16 +142,6 @@ def readable_suffixes() -> list[str]:
 def writable_suffixes() -> list[str]:
     """Return the usual suffix of each kind of file that can be written."""
     return [each.suffixes[0] for each in FORMATS.values() if each.writer]
-
-
-def format_table() -> str:
-    """Return the table of the kinds of files in Markdown, as the documentation shows it."""
-    lines = ["| files | suffixes | read | written | not in them |", "|---|---|---|---|---|"]
-    for name, each in FORMATS.items():
-        names = ", ".join(f"`{suffix}`" for suffix in each.suffixes)
-        can = ("yes" if each.reader else "no", "yes" if each.writer else "no")
-        lines.append(f"| {name} | {names} | {' | '.join(can)} | {', '.join(each.cannot_hold)} |")
-    return "\n".join(lines) + "\n"
 
 
 def check_flag_has_effect(flag: str, path: str | Path, flags: Collection[str]) -> None:
