@@ -253,7 +253,7 @@ plotting.heatmap(Y, names, words, top=1)
 from slp_transformer.sampling import filter_logits
 
 seen = torch.tensor([[0]])  # ids so far; not used here
-cut = filter_logits(u.unsqueeze(0), seen, tau=0.5, k=3, p=0.9)
+cut = filter_logits(u.unsqueeze(0), seen, temperature=0.5, top_k=3, top_p=0.9)
 one_by_one = top_p(top_k(temperature(u, 0.5), 3), 0.9)
 torch.testing.assert_close(cut[0], one_by_one)
 plotting.show_source(filter_logits)
