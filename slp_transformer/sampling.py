@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.sampling_options import (
+from slp_transformer._internal.sampling_table import (
     SAMPLING,
     check_sampling,
     check_sampling_option,

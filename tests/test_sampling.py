@@ -13,7 +13,7 @@ from torch import tensor
 from writers import make
 
 from slp_transformer import generate
-from slp_transformer._internal.sampling_options import SAMPLING, SamplingOption
+from slp_transformer._internal.sampling_table import SAMPLING, SamplingOption
 from slp_transformer.sampling import (
     OLD_NAMES,
     filter_logits,
@@ -284,7 +284,10 @@ def test_every_option_makes_a_difference_to_generate(name):
         model.embedding.tokens.E.mul_(0.4)  # no word is certain
     for more in ({}, {"draft_model": make(seed=1)}):
         texts = [
-            [generate(model, [[3, 1]], generator=seeded(s), **more, **own)[0].ids for s in range(9)]
+            [
+                generate(model, [[3, 1]], 9, generator=seeded(s), **more, **own)[0].ids
+                for s in range(4)
+            ]
             for own in ({name: EACH[name]}, {name: option.neutral}, {})
         ]
         assert texts[0] != texts[1] == texts[2]
@@ -311,12 +314,13 @@ def keep_even(u: torch.Tensor, every: int) -> torch.Tensor:
     return u.masked_fill(torch.arange(u.shape[-1]) % every > 0, -INF)
 
 
-def test_an_entry_from_outside_is_an_option_of_filter_and_generate(monkeypatch):
+def test_an_entry_from_outside_is_an_option_of_filter_and_generate(monkeypatch, request):
     monkeypatch.setitem(sys.modules, "outside", types.SimpleNamespace(keep_even=keep_even))
     option = SamplingOption(
         "outside:keep_even", "e", int, None, lambda e: e > 1, "2 or more", "keep each e-th word."
     )
-    monkeypatch.setitem(SAMPLING, "keep_every", option)
+    SAMPLING.add("keep_every", option)
+    request.addfinalizer(lambda: SAMPLING.remove("keep_every"))
     assert kept(filter_logits(U.unsqueeze(0), tensor([[0]]), keep_every=2)[0]) == [0, 2]
     (text,) = generate(make(), [[3]], 9, keep_every=5)
     assert set(text.new_ids) <= {0, 5, 10}

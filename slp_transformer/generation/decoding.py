@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.sampling_options import check_sampling, is_greedy
+from slp_transformer._internal.sampling_table import check_sampling, is_greedy
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.generate_arguments import (

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from slp_transformer._internal.choices import Choices
 from slp_transformer._internal.config_checks import is_integer
 
 
@@ -28,7 +29,7 @@ class SamplingOption:
         neutral: the value that leaves the logits alone.
         fits: whether a value is in the option's range.
         range: the range in words, after "must be".
-        help: a sentence that begins in lower case, for `--help` and the documentation.
+        summary: a phrase for `--help` and the documentation.
         reads_ids: whether the ids so far are needed.
         only_drawing: whether it matters only to what is drawn at random.
         greedy_at: the value with which nothing is drawn and the most probable word is taken.
@@ -41,7 +42,7 @@ class SamplingOption:
     neutral: float | None
     fits: Callable[[Any], bool]
     range: str
-    help: str
+    summary: str
     reads_ids: bool = False
     only_drawing: bool = True
     greedy_at: float | None = None
@@ -66,60 +67,63 @@ def is_share(value: float) -> bool:
     return 0 < value <= 1
 
 
-SAMPLING: dict[str, SamplingOption] = {
-    "repetition_penalty": SamplingOption(
-        "slp_transformer.sampling:repetition_penalty",
-        "θ",
-        float,
-        1.0,
-        lambda theta: 0 < theta < math.inf,
-        "a number above 0",
-        "above 1, tokens that are there already become less likely.",
-        reads_ids=True,
-        only_drawing=False,
-    ),
-    "temperature": SamplingOption(
-        "slp_transformer.sampling:temperature",
-        "τ",
-        float,
-        1.0,
-        lambda tau: 1e-6 <= tau < math.inf,  # below, quotients of ordinary logits overflow
-        "a number above 0, from 1e-6 on",
-        "below 1 the model keeps to what is likely, above 1 it varies more; 0 always takes the "
-        "most probable token.",
-        greedy_at=0,
-        flag_default=0.8,
-    ),
-    "top_k": SamplingOption(
-        "slp_transformer.sampling:top_k",
-        "k",
-        int,
-        None,
-        lambda k: is_integer(k) and k >= 1,
-        "a whole number of 1 or more",
-        "sample from the k most probable tokens alone.",
-    ),
-    "top_p": SamplingOption(
-        "slp_transformer.sampling:top_p",
-        "p",
-        float,
-        None,
-        is_share,
-        "a share above 0 and at most 1",
-        "sample from the most probable tokens that together have this probability.",
-    ),
-    "min_p": SamplingOption(
-        "slp_transformer.sampling:min_p",
-        "p",
-        float,
-        None,
-        is_share,
-        "a share above 0 and at most 1",
-        "sample from the tokens that have at least this share of the probability of the most "
-        "probable one.",
-    ),
-}
-"""The options by name. Another package's entry is added before a command is parsed."""
+SAMPLING = Choices(
+    "sampling option",
+    {
+        "repetition_penalty": SamplingOption(
+            "slp_transformer.sampling:repetition_penalty",
+            "θ",
+            float,
+            1.0,
+            lambda theta: 0 < theta < math.inf,
+            "a number above 0",
+            "above 1, tokens that are there already become less likely",
+            reads_ids=True,
+            only_drawing=False,
+        ),
+        "temperature": SamplingOption(
+            "slp_transformer.sampling:temperature",
+            "τ",
+            float,
+            1.0,
+            lambda tau: 1e-6 <= tau < math.inf,  # below, quotients of ordinary logits overflow
+            "a number above 0, from 1e-6 on",
+            "below 1 the model keeps to what is likely, above 1 it varies more; 0 always takes the "
+            "most probable token",
+            greedy_at=0,
+            flag_default=0.8,
+        ),
+        "top_k": SamplingOption(
+            "slp_transformer.sampling:top_k",
+            "k",
+            int,
+            None,
+            lambda k: is_integer(k) and k >= 1,
+            "a whole number of 1 or more",
+            "sample from the k most probable tokens alone",
+        ),
+        "top_p": SamplingOption(
+            "slp_transformer.sampling:top_p",
+            "p",
+            float,
+            None,
+            is_share,
+            "a share above 0 and at most 1",
+            "sample from the most probable tokens that together have this probability",
+        ),
+        "min_p": SamplingOption(
+            "slp_transformer.sampling:min_p",
+            "p",
+            float,
+            None,
+            is_share,
+            "a share above 0 and at most 1",
+            "sample from the tokens that have at least this share of the probability of the most "
+            "probable one",
+        ),
+    },
+)
+"""The options by name; another package adds its own with `SAMPLING.add`."""
 
 
 def check_sampling_option(**value: Any) -> None:
