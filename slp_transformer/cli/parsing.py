@@ -15,6 +15,7 @@ from pkgutil import resolve_name
 from traceback import walk_tb
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from slp_transformer._internal.choices import tyro_registry
 from slp_transformer._internal.plugins import Command
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
@@ -63,7 +64,7 @@ def parse_flags(options: type[T], name: str, args: Sequence[str], default: T | N
 
     check_flags(options, name, args)
     config: list[Any] = [tyro.conf.OmitArgPrefixes]
-    how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "console_outputs": rank() == 0}
+    how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "registry": tyro_registry()}
     if default is not None:
         how["default"] = default
     else:  # only `train` has presets, whose values None takes back
@@ -71,7 +72,9 @@ def parse_flags(options: type[T], name: str, args: Sequence[str], default: T | N
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
-            return tyro.cli(options, args=args, config=tuple(config), **how)
+            return tyro.cli(
+                options, args=args, config=tuple(config), console_outputs=rank() == 0, **how
+            )
     except SystemExit as ended:
         if refusal := find_refusal(ended):
             raise ValueError(str(refusal)) from None
