@@ -60,6 +60,7 @@ class TabFormat:
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
         advice: what to do with one that is not read.
+        page_reader: what reads it on the page "Finger a piece": midi, gp or xml; empty for nothing.
     """
 
     suffixes: tuple[str, ...]
@@ -71,6 +72,7 @@ class TabFormat:
     reader_flags: tuple[str, ...] = ()
     writer_flags: tuple[str, ...] = ()
     advice: str = ""
+    page_reader: str = ""
 
     @property
     def summary(self) -> str:
@@ -89,6 +91,7 @@ def _guitar_pro(version: int, *cannot_hold: str) -> TabFormat:
         partial(format_guitar_pro, version=version),
         cannot_hold,
         "guitarpro",
+        page_reader="gp",
     )
 
 
@@ -105,10 +108,12 @@ FORMATS: Choices[TabFormat] = Choices(
         "Guitar Pro 3": _guitar_pro(3, "marks of a second voice", "harmonics", "vibratos"),
         "Guitar Pro 4": _guitar_pro(4, "marks of a second voice"),
         "Guitar Pro 5": _guitar_pro(5),
-        "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5"),
-        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp),
-        "MusicXML": TabFormat((".musicxml", ".xml"), read_musicxml, format_musicxml),
-        "packed MusicXML": TabFormat((".mxl",), read_musicxml),
+        "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5", page_reader="gp"),
+        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp, page_reader="gp"),
+        "MusicXML": TabFormat(
+            (".musicxml", ".xml"), read_musicxml, format_musicxml, page_reader="xml"
+        ),
+        "packed MusicXML": TabFormat((".mxl",), read_musicxml, page_reader="xml"),
         "MIDI": TabFormat(
             (".mid", ".midi"),
             _read_midi,
@@ -121,6 +126,7 @@ FORMATS: Choices[TabFormat] = Choices(
             "mido",
             reader_flags=("tracks", "channels", "quantize"),
             writer_flags=("one_channel",),
+            page_reader="midi",
         ),
         "alphaTex": TabFormat((".atex", ".alphatex"), read_alphatex, format_alphatex),
     },
