@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, SupportsInt
 
-from slp_transformer._internal.config_checks import check_choice
+from slp_transformer._internal.choices import check_choice
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import validate_json
 
