@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import Choices
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
@@ -207,9 +207,7 @@ def write_tab(tab: Tab, path: str | Path, *others: Tab, one_channel: bool = Fals
     options = {"one_channel": True} if one_channel else {}
     found = find_format(path)
     assert found and found.writer  # so it was checked
-    content = found.writer(tab, *others, **options)
-    with atomic_write(Path(path)) as unfinished:
-        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+    write_file(Path(path), found.writer(tab, *others, **options))
 
 
 def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -> Tab:
