@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from slp_transformer.modern import ModernConfig, RopeScaling
-from slp_transformer.modern.hf_families import HF_FAMILIES
+from slp_transformer.modern.families import HF_FAMILIES
 from slp_transformer.modern.pretrained import build_on_meta
 
 BIASES: dict[str, Any] = {"attention_bias": True, "ffn_bias": True, "tied": False}

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any, Literal, SupportsInt
 
 from slp_transformer._internal.atomic_write import require_extra, validate_json
-from slp_transformer._internal.config_checks import check_choice
+from slp_transformer._internal.choices import check_choice
 
 TokenType = Literal["characters", "words", "bpe"]
 DEFAULT_VOCAB_SIZES = {"words": 30_000, "bpe": 2_048}  # tokens, if nobody says how many

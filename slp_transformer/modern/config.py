@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from slp_transformer._internal.config_checks import check_choice, check_size, head_sizes
+from slp_transformer._internal.choices import check_choices
+from slp_transformer._internal.config_checks import check_size, head_sizes
+from slp_transformer._internal.model_choices import (
+    POSITIONS,
+    Activation,
+    AttentionBias,
+    Normalization,
+    Positions,
+    RopeType,
+)
 from slp_transformer.config import TransformerConfig
-
-Activation = Literal["relu", "gelu", "gelu_tanh", "relu2", "swiglu"]
-Positions = Literal["learned", "sinusoidal", "rotary"]
-Normalization = Literal["layer", "rms"]
-AttentionBias = bool | Literal["qkv"]
-RopeType = Literal["linear", "llama3"]
 
 
 def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
@@ -58,7 +61,7 @@ class RopeScaling:
         Raises:
             ValueError: naming what must hold.
         """
-        check_choice(RopeType, rope_type=self.rope_type)
+        check_choices(self)
         check_size(original_context_length=self.original_context_length)
         if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
             raise ValueError(
@@ -96,8 +99,8 @@ class ModernConfig(TransformerConfig):
         end_ids: tokens that end a text.
     """
 
-    activation: Activation = "swiglu"  # type: ignore[assignment]  # a wider choice
-    positions: Positions = "rotary"  # type: ignore[assignment]  # a wider choice
+    activation: Activation = "swiglu"
+    positions: Positions = "rotary"
     eps: float = 1e-6
     normalization: Normalization = "rms"
     num_kv_heads: int | None = None
@@ -131,11 +134,8 @@ class ModernConfig(TransformerConfig):
         check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )
-        key_dim, _ = head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
-        if self.positions == "rotary" and key_dim % 2:
-            raise ValueError(
-                f"Rotary positions turn pairs, so key_dim must be even: not {key_dim}."
-            )
+        head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
+        POSITIONS[self.positions].check(self)
 
     def qkv_widths(self) -> tuple[int, int, int]:
         """Return the columns of queries, keys and values in W_QKV."""

@@ -11,8 +11,9 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.families import HF_FAMILIES, choose_family
+from slp_transformer.modern.families.family import HFFamily, HFTensor
 from slp_transformer.modern.hf_config import HFConfigReader
-from slp_transformer.modern.hf_families import HF_FAMILIES, HFFamily, HFTensor, choose_family
 from slp_transformer.modern.language_model import ModernLM
 from slp_transformer.modern.published_folders import CONFIG_FILE
 from slp_transformer.modern.weight_files import WeightFiles, column_widths, write_weights

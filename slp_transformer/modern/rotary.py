@@ -6,15 +6,21 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.model_choices import ROPE_SCALINGS, load
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.modern.config import RopeScaling
+from slp_transformer.modern.config import ModernConfig, RopeScaling
 
 
-def stretch_angles(theta: Float[Tensor, "pairs"], scaling: RopeScaling) -> Float[Tensor, "pairs"]:
-    """Return the angles a position, stretched to a longer context."""
-    if scaling.rope_type == "linear":
-        return theta / scaling.factor
+def stretch_all(theta: Float[Tensor, "pairs"], scaling: RopeScaling) -> Float[Tensor, "pairs"]:
+    """Return angles that are all smaller by the same factor (Chen et al. 2023)."""
+    return theta / scaling.factor
+
+
+def stretch_slow_pairs(
+    theta: Float[Tensor, "pairs"], scaling: RopeScaling
+) -> Float[Tensor, "pairs"]:
+    """Return angles that are smaller where a pair turns little in the old context (Llama 3)."""
     turns = scaling.original_context_length * theta / (2 * math.pi)
     keep = (
         (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
@@ -42,7 +48,9 @@ def rotation_angles(
         scaling: how to stretch the angles to a longer context, if at all.
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
-    stretched = theta if scaling is None else stretch_angles(theta, scaling)
+    stretched = theta
+    if scaling is not None:
+        stretched = load(ROPE_SCALINGS[scaling.rope_type].stretch)(theta, scaling)
     return positions.unsqueeze(-1) * stretched
 
 
@@ -100,6 +108,12 @@ class RotaryPositions(nn.Module):
         self.base: float = base
         self.scaling: RopeScaling | None = scaling
         self._cached_tables: tuple[Tensor, Tensor] | None = None
+
+    @classmethod
+    def from_config(cls, config: ModernConfig) -> "RotaryPositions":
+        """Make the rotations of a model."""
+        key_dim = config.key_dim or config.model_dim // config.num_heads
+        return cls(key_dim, config.rope_base, config.rope_scaling)
 
     def forward(
         self, X: Float[Tensor, "*batch N d_k"], start: int | Int[Tensor, "... N"]

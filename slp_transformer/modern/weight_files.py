@@ -14,7 +14,7 @@ from slp_transformer._internal.atomic_write import (
     write_json,
 )
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer.modern.hf_families import HFTensor
+from slp_transformer.modern.families.family import HFTensor
 
 SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 TORCH_DTYPES = {

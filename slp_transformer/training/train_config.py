@@ -4,9 +4,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from slp_transformer._internal.choices import check_choice
 from slp_transformer._internal.config_checks import (
     Range,
-    check_choice,
     check_ranges,
     check_size,
     is_integer,
