@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from slp_transformer._internal.atomic_write import check_place, require_extra
+from slp_transformer._internal.choices import tyro_registry
 from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result, rank
 from slp_transformer.data.text_files import STANDARD_INPUT
@@ -455,7 +456,9 @@ def parse_flags(options: Any, name: str, args: Sequence[str], default: Any = Non
         how["config"] += (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
     try:
         with contextlib.redirect_stderr(io.StringIO()) as printed:
-            return tyro.cli(options, args=args, console_outputs=rank() == 0, **how)
+            return tyro.cli(
+                options, args=args, console_outputs=rank() == 0, registry=tyro_registry(), **how
+            )
     except SystemExit as ended:
         if not ended.code or rank() > 0:
             raise
