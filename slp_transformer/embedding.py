@@ -236,7 +236,7 @@ class InputEncoding(nn.Module):
             self.tokens = ScaledEmbedding(vocab_size, model_dim, std)
         else:
             self.tokens = TokenEmbedding(vocab_size, model_dim)
-        rows = load(BOOK_POSITIONS[positions].rows)
+        rows = load(str(BOOK_POSITIONS[positions].rows))
         self.positions: LearnedPositions | SinusoidalPositions = rows(context_length, model_dim)
         self.drop: Dropout = Dropout(dropout)
         self.register_load_state_dict_post_hook(_compute_missing_positions)

@@ -1,6 +1,8 @@
 """Rotary positions: queries and keys are turned by an angle that grows with the position."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -32,7 +34,7 @@ def rotation_angles(
     positions: Float[Tensor, "*batch N"],
     key_dim: int,
     base: float = 10000.0,
-    scaling: RopeScaling | None = None,
+    stretch: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "*batch N pairs"]:
     r"""Return the angle by which each pair of columns turns at each position.
 
@@ -45,13 +47,10 @@ def rotation_angles(
         positions: where the tokens stand.
         key_dim: d_k, an even number.
         base: the larger, the slower the last pairs turn.
-        scaling: how to stretch the angles to a longer context, if at all.
+        stretch: gives the angles from one position to the next for a longer context.
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
-    stretched = theta
-    if scaling is not None:
-        stretched = load(ROPE_SCALINGS[scaling.rope_type].stretch)(theta, scaling)
-    return positions.unsqueeze(-1) * stretched
+    return positions.unsqueeze(-1) * (theta if stretch is None else stretch(theta))
 
 
 def apply_rotary(
@@ -107,6 +106,10 @@ class RotaryPositions(nn.Module):
         self.key_dim: int = key_dim
         self.base: float = base
         self.scaling: RopeScaling | None = scaling
+        self._stretch: Callable[[Tensor], Tensor] | None = None
+        if scaling is not None:
+            stretch = load(ROPE_SCALINGS[scaling.rope_type].stretch)
+            self._stretch = partial(stretch, scaling=scaling)
         self._cached_tables: tuple[Tensor, Tensor] | None = None
 
     @classmethod
@@ -142,6 +145,6 @@ class RotaryPositions(nn.Module):
     def _cos_sin(self, positions: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""
         exact = positions.to(torch.promote_types(X.dtype, torch.float32))
-        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling)
+        angles = rotation_angles(exact, self.key_dim, self.base, self._stretch)
         angles = torch.cat((angles, angles), dim=-1)
         return angles.cos().to(X.dtype), angles.sin().to(X.dtype)

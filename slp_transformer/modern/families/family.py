@@ -108,7 +108,7 @@ class HFFamily:
         defaults = {f.name: f.default for f in fields(config)} | usual_sizes(config)
         unused = {n for choice in POSITIONS.values() for n in choice.settings}
         unused -= set(POSITIONS[config.positions].settings)
-        config, written = with_sizes(config), {}
+        config, written = with_sizes(config), dict[str, Any]()
         for name in defaults.keys() - {"activation", *WITHOUT_EFFECT, *unused, *self.written}:
             value = getattr(config, name)
             if name in self.settings:
@@ -168,15 +168,18 @@ class HFFamily:
 def usual_sizes(config: ModernConfig) -> dict[str, int | None]:
     """Return the sizes of heads that a family has without settings of their own."""
     share, rest = divmod(config.model_dim, config.num_heads)
-    sizes = dict.fromkeys(("key_dim", "value_dim"), None if rest else share)
-    return sizes | {"num_kv_heads": config.num_heads}
+    own = None if rest else share
+    return {"key_dim": own, "value_dim": own, "num_kv_heads": config.num_heads}
 
 
 def with_sizes(config: ModernConfig) -> ModernConfig:
     """Return the same configuration with numbers for the sizes that follow from others."""
     A, d = config.num_heads, config.model_dim
     key_dim, value_dim = head_sizes(d, A, config.key_dim, config.value_dim)
-    hidden_dim = config.hidden_dim or feedforward_class(config.activation).default_hidden_dim(d)
-    groups = config.num_kv_heads or A
-    sizes = {"hidden_dim": hidden_dim, "num_kv_heads": groups}
-    return replace(config, key_dim=key_dim, value_dim=value_dim, **sizes)
+    return replace(
+        config,
+        key_dim=key_dim,
+        value_dim=value_dim,
+        num_kv_heads=config.num_kv_heads or A,
+        hidden_dim=config.hidden_dim or feedforward_class(config.activation).default_hidden_dim(d),
+    )

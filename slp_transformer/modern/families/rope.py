@@ -1,7 +1,6 @@
 """How published models write down their rotations, in the older form and the newer."""
 
-from dataclasses import fields
-from typing import Any
+from typing import Any, get_type_hints
 
 from slp_transformer._internal.model_choices import ROPE_SCALINGS
 from slp_transformer.modern.config import ModernConfig, RopeScaling
@@ -21,9 +20,8 @@ def read_rope(settings: HFConfigReader) -> dict[str, Any]:
     content = older | newer
     rope = HFConfigReader(content, f"{settings.source}, rope_parameters")
     known = {"type", "rope_type", "rope_theta", "partial_rotary_factor"}
-    if unknown := set(content) - known.union(
-        *(c.published.values() for c in ROPE_SCALINGS.values())
-    ):
+    known |= {theirs for choice in ROPE_SCALINGS.values() for theirs in choice.published.values()}
+    if unknown := set(content) - known:
         rope.refuse(min(unknown), content[min(unknown)], "there is no such part here")
     base = rope.get_optional("rope_theta", float) or settings.get("rope_theta", float, 10000.0)
     rope.require(partial_rotary_factor=1.0)
@@ -32,7 +30,7 @@ def read_rope(settings: HFConfigReader) -> dict[str, Any]:
         return {"rope_base": base}
     if rope_type not in ROPE_SCALINGS:
         rope.refuse("rope_type", rope_type, f"known are default, {', '.join(ROPE_SCALINGS)}")
-    types = {field.name: field.type for field in fields(RopeScaling)}
+    types = get_type_hints(RopeScaling)
     published = ROPE_SCALINGS[rope_type].published
     numbers = {ours: rope.get(theirs, types[ours]) for ours, theirs in published.items()}
     return {"rope_base": base, "rope_scaling": RopeScaling(rope_type, **numbers)}
