@@ -4,7 +4,7 @@ import shutil
 
 from slp_transformer._internal.atomic_write import read_json
 from slp_transformer.cli.console import command, print_result
-from slp_transformer.cli.options import Merge
+from slp_transformer.cli.merge_options import Merge
 from slp_transformer.cli.train import cleanup_on_error
 from slp_transformer.lora import merge_lora
 from slp_transformer.modern.published_folders import is_pretrained_folder

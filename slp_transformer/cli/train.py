@@ -22,7 +22,7 @@ from slp_transformer.cli.console import (
     processes,
     rank,
 )
-from slp_transformer.cli.options import Train
+from slp_transformer.cli.train_options import Train
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.lora import add_lora

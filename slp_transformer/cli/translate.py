@@ -8,7 +8,7 @@ from typing import TextIO
 
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_status
-from slp_transformer.cli.options import Translate
+from slp_transformer.cli.translate_options import Translate
 from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.data.text_files import encoding_error_message
