@@ -36,13 +36,8 @@ def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
 class RopeScaling:
     """A stretch of rotary angles to a longer context than a model was trained on.
 
-    - "linear" (Chen et al. 2023, arXiv 2306.15595): all pairs turn `factor` times slower.
-    - "llama3": pairs that turn less than `low_freq_factor` times in the old context turn `factor`
-      times slower, those that turn more than `high_freq_factor` times stay as they are, and between
-      the two there is a mixture.
-
     Attributes:
-        rope_type: "linear" or "llama3".
+        rope_type: how, for example "linear".
         factor: how much longer the context becomes.
         original_context_length: tokens that the model was trained on; for "llama3".
         low_freq_factor: turns in the old context below which a pair is slowed in full.
@@ -79,10 +74,9 @@ class ModernConfig(TransformerConfig):
     it is the book's model again.
 
     Attributes:
-        activation: "swiglu" (`swiglu`), "relu" (`ffn`), "gelu", "gelu_tanh", as in GPT-2, or
-            "relu2", the square of ReLU (So et al. 2021, arXiv 2109.08668).
-        positions: "rotary", "learned" (the book's) or "sinusoidal".
-        normalization: "rms" or "layer" (the book's).
+        activation: of the feedforward layers, for example "swiglu" (`swiglu`) or "relu" (`ffn`).
+        positions: how the model knows where its tokens stand, for example "rotary".
+        normalization: the norms, "rms" or the book's "layer".
         eps: epsilon of the norms.
         num_kv_heads: how many heads have keys and values of their own, which the others share; as
             many as there are heads if None.

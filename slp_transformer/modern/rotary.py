@@ -15,14 +15,19 @@ from slp_transformer.modern.config import ModernConfig, RopeScaling
 
 
 def stretch_all(theta: Float[Tensor, "pairs"], scaling: RopeScaling) -> Float[Tensor, "pairs"]:
-    """Return angles that are all smaller by the same factor (Chen et al. 2023)."""
+    """Let all pairs turn `factor` times slower (Chen et al. 2023, arXiv 2306.15595)."""
     return theta / scaling.factor
 
 
 def stretch_slow_pairs(
     theta: Float[Tensor, "pairs"], scaling: RopeScaling
 ) -> Float[Tensor, "pairs"]:
-    """Return angles that are smaller where a pair turns little in the old context (Llama 3)."""
+    """Slow down the pairs that turn little in the old context, as Llama 3 does.
+
+    Those that turn less than `low_freq_factor` times in it turn `factor` times slower, those that
+    turn more than `high_freq_factor` times stay as they are, and between the two there is a
+    mixture.
+    """
     turns = scaling.original_context_length * theta / (2 * math.pi)
     keep = (
         (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)

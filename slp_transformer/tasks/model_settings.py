@@ -14,6 +14,8 @@ from slp_transformer._internal.model_choices import (
 from slp_transformer.config import TransformerConfig
 from slp_transformer.modern.config import ModernConfig
 
+FROM_DATA = ("vocab_size", "source_vocab_size", "num_encoder_blocks")  # fields that no file sets
+
 
 @dataclass(frozen=True)
 class ModelSettings:
