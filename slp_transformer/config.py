@@ -1,17 +1,15 @@
 """The one configuration that every model is made from."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_origin, get_type_hints
+from typing import Any
 
-from slp_transformer._internal.config_checks import (
-    Activation,
+from slp_transformer._internal.choices import check_choices
+from slp_transformer._internal.config_checks import check_dropout, check_size, to_builtin_ints
+from slp_transformer._internal.model_choices import (
+    BookActivation,
+    BookPositions,
     Initialization,
     NormOrder,
-    Positions,
-    check_choice,
-    check_dropout,
-    check_size,
-    to_builtin_ints,
 )
 
 
@@ -54,9 +52,9 @@ class TransformerConfig:
     key_dim: int | None = None
     value_dim: int | None = None
     hidden_dim: int | None = None
-    activation: Activation = "relu"
+    activation: BookActivation = "relu"
     norm: NormOrder = "pre"
-    positions: Positions = "learned"
+    positions: BookPositions = "learned"
     dropout: float = 0.0
     eps: float = 1e-5
     scaled_embeddings: bool = False
@@ -82,9 +80,7 @@ class TransformerConfig:
         optional = ("key_dim", "value_dim", "hidden_dim", "source_vocab_size", "num_encoder_blocks")
         check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
         check_dropout(self.dropout)
-        for name, kind in get_type_hints(type(self)).items():
-            if get_origin(kind) is Literal:
-                check_choice(kind, **{name: getattr(self, name)})
+        check_choices(self)
 
     @classmethod
     def of_2017(

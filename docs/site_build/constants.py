@@ -8,12 +8,13 @@ what the scripts import from `assets/model/constants.js`, which is in no folder 
 
 import json
 import sys
-import types
 from collections.abc import Iterator
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
+from slp_transformer._internal.choices import choice_names, union_parts
+from slp_transformer._internal.model_choices import ROPE_SCALINGS
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_tokenizer import (
     END_TOKEN,
@@ -24,8 +25,8 @@ from slp_transformer.data.text_tokenizer import (
 )
 from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
-from slp_transformer.guitar.formats import gpif, guitar_pro, midi, musicxml, notation
-from slp_transformer.guitar.formats.registry import READER_OF_SUFFIX
+from slp_transformer.guitar.formats import gpif, midi, musicxml, notation
+from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
 from slp_transformer.guitar.tab_tokenizer import (
     MAX_BARS_BACK,
@@ -36,8 +37,8 @@ from slp_transformer.guitar.tab_tokenizer import (
     SPECIAL_TOKENS,
 )
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
-from slp_transformer.modern.config import ModernConfig, RopeType
-from slp_transformer.tasks.run_config import MODERN_PARTS
+from slp_transformer.modern.config import ModernConfig
+from slp_transformer.tasks.model_settings import ModelSettings
 
 FILE = "assets/model/constants.js"
 """Its place in the site."""
@@ -60,7 +61,7 @@ class Shared(NamedTuple):
 def constants() -> dict[str, Shared]:
     """Return everything that scripts share with the package, by its name there."""
     settings = {"TransformerLM": TransformerConfig, "ModernLM": ModernConfig}
-    book = {f.name: f.default for f in fields(TransformerConfig) if f.default is not MISSING}
+    book = {setting.name: setting.default for setting in fields(ModelSettings)}
     names, numbers = "string[]", "number[]"
     return {
         # Models
@@ -70,13 +71,13 @@ def constants() -> dict[str, Shared]:
             "The settings of each model: what each may be, and what it is by default.",
         ),
         "BOOK": Shared(
-            book | MODERN_PARTS | {"attention_bias": False},
+            book | {"attention_bias": False},
             "import('./types').Parts",
             "The book's own choice in each setting.",
         ),
-        "ROPE_TYPES": Shared(get_args(RopeType), names, "What stretches rotary angles."),
+        "ROPE_TYPES": Shared(list(ROPE_SCALINGS), names, "What stretches rotary angles."),
         # Tokens
-        "TOKEN_TYPES": Shared(get_args(TokenType), names, "What the tokens of a text can be."),
+        "TOKEN_TYPES": Shared(list(choice_names(TokenType)), names, "What tokens can be."),
         "END_TOKEN": Shared(END_TOKEN, "string", "The token after each document."),
         "UNKNOWN_TOKENS": Shared(
             [UNK, UNKNOWN_TOKEN], names, "What stands for others: of any kind, and of words."
@@ -128,7 +129,7 @@ def constants() -> dict[str, Shared]:
             "What a hand pays, and how far it reaches.",
         ),
         "FILE_KINDS": Shared(
-            {suffix: kind for kind, suffixes in file_kinds().items() for suffix in suffixes},
+            file_kinds(),
             "Record<string, 'midi' | 'gp' | 'xml'>",
             "The files that can be fingered, by their suffix.",
         ),
@@ -158,48 +159,33 @@ def constants() -> dict[str, Shared]:
 
 def _settings(config: type) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each setting of a configuration: its kind of value, its choices, its default."""
-    hints = get_type_hints(config)
+    hints = get_type_hints(config, include_extras=True)
     for one in fields(config):
-        default = None if one.default is MISSING else one.default
-        kind, choices = _kind(hints[one.name])
-        found = {"kind": kind, "default": list(default) if default == () else default}
-        if choices:
-            found["choices"] = choices
-        if one.default is MISSING:
-            found["needed"] = True
+        found = {"default": None if one.default is MISSING else one.default}
+        parts = union_parts(hints[one.name])
+        some = [value for part in parts for value in _values(part)]
+        kinds = [part for part in parts if part is not type(None)]
+        found["kind"] = "choice" if some else {int: "size", float: "number"}.get(kinds[0], "other")
+        if some:
+            found["choices"] = some
+        if type(None) in parts:
+            found["kind"] += "?"
         yield one.name, found
 
 
-def _kind(hint: Any) -> tuple[str, list[Any]]:
-    """Return what a setting is, and which values it may have if they are few."""
-    if get_origin(hint) in (Union, types.UnionType):
-        parts = [part for part in get_args(hint) if part is not type(None)]
-        if len(parts) == 1:
-            kind, _ = _kind(parts[0])
-            return f"{kind}?", []
-        return "choice", [choice for part in parts for choice in _kind(part)[1]]
-    if get_origin(hint) is Literal:
-        return "choice", list(get_args(hint))
-    if hint is bool:
-        return "choice", [True, False]
-    return {int: "size", float: "number"}.get(hint, "other"), []
+def _values(hint: Any) -> list[Any]:
+    """Return the values of a type that has few."""
+    return [True, False] if hint is bool else list(choice_names(hint) or ())
 
 
-def file_kinds() -> dict[str, list[str]]:
-    """Return the suffixes of the files that the pages read, by the kind of file.
-
-    Those of the package, but for text; and Guitar Pro 6, which alphaTab reads.
-    """
-    readers = {
-        "midi": [midi.read_midi],
-        "gp": [guitar_pro.read_guitar_pro, gpif.read_gp],
-        "xml": [musicxml.read_musicxml],
+def file_kinds() -> dict[str, str]:
+    """Return what reads the files that can be fingered, by their suffix."""
+    return {
+        suffix: entry.page_reader
+        for entry in FORMATS.values()
+        for suffix in entry.suffixes
+        if entry.page_reader
     }
-    found = {
-        kind: [suffix for suffix, reader in READER_OF_SUFFIX.items() if reader in own]
-        for kind, own in readers.items()
-    }
-    return found | {"gp": list(dict.fromkeys([*found["gp"], ".gpx"]))}
 
 
 def as_module() -> str:

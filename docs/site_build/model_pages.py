@@ -37,7 +37,7 @@ from slp_transformer.guitar.fingering.viterbi import HandCosts
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi
-from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.fretboard import MAX_FRET, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
@@ -341,7 +341,7 @@ def fill_fingering(content: str, player_assets: str) -> str:
         tunings=TUNINGS,
         max_fret=MAX_FRET,
         costs=HandCosts(),
-        suffixes=[suffix for some in constants.file_kinds().values() for suffix in some],
+        suffixes=constants.file_kinds(),
         player=player(player_assets),
         still=format_tab(_fingered(EXAMPLE_HALF_STEPS).tab),
     )

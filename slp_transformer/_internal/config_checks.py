@@ -1,16 +1,11 @@
-"""Sizes and choices that a model is made from, and the refusal of those that none can be made from.
+"""Sizes that a model is made from, and the refusal of those that none can be made from.
 
 Nothing here needs PyTorch, so that settings are read and refused before it is loaded.
 """
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
-
-Activation = Literal["relu", "gelu", "swiglu"]
-NormOrder = Literal["pre", "post"]
-Positions = Literal["learned", "sinusoidal"]
-Initialization = Literal["gpt2", "xavier", "bert"]
+from typing import Any
 
 Range = tuple[Callable[[Any], bool], str]
 
@@ -66,18 +61,6 @@ def check_ranges(settings: Any, ranges: Mapping[str, Range], *, flags: bool = Fa
         if value is not None and not fits(value):
             name = f"--{name.replace('_', '-')}" if flags else name
             raise ValueError(f"{name} must be {what}, not {value!r}.")
-
-
-def check_choice(kind: Any, **choices: str) -> None:
-    """Refuse a choice that is none of those a `Literal` type names.
-
-    Raises:
-        ValueError: naming the setting, what it was and what would do.
-    """
-    for name, choice in choices.items():
-        if choice not in get_args(kind):
-            known = " or ".join(f'"{value}"' for value in get_args(kind))
-            raise ValueError(f"{name} must be {known}, not {choice!r}.")
 
 
 def check_dropout(dropout: float) -> None:
