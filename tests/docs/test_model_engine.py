@@ -12,6 +12,7 @@ import torch
 from js_engines import Chromium, Racer, constants
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
+from slp_transformer._internal.model_choices import ACTIVATIONS
 from slp_transformer.data.text_tokenizer import TextTokenizer, byte_alphabet
 from slp_transformer.generation import generate
 from slp_transformer.guitar.tab_tokenizer import TabTokenizer
@@ -477,7 +478,7 @@ def tensors_edited(files, change):
 
 
 CONFIGS = {
-    "mish": ({"activation": "mish"}, 'activation = "mish".* relu, gelu, gelu_tanh, relu2, swiglu'),
+    "mish": ({"activation": "mish"}, f'activation = "mish".* {", ".join(ACTIVATIONS)}'),
     "alibi": ({"positions": "alibi"}, 'positions = "alibi"'),
     "unknown": ({"sliding_window": 4096}, "sliding_window, which this page does not know"),
     "no size": ({"model_dim": None}, "model_dim = null"),
