@@ -280,8 +280,8 @@ def load_training_state(
         if not headers.keys() & set(names):  # it is frozen, or there was no step
             continue
         for name in names:
-            shape = headers[name][0] if name in headers else W.shape
-            like = torch.empty(()) if shape == [] else W  # a count of steps, whatever W's dtype
+            scalar = name in headers and not headers[name][0]  # a count, whatever W's dtype is
+            like = torch.empty(()) if scalar else W
             state[name] = torch.empty_like(like, device="cpu")
     load_tensors(path, state)
     return state
