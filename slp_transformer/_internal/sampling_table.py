@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from slp_transformer._internal.choices import Choices
-from slp_transformer._internal.config_checks import is_integer
+from slp_transformer._internal.config_checks import Range, is_integer
 
 
 class Slider(NamedTuple):
@@ -147,6 +147,10 @@ SAMPLING = Choices(
     },
 )
 """The options by name; another package adds its own with `SAMPLING.add`."""
+
+
+LENGTH_PENALTY: Range = (lambda alpha: abs(alpha) <= 10, "a number from -10 to 10")
+"""The power of a length in a beam's score; what is beyond says nothing, and overflows."""
 
 
 def check_sampling_option(**value: Any) -> None:

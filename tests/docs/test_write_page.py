@@ -20,6 +20,7 @@ from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.interpret.head_scores import induction_score
 from slp_transformer.interpret.lens import logit_lens
+from slp_transformer.sampling import SAMPLING
 from slp_transformer.tasks.text import TextTask
 from slp_transformer.training.checkpoints import load_model
 
@@ -38,6 +39,11 @@ def answer():
     assets = "/assets/model/", "/assets/alphatab/"
     body = model_pages.fill_write(model_pages.WRITE_MARK, ROOT, *assets)
     return answering("Write with it", "write", body)
+
+
+def test_the_page_has_a_slider_for_every_sampling_option():
+    body = model_pages.fill_write(model_pages.WRITE_MARK, ROOT, "", "")
+    assert re.findall(r'data-option="(\w+)"', body) == list(SAMPLING)
 
 
 pytestmark = pytest.mark.xdist_group("write page")  # its tests share one page
