@@ -39,7 +39,8 @@ from slp_transformer.guitar.formats import gpif, midi, musicxml
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi
-from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
+from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
@@ -360,6 +361,12 @@ def fingering_settings() -> dict[str, Any]:
         "tunings": {name: tuning.open_pitches for name, tuning in TUNINGS.items()},
         "max_fret": MAX_FRET,
         "max_span": MAX_SPAN,
+        "readers": {
+            suffix: each.page_reader
+            for each in FORMATS.values()
+            for suffix in each.suffixes
+            if each.page_reader
+        },
         "max_bytes": MAX_BYTES,
         "max_notes": midi.MAX_NOTES,
     }

@@ -363,7 +363,7 @@ def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
 
 
 FLAGS = {"temperature": "0.1", "top_k": "1", "top_p": "0.2", "min_p": "0.9"}
-FLAGS["repetition_penalty"] = "9"
+FLAGS["repetition_penalty"] = "1e6"
 
 
 @pytest.mark.parametrize("name", SAMPLING)
