@@ -11,7 +11,7 @@ import torch
 from tiny_training import STREAM, language_model, same, stop_at
 
 from slp_transformer._internal.choices import Choices
-from slp_transformer.cli.options import parse
+from slp_transformer.cli.parsing import parse
 from slp_transformer.tasks.run_config import load_config
 from slp_transformer.training.distributed import DDPStrategy
 from slp_transformer.training.optimizers import OPTIMIZERS, Optimizer, ParameterGroups
