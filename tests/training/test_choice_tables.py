@@ -8,10 +8,10 @@ from typing import get_type_hints
 import choice_tables
 import pytest
 import torch
-from slp_transformer.cli.options import parse
 from tiny_training import STREAM, language_model, same, stop_at
 
 from slp_transformer._internal.choices import Choices
+from slp_transformer.cli.parsing import parse
 from slp_transformer.tasks.run_config import load_config
 from slp_transformer.training.distributed import DDPStrategy
 from slp_transformer.training.optimizers import OPTIMIZERS, Optimizer, ParameterGroups
