@@ -16,6 +16,7 @@ import diagrams
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markdown.extensions.toc import slugify
 
+from slp_transformer._internal.sampling_table import SAMPLING
 from slp_transformer.guitar import (
     Bar,
     Event,
@@ -274,15 +275,28 @@ RIFFS = {
 }
 
 
+MOST_TOKENS = 41  # on a slider, where it stands for all
+
+
 def fill_write(content: str, root: Path, assets: str, player_assets: str) -> str:
     """Return the page "Write with it" with its stage."""
     run = json.loads(
         (root / "benchmarks" / "results" / "page_model" / "writers.json").read_text("utf-8")
     )
+    begin = {
+        name: MOST_TOKENS if (off := option.slider.off) is None else off
+        for name, option in SAMPLING.items()
+        if option.slider
+    }
+    begin |= {name: o.flag_default for name, o in SAMPLING.items() if o.flag_default is not None}
+    begin["top_p"] = 0.95  # as the still text was written
     page = template("write.html").render(
         assets=assets,
         models=MODELS,
         riffs=RIFFS,
+        sampling=SAMPLING,
+        begin=begin,
+        most=MOST_TOKENS,
         player=player(player_assets),
         still=run["still"],
     )
