@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.run_options import RunOptions, check_run
 from slp_transformer.cli.sampling_options import SamplingOptions
@@ -123,8 +123,7 @@ def execute(options: Generate) -> None:
     elif output is not None and session.writes(output) and not options.json:
         write_files(output, session, texts)
     elif output is not None:
-        with atomic_write(output) as unfinished:
-            unfinished.write_text(content, encoding="utf-8", newline="\n")
+        write_file(output, content)
         print_status(f"Written to {output}.")
     for remark in (window_note(run.model, texts), *session.remarks(texts)):
         if remark:

@@ -1,6 +1,7 @@
 """Translate sentences with a trained model: from the command line, a file, a pipe or a terminal."""
 
 import contextlib
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -73,9 +74,10 @@ def open_output(options: Translate) -> Iterator[TextIO]:
     if options.output is None:
         yield sys.stdout
         return
-    with atomic_write(options.output) as unfinished:
-        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-            yield file
+    with atomic_write(options.output) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+        yield text
+        text.detach()  # flushes it; the file is not its own to close
     print_status(f"Written to {options.output}.")
 
 
