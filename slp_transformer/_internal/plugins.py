@@ -1,7 +1,7 @@
 """Plug-ins, which add tasks, commands, checks and presets. No PyTorch here.
 
-Another package registers its `Plugin` as an entry point of the group "slp_transformer.plugins". What
-a plug-in adds it names by strings "module:name", and each is imported once it is used.
+Another package registers its `Plugin` as an entry point of the group "slp_transformer.plugins".
+What a plug-in adds it names by strings "module:name", and each is imported once it is used.
 """
 
 import importlib
@@ -45,7 +45,7 @@ class Command:
         options: a subclass of `Options` whose fields are the flags, or a function that returns the
             options that some words mean; as "module:name". The module imports no PyTorch.
         execute: the function that is called with the options, as "module:name".
-        usage: its line of `slp-transformer --help`: an example, and what that does.
+        usage: its line of `slp-transformer --help`: an example, and what that does; None for none.
         libraries: what it takes for granted.
         any_bytes: whether its words may be names of files that are not UTF-8.
         loads_torch: whether it imports PyTorch, which takes seconds.
@@ -53,7 +53,7 @@ class Command:
 
     options: str
     execute: str
-    usage: tuple[str, str]
+    usage: tuple[str, str] | None
     libraries: Libraries = field(default_factory=dict)
     any_bytes: bool = False
     loads_torch: bool = True
@@ -95,6 +95,11 @@ class Plugin:
 
 
 _problems: list[str] = []
+
+
+def report_problem(sentence: str) -> None:
+    """Keep a sentence on what was left out, for the command line to print."""
+    _problems.append(sentence)
 
 
 def take_problems() -> list[str]:

@@ -1,42 +1,22 @@
 """The task of modeling guitar tablature."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+from slp_transformer._internal.plugins import Libraries
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.guitar import TUNINGS, Note, TabTokenizer, Tuning, encode_all_tabs, format_tab
-from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
-from slp_transformer.guitar.formats.registry import (
-    UNTIMED_SUFFIXES,
-    add_time_if_needed,
-    check_writable_suffix,
-    write_tab,
-)
-from slp_transformer.guitar.tab_tokenizer import fits_columns
-from slp_transformer.guitar.theory import (
-    KEY_NAMES,
-    TIME_SIGNATURES,
-    chord_pitch_classes,
-    ends_on_tonic,
-    estimate_key,
-    key_pitch_classes,
-)
-from slp_transformer.guitar.timing import fit_bars_to_time_signature
-from slp_transformer.tasks.base import (
-    DataSettings,
-    LoadedRun,
-    Positional,
-    Report,
-    Task,
-    check_windows,
-)
-from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
-from slp_transformer.tasks.run_config import closest_match
-from slp_transformer.tasks.text import window_of
+from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs
+from slp_transformer.guitar.formats.registry import check_writable_suffix
+from slp_transformer.guitar.plugin import EXTRA
+from slp_transformer.guitar.tab_session import TabSession, is_music_file
+from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
+from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
+from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
+from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.run_config import RunConfig, closest_match
 
-MAX_TUNING_TOKENS = 8  # <bos>, six OPEN, CAPO
+LIBRARY_SUFFIXES = (".mid", ".gp3", ".gp4", ".gp5")  # of files that a library writes
 
 
 @dataclass(frozen=True)
@@ -57,13 +37,49 @@ class TabData(DataSettings):
     val_data: str | None = None
 
 
-class TabTask(Task):
+@dataclass(frozen=True)
+class GenerateTabs:
+    """The piece.
+
+    Examples:
+      slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
+      slp-transformer generate runs/tabs --prompt-file my_riff.txt --key Am
+      slp-transformer generate runs/tabs --output piece.gp5     (or .mid, .musicxml, .atex)
+
+    Attributes:
+        tuning: the name of a tuning.
+        capo: the capo fret.
+        key: C, C#, D ... or Am ...; new notes are of its scale, in minor with the raised seventh
+            too, but may suggest another key, as 45 of 72 pieces of one model did; the model chooses
+            if None.
+        time_signature: 3/4, 4/4, 6/8 ...; the model chooses if None.
+        style: a style of the training data; the model chooses if None.
+        ending: "tonic" gives a piece that the model ends on another bass note than the tonic of its
+            key (--key, or an estimate) one more bar, with a tonic chord in root position; "any"
+            leaves the ending to the model.
+        one_channel: write MIDI with one channel in place of one for each string.
+    """
+
+    tuning: str = "standard"
+    capo: int = 0
+    key: str | None = None
+    time_signature: str | None = None
+    style: str | None = None
+    ending: Literal["tonic", "any"] = "tonic"
+    one_channel: bool = False
+
+
+class TabTask(Task[TabData, GenerateTabs, NoFlags]):
     """Language models of guitar tablature."""
 
     name = "tabs"
-    Data: ClassVar[type[DataSettings]] = TabData
+    Data, GenerateFlags = TabData, GenerateTabs
 
-    def check(self, config: Any) -> None:
+    def libraries(self, output: Path | None = None) -> Libraries:
+        """Return what writes a file of music."""
+        return EXTRA if output and output.suffix.lower() in LIBRARY_SUFFIXES else {}
+
+    def check(self, config: RunConfig[TabData]) -> None:
         """Refuse a source that does not exist.
 
         Raises:
@@ -74,7 +90,7 @@ class TabTask(Task):
         if source is not None and not Path(source).exists():
             raise ValueError(f"There is no folder {source}: name one with .txt or .tab files.")
 
-    def prepare(self, config: Any, folder: Path) -> Dataset:
+    def prepare(self, config: RunConfig[TabData], folder: Path) -> Dataset:
         """Read tabs, hold whole pieces out, and turn them into tokens.
 
         Raises:
@@ -90,7 +106,7 @@ class TabTask(Task):
         data = config.data
         train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)
         warnings = [f"skipped: {problem}" for problem in skipped]
-        tokenizer = config.initial_tokenizer()
+        tokenizer = self.initial_tokenizer(config)
         if tokenizer is None:
             styles, remarks = collect_styles(train)
             tokenizer = TabTokenizer(styles=styles)
@@ -98,11 +114,11 @@ class TabTask(Task):
         names = [describe_tab(tab) for tab in val]
         train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
         made = Dataset(tokenizer, train_ids, val_ids)
-        check_windows(made, window_of(config), None if data.val_data else data.val_split)
+        check_windows(made, config.window(), None if data.val_data else data.val_split)
         write_token_folder(folder, tokenizer, train_ids, val_ids, names)
         return replace(self.open(config, folder), warnings=warnings, val_names=names)
 
-    def open(self, config: Any, folder: Path) -> Dataset:
+    def open(self, config: RunConfig[TabData], folder: Path) -> Dataset:
         """Open the tokens of a run.
 
         Raises:
@@ -112,17 +128,17 @@ class TabTask(Task):
 
         return open_token_folder(folder, self.load_tokenizer)
 
-    def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
+    def sources(self, config: RunConfig[TabData], data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
         from slp_transformer.data.batches import DocumentWindows
 
-        return DocumentWindows(data.train, window_of(config), data.tokenizer.bos_id), data.val
+        return DocumentWindows(data.train, config.window(), data.tokenizer.bos_id), data.val
 
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
         return TabTokenizer.from_json(content)
 
-    def check_generate(self, options: Any) -> None:
+    def check_generate(self, run: Path, output: Path | None, flags: GenerateTabs) -> None:
         """Refuse a tuning, key or time signature that is not known, and files of another kind.
 
         Raises:
@@ -131,33 +147,31 @@ class TabTask(Task):
         time_signatures = [f"{beats}/{unit}" for beats, unit in TIME_SIGNATURES]
         known = {"tuning": TUNINGS, "key": KEY_NAMES, "time-signature": time_signatures}
         for flag, choices in known.items():
-            value = getattr(options, flag.replace("-", "_"))
+            value = getattr(flags, flag.replace("-", "_"))
             if value is not None and value not in choices:
                 raise ValueError(
                     f'--{flag} has no choice "{value}": {closest_match(value, choices)}'
                 )
-        if options.output is not None and not options.json:
-            is_music_file(options.output)
-        if options.one_channel:
-            check_writable_suffix(options.output or "standard output", one_channel=True)
+        if output is not None:
+            is_music_file(output)
+        if flags.one_channel:
+            check_writable_suffix(output or "standard output", one_channel=True)
 
-    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
+    def session(self, run: LoadedRun, flags: GenerateTabs) -> GenerationSession:
         """Return what generates tabs.
 
         Raises:
             ValueError: if the model does not know what is asked for.
         """
-        fields = {"KEY": "key", "METRE": "time_signature", "STYLE": "style"}
-        header = {kind: getattr(options, name, None) for kind, name in fields.items()}
+        header = {"KEY": flags.key, "METRE": flags.time_signature, "STYLE": flags.style}
         known = {kind: value for kind, value in header.items() if value is not None}
-        tuning = TUNINGS[getattr(options, "tuning", None) or "standard"]
-        tuning = Tuning(tuning.open_pitches, getattr(options, "capo", None) or 0)
+        tuning = Tuning(TUNINGS[flags.tuning].open_pitches, flags.capo)
         session = TabSession(run.tokenizer, tuning, known)
-        session.tonic_ending = getattr(options, "ending", "any") != "any"
-        session.one_channel = getattr(options, "one_channel", False)
+        session.tonic_ending = flags.ending == "tonic"
+        session.one_channel = flags.one_channel
         return session
 
-    def evaluate(self, run: LoadedRun, options: Any) -> Report:
+    def evaluate(self, run: LoadedRun, options: EvaluateOptions[NoFlags]) -> Report:
         """Measure the loss and bits per note; with samples, statistics of generated pieces.
 
         Raises:
@@ -165,8 +179,8 @@ class TabTask(Task):
         """
         import torch
 
+        from slp_transformer.guitar import tab_evaluation as tabs
         from slp_transformer.guitar.tab_dataset import read_tab_source
-        from slp_transformer.tasks import evaluate_tabs as tabs
         from slp_transformer.tasks import evaluation
 
         if options.source is None:
@@ -182,7 +196,7 @@ class TabTask(Task):
         rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
         if options.samples is None:
             return Report(values, evaluation.format_table(rows))
-        session = self.session(run, options)
+        session = self.session(run, GenerateTabs(ending="any"))
         free = TabSession(run.tokenizer, TUNINGS["standard"], constrained=False)
         groups = {
             "model": evaluation.sample(session, run, options),
@@ -192,186 +206,3 @@ class TabTask(Task):
         text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
         report = Report(values | {"statistics": statistics}, text)
         return evaluation.add_samples(report, run, session, groups["model"], options.seed)
-
-
-class TabSession(GenerationSession):
-    """Tabs that the grammar of their tokens allows.
-
-    Attributes:
-        tonic_ending: give a piece that ends on another bass note than the tonic of its key, the one
-            asked for or else estimated from its notes, one more bar, with a tonic chord.
-        one_channel: write MIDI files with one channel.
-    """
-
-    tonic_ending: bool = False
-    one_channel: bool = False
-
-    def __init__(
-        self,
-        tokenizer: TabTokenizer,
-        tuning: Tuning,
-        header: Mapping[str, str] | None = None,
-        constrained: bool = True,
-    ):
-        """Generate for a guitar that is tuned like this.
-
-        Args:
-            tokenizer: what the tokens mean.
-            tuning: the guitar.
-            header: what else the header is to say: KEY="Em", METRE="3/4", STYLE="Jazz".
-            constrained: keep to the grammar; if not, only in the header.
-
-        Raises:
-            ValueError: if the model does not know such a style.
-        """
-        self.tokenizer: TabTokenizer = tokenizer
-        self.tuning: Tuning = tuning
-        self.constrained: bool = constrained
-        self.stop: int | Collection[int] | None = tokenizer.eos_id
-        self.kinds: list[str] = [kind for kind, _ in tokenizer.parsed_vocabulary]
-        self.prompts: set[tuple[int, ...]] = set()
-        self.closing: dict[tuple[int, ...], str] = {}  # keys by the tokens before a last chord
-        header = header or {}
-        for kind, value in header.items():
-            flag = {"METRE": "time-signature"}.get(kind, kind.lower())
-            if kind not in self.kinds:
-                raise ValueError(f"--{flag} has no effect here: this model has no tokens for it.")
-            if kind == "STYLE" and value not in tokenizer.styles:
-                names = ", ".join(tokenizer.styles)
-                raise ValueError(f"--{flag} must be one that this model knows, {names}.")
-        tokens = tokenizer.to_ids([f"{kind}<{value}>" for kind, value in header.items()])
-        self.header: dict[str, int] = dict(zip(header, tokens, strict=True))
-        self.key: str | None = header.get("KEY")
-        beats, _, unit = header.get("METRE", "").partition("/")
-        self.time_signature: tuple[int, int] | None = (int(beats), int(unit)) if unit else None
-
-    def allowed(self, ids: Sequence[int]) -> set[int] | None:
-        """Return the tokens that may come next; a piece gets at least one bar after its prompt."""
-        has_bar = any(self.kinds[i] == "BAR" for i in ids)
-        if not self.constrained and has_bar:
-            return None
-        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature)
-        for token in self.header.values():
-            if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
-                return {token}
-        if tuple(ids) in self.prompts:  # the last bar of a prompt stays as it is
-            return {i for i in allowed if self.kinds[i] in ("BAR", "SAME")}
-        for before, key in self.closing.items():
-            if tuple(ids[: len(before)]) == before:
-                return self._allowed_in_chord(allowed, ids, len(before), key)
-        if self.key is not None:
-            scale = key_pitch_classes(self.key)
-            allowed = {i for i, pitch in self._pitches(allowed, ids) if pitch % 12 in scale} | {
-                i for i in allowed if self.kinds[i] not in ("TAB", "WITH")
-            }
-        return allowed if has_bar else allowed - {self.stop}
-
-    def _pitches(self, tokens: Iterable[int], ids: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Yield the tokens that are notes, and the pitch of each on the guitar of a piece."""
-        tuning = self.tokenizer.decode(ids[:MAX_TUNING_TOKENS]).tab.tuning
-        for i in tokens:
-            kind, place = self.tokenizer.parsed_vocabulary[i]
-            if kind in ("TAB", "WITH"):
-                yield i, tuning.pitch_of(Note(*place))
-
-    def _allowed_in_chord(
-        self, allowed: set[int], ids: Sequence[int], start: int, key: str
-    ) -> set[int]:
-        """Return how a last chord may go on: tonic in the bass, its chord above, then the end."""
-        classes = chord_pitch_classes(key)
-        pitches = dict(self._pitches(allowed, ids))
-        if len(ids) == start:
-            return {i for i, pitch in pitches.items() if pitch % 12 == classes[0]}
-        ((_, bass),) = self._pitches([ids[start]], ids)
-        above = {i for i, pitch in pitches.items() if pitch > bass and pitch % 12 in classes}
-        return {i for i in above if self.kinds[i] == "WITH"} | {self.tokenizer.eos_id}
-
-    def reopen(self, ids: list[int]) -> list[int] | None:
-        """Return a piece with one more bar begun, for a chord, if it does not end on its tonic."""
-        tab = self.tokenizer.decode(ids).tab
-        key = self.key or estimate_key(tab)
-        if not self.tonic_ending or key is None or ends_on_tonic(tab, key) or not tab.bars:
-            return None
-        lengths = [bar.steps for bar in tab.bars]
-        longer, rest = divmod(max(lengths, key=lengths.count) - 1, self.tokenizer.max_position)
-        bar = self.tokenizer.to_ids([f"BAR<{rest + 1}>", *["LONGER"] * longer])
-        self.closing[tuple(before := [*ids[:-1], *bar])] = key
-        return before
-
-    def begin(self, prompt: str | None) -> list[int]:
-        """Return the tokens of a prompt's tab, or the header of a new piece.
-
-        Raises:
-            ValueError: if the prompt is not tablature, or not in the time signature asked for.
-        """
-        if prompt is None:
-            return self.tokenizer.to_ids(["<bos>", *self.tokenizer.tuning_tokens(self.tuning)])
-        tabs, problems = parse_ascii_tabs(prompt, "the prompt")
-        if not tabs:
-            raise ValueError(f"The prompt is not tablature: {problems[0]}.")
-        ids = [self.header.get(self.kinds[i], i) for i in self.tokenizer.encode(tabs[0])[:-1]]
-        self.prompts.add(tuple(ids))
-        lengths = [bar.steps for bar in tabs[0].bars]
-        columns = 0 if tabs[0].steps_per_quarter else max(lengths, key=lengths.count)
-        if self.time_signature and not fits_columns(self.time_signature, columns):
-            raise ValueError(
-                "--time-signature {}/{} does not fit ".format(*self.time_signature)
-                + f"the prompt, whose bars have {columns} columns."
-            )
-        return ids
-
-    def render(self, ids: list[int]) -> str:
-        """Return tokens as an ASCII tab."""
-        return format_tab(self.tokenizer.decode(ids).tab)
-
-    def remarks(self, texts: Sequence[GeneratedText]) -> list[str]:
-        """Return which pieces are not in the key asked for, as estimated from their notes."""
-        keys = [estimate_key(self.tokenizer.decode(text.ids).tab) or "none" for text in texts]
-        others = [key for key in keys if key != self.key]
-        if self.key is None or not others:
-            return []
-        return [
-            f"Not in {self.key}, by an estimate from the notes: {len(others)} of {len(keys)} "
-            f"({', '.join(dict.fromkeys(others))})."
-        ]
-
-    def writes(self, path: Path) -> bool:
-        """Return whether a path's suffix is that of a music file."""
-        return is_music_file(path)
-
-    def write(self, path: Path, ids: list[int]) -> list[str]:
-        """Write a tab to a music file, and return remarks on it.
-
-        Raises:
-            ValueError: if a file of that kind cannot hold it.
-        """
-        tab, remarks = self.tokenizer.decode(ids).tab, []
-        steps = 4
-        if self.time_signature and tab.bars:
-            beats, unit = self.time_signature
-            steps = tab.bars[-1].steps * unit // (4 * beats)
-        timed = add_time_if_needed(replace(tab, title=path.stem), path, steps)
-        if timed.steps_per_quarter is not None:
-            timed, changed = fit_bars_to_time_signature(timed)
-            if changed:
-                bars = ", ".join(map(str, changed))
-                remarks.append(
-                    f"Bars that did not fit their time signature were padded or truncated: {bars}."
-                )
-        if tab.steps_per_quarter is None and not self.time_signature:
-            remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
-        write_tab(timed, path, one_channel=self.one_channel)
-        return remarks
-
-
-def is_music_file(path: Path) -> bool:
-    """Return whether a path's suffix is that of a music file, rather than of text.
-
-    Raises:
-        ValueError: if there is a suffix, and no format has it.
-    """
-    suffix = path.suffix.lower()
-    if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
-        return False
-    check_writable_suffix(path)
-    return True

@@ -8,8 +8,9 @@ import pytest
 from commands import SMALL, fine, weights
 
 from slp_transformer import TransformerConfig
-from slp_transformer.tasks.base import TASKS, load_task
-from slp_transformer.tasks.run_config import FROM_DATA, PRESETS, load_config
+from slp_transformer.tasks.config_files import PRESETS, load_config
+from slp_transformer.tasks.registry import TASKS, load_task
+from slp_transformer.tasks.run_config import FROM_DATA
 from slp_transformer.training.train_config import TrainConfig
 
 
