@@ -11,7 +11,6 @@ from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.parsing import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions, check_run
-from slp_transformer.cli.sampling_options import SamplingOptions
 from slp_transformer.data.text_files import STANDARD_INPUT, decode_pieces, read_pieces
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.data_settings import UseAppendAction
@@ -23,6 +22,7 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
     window_note,
 )
+from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.tasks.saved_runs import find_task, load_run
 
 FlagsT = TypeVar("FlagsT")
@@ -108,7 +108,7 @@ def execute(options: Generate[Any]) -> None:
             options.max_new_tokens,
             options.seed,
             on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
-            **vars(options.sampling),
+            **options.sampling.to_dict(),
         )
     finally:
         if stream is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from slp_transformer._internal.atomic_write import check_place
 from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer._internal.plugins import Options
+from slp_transformer._internal.sampling_table import LENGTH_PENALTY
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import Positional
 from slp_transformer.tasks.saved_runs import find_task
@@ -19,6 +20,7 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys(
         ("max_new_tokens", "num_samples", "num_beams", "n_best"), ((lambda n: n >= 1), "1 or more")
     ),
+    "length_penalty": LENGTH_PENALTY,
     "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
 }
 

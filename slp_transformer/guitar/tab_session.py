@@ -7,12 +7,11 @@ from pathlib import Path
 from slp_transformer.guitar import Note, TabTokenizer, Tuning, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import (
-    UNTIMED_SUFFIXES,
     add_time_if_needed,
     check_writable_suffix,
+    find_format,
     write_tab,
 )
-from slp_transformer.guitar.tab_tokenizer import fits_columns
 from slp_transformer.guitar.theory import (
     chord_pitch_classes,
     ends_on_tonic,
@@ -20,6 +19,7 @@ from slp_transformer.guitar.theory import (
     key_pitch_classes,
 )
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
+from slp_transformer.guitar.token_reader import fits_columns
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
 
 MAX_TUNING_TOKENS = 8  # <bos>, six OPEN, CAPO
@@ -202,7 +202,8 @@ def is_music_file(path: Path) -> bool:
         ValueError: if there is a suffix, and no format has it.
     """
     suffix = path.suffix.lower()
-    if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
+    if not suffix or suffix == ".md":
         return False
     check_writable_suffix(path)
-    return True
+    found = find_format(path)
+    return found is not None and found.is_timed

@@ -14,6 +14,7 @@ from slp_transformer.data.dataset import Dataset
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
+from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
@@ -36,7 +37,6 @@ EvaluateT = TypeVar("EvaluateT")
 TOKENS = "tokens"  # a run's tokens, in its folder
 RANGES: dict[str, Range] = {
     **dict.fromkeys(("samples", "max_new_tokens"), ((lambda n: n >= 1), "1 or more")),
-    "temperature": ((lambda x: x >= 0), "0 or more"),
     "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
 }
 
@@ -81,17 +81,17 @@ class EvaluateOptions(Generic[EvaluateT]):
         source: what to evaluate on: a file, a folder, - for standard input, the name of a corpus;
             the run's held-out data if None.
         samples: generate this many texts too.
-        temperature: of the samples [0.8].
         max_new_tokens: maximum number of tokens of a sample [500].
         seed: random seed of the samples [0].
+        sampling: how the tokens of samples are drawn.
         flags: options of the task alone.
     """
 
     source: Positional[str | None] = None
     samples: int | None = None
-    temperature: float | None = None
     max_new_tokens: int | None = None
     seed: int | None = None
+    sampling: SamplingOptions = SamplingOptions()
     flags: EvaluateT = field(kw_only=True)
 
     def __post_init__(self) -> None:
@@ -108,8 +108,9 @@ class EvaluateOptions(Generic[EvaluateT]):
         Raises:
             ValueError: naming the first that is given, and why it has no effect.
         """
-        for name in ("max_new_tokens", "seed", "temperature"):
-            if getattr(self, name) is not None:
+        given = {"max_new_tokens": self.max_new_tokens, "seed": self.seed, **vars(self.sampling)}
+        for name, value in given.items():
+            if value is not None:
                 raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from slp_transformer._internal.json_files import validate_json
 from slp_transformer._internal.plugins import load_plugins, report_problem
+from slp_transformer.tasks.model_settings import ModelSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import (
     NONE,
-    ModelSettings,
     RunConfig,
     Tables,
     closest_match,
