@@ -2,8 +2,9 @@
 
 A page alone takes a fraction of a second, the whole site some seconds. So an edit of a chapter or
 of a page, and the outputs of a chapter that has run, are shown by their page alone; what else
-depends on them (the search, the menu, links back from the reference) follows in one build of everything,
-which nobody has to wait for: it goes into another folder, and is served from when it is finished.
+depends on them (the search, the menu, links back from the reference) follows in one build of
+everything, which nobody has to wait for: it goes into another folder, and is served from there when
+it is finished.
 """
 
 import os
