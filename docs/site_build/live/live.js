@@ -8,6 +8,7 @@
   const article = me.previousElementSibling;
   const CONTAINERS = "div, section, details, article";
   const FIELDS = "input, select, textarea";
+  const STAGES = "#slp-sentence, #slp-write, #slp-fingering, #slp-hear, script"; // run once
   const MAX_DEPTH = 4; // an article, a chapter, an exercise's fold, a box in it
   const MAX_COMPARED = 1000; // blocks that differ, on one level
   let digest = me.dataset.digest;
@@ -101,7 +102,11 @@
   });
   let blocks = capture(article, 0);
 
-  const shell = (element) => element.cloneNode(false).outerHTML;
+  const shell = (element) => {
+    const empty = element.cloneNode(false);
+    empty.classList.remove("slp-stale"); // set and taken away on the container, whose blocks stay
+    return empty.outerHTML;
+  };
   const hasText = (element) =>
     [...element.childNodes].some((one) => one.nodeType === Node.TEXT_NODE && one.data.trim());
 
@@ -151,6 +156,7 @@
         const kid = a && node.kids[i];
         const same = a && b && kid.kids && shell(a) === shell(b) && !hasText(a) && !hasText(b);
         if (same) {
+          kid.live.classList.toggle("slp-stale", b.matches(".slp-stale"));
           added.push(...patch(kid, a, b, depth + 1));
           kids.push(kid);
         } else {
@@ -177,7 +183,18 @@
   /* --- the server ------------------------------------------------------------------------------ */
 
   const parse = (html) => new DOMParser().parseFromString(html, "text/html");
-  const articleOf = (html) => parse(html).querySelector("article");
+
+  /* Scripts and styles that only the new version of the page asks for, as for figures to touch. */
+  const addToHead = (page) => {
+    for (const one of page.head.querySelectorAll("script[src], link[rel=stylesheet]")) {
+      const name = one.matches("script") ? "src" : "href";
+      const url = one.getAttribute(name);
+      if (document.querySelector(`${one.localName}[${name}="${CSS.escape(url)}"]`)) continue;
+      const made = document.createElement(one.localName);
+      for (const { name: key, value } of one.attributes) made.setAttribute(key, value);
+      document.head.append(made);
+    }
+  };
 
   let busy = Promise.resolve();
   const update = async () => {
@@ -188,14 +205,18 @@
       [now, digest].map((one) => fetch(`/_live/page/${one}`, { cache: "no-store" })),
     );
     if (!fresh.ok) return;
-    const [before, after] = [base.ok ? articleOf(await base.text()) : null, articleOf(await fresh.text())];
+    const page = parse(await fresh.text());
+    const after = page.querySelector("article");
+    const before = base.ok ? parse(await base.text()).querySelector("article") : null;
     if (!before || !after) return location.reload();
     digest = now;
     const [state, where] = [remember(), place()];
     article.className = after.className;
+    document.title = page.title;
     const added = patch(blocks, before, after, 0);
-    if (added.some((one) => one.matches("[data-stage]") || one.querySelector("[data-stage], script")))
-      return location.reload(); // its script has run, and would not know the new block
+    const hasStage = (one) => one.matches(STAGES) || one.querySelector(STAGES);
+    if (added.some(hasStage)) return location.reload(); // its script would not know the new block
+    addToHead(page);
     document.dispatchEvent(new CustomEvent("slp:replaced", { detail: added }));
     restore(state);
     goTo(where);
