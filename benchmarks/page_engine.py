@@ -23,7 +23,7 @@ from playwright.sync_api import Route, sync_playwright
 from safetensors.torch import load
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.json_files import write_json
 from slp_transformer.training.checkpoints import save_checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -33,7 +33,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.json_files import write_json
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_corpus import prepare_corpus

@@ -246,14 +246,14 @@ plotting.heatmap(Y, names, words, top=1)
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's prose speaks of the top p percent; in its equation, and here, p is a share from 0 to 1. Where words are equally probable, top-p keeps as many as it needs, those with the lowest ids first; top-k keeps any k of them.</p></div>
 #
-# The package applies everything in this order: the words that are allowed at all and the penalty for
-# repetition (both explained below), temperature, top-k, and then top-p on what top-k has left.
+# The package applies everything in the order of one table: the words that are allowed at all and the
+# penalty for repetition (both explained below), temperature, top-k, then top-p on what top-k has left.
 
 # %%
 from slp_transformer.sampling import filter_logits
 
 seen = torch.tensor([[0]])  # ids so far; not used here
-cut = filter_logits(u.unsqueeze(0), seen, tau=0.5, k=3, p=0.9)
+cut = filter_logits(u.unsqueeze(0), seen, temperature=0.5, top_k=3, top_p=0.9)
 one_by_one = top_p(top_k(temperature(u, 0.5), 3), 0.9)
 torch.testing.assert_close(cut[0], one_by_one)
 plotting.show_source(filter_logits)
@@ -440,6 +440,25 @@ plotting.show_source(repetition_penalty)
 # needs again and again: bar lines, places in the bar, the notes of its scale.
 #
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the paper</p><p>The paper divides all logits, which makes a negative one less negative and so its word more probable. Like most implementations, this one multiplies negative logits by θ instead.</p></div>
+
+# %% [markdown]
+# ### Min-p
+#
+# Top-p counts from the top; min-p (Nguyen et al. 2024, not in the book) compares with the top. A word
+# stays if its probability is at least a share p of the largest. A sure model keeps few words and an
+# unsure one many, as with top-p, but the tail is cut even where no word has much.
+
+# %%
+from slp_transformer.sampling import min_p
+
+for tau, stay in {1: 2, 0.1: 1, 7: 4}.items():
+    y = next_word_probabilities(u / tau)
+    by_hand = torch.where(y >= 0.5 * max(y), y, 0)
+    torch.testing.assert_close(
+        next_word_probabilities(min_p(u / tau, 0.5)), by_hand / sum(by_hand)
+    )
+    assert (by_hand > 0).sum() == stay
+plotting.show_source(min_p)
 
 # %% [markdown]
 # ## Searching for a text

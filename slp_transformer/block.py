@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.choices import check_choice
 from slp_transformer._internal.config_checks import (
     Activation,
     Initialization,
     NormOrder,
-    check_choice,
     check_size,
 )
 from slp_transformer._internal.dropout import Dropout

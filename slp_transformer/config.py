@@ -1,14 +1,14 @@
 """The one configuration that every model is made from."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_origin, get_type_hints
+from typing import Any
 
+from slp_transformer._internal.choices import check_choices
 from slp_transformer._internal.config_checks import (
     Activation,
     Initialization,
     NormOrder,
     Positions,
-    check_choice,
     check_dropout,
     check_size,
     to_builtin_ints,
@@ -82,9 +82,7 @@ class TransformerConfig:
         optional = ("key_dim", "value_dim", "hidden_dim", "source_vocab_size", "num_encoder_blocks")
         check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
         check_dropout(self.dropout)
-        for name, kind in get_type_hints(type(self)).items():
-            if get_origin(kind) is Literal:
-                check_choice(kind, **{name: getattr(self, name)})
+        check_choices(self)
 
     @classmethod
     def of_2017(

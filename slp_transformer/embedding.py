@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_ids, check_positions
+from slp_transformer._internal.choices import check_choice
 from slp_transformer._internal.config_checks import (
     Initialization,
     Positions,
-    check_choice,
     check_size,
 )
 from slp_transformer._internal.dropout import Dropout

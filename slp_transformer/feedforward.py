@@ -10,7 +10,8 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer._internal.config_checks import check_choice, check_size
+from slp_transformer._internal.choices import check_choice
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, weight_matrix
 

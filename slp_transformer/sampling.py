@@ -1,17 +1,23 @@
 """Choosing the next word: from one step's logits to one word.
 
 Each function that changes the distribution takes logits and gives logits, so that they can be put
-one after the other; what is ruled out becomes −∞, and the softmax at the end renormalizes. In the
-order of `filter_logits`: what is allowed, the penalty for repetition, temperature, top-k, top-p.
+one after the other; what is ruled out becomes −∞, and the softmax at the end renormalizes. Their
+order, ranges and help stand in `SAMPLING`, from which commands, documentation and pages have them.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.sampling_table import (
+    SAMPLING,
+    check_sampling,
+    check_sampling_option,
+)
 from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, format_shape
 from slp_transformer.language_model import next_word_probabilities
 
@@ -27,10 +33,9 @@ def temperature(u: Float[Tensor, "*batch V"], tau: float) -> Float[Tensor, "*bat
     Source: `temperature`.
 
     Raises:
-        ValueError: if τ is not above 0.
+        ValueError: if τ is not above 0, or so small that quotients overflow.
     """
-    if not 0 < tau < math.inf:
-        raise ValueError(f"temperature must be a number above 0, not {tau!r}.")
+    check_sampling_option(temperature=tau)
     return u / tau
 
 
@@ -43,7 +48,7 @@ def top_k(u: Float[Tensor, "*batch V"], k: int) -> Float[Tensor, "*batch V"]:
     Raises:
         ValueError: if k is not a whole number of 1 or more.
     """
-    check_size(top_k=k)
+    check_sampling_option(top_k=k)
     largest, where = u.topk(min(k, u.shape[-1]), dim=-1)
     return torch.full_like(u, -math.inf).scatter(-1, where, largest)
 
@@ -58,8 +63,7 @@ def top_p(u: Float[Tensor, "*batch V"], p: float) -> Float[Tensor, "*batch V"]:
     Raises:
         ValueError: if p is not above 0 and at most 1.
     """
-    if not 0 < p <= 1:
-        raise ValueError(f"top_p must be a share above 0 and at most 1, not {p!r}.")
+    check_sampling_option(top_p=p)
     if p == 1:
         return u
     y, order = next_word_probabilities(u).sort(dim=-1, descending=True, stable=True)
@@ -68,6 +72,23 @@ def top_p(u: Float[Tensor, "*batch V"], p: float) -> Float[Tensor, "*batch V"]:
     drop = (before > 0) & (before >= p - rounding)
     drop = torch.empty_like(drop).scatter(-1, order, drop)
     return u.masked_fill(drop, -math.inf)
+
+
+def min_p(u: Float[Tensor, "*batch V"], p: float) -> Float[Tensor, "*batch V"]:
+    r"""Keep the words with at least p times the largest probability; the others become −∞.
+
+    $$P(w\mid\mathbf w_{<t})\ge p\max_{v\in V}P(v\mid\mathbf w_{<t})$$
+
+    Where the model is sure few words stay, and where it is not many do. Source: Nguyen et al. 2024
+    (arXiv 2407.01082), equations 1 to 3; not in the book.
+
+    Raises:
+        ValueError: if p is not above 0 and at most 1.
+    """
+    check_sampling_option(min_p=p)
+    share = (u - u.amax(dim=-1, keepdim=True)).exp()  # of the largest: the softmax's sum cancels
+    rounding = 4 * torch.finfo(share.dtype).eps  # which is not to decide whether a share is p
+    return u.masked_fill(share < p * (1 - rounding), -math.inf)
 
 
 def repetition_penalty(
@@ -81,8 +102,7 @@ def repetition_penalty(
     Raises:
         ValueError: if θ is not above 0.
     """
-    if not 0 < theta < math.inf:
-        raise ValueError(f"repetition_penalty must be a number above 0, not {theta!r}.")
+    check_sampling_option(repetition_penalty=theta)
     repeated = u.gather(-1, ids)
     return u.scatter(-1, ids, torch.where(repeated > 0, repeated / theta, repeated * theta))
 
@@ -156,38 +176,36 @@ def to_allowed_mask(words: Collection[int] | Tensor | None, vocab_size: int) -> 
     return may
 
 
+OLD_NAMES = {"tau": "temperature", "k": "top_k", "p": "top_p", "theta": "repetition_penalty"}
+"""Arguments of `filter_logits` in version 0.2, which had the letters of the equations."""
+
+
 def filter_logits(
     u: Float[Tensor, "batch V"],
     ids: Int[Tensor, "batch N"],
     *,
-    tau: float = 1.0,
-    k: int | None = None,
-    p: float | None = None,
-    theta: float = 1.0,
     allowed: AllowedTokens | None = None,
+    **options: Any,
 ) -> Float[Tensor, "batch V"]:
-    """Apply all that is asked for to the logits; a default leaves them alone.
+    """Apply all that is asked for to the logits, in the order of `SAMPLING`.
 
     Args:
         u: the model's logits.
         ids: the tokens so far, which the logits come after.
-        tau: for `temperature`.
-        k: for `top_k`.
-        p: for `top_p`, of what `top_k` left.
-        theta: for `repetition_penalty`.
-        allowed: for `only_allowed`.
+        allowed: for `mask_disallowed`, which comes first.
+        **options: values of `repetition_penalty`, `temperature`, `top_k`, `top_p`, `min_p` or
+            another entry of `SAMPLING`; what is missing leaves the logits alone.
 
     Raises:
+        TypeError: if there is no such option.
         ValueError: if one of them is out of its range, or nothing is allowed.
     """
+    for old in OLD_NAMES.keys() & options.keys():
+        name = OLD_NAMES[old]
+        warnings.warn(f"{old} is now {name}.", DeprecationWarning, stacklevel=2)
+        options[name] = options.pop(old)
     if allowed is not None:
         u = mask_disallowed(u, ids, allowed)
-    if theta != 1:
-        u = repetition_penalty(u, ids, theta)
-    if tau != 1:
-        u = temperature(u, tau)
-    if k is not None:
-        u = top_k(u, k)
-    if p is not None:
-        u = top_p(u, p)
+    for name, value in check_sampling(options).items():
+        u = SAMPLING[name].apply(u, ids, value)
     return u

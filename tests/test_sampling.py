@@ -1,17 +1,25 @@
 """Choosing a word: the book's numbers, distributions made by hand, and how often words come."""
 
+import inspect
 import itertools
 import math
 import random
+import sys
+import types
 
 import pytest
 import torch
 from torch import tensor
+from writers import make
 
+from slp_transformer import generate
+from slp_transformer._internal.sampling_table import SAMPLING, SamplingOption
 from slp_transformer.sampling import (
+    OLD_NAMES,
     filter_logits,
     greedy,
     mask_disallowed,
+    min_p,
     repetition_penalty,
     sample,
     temperature,
@@ -150,9 +158,14 @@ def test_an_id_that_is_not_in_the_vocabulary_is_named():
 @pytest.mark.parametrize(
     ("filtered", "values", "message"),
     [
-        (temperature, [0, -1, INF, math.nan], "temperature must be a number above 0"),
+        (
+            temperature,
+            [0, -1, INF, math.nan, 1e-45],
+            "temperature must be a number above 0, from 1e-6 on, not",
+        ),
         (top_k, [0, -1, 2.5, True], "top_k must be a whole number of 1 or more"),
         (top_p, [0.0, -0.1, 1.1, math.nan], "top_p must be a share above 0 and at most 1"),
+        (min_p, [0.0, -0.1, 1.1, math.nan, "x"], "min_p must be a share above 0 and at most 1"),
         (
             lambda u, theta: repetition_penalty(u, tensor([0]), theta),
             [0, -1, INF],
@@ -170,13 +183,13 @@ def test_filtered_does_top_k_before_top_p_and_what_is_allowed_before_both():
     u = logits(0.4, 0.3, 0.2, 0.1).unsqueeze(0)
     ids = tensor([[0]])
     # of 0.4 and 0.3, renormalised to 0.57 and 0.43, the first has more than a half
-    assert kept(filter_logits(u, ids, k=2, p=0.5)[0]) == [0]
-    assert kept(filter_logits(u, ids, p=0.5)[0]) == [0, 1]
-    assert kept(filter_logits(u, ids, k=1, allowed=lambda ids: {2, 3})[0]) == [2]
+    assert kept(filter_logits(u, ids, top_k=2, top_p=0.5)[0]) == [0]
+    assert kept(filter_logits(u, ids, top_p=0.5)[0]) == [0, 1]
+    assert kept(filter_logits(u, ids, top_k=1, allowed=lambda ids: {2, 3})[0]) == [2]
     # sharper first: 0.4² / (0.4² + 0.3² + 0.2² + 0.1²) is more than a half
-    assert kept(filter_logits(u, ids, tau=0.5, p=0.5)[0]) == [0]
-    assert torch.equal(filter_logits(u, ids, tau=2.0)[0], u[0] / 2)
-    penalised = filter_logits(torch.tensor([[2.0, 1.5]]), ids, theta=2.0, k=1)
+    assert kept(filter_logits(u, ids, temperature=0.5, top_p=0.5)[0]) == [0]
+    assert torch.equal(filter_logits(u, ids, temperature=2.0)[0], u[0] / 2)
+    penalised = filter_logits(torch.tensor([[2.0, 1.5]]), ids, repetition_penalty=2.0, top_k=1)
     assert kept(penalised[0]) == [1]
 
 
@@ -205,3 +218,113 @@ def test_each_row_may_have_a_generator_of_its_own():
     together = sample(u, [seeded(1), seeded(2), seeded(3)])
     alone = [sample(u[:1], [seeded(seed)]) for seed in (1, 2, 3)]
     assert torch.equal(together, torch.cat(alone))
+
+
+# --- The table ----------------------------------------------------------------------------------
+
+EACH = {"repetition_penalty": 1.5, "temperature": 0.5, "top_k": 3, "top_p": 0.6, "min_p": 0.3}
+"""A value of each option that makes a difference."""
+
+
+def test_every_option_is_tried_here():
+    assert EACH.keys() == SAMPLING.keys()
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_every_option_changes_the_logits_and_its_neutral_value_does_not(name):
+    u, ids = torch.randn(2, 7, generator=seeded()), tensor([[1, 2], [3, 3]])
+    assert not torch.equal(filter_logits(u, ids, **{name: EACH[name]}), u)
+    assert torch.equal(filter_logits(u, ids, **{name: SAMPLING[name].neutral}), u)
+
+
+def test_the_tables_order_is_the_order_of_application():
+    """That of Hugging Face's `generate`, and of the paper on each later one."""
+    u, ids = torch.randn(5, 17, generator=seeded()) * 2, tensor([[1, 2]] * 5)
+    v = temperature(repetition_penalty(u, ids, 1.5), 0.5)
+    expected = min_p(top_p(top_k(v, 3), 0.6), 0.3)
+    assert torch.equal(filter_logits(u, ids, **dict(reversed(EACH.items()))), expected)
+
+
+@pytest.mark.parametrize("p", [0.01, 0.1, 0.35, 0.5, 0.999, 1.0])
+def test_min_p_keeps_what_hugging_face_keeps(p):
+    transformers = pytest.importorskip("transformers")
+    u = torch.randn(200, 23, generator=seeded(), dtype=torch.float64) * 3
+    theirs = transformers.MinPLogitsWarper(min_p=p)(torch.zeros(200, 1), u)
+    assert torch.equal(min_p(u, p), theirs)
+    assert 200 <= (theirs > -INF).sum() < u.numel()
+
+
+def test_min_p_by_hand():
+    u = logits(0.4, 0.2, 0.1, 0.3)  # at least 0.5 · 0.4: the rounding of the share decides nothing
+    assert kept(min_p(u, 0.5)) == [0, 1, 3]
+    assert probabilities(min_p(u, 0.51)) == pytest.approx([4 / 7, 0, 0, 3 / 7])
+    assert kept(min_p(u, 1.0)) == [0] and kept(min_p(u, 1e-9)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("old, name", OLD_NAMES.items())
+def test_the_letters_of_version_0_2_are_taken_with_a_warning(old, name):
+    u, ids = torch.randn(1, 7, generator=seeded()), tensor([[1, 2]])
+    with pytest.warns(DeprecationWarning, match=f"{old} is now {name}"):
+        found = filter_logits(u, ids, **{old: EACH[name]})
+    assert torch.equal(found, filter_logits(u, ids, **{name: EACH[name]}))
+
+
+def test_an_option_that_is_not_in_the_table_is_refused():
+    with pytest.raises(TypeError, match="no sampling option topp: did you mean top_p"):
+        filter_logits(U.unsqueeze(0), tensor([[0]]), topp=0.5)
+    with pytest.raises(TypeError, match="no sampling option do_sample: repetition_penalty, temp"):
+        generate(make(), [[3]], do_sample=False)
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_every_option_makes_a_difference_to_generate(name):
+    """With a draft model, too; and what only draws changes no greedy word, so it is refused."""
+    option, model = SAMPLING[name], make()
+    with torch.no_grad():
+        model.embedding.tokens.E.mul_(0.4)  # no word is certain
+    for more in ({}, {"draft_model": make(seed=1)}):
+        texts = [
+            [
+                generate(model, [[3, 1]], 9, generator=seeded(s), **more, **own)[0].ids
+                for s in range(4)
+            ]
+            for own in ({name: EACH[name]}, {name: option.neutral}, {})
+        ]
+        assert texts[0] != texts[1] == texts[2]
+    how = {"temperature": 0, name: EACH[name]}
+    if option.greedy_at is None and option.only_drawing:
+        with pytest.raises(ValueError, match=f"{name} has no effect with temperature 0"):
+            generate(model, [[3, 1]], **how)
+    elif option.greedy_at is None:
+        greedily, plain = (generate(model, [[3, 1]], **h) for h in (how, {"temperature": 0}))
+        assert greedily != plain
+    if option.only_drawing:
+        with pytest.raises(ValueError, match=f"Beam search draws nothing.*{name}"):
+            generate(model, [[3, 1]], num_beams=2, **{name: EACH[name]})
+
+
+def test_generates_own_signature_has_the_tables_names_and_neutral_values():
+    found = inspect.signature(generate).parameters
+    for name, option in SAMPLING.items():
+        assert found[name].default == option.neutral
+        assert f"    {name}: " in inspect.getdoc(generate)
+
+
+def keep_even(u: torch.Tensor, every: int) -> torch.Tensor:
+    return u.masked_fill(torch.arange(u.shape[-1]) % every > 0, -INF)
+
+
+def test_an_entry_from_outside_is_an_option_of_filter_and_generate(monkeypatch, request):
+    monkeypatch.setitem(sys.modules, "outside", types.SimpleNamespace(keep_even=keep_even))
+    option = SamplingOption(
+        "outside:keep_even", "e", int, None, lambda e: e > 1, "2 or more", "keep each e-th word."
+    )
+    SAMPLING.add("keep_every", option)
+    request.addfinalizer(lambda: SAMPLING.remove("keep_every"))
+    assert kept(filter_logits(U.unsqueeze(0), tensor([[0]]), keep_every=2)[0]) == [0, 2]
+    (text,) = generate(make(), [[3]], 9, keep_every=5)
+    assert set(text.new_ids) <= {0, 5, 10}
+    with pytest.raises(ValueError, match="keep_every must be 2 or more, not 1"):
+        generate(make(), [[3]], keep_every=1)
+    with pytest.raises(ValueError, match="keep_every has no effect with temperature 0"):
+        generate(make(), [[3]], keep_every=2, temperature=0)

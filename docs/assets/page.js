@@ -1,16 +1,21 @@
-/* What every page does: it fetches the search's index late, makes what scrolls reachable, and prints answers last. */
+/* What every page does: it fetches the search's index late, makes what scrolls reachable, and
+   prints answers last. */
 
-/* The theme's script adds an element that says which colors the page has, which the page says already:
-   a browser would compute all styles anew, twice. */
-document.head.appendChild = (node) => node.name === "color-scheme" ? node : Node.prototype.appendChild.call(document.head, node);
+/* The theme's script adds an element that says which colors the page has, which the page says
+   already: a browser would compute all styles anew, twice. */
+document.head.appendChild = (node) =>
+  node.name === "color-scheme" ? node : Node.prototype.appendChild.call(document.head, node);
 
-/* The index is the heaviest file of a first visit, and the theme asks for it at once, so the request
-   waits until someone turns to the search. This stands before the theme's own script. */
+/* The index is the heaviest file of a first visit, and the theme asks for it at once, so the
+   request waits until someone turns to the search. This stands before the theme's own script. */
 (() => {
   const { open, send } = XMLHttpRequest.prototype;
   const waiting = [];
   let wanted = /[?&][qh]=/.test(location.search); // a search, or words found by one to be marked
-  const want = () => { wanted = true; waiting.splice(0).forEach((go) => go()); };
+  const want = () => {
+    wanted = true;
+    waiting.splice(0).forEach((go) => go());
+  };
   XMLHttpRequest.prototype.open = function (method, url, ...more) {
     this.late = /search_index\.json$/.test(url);
     return open.call(this, method, url, ...more);
@@ -27,19 +32,27 @@ document.head.appendChild = (node) => node.name === "color-scheme" ? node : Node
   }
 })();
 
-/* A box that scrolls can be reached by the keyboard, and shows that there is more; others are no stop. */
+/* A box that scrolls can be reached by the keyboard, and shows that there is more; others are no
+   stop. */
 (() => {
-  const boxes = ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, .slp-touched, .katex-display, .md-typeset pre > code";
+  const boxes =
+    ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, .slp-touched, .katex-display, .md-typeset pre > code";
   let frame = 0;
-  const look = () => { // all are read before any is changed, or each change would be laid out
+  const look = () => {
+    // all are read before any is changed, or each change would be laid out
     frame = 0;
-    for (const [box, scrolls] of [...document.querySelectorAll(boxes)].map((box) => [box, box.scrollWidth > box.clientWidth + 1])) {
+    for (const [box, scrolls] of [...document.querySelectorAll(boxes)].map((box) => [
+      box,
+      box.scrollWidth > box.clientWidth + 1,
+    ])) {
       box.classList.toggle("slp-scrolls", scrolls);
       if (scrolls) box.setAttribute("tabindex", "0");
       else box.removeAttribute("tabindex");
     }
   };
-  const soon = () => { frame ||= requestAnimationFrame(look); };
+  const soon = () => {
+    frame ||= requestAnimationFrame(look);
+  };
   addEventListener("DOMContentLoaded", soon);
   addEventListener("load", soon);
   addEventListener("resize", soon);
@@ -49,7 +62,9 @@ document.head.appendChild = (node) => node.name === "color-scheme" ? node : Node
 
 /* On paper a chapter's answers stand at the back, each with the place that it was folded at. */
 (() => {
-  const back = document.createElement("section"), moved = [], opened = [];
+  const back = document.createElement("section"),
+    moved = [],
+    opened = [];
   back.className = "slp-back";
   addEventListener("beforeprint", () => {
     for (const fold of document.querySelectorAll(".slp-fold:not([open])")) {
@@ -61,11 +76,17 @@ document.head.appendChild = (node) => node.name === "color-scheme" ? node : Node
     const chapters = article?.querySelectorAll(".slp-chapter").length;
     back.innerHTML = "<h2>Answers</h2>";
     for (const fold of article?.querySelectorAll("li > details, details.slp-solution") ?? []) {
-      const before = (heading) => heading.compareDocumentPosition(fold) & Node.DOCUMENT_POSITION_FOLLOWING;
+      const before = (heading) =>
+        heading.compareDocumentPosition(fold) & Node.DOCUMENT_POSITION_FOLLOWING;
       const heading = [...headings].filter(before).at(-1).firstChild.textContent;
-      const item = fold.closest("li"), number = item ? [...item.parentNode.children].indexOf(item) + 1 : "";
-      const title = document.createElement("h4"), place = document.createComment("");
-      const chapter = chapters > 1 ? `${fold.closest(".slp-chapter").querySelector("h1").textContent.split(" ")[0]} · ` : "";
+      const item = fold.closest("li"),
+        number = item ? [...item.parentNode.children].indexOf(item) + 1 : "";
+      const title = document.createElement("h4"),
+        place = document.createComment("");
+      const chapter =
+        chapters > 1
+          ? `${fold.closest(".slp-chapter").querySelector("h1").textContent.split(" ")[0]} · `
+          : "";
       title.textContent = `${chapter}${heading} ${number}`;
       fold.replaceWith(place);
       moved.push([place, fold, fold.className, fold.open]);

@@ -4,13 +4,18 @@
 const Touch = {
   /* A few round numbers from the least to the largest. */
   ticks(low, high) {
-    const rough = (high - low || 1) / 4, ten = 10 ** Math.floor(Math.log10(rough));
+    const rough = (high - low || 1) / 4,
+      ten = 10 ** Math.floor(Math.log10(rough));
     const step = ten * [1, 2, 5, 10].find((s) => s * ten >= rough);
     const count = Math.floor(high / step) - Math.ceil(low / step) + 1;
-    return Array.from({ length: count }, (_, k) => +((Math.ceil(low / step) + k) * step).toFixed(6));
+    return Array.from(
+      { length: count },
+      (_, k) => +((Math.ceil(low / step) + k) * step).toFixed(6),
+    );
   },
   softmax(u) {
-    const top = Math.max(...u), powers = u.map((x) => Math.exp(x - top));
+    const top = Math.max(...u),
+      powers = u.map((x) => Math.exp(x - top));
     const sum = powers.reduce((a, b) => a + b, 0);
     return powers.map((x) => x / sum);
   },
@@ -21,7 +26,11 @@ const Touch = {
     const cut = (some) => Touch.softmax(u.map((x, w) => (some.includes(w) ? x / tau : -Infinity)));
     const y = cut(kept);
     let before = 0;
-    kept = kept.filter((w) => { const stays = before < p; before += y[w]; return stays; });
+    kept = kept.filter((w) => {
+      const stays = before < p;
+      before += y[w];
+      return stays;
+    });
     return cut(kept);
   },
   /* The scores of row i with the rows up to itself. */
@@ -54,8 +63,13 @@ const Touch = {
     return make("div", { class: "slp-control" }, make("label", { for: control.id }, name), control);
   };
   const choice = (name, options, chosen, change) => {
-    const select = make("select", { onchange: change },
-      ...options.map((text, k) => make("option", k === chosen ? { value: k, selected: "" } : { value: k }, text)));
+    const select = make(
+      "select",
+      { onchange: change },
+      ...options.map((text, k) =>
+        make("option", k === chosen ? { value: k, selected: "" } : { value: k }, text),
+      ),
+    );
     return [select, labelled(name, select)];
   };
   const slide = (name, from, to, step, value, change, labels = {}) => {
@@ -64,7 +78,17 @@ const Touch = {
       shown.value = labels[input.value] ?? input.value;
       input.setAttribute("aria-valuetext", shown.value);
     };
-    const input = make("input", { type: "range", min: from, max: to, step, value, oninput: () => { tell(); change(); } });
+    const input = make("input", {
+      type: "range",
+      min: from,
+      max: to,
+      step,
+      value,
+      oninput: () => {
+        tell();
+        change();
+      },
+    });
     tell();
     const control = labelled(name, input);
     input.before(shown);
@@ -72,24 +96,47 @@ const Touch = {
   };
   /* One bar or cell for each word, its share as a color and as a number. */
   const strip = (words, shares, more = () => "") =>
-    make("ul", { class: "slp-strip" }, ...words.map((word, k) =>
-      make("li", { style: `--share: ${(100 * shares[k]).toFixed(1)}%` },
-        make("span", {}, word), make("i"), make("b", {}, more(k)), make("span", {}, shares[k].toFixed(2)))));
-  const most = (words, shares) => shares.map((share, k) => [share, words[k]])
-    .sort((a, b) => b[0] - a[0]).filter(([share]) => share >= 0.005).slice(0, 3)
-    .map(([share, word]) => `${word} ${share.toFixed(2)}`).join(", ");
+    make(
+      "ul",
+      { class: "slp-strip" },
+      ...words.map((word, k) =>
+        make(
+          "li",
+          { style: `--share: ${(100 * shares[k]).toFixed(1)}%` },
+          make("span", {}, word),
+          make("i"),
+          make("b", {}, more(k)),
+          make("span", {}, shares[k].toFixed(2)),
+        ),
+      ),
+    );
+  const most = (words, shares) =>
+    shares
+      .map((share, k) => [share, words[k]])
+      .sort((a, b) => b[0] - a[0])
+      .filter(([share]) => share >= 0.005)
+      .slice(0, 3)
+      .map(([share, word]) => `${word} ${share.toFixed(2)}`)
+      .join(", ");
 
   const kinds = {
     weights({ alpha, words, start }, place, say) {
       const numbered = words.map((word, k) => `${k + 1}. ${word}`);
       const draw = () => {
-        const c = Number(head.value), i = Number(token.value);
-        const row = alpha[c][i].slice(0, i + 1), seen = words.slice(0, i + 1);
+        const c = Number(head.value),
+          i = Number(token.value);
+        const row = alpha[c][i].slice(0, i + 1),
+          seen = words.slice(0, i + 1);
         place.replaceChildren(strip(seen, row));
         say(`Through head ${c + 1}, ${words[i]} reads ${most(seen, row)}.`);
       };
       const [token, one] = choice("Token that reads", numbered, start, draw);
-      const [head, two] = choice("Head", alpha.map((_, c) => `head ${c + 1}`), 0, draw);
+      const [head, two] = choice(
+        "Head",
+        alpha.map((_, c) => `head ${c + 1}`),
+        0,
+        draw,
+      );
       return [[one, two], draw];
     },
     sampling({ u, words }, place, say) {
@@ -97,8 +144,10 @@ const Touch = {
         const y = Touch.filtered(u, Number(tau.value), Number(k.value), Number(p.value));
         const kept = y.filter((share) => share > 0).length;
         place.replaceChildren(strip(words, y, (w) => (y[w] > 0 ? "" : "cut")));
-        say(`τ = ${tau.value}, k = ${k.value}, p = ${p.value}: ${kept} of ${words.length} words stay; ${most(words, y)}.`
-          + (kept === 1 ? " With one word left, no temperature changes anything." : ""));
+        say(
+          `τ = ${tau.value}, k = ${k.value}, p = ${p.value}: ${kept} of ${words.length} words stay; ${most(words, y)}.` +
+            (kept === 1 ? " With one word left, no temperature changes anything." : ""),
+        );
       };
       const [tau, one] = slide("Temperature τ", 0.1, 3, 0.1, 1, draw);
       const [k, two] = slide("Top-k: k", 1, words.length, 1, words.length, draw);
@@ -108,59 +157,116 @@ const Touch = {
     scores({ X, words, features, start }, place, say) {
       const numbered = words.map((word, k) => `${k + 1}. ${word}`);
       const inputs = features.map((name, f) => {
-        const input = make("input", { type: "number", step: 1, oninput: () => {
-          X[Number(changed.value)][f] = Number(input.value) || 0;
-          draw();
-        } });
+        const input = make("input", {
+          type: "number",
+          step: 1,
+          oninput: () => {
+            X[Number(changed.value)][f] = Number(input.value) || 0;
+            draw();
+          },
+        });
         return [input, labelled(name, input)];
       });
-      const fill = () => inputs.forEach(([input], f) => { input.value = X[Number(changed.value)][f]; });
+      const fill = () =>
+        inputs.forEach(([input], f) => {
+          input.value = X[Number(changed.value)][f];
+        });
       const draw = () => {
-        const i = Number(reader.value), scores = Touch.scores(X, i), shares = Touch.softmax(scores);
+        const i = Number(reader.value),
+          scores = Touch.scores(X, i),
+          shares = Touch.softmax(scores);
         const seen = words.slice(0, i + 1);
         place.replaceChildren(strip(seen, shares, (j) => `score ${+scores[j].toFixed(2)}`));
         say(`${words[i]} reads ${most(seen, shares)}.`);
       };
-      const [changed, one] = choice("Row to change", numbered, start, () => { fill(); });
+      const [changed, one] = choice("Row to change", numbered, start, () => {
+        fill();
+      });
       const [reader, two] = choice("Token that reads", numbered, start, draw);
       fill();
       return [[one, ...inputs.map((pair) => pair[1]), two], draw];
     },
     steps({ name, labels, said, start }, place, say, figures) {
       const draw = () => {
-        const k = Number(at.value), shown = figures[k].cloneNode(true);
+        const k = Number(at.value),
+          shown = figures[k].cloneNode(true);
         shown.setAttribute("role", "img");
         shown.setAttribute("aria-label", said[k]);
         place.replaceChildren(shown);
         say(said[k]);
       };
-      const [at, control] = labels.length > 2
-        ? slide(name, 0, labels.length - 1, 1, start, draw, labels) : choice(name, labels, start, draw);
+      const [at, control] =
+        labels.length > 2
+          ? slide(name, 0, labels.length - 1, 1, start, draw, labels)
+          : choice(name, labels, start, draw);
       return [[control], draw];
     },
     lines({ curves, x, y }, place, say) {
       const colors = ["#2f7fc1", "#dd7a2a", "#4f9d69", "#a566b0", "#8a8f3c", "#c8556b"];
-      const style = (k) => ({ fill: "none", stroke: colors[k % 6], "stroke-width": 2, "stroke-dasharray": ["", "6 3", "2 3"][Math.floor(k / 6) % 3] });
+      const style = (k) => ({
+        fill: "none",
+        stroke: colors[k % 6],
+        "stroke-width": 2,
+        "stroke-dasharray": ["", "6 3", "2 3"][Math.floor(k / 6) % 3],
+      });
       const boxes = curves.map(({ name, shown }, k) => {
-        const box = make("input", { type: "checkbox", ...(shown && { checked: "" }), onchange: () => draw() });
+        const box = make("input", {
+          type: "checkbox",
+          ...(shown && { checked: "" }),
+          onchange: () => draw(),
+        });
         const control = labelled(name, box);
-        control.append(svg("svg", { width: 24, height: 8, "aria-hidden": "true" }, svg("path", { d: "M0 4H24", ...style(k) })));
+        control.append(
+          svg(
+            "svg",
+            { width: 24, height: 8, "aria-hidden": "true" },
+            svg("path", { d: "M0 4H24", ...style(k) }),
+          ),
+        );
         return [box, control];
       });
       const text = (words, across, up, anchor) =>
-        svg("text", { x: across, y: up, "text-anchor": anchor, fill: "currentColor", "font-size": 12 }, words);
+        svg(
+          "text",
+          { x: across, y: up, "text-anchor": anchor, fill: "currentColor", "font-size": 12 },
+          words,
+        );
       const draw = () => {
-        const seen = curves.map((curve, k) => ({ ...curve, k })).filter((curve) => boxes[curve.k][0].checked);
-        const points = seen.flatMap((curve) => curve.points), xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
+        const seen = curves
+          .map((curve, k) => ({ ...curve, k }))
+          .filter((curve) => boxes[curve.k][0].checked);
+        const points = seen.flatMap((curve) => curve.points),
+          xs = points.map((p) => p[0]),
+          ys = points.map((p) => p[1]);
         const [most, low, high] = [Math.max(...xs, 0), Math.min(...ys), Math.max(...ys)];
-        const across = (value) => 40 + (value / (most || 1)) * 305, up = (value) => 200 - ((value - low) / (high - low || 1)) * 175;
-        place.replaceChildren(svg("svg", { width: 360, height: 250, role: "img", "aria-label": `${y} against ${x}` },
-          text(y, 0, 12, "start"), text(x, 350, 244, "end"),
-          ...(points.length ? Touch.ticks(low, high) : []).map((value) => text(value, 34, up(value) + 4, "end")),
-          ...Touch.ticks(0, most).map((value) => text(value, across(value), 222, "middle")),
-          ...seen.map((curve) => svg("path", { d: `M${curve.points.map(([a, b]) => `${across(a)} ${up(b)}`).join("L")}`, ...style(curve.k) }))));
-        const ends = seen.map((curve) => [curve.points.at(-1)[1], curve.name]).sort((a, b) => a[0] - b[0]);
-        say(ends.length ? `At its end: ${ends.map(([end, name]) => `${name} ${end.toFixed(2)}`).join("; ")}.` : "No curve is chosen.");
+        const across = (value) => 40 + (value / (most || 1)) * 305,
+          up = (value) => 200 - ((value - low) / (high - low || 1)) * 175;
+        place.replaceChildren(
+          svg(
+            "svg",
+            { width: 360, height: 250, role: "img", "aria-label": `${y} against ${x}` },
+            text(y, 0, 12, "start"),
+            text(x, 350, 244, "end"),
+            ...(points.length ? Touch.ticks(low, high) : []).map((value) =>
+              text(value, 34, up(value) + 4, "end"),
+            ),
+            ...Touch.ticks(0, most).map((value) => text(value, across(value), 222, "middle")),
+            ...seen.map((curve) =>
+              svg("path", {
+                d: `M${curve.points.map(([a, b]) => `${across(a)} ${up(b)}`).join("L")}`,
+                ...style(curve.k),
+              }),
+            ),
+          ),
+        );
+        const ends = seen
+          .map((curve) => [curve.points.at(-1)[1], curve.name])
+          .sort((a, b) => a[0] - b[0]);
+        say(
+          ends.length
+            ? `At its end: ${ends.map(([end, name]) => `${name} ${end.toFixed(2)}`).join("; ")}.`
+            : "No curve is chosen.",
+        );
       };
       return [boxes.map((pair) => pair[1]), draw];
     },
@@ -168,10 +274,22 @@ const Touch = {
 
   for (const figure of document.querySelectorAll(".slp-touch")) {
     const values = JSON.parse(figure.dataset.values);
-    const place = make("div", { class: "slp-touched", tabindex: "0", role: "group", "aria-label": "What comes out" });
+    const place = make("div", {
+      class: "slp-touched",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "What comes out",
+    });
     const said = make("p", { class: "slp-said", role: "status" });
     const steps = figure.querySelector("template")?.content.children;
-    const [controls, draw] = kinds[figure.dataset.kind](values, place, (text) => { said.textContent = text; }, steps);
+    const [controls, draw] = kinds[figure.dataset.kind](
+      values,
+      place,
+      (text) => {
+        said.textContent = text;
+      },
+      steps,
+    );
     const box = make("div", { class: "slp-controls" }, ...controls);
     figure.prepend(box, place, said);
     figure.classList.add("slp-alive");

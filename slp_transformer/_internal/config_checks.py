@@ -5,7 +5,7 @@ Nothing here needs PyTorch, so that settings are read and refused before it is l
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 Activation = Literal["relu", "gelu", "swiglu"]
 NormOrder = Literal["pre", "post"]
@@ -66,18 +66,6 @@ def check_ranges(settings: Any, ranges: Mapping[str, Range], *, flags: bool = Fa
         if value is not None and not fits(value):
             name = f"--{name.replace('_', '-')}" if flags else name
             raise ValueError(f"{name} must be {what}, not {value!r}.")
-
-
-def check_choice(kind: Any, **choices: str) -> None:
-    """Refuse a choice that is none of those a `Literal` type names.
-
-    Raises:
-        ValueError: naming the setting, what it was and what would do.
-    """
-    for name, choice in choices.items():
-        if choice not in get_args(kind):
-            known = " or ".join(f'"{value}"' for value in get_args(kind))
-            raise ValueError(f"{name} must be {known}, not {choice!r}.")
 
 
 def check_dropout(dropout: float) -> None:

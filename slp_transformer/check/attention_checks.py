@@ -9,14 +9,14 @@ from slp_transformer.check.diagnosing import Inputs, Mistakes, check, choose_opt
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
-SCALES = """
-    no scaling: The scores are not divided by √d_k.
-    scaled by d_k: The scores are divided by d_k instead of its square root.
-    scaled by d_k²: The scores are divided by the square of d_k instead of its root.
-    d_k**1/2: Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.
-    rounded root: √d_k is rounded to a whole number: divide by d_k**0.5, without int or //.
-    multiplied by the root: The scores are multiplied by √d_k instead of divided.
-"""
+SCALES = (
+    "no scaling: The scores are not divided by √d_k.",
+    "scaled by d_k: The scores are divided by d_k instead of its square root.",
+    "scaled by d_k²: The scores are divided by the square of d_k instead of its root.",
+    "d_k**1/2: Python reads `/ d_k**1/2` as `/ d_k / 2`: write `d_k**0.5`, or brackets.",
+    "rounded root: √d_k is rounded to a whole number: divide by d_k**0.5, without int or //.",
+    "multiplied by the root: The scores are multiplied by √d_k instead of divided.",
+)
 
 
 def scale(d_k: int, mistakes: Mistakes) -> float:
@@ -42,31 +42,31 @@ def _softmax_cases() -> list[Inputs]:
 @check(
     "`simple-softmax`",
     _softmax_cases,
-    """
-    overflow [no − largest]: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number.
-        Subtract the largest score first; it cancels in the fraction.
-    not normalized [no / total]: The exponentials are not divided by their sum, so they don't sum to
-        1.
-    largest of all: The largest score of the whole matrix is subtracted, so that all powers of a
-        row with small scores become 0, and 0/0 is not a number: subtract each row's own.
-        = (powers := (scores - scores.max()).exp()) / powers.sum(-1, keepdim=True)
-    other axis: The softmax runs over the wrong axis: each row should sum to 1.
-        = scores.softmax(0)
-    all entries: The entries of the whole matrix sum to 1; each row should.
-        = solve(scores.flatten()).view_as(scores)
-    logarithm: These are the logarithms of the weights, as of log_softmax.
-        = scores.log_softmax(-1)
-    plain shares: The scores are divided by their sum, without exp.
-        = scores / scores.sum(-1, keepdim=True)
-    sigmoid: Each score goes through a sigmoid; the weights should sum to 1.
-        = scores.sigmoid()
-    −scores: The sign is reversed: the smallest score gets the largest weight.
-    mean subtracted [mean for amax]: What is subtracted is not the largest score, so a score far
-        above the others still overflows: subtract the largest.
-    largest subtracted once: The largest score is subtracted above the line alone; the sum below
-        needs the same.
-        = (scores - scores.amax(-1, keepdim=True)).exp() / scores.exp().sum(-1, keepdim=True)
-    """,
+    "overflow [no − largest]: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. "
+    "Subtract the largest score first; it cancels in the fraction.",
+    "not normalized [no / total]: The exponentials are not divided by their sum, so they don't "
+    "sum to 1.",
+    "largest of all: The largest score of the whole matrix is subtracted, so that all powers of a "
+    "row with small scores become 0, and 0/0 is not a number: subtract each row's own.",
+    lambda scores: (powers := (scores - scores.max()).exp()) / powers.sum(-1, keepdim=True),
+    "other axis: The softmax runs over the wrong axis: each row should sum to 1.",
+    lambda scores: scores.softmax(0),
+    "all entries: The entries of the whole matrix sum to 1; each row should.",
+    lambda scores, solve: solve(scores.flatten()).view_as(scores),
+    "logarithm: These are the logarithms of the weights, as of log_softmax.",
+    lambda scores: scores.log_softmax(-1),
+    "plain shares: The scores are divided by their sum, without exp.",
+    lambda scores: scores / scores.sum(-1, keepdim=True),
+    "sigmoid: Each score goes through a sigmoid; the weights should sum to 1.",
+    lambda scores: scores.sigmoid(),
+    "−scores: The sign is reversed: the smallest score gets the largest weight.",
+    "mean subtracted [mean for amax]: What is subtracted is not the largest score, so a score far "
+    "above the others still overflows: subtract the largest.",
+    "largest subtracted once: The largest score is subtracted above the line alone; the sum below "
+    "needs the same.",
+    lambda scores: (
+        (scores - scores.amax(-1, keepdim=True)).exp() / scores.exp().sum(-1, keepdim=True)
+    ),
 )
 def softmax(scores: Tensor) -> Tensor:
     """Check `softmax(scores)`: return positive weights that sum to 1."""
@@ -90,31 +90,29 @@ def _sum_cases() -> list[Inputs]:
 @check(
     "`simple-sum`",
     _sum_cases,
-    """
-    alpha_i = 1: The rows are added up without their weights.
-    mean: The sum is divided by the number of rows; the weights sum to 1 already.
-        = right / len(alpha_i)
-    last row left out: The last weight and its row are left out: j runs up to i.
-        = solve(alpha_i[:-1], rows)
-    first row left out: The first weight and its row are left out: j begins at the first.
-        = solve(alpha_i[1:], rows[1:])
-    sum over features: The sum runs over the features; it should run over the rows.
-        = (alpha_i[:, None] * rows[:len(alpha_i)]).sum(1)
-    weights twice: Each weight is used squared.
-        = solve(alpha_i**2, rows)
-    not added up: Only the last part is left: add each to the sum, total = total + ….
-        = alpha_i[-1] * rows[len(alpha_i) - 1]
-    row before: Weight j is used with row j − 1; it belongs to row j.
-        = alpha_i @ rows[torch.arange(len(alpha_i)) - 1]
-    softmax again: The softmax is taken once more; `alpha_i` are weights already.
-        = alpha_i.softmax(-1) @ rows[:len(alpha_i)]
-    returned too early: Only the first part is left: return after the loop, not in it.
-        = alpha_i[0] * rows[0]
-    all rows: There may be more rows than weights: take only `rows[: len(alpha_i)]`.
-        = alpha_i @ rows
-    last rows: The last rows are taken; weight j belongs to row j, counted from the first.
-        = alpha_i @ rows[-len(alpha_i):]
-    """,
+    "alpha_i = 1: The rows are added up without their weights.",
+    "mean: The sum is divided by the number of rows; the weights sum to 1 already.",
+    lambda alpha_i, right: right / len(alpha_i),
+    "last row left out: The last weight and its row are left out: j runs up to i.",
+    lambda alpha_i, rows, solve: solve(alpha_i[:-1], rows),
+    "first row left out: The first weight and its row are left out: j begins at the first.",
+    lambda alpha_i, rows, solve: solve(alpha_i[1:], rows[1:]),
+    "sum over features: The sum runs over the features; it should run over the rows.",
+    lambda alpha_i, rows: (alpha_i[:, None] * rows[: len(alpha_i)]).sum(1),
+    "weights twice: Each weight is used squared.",
+    lambda alpha_i, rows, solve: solve(alpha_i**2, rows),
+    "not added up: Only the last part is left: add each to the sum, total = total + ….",
+    lambda alpha_i, rows: alpha_i[-1] * rows[len(alpha_i) - 1],
+    "row before: Weight j is used with row j − 1; it belongs to row j.",
+    lambda alpha_i, rows: alpha_i @ rows[torch.arange(len(alpha_i)) - 1],
+    "softmax again: The softmax is taken once more; `alpha_i` are weights already.",
+    lambda alpha_i, rows: alpha_i.softmax(-1) @ rows[: len(alpha_i)],
+    "returned too early: Only the first part is left: return after the loop, not in it.",
+    lambda alpha_i, rows: alpha_i[0] * rows[0],
+    "all rows: There may be more rows than weights: take only `rows[: len(alpha_i)]`.",
+    lambda alpha_i, rows: alpha_i @ rows,
+    "last rows: The last rows are taken; weight j belongs to row j, counted from the first.",
+    lambda alpha_i, rows: alpha_i @ rows[-len(alpha_i) :],
 )
 def weighted_sum(alpha_i: Tensor, rows: Tensor) -> Tensor:
     """Check `weighted_sum(alpha_i, rows)`: add up the first rows, each times its weight."""
@@ -130,13 +128,11 @@ def _score_cases() -> list[Inputs]:
 @check(
     "`scaled-score`",
     _score_cases,
-    SCALES
-    + """
-    cosine: The dot product is divided by the norms of q and k: that is their cosine.
-        = (q_i * k_j).sum() / (q_i.norm() * k_j.norm())
-    norm of k: The product is divided by the norm of k; divide it by √d_k.
-        = q_i @ k_j / k_j.norm()
-    """,
+    *SCALES,
+    "cosine: The dot product is divided by the norms of q and k: that is their cosine.",
+    lambda q_i, k_j: (q_i * k_j).sum() / (q_i.norm() * k_j.norm()),
+    "norm of k: The product is divided by the norm of k; divide it by √d_k.",
+    lambda q_i, k_j: q_i @ k_j / k_j.norm(),
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: return the score of one query and one key, a number."""
@@ -154,28 +150,26 @@ def _simple_cases() -> list[Inputs]:
 @check(
     "`simple-sum` to `simple-softmax`",
     _simple_cases,
-    """
-    itself left out [no + 1]: Token i does not read itself: the rows should be X[:i + 1].
-    the future: Token i reads later tokens: the rows should stop at X[:i + 1].
-        = torch.softmax(X @ X[i], -1) @ X
-    one too many [2 for 1]: Token i reads one token too many: X[:i + 1] ends with row i.
-    no softmax [no softmax()]: The scores are used as weights, without softmax.
-    over all: The softmax also counts tokens after i: those up to i should sum to 1.
-        = torch.softmax(X @ X[i], -1)[:i + 1] @ X[:i + 1]
-    scaled: These scores are divided by √d; the simplest attention does not scale.
-        = torch.softmax(X[:i + 1] @ X[i] / X.shape[1] ** 0.5, -1) @ X[:i + 1]
-    last token asks: The last token asks; token i should: its row is X[i].
-        = torch.softmax(X[:i + 1] @ X[-1], -1) @ X[:i + 1]
-    the weights [no @ seen]: It returns the weights; return the weighted sum of the rows.
-    first token asks: The first token asks; token i should: its row is X[i].
-        = torch.softmax(X[:i + 1] @ X[0], -1) @ X[:i + 1]
-    mean: All rows have the same weight: the weights are the softmax of the scores.
-        = X[:i + 1].mean(0)
-    itself left out (guarded): …
-        = torch.softmax(X[:max(i, 1)] @ X[i], -1) @ X[:max(i, 1)]
-    residual: Token i's own row is added once more; its weight already counts it.
-        = X[i] + right
-    """,
+    "itself left out [no + 1]: Token i does not read itself: the rows should be X[:i + 1].",
+    "the future: Token i reads later tokens: the rows should stop at X[:i + 1].",
+    lambda X, i: torch.softmax(X @ X[i], -1) @ X,
+    "one too many [2 for 1]: Token i reads one token too many: X[:i + 1] ends with row i.",
+    "no softmax [no softmax()]: The scores are used as weights, without softmax.",
+    "over all: The softmax also counts tokens after i: those up to i should sum to 1.",
+    lambda X, i: torch.softmax(X @ X[i], -1)[: i + 1] @ X[: i + 1],
+    "scaled: These scores are divided by √d; the simplest attention does not scale.",
+    lambda X, i: torch.softmax(X[: i + 1] @ X[i] / X.shape[1] ** 0.5, -1) @ X[: i + 1],
+    "last token asks: The last token asks; token i should: its row is X[i].",
+    lambda X, i: torch.softmax(X[: i + 1] @ X[-1], -1) @ X[: i + 1],
+    "the weights [no @ seen]: It returns the weights; return the weighted sum of the rows.",
+    "first token asks: The first token asks; token i should: its row is X[i].",
+    lambda X, i: torch.softmax(X[: i + 1] @ X[0], -1) @ X[: i + 1],
+    "mean: All rows have the same weight: the weights are the softmax of the scores.",
+    lambda X, i: X[: i + 1].mean(0),
+    "itself left out (guarded): …",
+    lambda X, i: torch.softmax(X[: max(i, 1)] @ X[i], -1) @ X[: max(i, 1)],
+    "residual: Token i's own row is added once more; its weight already counts it.",
+    lambda X, i, right: X[i] + right,
 )
 def simple_attention(X: Tensor, i: int) -> Tensor:
     """Check `simple_attention(X, i)`: return a_i, for i from 0, without matrices."""
@@ -212,39 +206,39 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
 @check(
     "`head-par`",
     _attention_cases,
-    SCALES
-    + """
-    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-        = solve(Q * (Q.shape[-1] / V.shape[-1]) ** 0.5, K, V, mask)
-    scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.
-        = solve(Q * (Q.shape[-1] / Q.shape[-2]) ** 0.5, K, V, mask)
-    scaled by √N (keys): …
-        = solve(Q * (Q.shape[-1] / K.shape[-2]) ** 0.5, K, V, mask)
-    other axis: The softmax runs over the queries; each row of weights should sum to 1.
-    no softmax: The scores are used as weights, without softmax.
-    causal in any case: The future is hidden whatever the mask: add the mask that is given.
-        = solve(Q, K, V, torch.full_like(mask, -INF).triu(1))
-    mask = 0: The mask is not used: each query sees every key, including later ones.
-    mask after softmax: The mask comes after the softmax: a row no longer sums to 1.
-        = solve(Q, K, torch.eye(K.shape[-2]).to(K), torch.zeros_like(mask)).where(mask == 0, 0) @ V
-    mask added after softmax: The mask is added to the weights; add it to the scores.
-        = solve(Q, K, V, torch.zeros_like(mask)) + mask @ V
-    mask multiplied [· for +]: The scores are multiplied with the mask; it should be added.
-    mask turned: The mask is inverted: it hides what should be visible.
-        = solve(Q, K, V, torch.where(mask == -INF, 0.0, -INF))
-    hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.
-    −mask: The mask is subtracted: −(−∞) gives hidden keys all the weight.
-    -1e9: A finite number stands for −∞: a query that may see nothing reads hidden keys.
-    overflow: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract the
-        largest score of a row first, or use torch.softmax.
-    largest of all: The largest score of the whole matrix is subtracted, so that all powers of a
-        row with small scores become 0, and 0/0 is not a number: subtract each row's own.
-    Q and K swapped: Queries and keys are swapped: the scores should be Q Kᵀ.
-    K transposed: K is not transposed: the scores should be Q Kᵀ.
-    the weights [no @ V]: It returns the weights; return the weights times V.
-    scaled after softmax: The division by √d_k comes after the softmax, not before it.
-        = solve(Q * Q.shape[1] ** 0.5, K, V, mask) / Q.shape[1] ** 0.5
-    """,
+    *SCALES,
+    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
+    lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / V.shape[-1]) ** 0.5, K, V, mask),
+    "scaled by √N: The scores are divided by the root of the number of tokens, not √d_k.",
+    lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / Q.shape[-2]) ** 0.5, K, V, mask),
+    "scaled by √N (keys): …",
+    lambda Q, K, V, mask, solve: solve(Q * (Q.shape[-1] / K.shape[-2]) ** 0.5, K, V, mask),
+    "other axis: The softmax runs over the queries; each row of weights should sum to 1.",
+    "no softmax: The scores are used as weights, without softmax.",
+    "causal in any case: The future is hidden whatever the mask: add the mask that is given.",
+    lambda Q, K, V, mask, solve: solve(Q, K, V, torch.full_like(mask, -INF).triu(1)),
+    "mask = 0: The mask is not used: each query sees every key, including later ones.",
+    "mask after softmax: The mask comes after the softmax: a row no longer sums to 1.",
+    lambda Q, K, V, mask, solve: (
+        solve(Q, K, torch.eye(K.shape[-2]).to(K), torch.zeros_like(mask)).where(mask == 0, 0) @ V
+    ),
+    "mask added after softmax: The mask is added to the weights; add it to the scores.",
+    lambda Q, K, V, mask, solve: solve(Q, K, V, torch.zeros_like(mask)) + mask @ V,
+    "mask multiplied [· for +]: The scores are multiplied with the mask; it should be added.",
+    "mask turned: The mask is inverted: it hides what should be visible.",
+    lambda Q, K, V, mask, solve: solve(Q, K, V, torch.where(mask == -INF, 0.0, -INF)),
+    "hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight.",
+    "−mask: The mask is subtracted: −(−∞) gives hidden keys all the weight.",
+    "-1e9: A finite number stands for −∞: a query that may see nothing reads hidden keys.",
+    "overflow: Large scores overflow: exp of them is ∞, and ∞/∞ is not a number. Subtract the "
+    "largest score of a row first, or use torch.softmax.",
+    "largest of all: The largest score of the whole matrix is subtracted, so that all powers of a "
+    "row with small scores become 0, and 0/0 is not a number: subtract each row's own.",
+    "Q and K swapped: Queries and keys are swapped: the scores should be Q Kᵀ.",
+    "K transposed: K is not transposed: the scores should be Q Kᵀ.",
+    "the weights [no @ V]: It returns the weights; return the weights times V.",
+    "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
+    lambda Q, K, V, mask, solve: solve(Q * Q.shape[1] ** 0.5, K, V, mask) / Q.shape[1] ** 0.5,
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:

@@ -37,49 +37,64 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
 @check(
     "`ln-mean` to `ln`",
     _norm_cases,
-    """
-    unbiased [1 for 0]: σ divides by d − 1, as Tensor.std() does by default; `ln-std` divides by d:
-        write correction=0.
-    eps outside: ε is added to the deviation, outside the root. The book has none; PyTorch adds it
-        to the variance, under the root.
-        = gamma * (x - x.mean(-1, keepdim=True)) /
-          (x.std(-1, correction=0, keepdim=True) + 1e-5) + beta
-    eps outside (1e-6): …
-        = gamma * (x - x.mean(-1, keepdim=True)) /
-          (x.std(-1, correction=0, keepdim=True) + 1e-6) + beta
-    variance [no sqrt()]: The row is divided by its variance; the square root is missing.
-    mean kept [no − mu]: The mean is not subtracted.
-    not divided [no / sigma]: The row is not divided by its standard deviation.
-    all rows together: Mean and σ are those of the matrix; each row has its own.
-        = n = x.numel();
-          gamma * solve(x.flatten(), torch.ones(n), torch.zeros(n)).view_as(x) + beta
-    mean of all: The mean is that of the whole matrix; each row has its own.
-        = sigma = x.std(-1, correction=0, keepdim=True); gamma * (x - x.mean()) / sigma + beta
-    σ of all: σ is that of the whole matrix; each row has its own.
-        = mu = x.mean(-1, keepdim=True); gamma * (x - mu) / x.std(correction=0) + beta
-    over tokens: Mean and σ are taken over the tokens, not over the features of a row.
-        = gamma * solve(x.T, torch.ones(len(x)), torch.zeros(len(x))).T + beta
-    gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.
-        = solve(x, gamma, gamma * beta)
-    root mean square: The mean is not subtracted: that is RMSNorm.
-    divided by the length: The row is divided by its norm; σ is the norm over √d.
-        = solve(x, gamma / x.shape[-1] ** 0.5, beta)
-    mean deviation: The mean of |x − μ| is taken; σ is the root of the mean of squares.
-        = gamma * (y := x - x.mean(-1, keepdim=True)) / y.abs().mean(-1, keepdim=True) + beta
-    to the range: The row is scaled to 0…1 by its minimum and maximum; use mean and standard
-        deviation.
-        = gamma * (y := x - x.amin(-1, keepdim=True)) / y.amax(-1, keepdim=True) + beta
-    no brackets: Brackets are missing: subtract μ from the row, then divide by σ.
-        = gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
-    σ without the mean: σ is the root of the mean of x²; subtract μ first here, too.
-        = gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt() + beta
-    gain first: γ multiplies the row before it is normalized; multiply the result.
-        = solve(gamma * x, torch.ones_like(gamma), beta)
-    gain + 1: The gain is 1 + γ; here it is γ itself.
-        = solve(x, gamma + 1, beta)
-    gain summed: This is the dot product of γ and the row; γ multiplies elementwise.
-        = (solve(x, torch.ones_like(gamma), 0 * beta) @ gamma)[..., None] + beta
-    """,
+    "unbiased [1 for 0]: σ divides by d − 1, as Tensor.std() does by default; `ln-std` divides by "
+    "d: write correction=0.",
+    "eps outside: ε is added to the deviation, outside the root. The book has none; PyTorch adds "
+    "it to the variance, under the root.",
+    lambda x, gamma, beta: (
+        gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + 1e-5)
+        + beta
+    ),
+    "eps outside (1e-6): …",
+    lambda x, gamma, beta: (
+        gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + 1e-6)
+        + beta
+    ),
+    "variance [no sqrt()]: The row is divided by its variance; the square root is missing.",
+    "mean kept [no − mu]: The mean is not subtracted.",
+    "not divided [no / sigma]: The row is not divided by its standard deviation.",
+    "all rows together: Mean and σ are those of the matrix; each row has its own.",
+    lambda x, gamma, beta, solve: (
+        gamma * solve(x.flatten(), torch.ones(n := x.numel()), torch.zeros(n)).view_as(x) + beta
+    ),
+    "mean of all: The mean is that of the whole matrix; each row has its own.",
+    lambda x, gamma, beta: gamma * (x - x.mean()) / x.std(-1, correction=0, keepdim=True) + beta,
+    "σ of all: σ is that of the whole matrix; each row has its own.",
+    lambda x, gamma, beta: gamma * (x - x.mean(-1, keepdim=True)) / x.std(correction=0) + beta,
+    "over tokens: Mean and σ are taken over the tokens, not over the features of a row.",
+    lambda x, gamma, beta, solve: (
+        gamma * solve(x.T, torch.ones(len(x)), torch.zeros(len(x))).T + beta
+    ),
+    "gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.",
+    lambda x, gamma, beta, solve: solve(x, gamma, gamma * beta),
+    "root mean square: The mean is not subtracted: that is RMSNorm.",
+    "divided by the length: The row is divided by its norm; σ is the norm over √d.",
+    lambda x, gamma, beta, solve: solve(x, gamma / x.shape[-1] ** 0.5, beta),
+    "mean deviation: The mean of |x − μ| is taken; σ is the root of the mean of squares.",
+    lambda x, gamma, beta: (
+        gamma * (y := x - x.mean(-1, keepdim=True)) / y.abs().mean(-1, keepdim=True) + beta
+    ),
+    "to the range: The row is scaled to 0…1 by its minimum and maximum; use mean and standard "
+    "deviation.",
+    lambda x, gamma, beta: (
+        gamma * (y := x - x.amin(-1, keepdim=True)) / y.amax(-1, keepdim=True) + beta
+    ),
+    "no brackets: Brackets are missing: subtract μ from the row, then divide by σ.",
+    lambda x, gamma, beta: (
+        gamma * x - x.mean(-1, keepdim=True) / x.std(-1, correction=0, keepdim=True) + beta
+    ),
+    "σ without the mean: σ is the root of the mean of x²; subtract μ first here, too.",
+    lambda x, gamma, beta: (
+        gamma * (x - x.mean(-1, keepdim=True)) / (x * x).mean(-1, keepdim=True).sqrt() + beta
+    ),
+    "gain first: γ multiplies the row before it is normalized; multiply the result.",
+    lambda x, gamma, beta, solve: solve(gamma * x, torch.ones_like(gamma), beta),
+    "gain + 1: The gain is 1 + γ; here it is γ itself.",
+    lambda x, gamma, beta, solve: solve(x, gamma + 1, beta),
+    "gain summed: This is the dot product of γ and the row; γ multiplies elementwise.",
+    lambda x, gamma, beta, solve: (
+        (solve(x, torch.ones_like(gamma), 0 * beta) @ gamma)[..., None] + beta
+    ),
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )
@@ -113,24 +128,22 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Inputs]:
 @check(
     "`ffn`",
     _ffn_cases,
-    """
-    no ReLU [no relu()]: The activation function is missing: between the two matrices there is a
-        ReLU.
-    ReLU at the end: ReLU comes after W_2; it should come between the two matrices.
-        = torch.relu((x @ W_1 + b_1) @ W_2 + b_2)
-    ReLU before b_1: ReLU comes before b_1 is added.
-        = (torch.relu(x @ W_1) + b_1) @ W_2 + b_2
-    b_2 in the matrix: b_2 is added to W_2; add it to the product.
-        = torch.relu(x @ W_1 + b_1) @ (W_2 + b_2)
-    GELU [gelu for relu]: This uses GELU, as in GPT-2; the equation has ReLU.
-    Swish [silu for relu]: This uses Swish; the equation has ReLU.
-    sigmoid [sigmoid for relu]: This uses a sigmoid; the equation has ReLU.
-    tanh [tanh for relu]: This uses tanh; the equation has ReLU.
-    absolute value [abs for relu]: This uses |x|; ReLU gives 0 below 0.
-    ReLU6 [relu6 for relu]: This uses ReLU6, which ends at 6; the equation has ReLU.
-    leaky [leaky_relu for relu]: This uses LeakyReLU; the equation has ReLU.
-    then + x: The input is added at the end: that is the block's work, not the layer's.
-    """,
+    "no ReLU [no relu()]: The activation function is missing: between the two matrices there is a "
+    "ReLU.",
+    "ReLU at the end: ReLU comes after W_2; it should come between the two matrices.",
+    lambda x, W_1, b_1, W_2, b_2: torch.relu((x @ W_1 + b_1) @ W_2 + b_2),
+    "ReLU before b_1: ReLU comes before b_1 is added.",
+    lambda x, W_1, b_1, W_2, b_2: (torch.relu(x @ W_1) + b_1) @ W_2 + b_2,
+    "b_2 in the matrix: b_2 is added to W_2; add it to the product.",
+    lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_1) @ (W_2 + b_2),
+    "GELU [gelu for relu]: This uses GELU, as in GPT-2; the equation has ReLU.",
+    "Swish [silu for relu]: This uses Swish; the equation has ReLU.",
+    "sigmoid [sigmoid for relu]: This uses a sigmoid; the equation has ReLU.",
+    "tanh [tanh for relu]: This uses tanh; the equation has ReLU.",
+    "absolute value [abs for relu]: This uses |x|; ReLU gives 0 below 0.",
+    "ReLU6 [relu6 for relu]: This uses ReLU6, which ends at 6; the equation has ReLU.",
+    "leaky [leaky_relu for relu]: This uses LeakyReLU; the equation has ReLU.",
+    "then + x: The input is added at the end: that is the block's work, not the layer's.",
     sizes_from_module=lambda shapes, module: dict(
         zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)
     ),
@@ -143,17 +156,15 @@ def ffn(x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor
 @check(
     "`t4` to `h`",
     _ffn_cases,
-    """
-    as before: The layer's output is unchanged: both W_2 and b_2 must become 0.
-        = X + torch.relu(X @ W_1 + b_1) @ W_2 + b_2
-    b_2 left: b_2 is still added to every row.
-        = X + b_2
-    W_2 left: The product with W_2 is still added.
-        = X + torch.relu(X @ W_1 + b_1) @ W_2
-    X = 0: The residual stream is lost: X itself has to stay.
-    subtracted: −1 subtracts the layer's output; with 0, nothing is added.
-        = X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2
-    """,
+    "as before: The layer's output is unchanged: both W_2 and b_2 must become 0.",
+    lambda X, W_1, b_1, W_2, b_2: X + torch.relu(X @ W_1 + b_1) @ W_2 + b_2,
+    "b_2 left: b_2 is still added to every row.",
+    lambda X, b_2: X + b_2,
+    "W_2 left: The product with W_2 is still added.",
+    lambda X, W_1, b_1, W_2: X + torch.relu(X @ W_1 + b_1) @ W_2,
+    "X = 0: The residual stream is lost: X itself has to stay.",
+    "subtracted: −1 subtracts the layer's output; with 0, nothing is added.",
+    lambda X, W_1, b_1, W_2, b_2: X - torch.relu(X @ W_1 + b_1) @ W_2 - b_2,
 )
 def unchanged(X: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor:
     """Check `unchanged(X, W_1, b_1, W_2, b_2)`: a feedforward half that passes X through."""
@@ -171,33 +182,33 @@ def _gated_cases() -> list[Inputs]:
     return [*((vector(x), *one, *last) for x in (1, 100)), made(), made(5)]
 
 
-GATE_MISTAKES = """
-    both bent: Swish is applied to both products; it belongs only to the first.
-    sigmoid [sigmoid for silu]: The gate is a sigmoid alone: Swish is x times its sigmoid.
-    ReLU [relu for silu]: The gate is a ReLU; it should be Swish.
-    GELU [gelu for silu]: The gate is a GELU; it should be Swish.
-    no bend [no silu()]: There is no activation function: the gate should go through Swish.
-    added [+ for ·]: The two products are added; they should be multiplied elementwise.
-    no gate [no · second]: The second product is not used; multiply it by the gate.
-"""
+GATE_MISTAKES = (
+    "both bent: Swish is applied to both products; it belongs only to the first.",
+    "sigmoid [sigmoid for silu]: The gate is a sigmoid alone: Swish is x times its sigmoid.",
+    "ReLU [relu for silu]: The gate is a ReLU; it should be Swish.",
+    "GELU [gelu for silu]: The gate is a GELU; it should be Swish.",
+    "no bend [no silu()]: There is no activation function: the gate should go through Swish.",
+    "added [+ for ·]: The two products are added; they should be multiplied elementwise.",
+    "no gate [no · second]: The second product is not used; multiply it by the gate.",
+)
 
 
 @check(
     "`swiglu`",
     _gated_cases,
-    GATE_MISTAKES
-    + """
-    gate on the other side: Swish is applied to the second product, not the first.
-        = solve(x, W_2, b_2, W_1, b_1, W_3, b_3)
-    W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.
-        = F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3
-    no biases: The biases are not added.
-        = solve(x, W_1, 0 * b_1, W_2, 0 * b_2, W_3, 0 * b_3)
-    bent late: Swish comes after the product of the two; it belongs to the first alone.
-        = F.silu((x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3
-    bent early: Swish is applied to x; apply it to the first product.
-        = (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3
-    """,
+    *GATE_MISTAKES,
+    "gate on the other side: Swish is applied to the second product, not the first.",
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3, solve: solve(x, W_2, b_2, W_1, b_1, W_3, b_3),
+    "W_1 twice: Both factors come from W_1 and b_1; the second is x W_2 + b_2.",
+    lambda x, W_1, b_1, W_3, b_3: F.silu(x @ W_1 + b_1) * (x @ W_1 + b_1) @ W_3 + b_3,
+    "no biases: The biases are not added.",
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3, solve: solve(
+        x, W_1, 0 * b_1, W_2, 0 * b_2, W_3, 0 * b_3
+    ),
+    "bent late: Swish comes after the product of the two; it belongs to the first alone.",
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3: F.silu((x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3,
+    "bent early: Swish is applied to x; apply it to the first product.",
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3,
 )
 def swiglu(
     x: Tensor,
@@ -254,37 +265,40 @@ def _block_cases() -> list[Inputs]:
 @check(
     "`t1` to `h`",
     _block_cases,
-    """
-    post-norm: This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's block
-        normalizes the input of a sublayer, not the residual stream.
-        = O = norm_1(X + attention(X)); norm_2(O + ffn(O))
-    no first residual [no + X]: The attention's output replaces the residual stream; add it instead.
-    no first residual (X at the end): …
-        = X + ffn(norm_2(attention(norm_1(X))))
-    no second residual [no + O]: The feedforward layer's output replaces the stream; add it.
-    norm on the residual: The normalized rows T¹ are added back; add the stream X itself.
-        = T = norm_1(X); O = T + attention(T); O + ffn(norm_2(O))
-    second norm on the residual: The normalized rows are added back; add the stream T³ (O).
-        = T = norm_2(X + attention(norm_1(X))); T + ffn(T)
-    both norms on the residual: The normalized rows are added back twice; add X, and then T³ (O).
-        = T = norm_1(X); T = norm_2(T + attention(T)); T + ffn(T)
-    no residuals: The sublayers' outputs replace the stream; add them to it.
-        = ffn(norm_2(attention(norm_1(X))))
-    X instead of O: The last step adds X, not T³ (O), so attention's output is lost.
-        = X + ffn(norm_2(X + attention(norm_1(X))))
-    no norm_1: Attention reads the stream itself; it should read its layer norm.
-    no norm_2: The feedforward layer reads T³ (O); it should read its norm, T⁴.
-    norm_1 for norm_2: Both halves use the first norm; each has its own gain and offset.
-    parallel: The feedforward layer reads X, not T³ (O), which has attention's output.
-        = X + attention(norm_1(X)) + ffn(norm_2(X))
-    attention and ffn swapped: The feedforward layer comes before attention.
-    no feedforward [no + ffn(norm_2(O))]: The feedforward half is missing.
-    then + X: X is added twice: T³ (O) contains it already.
-    halves swapped: The feedforward half comes before attention's.
-        = (O := (X + ffn(norm_2(X)))) + attention(norm_1(O))
-    norm after the sublayer: The norm comes after the sublayer; it comes before.
-        = O = X + norm_1(attention(X)); O + norm_2(ffn(O))
-    """,
+    "post-norm: This is post-norm, the order of 2017: LayerNorm(X + sublayer(X)). The book's "
+    "block normalizes the input of a sublayer, not the residual stream.",
+    lambda X, attention, ffn, norm_1, norm_2: norm_2((O := norm_1(X + attention(X))) + ffn(O)),
+    "no first residual [no + X]: The attention's output replaces the residual stream; add it "
+    "instead.",
+    "no first residual (X at the end): …",
+    lambda X, attention, ffn, norm_1, norm_2: X + ffn(norm_2(attention(norm_1(X)))),
+    "no second residual [no + O]: The feedforward layer's output replaces the stream; add it.",
+    "norm on the residual: The normalized rows T¹ are added back; add the stream X itself.",
+    lambda X, attention, ffn, norm_1, norm_2: (
+        (O := (T := norm_1(X)) + attention(T)) + ffn(norm_2(O))
+    ),
+    "second norm on the residual: The normalized rows are added back; add the stream T³ (O).",
+    lambda X, attention, ffn, norm_1, norm_2: (T := norm_2(X + attention(norm_1(X)))) + ffn(T),
+    "both norms on the residual: The normalized rows are added back twice; add X, and then T³ (O).",
+    lambda X, attention, ffn, norm_1, norm_2: (
+        (T := norm_2((T := norm_1(X)) + attention(T))) + ffn(T)
+    ),
+    "no residuals: The sublayers' outputs replace the stream; add them to it.",
+    lambda X, attention, ffn, norm_1, norm_2: ffn(norm_2(attention(norm_1(X)))),
+    "X instead of O: The last step adds X, not T³ (O), so attention's output is lost.",
+    lambda X, attention, ffn, norm_1, norm_2: X + ffn(norm_2(X + attention(norm_1(X)))),
+    "no norm_1: Attention reads the stream itself; it should read its layer norm.",
+    "no norm_2: The feedforward layer reads T³ (O); it should read its norm, T⁴.",
+    "norm_1 for norm_2: Both halves use the first norm; each has its own gain and offset.",
+    "parallel: The feedforward layer reads X, not T³ (O), which has attention's output.",
+    lambda X, attention, ffn, norm_1, norm_2: X + attention(norm_1(X)) + ffn(norm_2(X)),
+    "attention and ffn swapped: The feedforward layer comes before attention.",
+    "no feedforward [no + ffn(norm_2(O))]: The feedforward half is missing.",
+    "then + X: X is added twice: T³ (O) contains it already.",
+    "halves swapped: The feedforward half comes before attention's.",
+    lambda X, attention, ffn, norm_1, norm_2: (O := (X + ffn(norm_2(X)))) + attention(norm_1(O)),
+    "norm after the sublayer: The norm comes after the sublayer; it comes before.",
+    lambda X, attention, ffn, norm_1, norm_2: (O := X + norm_1(attention(X))) + norm_2(ffn(O)),
 )
 def block(X: Tensor, attention: Any, ffn: Any, norm_1: Any, norm_2: Any) -> Tensor:
     """Check `block(X, attention, ffn, norm_1, norm_2)`: its sublayers are given as functions."""

@@ -3,34 +3,30 @@
 A check has the right solution and a table of named *mistakes*, each a way to get wrong answers. A
 submission that is wrong somewhere is compared with each of them on all cases, and with many pairs;
 the mistake that gives the very same answers is the one to name. So every mistake is a program that
-runs, and nothing is guessed from how the code looks. Most are formulas in the table. One of those
-that every check knows (`variants` and `slips`) needs no code, and stands in the table only for a
-better sentence; if it has another name here, its own follows in square brackets:
+runs, and nothing is guessed from how the code looks. A mistake is a line `name: sentence`, and most
+have the function that makes it below. One of those that every check knows (`variants` and `slips`)
+needs no function, and stands in the table only for a better sentence; if it has another name here,
+its own follows in square brackets:
 
-    one-hot alone [no @ E]: This is the one-hot row; it should be multiplied with E.
-    not summed: The rows are not added up: multiply with @, not with *.
-        = (torch.arange(len(E)) == w)[:, None] * E
+    "one-hot alone [no @ E]: This is the one-hot row; it should be multiplied with E.",
+    "not summed: The rows are not added up: multiply with @, not with *.",
+    lambda w, E: (torch.arange(len(E)) == w)[:, None] * E,
 
-A formula is an expression, with assignments before it. It may use the arguments, `right`, which is
-the right answer to them, and `solve`, the solution for other arguments, with the names of mistakes
-after them; `mistakes` are the others that are made. `…` stands for the sentence of the same name
-without brackets. A mistake that several checks share may be a branch of the solution instead, which
-then takes `mistakes`, the names of those to make.
+The function takes, by name, those of the exercise's arguments that it needs, and it may take
+`right`, which is the right answer to them, `solve`, the solution for other arguments, with the
+names of mistakes after them, and `mistakes`, the others that are made. `…` stands for the sentence
+of the same name without brackets. A mistake that several checks share may be a branch of the
+solution instead, which then takes `mistakes`, the names of those to make.
 """
 
 import inspect
-import math
-import re
-import textwrap
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, partial, reduce
-from itertools import combinations, pairwise, takewhile
-from types import CodeType
+from functools import cached_property, partial
+from itertools import combinations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer._internal.equations import equations
@@ -59,11 +55,12 @@ from slp_transformer.check.verdict import Verdict, print_verdict
 Case = dict[str, Any]
 Inputs = tuple[Any, ...]  # of a case, in the order of the arguments
 Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purpose
+Formula = Callable[..., Any]  # makes a mistake, given arguments by name
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
 DEFAULT_TIMEOUT_S = 5.0
 REPEATS = 8  # calls with the same inputs, to see if a submission is random
-FORMULA_SCOPE: dict[str, Any] = {"torch": torch, "F": F, "math": math}
-FORMULA_SCOPE |= {"pairwise": pairwise, "takewhile": takewhile, "reduce": reduce}
+NOT_ALONE = {"right", "solve"}
+GIVEN_TO_FORMULAS = {*NOT_ALONE, "mistakes"}
 CHECKS: dict[str, "Check"] = {}
 
 
@@ -84,7 +81,7 @@ class Check:
         arguments: what the reader's function is given, in this order.
         mistakes: sentences by the names of its own mistakes; what is in brackets after a
             name distinguishes variants of one mistake.
-        formulas: those that are another formula, by name.
+        formulas: the functions that make them, by name.
         synonyms: the names of variants and slips that have another one among its own.
         variants: the mistakes that every check with such arguments knows, by name.
         accepted: mistakes that are as good as right.
@@ -95,7 +92,7 @@ class Check:
         solve: Callable[..., Any],
         source: str,
         cases: Callable[..., Sequence[Inputs | Case]],
-        mistakes: str,
+        mistakes: Sequence[str | Formula],
         accepted: Sequence[str] = (),
         sizes_from_module: SizesFromModule | None = None,
     ):
@@ -106,28 +103,34 @@ class Check:
             source: the equation, by its slug in backticks.
             cases: makes a tuple of arguments for each case, smallest first; its keyword arguments
                 are sizes.
-            mistakes: the table of mistakes, with formulas of those that neither `solve` nor
-                `variants` nor `slips` knows.
+            mistakes: the table of mistakes, with functions for those that neither `solve` nor
+                `variants` nor `slips` makes.
             accepted: names of mistakes that count as right.
             sizes_from_module: the sizes to ask `cases` for when the submission is a module with
                 parameters of its own, from their shapes and the module.
+
+        Raises:
+            ValueError: if a function takes what it cannot be given.
         """
         self._solve, self._with_mistakes = solve, with_mistakes(solve)
         self._make_cases = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
         self.source: str = equations().cite(source)
-        self.formulas: dict[str, str] = {}
+        self.formulas: dict[str, Formula] = {}
         self.synonyms: dict[str, str] = {}
         self.mistakes: dict[str, str] = read_table(mistakes, self.formulas, self.synonyms)
-        # In what a formula takes from `right` and `solve`, another mistake can be made.
-        takes = re.compile(r"\bright\b|\bsolve\(").search
-        self._lone_formulas = {name for name, one in self.formulas.items() if not takes(one)}
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
         given = [p for n, p in inspect.signature(solve).parameters.items() if n != "mistakes"]
         self.arguments: tuple[str, ...] = tuple(one.name for one in given)
         self.variants: dict[str, Variant] = make_variants({n.name: n.annotation for n in given})
+        self._taken = {n: tuple(inspect.signature(f).parameters) for n, f in self.formulas.items()}
+        for name, taken in self._taken.items():
+            if unknown := {*taken} - {*self.arguments, *GIVEN_TO_FORMULAS}:
+                raise ValueError(f"{self.name}, {name!r}: nothing is called {', '.join(unknown)}.")
+        # In what a function takes from `right` and `solve`, another mistake can be made.
+        self._lone_formulas = {n for n, taken in self._taken.items() if not {*taken} & NOT_ALONE}
         CHECKS[self.name] = self
 
     def cases(self, **sizes: int) -> list[Case]:
@@ -185,25 +188,22 @@ class Check:
         mistakes = frozenset(self.synonyms.get(name, name) for name in mistakes)
         formulas = mistakes & self.formulas.keys()
         for name in sorted(formulas - self._lone_formulas):
-            return self._evaluate(self.formulas[name], given, mistakes - {name})
+            return self._make_mistake(name, given, mistakes - {name})
         for name in sorted((mistakes & self.variants.keys()) - formulas):
             answer = self.solve(**self.variants[name].on_case(given), mistakes=mistakes - {name})
             return self.variants[name].on_answer(answer, given)
         for name in sorted(formulas):
-            return self._evaluate(self.formulas[name], given, mistakes - {name})
+            return self._make_mistake(name, given, mistakes - {name})
         unknown = mistakes - self.mistakes.keys() - set(self.accepted)
         for name in sorted(unknown & self.slips.keys()) if unknown else ():
             return self.slips[name].solve(**given, mistakes=mistakes - {name})
         return self._with_mistakes(**given, mistakes=mistakes)
 
-    def _evaluate(self, formula: str, given: Case, mistakes: Mistakes) -> Any:
-        scope = FORMULA_SCOPE | inspect.unwrap(self._solve).__globals__ | given
-        scope |= {"solve": partial(self._solve_with, mistakes), "mistakes": mistakes}
-        steps, result = _compile_formula(formula)
-        if "right" in steps.co_names + result.co_names:
-            scope["right"] = self.solve(**given, mistakes=mistakes)
-        exec(steps, scope)  # of this package's own tables
-        return eval(result, scope)
+    def _make_mistake(self, name: str, given: Case, others: Mistakes) -> Any:
+        known = given | {"solve": partial(self._solve_with, others), "mistakes": others}
+        if "right" in self._taken[name]:
+            known["right"] = self.solve(**given, mistakes=others)
+        return self.formulas[name](**{n: known[n] for n in self._taken[name]})
 
     def _solve_with(self, mistakes: Mistakes, *inputs: Any) -> Any:
         """Solve for some inputs, with these mistakes and those whose names come after them."""
@@ -384,32 +384,36 @@ HINTS = {
 }
 
 
-def read_table(text: str, formulas: dict[str, str], synonyms: dict[str, str]) -> dict[str, str]:
+def read_table(
+    table: Sequence[str | Formula], formulas: dict[str, Formula], synonyms: dict[str, str]
+) -> dict[str, str]:
     """Read a table of mistakes.
 
     Args:
-        text: the table, as at the top of this module.
-        formulas: where the formulas go, by the names of their mistakes.
+        table: the table, as at the top of this module.
+        formulas: where the functions go, by the names of their mistakes.
         synonyms: where the names in square brackets go, by those before them.
 
     Returns:
         Sentences by the names of mistakes.
     """
     sentences: dict[str, str] = {}
-    for entry in re.findall(r"^\S.*(?:\n .*)*", textwrap.dedent(text), re.MULTILINE):
-        words, *formula = (" ".join(part.split()) for part in re.split(r"\n += ", entry))
-        label, sentence = words.split(": ", 1)
+    name = ""
+    for entry in table:
+        if not isinstance(entry, str):
+            formulas[name] = entry
+            continue
+        label, sentence = entry.split(": ", 1)
         name, _, general = label.removesuffix("]").partition(" [")
         sentences[name] = sentences[name.partition(" (")[0]] if sentence == "…" else sentence
         synonyms |= {name: general} if general else {}
-        formulas.update((name, one) for one in formula)
     return sentences
 
 
 def check(
     source: str,
     cases: Callable[..., Sequence[Inputs | Case]],
-    mistakes: str,
+    *mistakes: str | Formula,
     accepted: Sequence[str] = (),
     sizes_from_module: SizesFromModule | None = None,
 ) -> Callable[[Callable[..., Any]], Check]:
@@ -420,12 +424,6 @@ def check(
 def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
-
-
-@cache
-def _compile_formula(formula: str) -> tuple[CodeType, CodeType]:
-    *steps, result = formula.split("; ")
-    return compile("\n".join(steps), "<table>", "exec"), compile(result, "<table>", "eval")
 
 
 def _is_ids(value: Any) -> bool:

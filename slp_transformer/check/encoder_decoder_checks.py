@@ -1,5 +1,6 @@
 """Checks for the encoder-decoder: cross-attention, the decoder's block (chapter 10)."""
 
+import math
 from typing import Any
 
 import torch
@@ -25,27 +26,32 @@ def _cross_cases() -> list[Inputs]:
 @check(
     "`cross-QKV` and `cross-attn`",
     _cross_cases,
-    SCALES
-    + """
-    K from the decoder: The keys come from the decoder's X; they should come from H_enc.
-        = torch.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
-    V from the decoder: The values come from the decoder's X; they should come from H_enc.
-        = torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (X @ W_V)
-    X for H_enc: Keys and values come from X, as in self-attention.
-    H_enc for X: The queries come from H_enc; they should come from the decoder's X.
-    X and H_enc swapped: X and H_enc are swapped: the queries should come from X.
-    causal [causal in any case]: A causal mask hides part of the source; the decoder sees all of it.
-    other axis: The softmax runs over the queries; it should run over the source's tokens.
-    no W_V [no @ W_V]: The values are the rows of H_enc themselves; multiply them by W_V.
-    scaled by √d: The scores are divided by √d; divide by √d_k.
-        = solve(X, H_enc, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V)
-    scaled by √d_v: The scores are divided by √d_v; divide by √d_k.
-    weights [no @ V]: These are the attention weights; multiply them by the values.
-    residual: The values of X are added; the block adds the stream, the head does not.
-        = X @ W_V + right
-    both read: Keys and values come from both streams; cross-attention reads H_enc alone.
-        = solve(X, torch.cat([H_enc, X]), W_Q, W_K, W_V)
-    """,
+    *SCALES,
+    "K from the decoder: The keys come from the decoder's X; they should come from H_enc.",
+    lambda X, H_enc, W_Q, W_K, W_V: (
+        torch.softmax(X @ W_Q @ (X @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (H_enc @ W_V)
+    ),
+    "V from the decoder: The values come from the decoder's X; they should come from H_enc.",
+    lambda X, H_enc, W_Q, W_K, W_V: (
+        torch.softmax(X @ W_Q @ (H_enc @ W_K).T / W_K.shape[1] ** 0.5, -1) @ (X @ W_V)
+    ),
+    "X for H_enc: Keys and values come from X, as in self-attention.",
+    "H_enc for X: The queries come from H_enc; they should come from the decoder's X.",
+    "X and H_enc swapped: X and H_enc are swapped: the queries should come from X.",
+    "causal [causal in any case]: A causal mask hides part of the source; the decoder sees all of "
+    "it.",
+    "other axis: The softmax runs over the queries; it should run over the source's tokens.",
+    "no W_V [no @ W_V]: The values are the rows of H_enc themselves; multiply them by W_V.",
+    "scaled by √d: The scores are divided by √d; divide by √d_k.",
+    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(
+        X, H_enc, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V
+    ),
+    "scaled by √d_v: The scores are divided by √d_v; divide by √d_k.",
+    "weights [no @ V]: These are the attention weights; multiply them by the values.",
+    "residual: The values of X are added; the block adds the stream, the head does not.",
+    lambda X, W_V, right: X @ W_V + right,
+    "both read: Keys and values come from both streams; cross-attention reads H_enc alone.",
+    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(X, torch.cat([H_enc, X]), W_Q, W_K, W_V),
 )
 def cross_attention(
     X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes
@@ -70,53 +76,87 @@ def _decoder_cases() -> list[Inputs]:
 @check(
     "the decoder block",
     _decoder_cases,
-    """
-    cross-attention first: Cross-attention comes before self-attention; it comes after it.
-        = X = X + cross_attention(norm(X), H_enc); X = X + attention(norm(X)); X + ffn(norm(X))
-    cross-attention last: Cross-attention comes after the feedforward layer, not before.
-        = X = X + attention(norm(X)); X = X + ffn(norm(X)); X + cross_attention(norm(X), H_enc)
-    no residual at cross-attention [no + Y]: Cross-attention's output replaces the stream; add it.
-    no residual at self-attention [no + X]: Self-attention's output replaces the stream; add it.
-    no residual at the feedforward layer [no + Z]: The feedforward output replaces the stream; add
-        it.
-    norm kept: The stream itself is normalized; only what a sublayer reads should be.
-        = X = norm(X); X = norm(X + attention(X)); X = norm(X + cross_attention(X, H_enc));
-          X + ffn(X)
-    residual twice from the first: The feedforward layer is added to the result of self-attention;
-        add it to that of cross-attention.
-        = X = X + attention(norm(X)); X + ffn(norm(X + cross_attention(norm(X), H_enc)))
-    feedforward layer added to X: The feedforward layer is added to X; add it to the result of
-        cross-attention.
-        = Y = X + attention(norm(X)); X + ffn(norm(Y + cross_attention(norm(Y), H_enc)))
-    no feedforward layer [no + ffn(norm(Z))]: The feedforward layer is left out.
-    ffn on the norm: The feedforward layer is added to its own input, the norm; add it to the
-        stream.
-        = X = X + attention(norm(X)); X = norm(X + cross_attention(norm(X), H_enc)); X + ffn(X)
-    norm once: All three sublayers read the norm of X; each should read that of the current stream.
-        = X + attention(norm(X)) + cross_attention(norm(X), H_enc) + ffn(norm(X))
-    source not read: Cross-attention reads the decoder's stream twice; its second argument is H_enc.
-        = X = X + attention(norm(X)); X = X + cross_attention(norm(X), norm(X)); X + ffn(norm(X))
-    residual from X: Cross-attention is added to X; add it to the result of self-attention.
-        = Y = X + attention(norm(X)); X = X + cross_attention(norm(Y), H_enc); X + ffn(norm(X))
-    query from X: The queries of cross-attention come from X; use the result of self-attention.
-        = X = X + attention(norm(X)) + cross_attention(norm(X), H_enc); X + ffn(norm(X))
-    no norm at cross-attention: The norm before cross-attention is missing.
-        = X = X + attention(norm(X)); X = X + cross_attention(X, H_enc); X + ffn(norm(X))
-    no norm at the feedforward layer: The norm before the feedforward layer is missing.
-        = X = X + attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(X)
-    no norm at self-attention: The norm before self-attention is missing.
-        = X = X + attention(X); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
-    source normalized: H_enc is normalized again; the encoder already ends in a norm.
-        = solve(X, norm(H_enc), attention, cross_attention, ffn, norm)
-    post-norm: This is post-norm, as in 2017; normalize the input of each sublayer.
-        = X = norm(X + attention(X)); X = norm(X + cross_attention(X, H_enc)); norm(X + ffn(X))
-    no cross-attention [no + cross_attention(norm(Y), H_enc)]: Cross-attention is left out.
-    sides swapped: X and H_enc are swapped in cross-attention: the queries come from X.
-        = X = X + attention(norm(X)); X = X + cross_attention(H_enc, norm(X)); X + ffn(norm(X))
-    ffn reads T³: The feedforward layer reads the result of self-attention; it should read that of
-        cross-attention.
-        = Y = X + attention(norm(X)); Y + cross_attention(norm(Y), H_enc) + ffn(norm(Y))
-    """,
+    "cross-attention first: Cross-attention comes before self-attention; it comes after it.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + cross_attention(norm(X), H_enc)) + attention(norm(X))) + ffn(norm(X))
+    ),
+    "cross-attention last: Cross-attention comes after the feedforward layer, not before.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(norm(X))) + ffn(norm(X))) + cross_attention(norm(X), H_enc)
+    ),
+    "no residual at cross-attention [no + Y]: Cross-attention's output replaces the stream; add "
+    "it.",
+    "no residual at self-attention [no + X]: Self-attention's output replaces the stream; add it.",
+    "no residual at the feedforward layer [no + Z]: The feedforward output replaces the stream; "
+    "add it.",
+    "norm kept: The stream itself is normalized; only what a sublayer reads should be.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := norm((X := norm((X := norm(X)) + attention(X))) + cross_attention(X, H_enc))) + ffn(X)
+    ),
+    "residual twice from the first: The feedforward layer is added to the result of "
+    "self-attention; add it to that of cross-attention.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := X + attention(norm(X))) + ffn(norm(X + cross_attention(norm(X), H_enc)))
+    ),
+    "feedforward layer added to X: The feedforward layer is added to X; add it to the result of "
+    "cross-attention.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        X + ffn(norm((Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc)))
+    ),
+    "no feedforward layer [no + ffn(norm(Z))]: The feedforward layer is left out.",
+    "ffn on the norm: The feedforward layer is added to its own input, the norm; add it to the "
+    "stream.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := norm((X := X + attention(norm(X))) + cross_attention(norm(X), H_enc))) + ffn(X)
+    ),
+    "norm once: All three sublayers read the norm of X; each should read that of the current "
+    "stream.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        X + attention(norm(X)) + cross_attention(norm(X), H_enc) + ffn(norm(X))
+    ),
+    "source not read: Cross-attention reads the decoder's stream twice; its second argument is "
+    "H_enc.",
+    lambda X, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(norm(X))) + cross_attention(norm(X), norm(X))) + ffn(norm(X))
+    ),
+    "residual from X: Cross-attention is added to X; add it to the result of self-attention.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (Y := X + cross_attention(norm(X + attention(norm(X))), H_enc)) + ffn(norm(Y))
+    ),
+    "query from X: The queries of cross-attention come from X; use the result of self-attention.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (Y := X + attention(norm(X)) + cross_attention(norm(X), H_enc)) + ffn(norm(Y))
+    ),
+    "no norm at cross-attention: The norm before cross-attention is missing.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(norm(X))) + cross_attention(X, H_enc)) + ffn(norm(X))
+    ),
+    "no norm at the feedforward layer: The norm before the feedforward layer is missing.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(norm(X))) + cross_attention(norm(X), H_enc)) + ffn(X)
+    ),
+    "no norm at self-attention: The norm before self-attention is missing.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(X)) + cross_attention(norm(X), H_enc)) + ffn(norm(X))
+    ),
+    "source normalized: H_enc is normalized again; the encoder already ends in a norm.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm, solve: solve(
+        X, norm(H_enc), attention, cross_attention, ffn, norm
+    ),
+    "post-norm: This is post-norm, as in 2017; normalize the input of each sublayer.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: norm(
+        (X := norm((X := norm(X + attention(X))) + cross_attention(X, H_enc))) + ffn(X)
+    ),
+    "no cross-attention [no + cross_attention(norm(Y), H_enc)]: Cross-attention is left out.",
+    "sides swapped: X and H_enc are swapped in cross-attention: the queries come from X.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(norm(X))) + cross_attention(H_enc, norm(X))) + ffn(norm(X))
+    ),
+    "ffn reads T³: The feedforward layer reads the result of self-attention; it should read that "
+    "of cross-attention.",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (Y := X + attention(norm(X))) + cross_attention(norm(Y), H_enc) + ffn(norm(Y))
+    ),
 )
 def decoder_block(
     X: Tensor, H_enc: Tensor, attention: Any, cross_attention: Any, ffn: Any, norm: Any
@@ -139,26 +179,24 @@ def _beam_cases() -> list[Inputs]:
 @check(
     "`beam-norm`",
     _beam_cases,
-    """
-    not normalized [no / len(log_probabilities)]: The sum is not divided by the length: longer
-        sentences always lose.
-    probability: This is the probability; return the mean of the logarithms.
-        = math.e ** log_probabilities.sum()
-    then minus: The sign is wrong: a better sentence should score higher.
-    length minus one (guarded): The sum is divided by one less than the number of words.
-        = log_probabilities.sum() / max(len(log_probabilities) - 1, 1)
-    times the length [· for /]: The sum is multiplied by the length; divide it.
-    mean probability: This is the log of the mean probability; average the logs.
-        = log_probabilities.exp().mean().log()
-    mean of probabilities: This is the mean probability; return the mean of the logarithms.
-        = log_probabilities.exp().mean()
-    then exp: This is exp of the mean logarithm; return the mean itself.
-    probability by length: The probability is divided by the length; divide the sum of the
-        logarithms.
-        = log_probabilities.sum().exp() / len(log_probabilities)
-    root of the length: The sum is divided by the root of the length; divide by the length.
-        = log_probabilities.sum() / len(log_probabilities) ** 0.5
-    """,
+    "not normalized [no / len(log_probabilities)]: The sum is not divided by the length: longer "
+    "sentences always lose.",
+    "probability: This is the probability; return the mean of the logarithms.",
+    lambda log_probabilities: math.e ** log_probabilities.sum(),
+    "then minus: The sign is wrong: a better sentence should score higher.",
+    "length minus one (guarded): The sum is divided by one less than the number of words.",
+    lambda log_probabilities: log_probabilities.sum() / max(len(log_probabilities) - 1, 1),
+    "times the length [· for /]: The sum is multiplied by the length; divide it.",
+    "mean probability: This is the log of the mean probability; average the logs.",
+    lambda log_probabilities: log_probabilities.exp().mean().log(),
+    "mean of probabilities: This is the mean probability; return the mean of the logarithms.",
+    lambda log_probabilities: log_probabilities.exp().mean(),
+    "then exp: This is exp of the mean logarithm; return the mean itself.",
+    "probability by length: The probability is divided by the length; divide the sum of the "
+    "logarithms.",
+    lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
+    "root of the length: The sum is divided by the root of the length; divide by the length.",
+    lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 0.5,
 )
 def length_normalized(log_probabilities: Tensor) -> Tensor:
     """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""

@@ -1,5 +1,6 @@
 """Checks for a language model's two ends and what is between them: chapters 4 and 5."""
 
+from functools import reduce
 from typing import Any
 
 import torch
@@ -19,18 +20,16 @@ def _lookup_cases() -> list[Inputs]:
 @check(
     "`onehot`",
     _lookup_cases,
-    """
-    w − 1: Words are counted from 1; in Python word w has row E[w].
-    E transposed: This is a column of E; a word is a row.
-    one-hot alone [no @ E]: This is the one-hot row; it should be multiplied with E.
-    times √d: The row is multiplied by √d; it should stay as it is in E.
-        = E[w] * E.shape[1] ** 0.5
-    then · w: The row is multiplied by the word's id: a one-hot row has a single 1.
-    every word: All rows are added up: a one-hot row is 1 at w alone.
-        = E.sum(0)
-    not summed: The rows are not added up: multiply with @, not with *.
-        = (torch.arange(len(E)) == w)[:, None] * E
-    """,
+    "w − 1: Words are counted from 1; in Python word w has row E[w].",
+    "E transposed: This is a column of E; a word is a row.",
+    "one-hot alone [no @ E]: This is the one-hot row; it should be multiplied with E.",
+    "times √d: The row is multiplied by √d; it should stay as it is in E.",
+    lambda w, E: E[w] * E.shape[1] ** 0.5,
+    "then · w: The row is multiplied by the word's id: a one-hot row has a single 1.",
+    "every word: All rows are added up: a one-hot row is 1 at w alone.",
+    lambda E: E.sum(0),
+    "not summed: The rows are not added up: multiply with @, not with *.",
+    lambda w, E: (torch.arange(len(E)) == w)[:, None] * E,
 )
 def one_hot_lookup(w: int, E: Tensor) -> Tensor:
     """Check `one_hot_lookup(w, E)`: multiply a one-hot row by E to get the row of word w."""
@@ -51,30 +50,28 @@ def _input_cases() -> list[Inputs]:
 @check(
     "`X`",
     _input_cases,
-    """
-    start = 0: The positions begin at 0; with a cache, they begin at `start`.
-    start + 1: The first token gets the second row of P: positions are counted from 0.
-    counted from the end: The positions are counted from the end of the sequence.
-        = E[ids] + P[start:start + len(ids)].flip(0)
-    one position [no + torch.arange(len(ids))]: All tokens get the same row of P; each position has
-        its own.
-    positions by word: The row of P is chosen by the word's id; choose it by position.
-        = E[ids] + P[ids]
-    positions by word (from start): …
-        = E[ids] + P[(ids + start) % len(P)]
-    words by place: The row of E is chosen by position; choose it by the word's id.
-        = E[:len(ids)] + P[start:start + len(ids)]
-    words by place (from start): …
-        = E[start:start + len(ids)] + P[start:start + len(ids)]
-    times √d: The token's row is multiplied by √d, as in the paper of 2017.
-        = solve(ids, E * E.shape[1] ** 0.5, P, start)
-    side by side: Token and position are concatenated; they should be added.
-        = torch.cat([E[ids], P[torch.arange(len(ids)) + start]], -1)
-    multiplied: Token and position are multiplied; they should be added.
-        = E[ids] * P[start:start + len(ids)]
-    last rows: The last rows of P are taken; take those from `start` on.
-        = E[ids] + P[-len(ids) :]
-    """,
+    "start = 0: The positions begin at 0; with a cache, they begin at `start`.",
+    "start + 1: The first token gets the second row of P: positions are counted from 0.",
+    "counted from the end: The positions are counted from the end of the sequence.",
+    lambda ids, E, P, start: E[ids] + P[start : start + len(ids)].flip(0),
+    "one position [no + torch.arange(len(ids))]: All tokens get the same row of P; each position "
+    "has its own.",
+    "positions by word: The row of P is chosen by the word's id; choose it by position.",
+    lambda ids, E, P: E[ids] + P[ids],
+    "positions by word (from start): …",
+    lambda ids, E, P, start: E[ids] + P[(ids + start) % len(P)],
+    "words by place: The row of E is chosen by position; choose it by the word's id.",
+    lambda ids, E, P, start: E[: len(ids)] + P[start : start + len(ids)],
+    "words by place (from start): …",
+    lambda ids, E, P, start: E[start : start + len(ids)] + P[start : start + len(ids)],
+    "times √d: The token's row is multiplied by √d, as in the paper of 2017.",
+    lambda ids, E, P, start, solve: solve(ids, E * E.shape[1] ** 0.5, P, start),
+    "side by side: Token and position are concatenated; they should be added.",
+    lambda ids, E, P, start: torch.cat([E[ids], P[torch.arange(len(ids)) + start]], -1),
+    "multiplied: Token and position are multiplied; they should be added.",
+    lambda ids, E, P, start: E[ids] * P[start : start + len(ids)],
+    "last rows: The last rows of P are taken; take those from `start` on.",
+    lambda ids, E, P: E[ids] + P[-len(ids) :],
 )
 def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
     """Check `input_encoding(ids, E, P, start)`: return X [N×d]; the first token is at `start`."""
@@ -85,31 +82,31 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
 @check(
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
     lambda: [(2, 2), (3, 4), (7, 6), (300, 2)],
-    """
-    halves: Sines and cosines fill one half of the columns each; they should alternate.
-        = torch.cat([solve(N, d)[:, ::2], solve(N, d)[:, 1::2]], 1)
-    cosine first [≠ for =]: Sine and cosine are swapped: column 0 is a sine.
-    column as i [/ for //]: The exponent counts columns; i counts pairs of columns.
-    column as i, twice [no // 2]: The exponent is 2/d times the column; i counts pairs of columns.
-    exponent without 2 [no · 2]: The exponent is i/d; it should be 2i/d.
-    exponent with 4: The exponent is 4i/d; it should be 2i/d: range(0, d, 2) is 2i already.
-        = _waves(_turned(N, d, 10000.0**2))
-    counted from 1: Positions are counted from 1; the first is 0, where every sine is 0.
-        = solve(N + 1, d)[1:]
-    base 1000: The base is not 10000.
-        = _waves(_turned(N, d, 1000.0))
-    degrees: The angle is treated as degrees: math.sin and torch.sin expect radians.
-        = _waves(_turned(N, d).deg2rad())
-    exponent 0 [// for /]: `//` rounds the exponent down to 0: write `/`.
-    exponent without d [no / d]: The exponent is 2i; it should be 2i/d.
-    pairs from 1: The pairs are counted from 1; the first pair is i = 0.
-        = _waves(_turned(N, d) / 10000.0 ** (2 / d))
-    product: The exponent has become a factor: 10000 to the power of 2i/d.
-        = i = torch.arange(d) // 2; power = (20000.0 * i / d).where(i > 0, 1);
-          _waves(torch.arange(N)[:, None] / power)
-    sines only [sin for cos]: All columns are sines; every second one should be a cosine.
-    multiplied [no minus]: The position is multiplied by the power of 10000; divide by it.
-    """,
+    "halves: Sines and cosines fill one half of the columns each; they should alternate.",
+    lambda N, d, solve: torch.cat([solve(N, d)[:, ::2], solve(N, d)[:, 1::2]], 1),
+    "cosine first [≠ for =]: Sine and cosine are swapped: column 0 is a sine.",
+    "column as i [/ for //]: The exponent counts columns; i counts pairs of columns.",
+    "column as i, twice [no // 2]: The exponent is 2/d times the column; i counts pairs of "
+    "columns.",
+    "exponent without 2 [no · 2]: The exponent is i/d; it should be 2i/d.",
+    "exponent with 4: The exponent is 4i/d; it should be 2i/d: range(0, d, 2) is 2i already.",
+    lambda N, d: _waves(_turned(N, d, 10000.0**2)),
+    "counted from 1: Positions are counted from 1; the first is 0, where every sine is 0.",
+    lambda N, d, solve: solve(N + 1, d)[1:],
+    "base 1000: The base is not 10000.",
+    lambda N, d: _waves(_turned(N, d, 1000.0)),
+    "degrees: The angle is treated as degrees: math.sin and torch.sin expect radians.",
+    lambda N, d: _waves(_turned(N, d).deg2rad()),
+    "exponent 0 [// for /]: `//` rounds the exponent down to 0: write `/`.",
+    "exponent without d [no / d]: The exponent is 2i; it should be 2i/d.",
+    "pairs from 1: The pairs are counted from 1; the first pair is i = 0.",
+    lambda N, d: _waves(_turned(N, d) / 10000.0 ** (2 / d)),
+    "product: The exponent has become a factor: 10000 to the power of 2i/d.",
+    lambda N, d: _waves(
+        torch.arange(N)[:, None] / (20000.0 * (i := torch.arange(d) // 2) / d).where(i > 0, 1)
+    ),
+    "sines only [sin for cos]: All columns are sines; every second one should be a cosine.",
+    "multiplied [no minus]: The position is multiplied by the power of 10000; divide by it.",
 )
 def sinusoid(N: int, d: int) -> Tensor:
     """Check `sinusoid(N, d)`: return fixed positions [N×d]; d is even."""
@@ -139,30 +136,31 @@ def _shift_cases() -> list[Inputs]:
 @check(
     "sinusoid (not in the book; Vaswani et al. 2017, section 3.5)",
     _shift_cases,
-    """
-    backwards: The hands turn backwards: this is the row k positions before, not after.
-        = solve(row, -k)
-    all alike: All pairs turn by the same angle k; pair i turns by k/10000^(2i/d).
-        = torch.cat([solve(pair, k) for pair in row.split(2)])
-    first pair only: Only the first pair of columns turns.
-        = torch.cat([solve(row[:2], k), row[2:]])
-    sine and cosine swapped: Sine and cosine are swapped in the result.
-        = right.unflatten(0, (-1, 2)).flip(1).flatten()
-    angle added: The angle is added to sines and cosines; use the sum formulas.
-        = torch.stack([row[0::2] + _angles(row, k), row[1::2] + _angles(row, k)], -1).flatten()
-    k = 0: This is the row that was given.
-    exponent without 2 [no · 2]: The exponent is i/d; it should be 2i/d.
-    one sign [+ for −]: A sign is wrong: the cosine of a sum is cos·cos − sin·sin.
-    sine overwritten: The new sine is used for the cosine; both need the old ones.
-        = torch.stack([(sine := (new := right)[0::2]), new[1::2] + (row[0::2] - sine) *
-          _angles(row, k).sin()], -1).flatten()
-    rows added: The row of position k is added; use the sum formulas of sine and cosine.
-        = row + solve(row, k, 'as if from 0')
-    as if from 0: This is the row of position k, whatever row was given.
-        = solve(torch.tensor([0.0, 1.0]).repeat(len(row) // 2), k)
-    rolled: The columns are moved by k places; turn each pair of them by its own angle.
-        = row.roll(k)
-    """,
+    "backwards: The hands turn backwards: this is the row k positions before, not after.",
+    lambda row, k, solve: solve(row, -k),
+    "all alike: All pairs turn by the same angle k; pair i turns by k/10000^(2i/d).",
+    lambda row, k, solve: torch.cat([solve(pair, k) for pair in row.split(2)]),
+    "first pair only: Only the first pair of columns turns.",
+    lambda row, k, solve: torch.cat([solve(row[:2], k), row[2:]]),
+    "sine and cosine swapped: Sine and cosine are swapped in the result.",
+    lambda right: right.unflatten(0, (-1, 2)).flip(1).flatten(),
+    "angle added: The angle is added to sines and cosines; use the sum formulas.",
+    lambda row, k: torch.stack(
+        [row[0::2] + _angles(row, k), row[1::2] + _angles(row, k)], -1
+    ).flatten(),
+    "k = 0: This is the row that was given.",
+    "exponent without 2 [no · 2]: The exponent is i/d; it should be 2i/d.",
+    "one sign [+ for −]: A sign is wrong: the cosine of a sum is cos·cos − sin·sin.",
+    "sine overwritten: The new sine is used for the cosine; both need the old ones.",
+    lambda row, k, right: torch.stack(
+        [(sine := (new := right)[0::2]), new[1::2] + (row[0::2] - sine) * _angles(row, k).sin()], -1
+    ).flatten(),
+    "rows added: The row of position k is added; use the sum formulas of sine and cosine.",
+    lambda row, k, solve: row + solve(row, k, "as if from 0"),
+    "as if from 0: This is the row of position k, whatever row was given.",
+    lambda row, k, solve: solve(torch.tensor([0.0, 1.0]).repeat(len(row) // 2), k),
+    "rolled: The columns are moved by k places; turn each pair of them by its own angle.",
+    lambda row, k: row.roll(k),
 )
 def shift_position(row: Tensor, k: int) -> Tensor:
     """Check `shift_position(row, k)`: of sinusoidal positions, the row k places after `row`."""
@@ -182,15 +180,14 @@ def _head_cases() -> list[Inputs]:
 @check(
     "`logits`",
     _head_cases,
-    """
-    then last row: Only the last position has logits; in training all of them predict.
-    E transposed: E is not transposed: each word's row is compared with h, which is H Eᵀ.
-    scaled: The logits are divided by √d; the book does not.
-        = right / E.shape[1] ** 0.5
-    cosine: Rows are divided by their norms first; a logit is the plain dot product.
-        = solve(*(Z / Z.norm(dim=-1, keepdim=True) for Z in (H, E)))
-    best word [then argmax]: This is the best word's number; asked for are the logits of all words.
-    """,
+    "then last row: Only the last position has logits; in training all of them predict.",
+    "E transposed: E is not transposed: each word's row is compared with h, which is H Eᵀ.",
+    "scaled: The logits are divided by √d; the book does not.",
+    lambda E, right: right / E.shape[1] ** 0.5,
+    "cosine: Rows are divided by their norms first; a logit is the plain dot product.",
+    lambda H, E, solve: solve(*(Z / Z.norm(dim=-1, keepdim=True) for Z in (H, E))),
+    "best word [then argmax]: This is the best word's number; asked for are the logits of all "
+    "words.",
 )
 def lm_head(H: Tensor, E: Tensor) -> Tensor:
     """Check `lm_head(H, E)`: return the logits U [N×|V|]; E is that of the input."""
@@ -216,36 +213,38 @@ def _stack_cases() -> list[Inputs]:
 @check(
     "`stack` and `final-ln`",
     _stack_cases,
-    """
-    norm after each: The final norm comes after every block, not after the last alone.
-        = reduce(lambda H, b: final_norm(b(H)), blocks, X)
-    norm before each: The final norm comes before every block; it comes once, after the last.
-        = reduce(lambda H, b: b(final_norm(H)), blocks, X)
-    norm before each (and at the end): …
-        = final_norm(solve(X, blocks, final_norm, 'norm before each'))
-    norm after each (and at the end): …
-        = final_norm(solve(X, blocks, final_norm, 'norm after each'))
-    norm twice [then final_norm]: The final norm is applied twice.
-    norm before and after: The final norm comes before the blocks as well; it belongs after the
-        last alone.
-        = solve(final_norm(X), blocks, final_norm)
-    norm first: The final norm comes before the blocks; it belongs after the last.
-        = solve(final_norm(X), blocks, lambda H: H)
-    all read X: Every block reads X; each should read the output of the one below.
-        = final_norm(sum(b(X) for b in blocks))
-    reversed: The blocks run from the last to the first.
-        = solve(X, blocks[::-1], final_norm)
-    first only: Only one block runs.
-        = solve(X, blocks[:1], final_norm)
-    one left out: The last block does not run: range(len(blocks)) counts all of them.
-        = solve(X, blocks[:-1], final_norm)
-    first left out: The first block does not run: count from 0.
-        = solve(X, blocks[1:], final_norm)
-    last only: Only the last block's output of X counts, so that all blocks below are lost.
-        = solve(X, blocks[-1:], final_norm)
-    added: A block's output is added to X; the block does that itself.
-        = final_norm(reduce(lambda H, b: H + b(H), blocks, X))
-    """,
+    "norm after each: The final norm comes after every block, not after the last alone.",
+    lambda X, blocks, final_norm: reduce(lambda H, b: final_norm(b(H)), blocks, X),
+    "norm before each: The final norm comes before every block; it comes once, after the last.",
+    lambda X, blocks, final_norm: reduce(lambda H, b: b(final_norm(H)), blocks, X),
+    "norm before each (and at the end): …",
+    lambda X, blocks, final_norm, solve: final_norm(
+        solve(X, blocks, final_norm, "norm before each")
+    ),
+    "norm after each (and at the end): …",
+    lambda X, blocks, final_norm, solve: final_norm(
+        solve(X, blocks, final_norm, "norm after each")
+    ),
+    "norm twice [then final_norm]: The final norm is applied twice.",
+    "norm before and after: The final norm comes before the blocks as well; it belongs after the "
+    "last alone.",
+    lambda X, blocks, final_norm, solve: solve(final_norm(X), blocks, final_norm),
+    "norm first: The final norm comes before the blocks; it belongs after the last.",
+    lambda X, blocks, final_norm, solve: solve(final_norm(X), blocks, lambda H: H),
+    "all read X: Every block reads X; each should read the output of the one below.",
+    lambda X, blocks, final_norm: final_norm(sum(b(X) for b in blocks)),
+    "reversed: The blocks run from the last to the first.",
+    lambda X, blocks, final_norm, solve: solve(X, blocks[::-1], final_norm),
+    "first only: Only one block runs.",
+    lambda X, blocks, final_norm, solve: solve(X, blocks[:1], final_norm),
+    "one left out: The last block does not run: range(len(blocks)) counts all of them.",
+    lambda X, blocks, final_norm, solve: solve(X, blocks[:-1], final_norm),
+    "first left out: The first block does not run: count from 0.",
+    lambda X, blocks, final_norm, solve: solve(X, blocks[1:], final_norm),
+    "last only: Only the last block's output of X counts, so that all blocks below are lost.",
+    lambda X, blocks, final_norm, solve: solve(X, blocks[-1:], final_norm),
+    "added: A block's output is added to X; the block does that itself.",
+    lambda X, blocks, final_norm: final_norm(reduce(lambda H, b: H + b(H), blocks, X)),
 )
 def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     """Check `stack(X, blocks, final_norm)`: apply the blocks, given as functions, one by one."""
@@ -257,32 +256,31 @@ def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
 @check(
     "`param-count`",
     lambda: [(1, 2), (1, 512), (96, 12288)],
-    """
-    no W_O: W_O is not counted: attention has four matrices of d × d, so 4d².
-        = 11 * L * d * d
-    one matrix of the feedforward layer: 8d² of the 12d² are counted: attention is missing, or one
-        of W_1 and W_2.
-        = 8 * L * d * d
-    one wide matrix: One of W_1 and W_2 is counted as 4d × 4d; both are d × 4d.
-        = 24 * L * d * d
-    no feedforward: The feedforward layer is not counted: 8d² of the 12d².
-        = 4 * L * d * d
-    narrow feedforward: The feedforward layer is counted with d_ff = d; it has 4d.
-        = 6 * L * d * d
-    three matrices: The feedforward layer is counted with three matrices, as in SwiGLU; it has two.
-        = 16 * L * d * d
-    norms: The norms are counted as well; count only the matrices.
-        = L * (12 * d * d + 4 * d)
-    biases: The biases are counted as well; count only the matrices.
-        = L * (12 * d * d + 5 * d)
-    norms and biases: Biases and norms are counted as well; count only the matrices.
-        = L * (12 * d * d + 9 * d)
-    wide feedforward: A matrix of the feedforward layer is d × 4d, not 4d × 4d.
-        = 36 * L * d * d
-    attention per head: Each head is counted with d² per matrix; it has d × d/A, so that the
-        number of heads does not matter.
-        = 40 * L * d * d
-    """,
+    "no W_O: W_O is not counted: attention has four matrices of d × d, so 4d².",
+    lambda L, d: 11 * L * d * d,
+    "one matrix of the feedforward layer: 8d² of the 12d² are counted: attention is missing, or "
+    "one of W_1 and W_2.",
+    lambda L, d: 8 * L * d * d,
+    "one wide matrix: One of W_1 and W_2 is counted as 4d × 4d; both are d × 4d.",
+    lambda L, d: 24 * L * d * d,
+    "no feedforward: The feedforward layer is not counted: 8d² of the 12d².",
+    lambda L, d: 4 * L * d * d,
+    "narrow feedforward: The feedforward layer is counted with d_ff = d; it has 4d.",
+    lambda L, d: 6 * L * d * d,
+    "three matrices: The feedforward layer is counted with three matrices, as in SwiGLU; it has "
+    "two.",
+    lambda L, d: 16 * L * d * d,
+    "norms: The norms are counted as well; count only the matrices.",
+    lambda L, d: L * (12 * d * d + 4 * d),
+    "biases: The biases are counted as well; count only the matrices.",
+    lambda L, d: L * (12 * d * d + 5 * d),
+    "norms and biases: Biases and norms are counted as well; count only the matrices.",
+    lambda L, d: L * (12 * d * d + 9 * d),
+    "wide feedforward: A matrix of the feedforward layer is d × 4d, not 4d × 4d.",
+    lambda L, d: 36 * L * d * d,
+    "attention per head: Each head is counted with d² per matrix; it has d × d/A, so that the "
+    "number of heads does not matter.",
+    lambda L, d: 40 * L * d * d,
 )
 def parameters(L: int, d: int) -> int:
     """Check `parameters(L, d)`: matrices of L blocks with d_attn = d and d_ff = 4d, no biases."""

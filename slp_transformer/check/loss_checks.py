@@ -3,33 +3,34 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
-SHIFTS = """
-    not shifted: The targets are not shifted: position t predicts the next word, w_{t+1}.
-    shifted backwards: The targets are shifted backwards: position t predicts the word before.
-"""
-LOSS_MISTAKES = """
-    summed [sum for mean]: The losses are added up; the loss is their mean.
-    softmax twice: The softmax is taken twice: cross_entropy expects logits, not probabilities.
-    then minus: The sign is missing: the loss is minus the logarithm, 0 or more.
-    base 2: The logarithm has base 2; the book's loss is in nats, base e.
-        = right / math.log(2)
-    base 10: The logarithm has base 10; the book's loss is in nats, base e.
-        = right / math.log(10)
-    probability: This is the mean probability; the loss is minus the mean of its logarithms.
-    plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use
-        log_softmax.
-    log of the mean: The mean is taken before the logarithm; take the logarithm first.
-    logits [no log_softmax()]: The logit of the right word is taken as it is; log softmax comes
-        first.
-    then exp: This is the perplexity, exp of the loss.
-    no logarithm [softmax for log_softmax]: The logarithm is missing: these are probabilities; use
-        log softmax.
-"""
+SHIFTS = (
+    "not shifted: The targets are not shifted: position t predicts the next word, w_{t+1}.",
+    "shifted backwards: The targets are shifted backwards: position t predicts the word before.",
+)
+LOSS_MISTAKES = (
+    "summed [sum for mean]: The losses are added up; the loss is their mean.",
+    "softmax twice: The softmax is taken twice: cross_entropy expects logits, not probabilities.",
+    "then minus: The sign is missing: the loss is minus the logarithm, 0 or more.",
+    "base 2: The logarithm has base 2; the book's loss is in nats, base e.",
+    lambda right: right / math.log(2),
+    "base 10: The logarithm has base 10; the book's loss is in nats, base e.",
+    lambda right: right / math.log(10),
+    "probability: This is the mean probability; the loss is minus the mean of its logarithms.",
+    "plain logarithm: The softmax rounds a small probability to 0, whose logarithm is −∞: use "
+    "log_softmax.",
+    "log of the mean: The mean is taken before the logarithm; take the logarithm first.",
+    "logits [no log_softmax()]: The logit of the right word is taken as it is; log softmax comes "
+    "first.",
+    "then exp: This is the perplexity, exp of the loss.",
+    "no logarithm [softmax for log_softmax]: The logarithm is missing: these are probabilities; "
+    "use log softmax.",
+)
 
 
 def _log_probabilities(U: Tensor, mistakes: Mistakes) -> Tensor:
@@ -66,29 +67,32 @@ def _loss_cases() -> list[Inputs]:
 @check(
     "`ce-mean`",
     _loss_cases,
-    SHIFTS
-    + LOSS_MISTAKES
-    + """
-    other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run over
-        the words.
-    other axis (last row too): …
-        = -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean()
-    two words on: The targets are shifted by two: position t predicts the next word, w_{t+1}.
-        = -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean()
-    first word next: The last position counts, with the first word as its target; leave it out.
-        = -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean()
-    first left out: The first position is left out, but each word is still compared with its own
-        logits: U[t] predicts ids[t + 1].
-        = -torch.log_softmax(U[1:], -1).gather(-1, ids[1:, None]).mean()
-    overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax,
-        or subtract the largest first.
-        = -((powers := U[:-1].float().exp()).gather(-1, ids[1:, None])[:, 0] /
-          powers.sum(-1)).log().mean()
-    last word again: The last position counts, with the last word as its target; leave it out.
-        = -torch.log_softmax(U, -1).gather(-1, torch.cat([ids[1:], ids[-1:]])[:, None]).mean()
-    last position counted: The sum is divided by N; only N − 1 positions have a next word.
-        = right * (len(ids) - 1) / len(ids)
-    """,
+    *SHIFTS,
+    *LOSS_MISTAKES,
+    "other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run "
+    "over the words.",
+    "other axis (last row too): …",
+    lambda U, ids: -torch.log_softmax(U, 0)[:-1].gather(-1, ids[1:, None]).mean(),
+    "two words on: The targets are shifted by two: position t predicts the next word, w_{t+1}.",
+    lambda U, ids: -torch.log_softmax(U[:-2], -1).gather(-1, ids[2:, None]).mean(),
+    "first word next: The last position counts, with the first word as its target; leave it out.",
+    lambda U, ids: -torch.log_softmax(U, -1).gather(-1, ids.roll(-1)[:, None]).mean(),
+    "first left out: The first position is left out, but each word is still compared with its own "
+    "logits: U[t] predicts ids[t + 1].",
+    lambda U, ids: -torch.log_softmax(U[1:], -1).gather(-1, ids[1:, None]).mean(),
+    "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
+    "or subtract the largest first.",
+    lambda U, ids: (
+        -((powers := U[:-1].float().exp()).gather(-1, ids[1:, None])[:, 0] / powers.sum(-1))
+        .log()
+        .mean()
+    ),
+    "last word again: The last position counts, with the last word as its target; leave it out.",
+    lambda U, ids: (
+        -torch.log_softmax(U, -1).gather(-1, torch.cat([ids[1:], ids[-1:]])[:, None]).mean()
+    ),
+    "last position counted: The sum is divided by N; only N − 1 positions have a next word.",
+    lambda ids, right: right * (len(ids) - 1) / len(ids),
 )
 def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
@@ -117,36 +121,46 @@ def _padded_cases() -> list[Inputs]:
 @check(
     "`ce-mean`",
     _padded_cases,
-    SHIFTS
-    + LOSS_MISTAKES
-    + """
-    padding counted: Padding counts as a target; it should not.
-        = solve(U, ids, -1)
-    padding in the mean: Padding adds nothing to the sum, but the mean still divides by it.
-        = right * (ids[:, 1:] != pad_id).to(U).mean()
-    divided by all words: The sum is divided by all words; the first of a text is never predicted.
-        = right * (ids[:, 1:] != pad_id).sum() / (ids != pad_id).sum()
-    overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax,
-        or subtract the largest first.
-        = -((powers := U[:, :-1].float().exp()).gather(-1, ids[:, 1:, None])[..., 0] /
-          powers.sum(-1)).log()[ids[:, 1:] != pad_id].mean()
-    across texts: A text's last position predicts the first word of the next; shift each by itself.
-        = solve(U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id)
-    mean of means: Each text's mean is taken first; average over all tokens alike.
-        = torch.stack([solve(U[b : b + 1], ids[b : b + 1], pad_id) for b in range(len(U))]).mean()
-    0 as padding [pad_id = 0]: Tokens with id 0 are left out; padding has the id `pad_id`.
-    padding judged by the input: Padding is left out by the inputs; go by the targets.
-        = F.cross_entropy(U[:, :-1].flatten(0, 1),
-          ids[:, 1:].where(ids[:, :-1] != pad_id, -100).flatten())
-    words on both sides: A position counts only if its input is no padding either; go by the
-        target alone.
-        = F.cross_entropy(U[:, :-1].flatten(0, 1),
-          ids[:, 1:].where(ids[:, :-1] != pad_id, pad_id).flatten(), ignore_index=pad_id)
-    logits 0 at padding: The logits at padding are set to 0, which costs log |V|; leave these
-        positions out.
-        = F.cross_entropy((U[:, :-1] * (ids[:, 1:] != pad_id)[..., None]).flatten(0, 1),
-          ids[:, 1:].flatten())
-    """,
+    *SHIFTS,
+    *LOSS_MISTAKES,
+    "padding counted: Padding counts as a target; it should not.",
+    lambda U, ids, solve: solve(U, ids, -1),
+    "padding in the mean: Padding adds nothing to the sum, but the mean still divides by it.",
+    lambda U, ids, pad_id, right: right * (ids[:, 1:] != pad_id).to(U).mean(),
+    "divided by all words: The sum is divided by all words; the first of a text is never "
+    "predicted.",
+    lambda ids, pad_id, right: right * (ids[:, 1:] != pad_id).sum() / (ids != pad_id).sum(),
+    "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
+    "or subtract the largest first.",
+    lambda U, ids, pad_id: (
+        -((powers := U[:, :-1].float().exp()).gather(-1, ids[:, 1:, None])[..., 0] / powers.sum(-1))
+        .log()[ids[:, 1:] != pad_id]
+        .mean()
+    ),
+    "across texts: A text's last position predicts the first word of the next; shift each by "
+    "itself.",
+    lambda U, ids, pad_id, solve: solve(U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id),
+    "mean of means: Each text's mean is taken first; average over all tokens alike.",
+    lambda U, ids, pad_id, solve: torch.stack(
+        [solve(U[b : b + 1], ids[b : b + 1], pad_id) for b in range(len(U))]
+    ).mean(),
+    "0 as padding [pad_id = 0]: Tokens with id 0 are left out; padding has the id `pad_id`.",
+    "padding judged by the input: Padding is left out by the inputs; go by the targets.",
+    lambda U, ids, pad_id: F.cross_entropy(
+        U[:, :-1].flatten(0, 1), ids[:, 1:].where(ids[:, :-1] != pad_id, -100).flatten()
+    ),
+    "words on both sides: A position counts only if its input is no padding either; go by the "
+    "target alone.",
+    lambda U, ids, pad_id: F.cross_entropy(
+        U[:, :-1].flatten(0, 1),
+        ids[:, 1:].where(ids[:, :-1] != pad_id, pad_id).flatten(),
+        ignore_index=pad_id,
+    ),
+    "logits 0 at padding: The logits at padding are set to 0, which costs log |V|; leave these "
+    "positions out.",
+    lambda U, ids, pad_id: F.cross_entropy(
+        (U[:, :-1] * (ids[:, 1:] != pad_id)[..., None]).flatten(0, 1), ids[:, 1:].flatten()
+    ),
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
@@ -167,26 +181,25 @@ def _masked_cases() -> list[Inputs]:
 @check(
     "`mlm-loss`",
     _masked_cases,
-    LOSS_MISTAKES
-    + """
-    all positions: All positions count; only the masked ones should.
-        = solve(U, x, torch.arange(len(x)))
-    the others: The positions that are not masked count; the masked ones should.
-        = solve(U, x, torch.tensor([i for i in range(len(x)) if i not in M]))
-    next word: Position i is compared with the next word; the masked word is its own.
-        = solve(U, x.roll(-1), M)
-    divided by N: The sum is divided by N; divide it by the number of masked positions.
-        = right * len(M) / len(x)
-    other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run over
-        the words.
-    overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax,
-        or subtract the largest first.
-        = -(U.exp() / U.exp().sum(-1, keepdim=True))[M, x[M]].log().mean()
-    words counted from M: The first words are used; the word of a masked position i is x[i].
-        = -torch.log_softmax(U, -1)[M, x[:len(M)]].mean()
-    logits before: The logits of position i − 1 are used; the masked word's own are at position i.
-        = -torch.log_softmax(U, -1)[M - 1, x[M]].mean()
-    """,
+    *LOSS_MISTAKES,
+    "all positions: All positions count; only the masked ones should.",
+    lambda U, x, solve: solve(U, x, torch.arange(len(x))),
+    "the others: The positions that are not masked count; the masked ones should.",
+    lambda U, x, M, solve: solve(U, x, torch.tensor([i for i in range(len(x)) if i not in M])),
+    "next word: Position i is compared with the next word; the masked word is its own.",
+    lambda U, x, M, solve: solve(U, x.roll(-1), M),
+    "divided by N: The sum is divided by N; divide it by the number of masked positions.",
+    lambda x, M, right: right * len(M) / len(x),
+    "other axis [log_softmax over axis 0]: The softmax runs over the positions; it should run "
+    "over the words.",
+    "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
+    "or subtract the largest first.",
+    lambda U, x, M: -(U.exp() / U.exp().sum(-1, keepdim=True))[M, x[M]].log().mean(),
+    "words counted from M: The first words are used; the word of a masked position i is x[i].",
+    lambda U, x, M: -torch.log_softmax(U, -1)[M, x[: len(M)]].mean(),
+    "logits before: The logits of position i − 1 are used; the masked word's own are at position "
+    "i.",
+    lambda U, x, M: -torch.log_softmax(U, -1)[M - 1, x[M]].mean(),
 )
 def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `masked_word_loss(U, x, M)`: the mean loss of the words x [N] at the positions in M.
@@ -205,30 +218,28 @@ def _perplexity_cases() -> list[Inputs]:
 @check(
     "`perplexity`",
     _perplexity_cases,
-    """
-    no root [sum for mean]: The root is missing: 1/P(text) grows with its length; take the T-th
-        root.
-    square root: The square root is taken; it should be the T-th root.
-        = (1 / probabilities).prod() ** 0.5
-    then inverse: This is the mean probability, P to the 1/T; perplexity is one over it.
-    then log: This is the cross-entropy; perplexity is exp of it.
-    T − 1: The sum is divided by T − 1; all T words have a probability here.
-        = (-probabilities.log().sum() / (len(probabilities) - 1)).exp()
-    mean of inverses: The mean of 1/p is taken; take exp of the mean of −log p.
-        = (1 / probabilities).mean()
-    inverse of the mean: One over the mean of p is taken; take exp of the mean of −log p.
-        = 1 / probabilities.mean()
-    bases mixed [log2 for log]: The logarithm has base 2, but exp undoes base e.
-    precedence: The power binds before the division: write ** (-1 / T).
-        = probabilities.prod() ** (-1) / len(probabilities)
-    base 10 undone: The logarithm has base e, but the power has base 10.
-        = 10 ** (-probabilities.log().mean())
-    entropy: The logarithms are weighted by p, as in an entropy; take their plain mean.
-        = (-(probabilities * probabilities.log()).sum()).exp()
-    base 2 undone [exp2 for exp]: The logarithm has base e, but the power has base 2.
-    underflow: The product of small probabilities is rounded to 0: add logarithms instead.
-        = probabilities.prod() ** (-1 / len(probabilities))
-    """,
+    "no root [sum for mean]: The root is missing: 1/P(text) grows with its length; take the T-th "
+    "root.",
+    "square root: The square root is taken; it should be the T-th root.",
+    lambda probabilities: (1 / probabilities).prod() ** 0.5,
+    "then inverse: This is the mean probability, P to the 1/T; perplexity is one over it.",
+    "then log: This is the cross-entropy; perplexity is exp of it.",
+    "T − 1: The sum is divided by T − 1; all T words have a probability here.",
+    lambda probabilities: (-probabilities.log().sum() / (len(probabilities) - 1)).exp(),
+    "mean of inverses: The mean of 1/p is taken; take exp of the mean of −log p.",
+    lambda probabilities: (1 / probabilities).mean(),
+    "inverse of the mean: One over the mean of p is taken; take exp of the mean of −log p.",
+    lambda probabilities: 1 / probabilities.mean(),
+    "bases mixed [log2 for log]: The logarithm has base 2, but exp undoes base e.",
+    "precedence: The power binds before the division: write ** (-1 / T).",
+    lambda probabilities: probabilities.prod() ** (-1) / len(probabilities),
+    "base 10 undone: The logarithm has base e, but the power has base 10.",
+    lambda probabilities: 10 ** (-probabilities.log().mean()),
+    "entropy: The logarithms are weighted by p, as in an entropy; take their plain mean.",
+    lambda probabilities: (-(probabilities * probabilities.log()).sum()).exp(),
+    "base 2 undone [exp2 for exp]: The logarithm has base e, but the power has base 2.",
+    "underflow: The product of small probabilities is rounded to 0: add logarithms instead.",
+    lambda probabilities: probabilities.prod() ** (-1 / len(probabilities)),
 )
 def perplexity(probabilities: Tensor) -> Tensor:
     """Check `perplexity(probabilities)` of a text, from the probability of each of its words."""
@@ -238,17 +249,15 @@ def perplexity(probabilities: Tensor) -> Tensor:
 @check(
     "`perplexity`",
     lambda: [(torch.tensor(loss),) for loss in (0.0, math.log(8), 1.25, 4.0)],
-    """
-    base 2 [exp2 for exp]: The base is 2; the loss is in nats, so the base is e.
-    then inverse: The sign is reversed: perplexity is exp of the loss, 1 or more.
-    logarithm: The logarithm is taken; perplexity undoes it with exp.
-        = loss.log()
-    base 10: The base is 10; the loss is in nats, so the base is e.
-        = 10**loss
-    then log: The loss is returned as it is.
-    1 by the loss: This is 1 divided by the loss; perplexity is exp of the loss.
-        = 1 / loss
-    """,
+    "base 2 [exp2 for exp]: The base is 2; the loss is in nats, so the base is e.",
+    "then inverse: The sign is reversed: perplexity is exp of the loss, 1 or more.",
+    "logarithm: The logarithm is taken; perplexity undoes it with exp.",
+    lambda loss: loss.log(),
+    "base 10: The base is 10; the loss is in nats, so the base is e.",
+    lambda loss: 10**loss,
+    "then log: The loss is returned as it is.",
+    "1 by the loss: This is 1 divided by the loss; perplexity is exp of the loss.",
+    lambda loss: 1 / loss,
 )
 def perplexity_of_loss(loss: Tensor) -> Tensor:
     """Check `perplexity_of_loss(loss)`: the perplexity of a text with this mean loss, in nats."""
@@ -269,20 +278,18 @@ def _lora_cases() -> list[Inputs]:
 @check(
     "`lora`, scaled as in Hu et al. 2022",
     _lora_cases,
-    """
-    A and B swapped: A and B are swapped: multiply x by A [k×r] first, then by B [r×d].
-    no scale [no · scale]: The scale α/r is missing.
-    scaled by α [no / A.shape[1]]: What the adapter adds is multiplied by α; it should be by α/r.
-    scaled by the root: What the adapter adds is multiplied by α/√r; it should be by α/r.
-        = solve(x, W, A, B, alpha * A.shape[1] ** 0.5)
-    all scaled: xW is scaled, too; the scale belongs to the adapter alone.
-        = solve(x, alpha / A.shape[1] * W, A, B, alpha)
-    r of the wrong axis: The scale divides by the size of x; r is A's number of columns.
-        = solve(x, W, A, B, alpha * A.shape[1] / len(A))
-    r is d: The scale divides by B's number of columns, d; r is A's.
-        = solve(x, W, A, B, alpha * A.shape[1] / B.shape[1])
-    divided [sides of /]: The scale is upside down: it should be α/r.
-    """,
+    "A and B swapped: A and B are swapped: multiply x by A [k×r] first, then by B [r×d].",
+    "no scale [no · scale]: The scale α/r is missing.",
+    "scaled by α [no / A.shape[1]]: What the adapter adds is multiplied by α; it should be by α/r.",
+    "scaled by the root: What the adapter adds is multiplied by α/√r; it should be by α/r.",
+    lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] ** 0.5),
+    "all scaled: xW is scaled, too; the scale belongs to the adapter alone.",
+    lambda x, W, A, B, alpha, solve: solve(x, alpha / A.shape[1] * W, A, B, alpha),
+    "r of the wrong axis: The scale divides by the size of x; r is A's number of columns.",
+    lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] / len(A)),
+    "r is d: The scale divides by B's number of columns, d; r is A's.",
+    lambda x, W, A, B, alpha, solve: solve(x, W, A, B, alpha * A.shape[1] / B.shape[1]),
+    "divided [sides of /]: The scale is upside down: it should be α/r.",
 )
 def lora(x: Tensor, W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
     """Check `lora(x, W, A, B, alpha)`: xW + (α/r) xAB, r being the columns of A.

@@ -11,21 +11,19 @@ from slp_transformer.check.mask_checks import INF
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 CAUSAL_HEADS = (
-    SCALES
-    + """
-    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-    no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.
-    mask turned: The past is hidden and the future visible: token i should read j ≤ i.
-    itself hidden: A token does not read itself: only j > i is hidden.
-    itself hidden (zeros): …
-    mask after softmax: The mask is applied after the softmax, so a row no longer sums to 1.
-    hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as when
-        scores are multiplied by ones and zeros.
-    finite mask: A finite number stands for −∞: if all visible scores are lower, hidden tokens are
-        read.
-    finite mask (added): …
-    W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.
-"""
+    *SCALES,
+    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
+    "no mask [no + mask]: The future is not hidden: token i should read tokens j ≤ i only.",
+    "mask turned: The past is hidden and the future visible: token i should read j ≤ i.",
+    "itself hidden: A token does not read itself: only j > i is hidden.",
+    "itself hidden (zeros): …",
+    "mask after softmax: The mask is applied after the softmax, so a row no longer sums to 1.",
+    "hidden scores 0: Hidden scores are 0 instead of −∞: exp(0) = 1 still gives weight, as when "
+    "scores are multiplied by ones and zeros.",
+    "finite mask: A finite number stands for −∞: if all visible scores are lower, hidden tokens "
+    "are read.",
+    "finite mask (added): …",
+    "W_Q and W_K swapped: W_Q and W_K are swapped: the token that asks uses W_Q.",
 )
 
 
@@ -46,21 +44,21 @@ def _head_cases() -> list[Inputs]:
 @check(
     "`qkv-final` to `head-out`",
     _head_cases,
-    CAUSAL_HEADS
-    + """
-    scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
-        = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O)
-    one too late [2 for 1]: The mask begins one column too late: each token sees the next one.
-    then + X: X is added: that is the block's business, not the head's.
-    no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.
-    no W_O [no @ W_O]: The last step is missing: the head times W_O brings it back to size d.
-    zeros and ones added: A mask of ones and zeros is added: hidden scores need −∞.
-    other axis: The softmax runs over the wrong axis: each row of weights should sum to 1.
-    no softmax: The scores are used as weights, without softmax.
-    scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.
-    transposed weights: A weight matrix is transposed: write X @ W, without .T.
-        = solve(X, W_Q.T, W_K.T, W_V.T, W_O.T)
-    """,
+    *CAUSAL_HEADS,
+    "scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.",
+    lambda X, W_Q, W_K, W_V, W_O, solve: solve(
+        X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O
+    ),
+    "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
+    "then + X: X is added: that is the block's business, not the head's.",
+    "no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.",
+    "no W_O [no @ W_O]: The last step is missing: the head times W_O brings it back to size d.",
+    "zeros and ones added: A mask of ones and zeros is added: hidden scores need −∞.",
+    "other axis: The softmax runs over the wrong axis: each row of weights should sum to 1.",
+    "no softmax: The scores are used as weights, without softmax.",
+    "scaled by √N: The scores are divided by the root of the number of tokens, not by √d_k.",
+    "transposed weights: A weight matrix is transposed: write X @ W, without .T.",
+    lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q.T, W_K.T, W_V.T, W_O.T),
 )
 def head(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, mistakes: Mistakes
@@ -89,20 +87,18 @@ def _split_cases() -> list[Inputs]:
 @check(
     "`mh-par-qkv`",
     _split_cases,
-    """
-    view without transpose: A view or reshape straight to [A×N×d_k] mixes the tokens, and a head
-        gets rows of other tokens: first view as [N×A×d_k], then transpose.
-        = X.reshape(A, len(X), -1)
-    then transposed: Each head is [d_k × N]; it should be [N × d_k].
-    columns dealt out: The columns are dealt out in turn: head c should get the d_k columns from
-        c·d_k on, side by side.
-        = X.reshape(len(X), -1, A).permute(2, 0, 1)
-    not transposed: The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].
-        = right.transpose(0, 1)
-    then reversed: The heads are in reverse order: head 0 takes the first columns.
-    sizes confused: The columns are cut into d_k heads of size A, not A heads of d_k.
-        = X.reshape(len(X), -1, A).transpose(0, 1)
-    """,
+    "view without transpose: A view or reshape straight to [A×N×d_k] mixes the tokens, and a head "
+    "gets rows of other tokens: first view as [N×A×d_k], then transpose.",
+    lambda X, A: X.reshape(A, len(X), -1),
+    "then transposed: Each head is [d_k × N]; it should be [N × d_k].",
+    "columns dealt out: The columns are dealt out in turn: head c should get the d_k columns from "
+    "c·d_k on, side by side.",
+    lambda X, A: X.reshape(len(X), -1, A).permute(2, 0, 1),
+    "not transposed: The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
+    lambda right: right.transpose(0, 1),
+    "then reversed: The heads are in reverse order: head 0 takes the first columns.",
+    "sizes confused: The columns are cut into d_k heads of size A, not A heads of d_k.",
+    lambda X, A: X.reshape(len(X), -1, A).transpose(0, 1),
 )
 def split_heads(X: Tensor, A: int) -> Tensor:
     """Check `split_heads(X, A)`: [N×A·d_k] becomes [A×N×d_k], head c from columns c·d_k on."""
@@ -117,21 +113,19 @@ def _join_cases() -> list[Inputs]:
 @check(
     "`mh-par-out`",
     _join_cases,
-    """
-    view without transpose: A view or reshape alone makes a row mix tokens: transpose to [N×A×d_v]
-        first, then join the last two axes.
-        = heads.reshape(heads.shape[1], -1)
-    interleaved: The heads' columns are interleaved; keep each head's d_v columns together.
-        = heads.permute(1, 2, 0).flatten(1)
-    heads reversed: The heads are joined in reverse order: head 1 comes first.
-        = solve(heads.flip(0))
-    one below the other: The heads are stacked as rows; concatenate their columns.
-        = heads.flatten(0, 1)
-    added: The heads are added; they should be concatenated.
-        = heads.sum(0)
-    mean: The heads are averaged; they should be concatenated.
-        = heads.mean(0)
-    """,
+    "view without transpose: A view or reshape alone makes a row mix tokens: transpose to "
+    "[N×A×d_v] first, then join the last two axes.",
+    lambda heads: heads.reshape(heads.shape[1], -1),
+    "interleaved: The heads' columns are interleaved; keep each head's d_v columns together.",
+    lambda heads: heads.permute(1, 2, 0).flatten(1),
+    "heads reversed: The heads are joined in reverse order: head 1 comes first.",
+    lambda heads, solve: solve(heads.flip(0)),
+    "one below the other: The heads are stacked as rows; concatenate their columns.",
+    lambda heads: heads.flatten(0, 1),
+    "added: The heads are added; they should be concatenated.",
+    lambda heads: heads.sum(0),
+    "mean: The heads are averaged; they should be concatenated.",
+    lambda heads: heads.mean(0),
 )
 def join_heads(heads: Tensor) -> Tensor:
     """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
@@ -164,38 +158,44 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
 @check(
     "`mh-par-qkv` to `mh-par-out`",
     _many_cases,
-    CAUSAL_HEADS
-    + """
-    scaled by all heads: The scores are divided by the root of A·d_k, the size of all heads
-        together; it should be that of one head, √d_k.
-        = solve(X, W_Q / A**0.5, W_K, W_V, W_O, A)
-    scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.
-        = solve(X, W_Q * (W_Q.shape[1] / A / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)
-    scaled by √(d/A): The scores are divided by √(d/A). W_Q has A·d_k columns, so d_k is its width
-        divided by A, whatever d is.
-        = solve(X, W_Q * (W_Q.shape[1] / A / (len(W_Q) // A)) ** 0.5, W_K, W_V, W_O, A)
-    scaled by √(d/A) (not rounded): …
-        = solve(X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O, A)
-    view without transpose: The heads are cut with view or reshape alone, so that a head gets rows
-        of other tokens: cut into [N×A×d_k], then transpose.
-    joined without transpose: The heads are joined with view or reshape alone, so that a row mixes
-        tokens: transpose to [N×A×d_v] first.
-    heads reversed: The heads are concatenated in reverse order: W_O expects head 1 first.
-        = solve(X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A)
-    one head: This is one head of size A·d_k: each head should have its own scores.
-        = solve(X, W_Q, W_K, W_V, W_O, 1)
-    no W_O [no @ W_O]: The last step is missing: the joined heads times W_O.
-    head 0 for all: All heads are head 0: head c has its own columns of W_Q, W_K and W_V.
-    shared K and V: All heads read the keys and values of head 0; each has its own.
-    added: The heads are added; concatenate them before W_O.
-    mean: The heads are averaged; concatenate them before W_O.
-    then + X: The input is added at the end: that is the block's work, not attention's.
-    softmax over heads: The softmax runs over the heads; it should run over the keys.
-    softmax over heads (zeros): …
-    softmax over queries: The softmax runs over the queries; it should run over the keys.
-    columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k
-        columns side by side, from c·d_k on.
-    """,
+    *CAUSAL_HEADS,
+    "scaled by all heads: The scores are divided by the root of A·d_k, the size of all heads "
+    "together; it should be that of one head, √d_k.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(X, W_Q / A**0.5, W_K, W_V, W_O, A),
+    "scaled by √d: The scores are divided by √d, the size of a token's row, not √d_k.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q * (W_Q.shape[1] / A / len(W_Q)) ** 0.5, W_K, W_V, W_O, A
+    ),
+    "scaled by √(d/A): The scores are divided by √(d/A). W_Q has A·d_k columns, so d_k is its "
+    "width divided by A, whatever d is.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q * (W_Q.shape[1] / A / (len(W_Q) // A)) ** 0.5, W_K, W_V, W_O, A
+    ),
+    "scaled by √(d/A) (not rounded): …",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O, A
+    ),
+    "view without transpose: The heads are cut with view or reshape alone, so that a head gets "
+    "rows of other tokens: cut into [N×A×d_k], then transpose.",
+    "joined without transpose: The heads are joined with view or reshape alone, so that a row "
+    "mixes tokens: transpose to [N×A×d_v] first.",
+    "heads reversed: The heads are concatenated in reverse order: W_O expects head 1 first.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A
+    ),
+    "one head: This is one head of size A·d_k: each head should have its own scores.",
+    lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q, W_K, W_V, W_O, 1),
+    "no W_O [no @ W_O]: The last step is missing: the joined heads times W_O.",
+    "head 0 for all: All heads are head 0: head c has its own columns of W_Q, W_K and W_V.",
+    "shared K and V: All heads read the keys and values of head 0; each has its own.",
+    "added: The heads are added; concatenate them before W_O.",
+    "mean: The heads are averaged; concatenate them before W_O.",
+    "then + X: The input is added at the end: that is the block's work, not attention's.",
+    "softmax over heads: The softmax runs over the heads; it should run over the keys.",
+    "softmax over heads (zeros): …",
+    "softmax over queries: The softmax runs over the queries; it should run over the keys.",
+    "columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k "
+    "columns side by side, from c·d_k on.",
     sizes_from_module=_many_fit,
 )
 def multi_head_attention(
@@ -231,28 +231,31 @@ def _cache_cases() -> list[Inputs]:
 @check(
     "`kv-attn`",
     _cache_cases,
-    SCALES
-    + """
-    scaled by √T [scaled by √N (keys)]: The scores are divided by the root of the number of keys,
-        not √d_k.
-    new token not read: The new token does not read itself: add its key and value first.
-        = (torch.softmax(x @ W_Q @ K.T / W_Q.shape[1] ** 0.5, -1) @ V, *right[1:])
-    not kept: The new key and value are used but not kept: return the longer K and V.
-        = (right[0], K, V)
-    put in front: The new key and value are put in front; they belong at the end.
-        = (right[0], right[1].roll(1, 0), right[2].roll(1, 0))
-    only itself: The new token reads only itself, not the cached tokens.
-        = (x @ W_V, *right[1:])
-    last replaced: The last entry of the cache is replaced; append the new one.
-        = solve(x, W_Q, W_K, W_V, K[:-1], V[:-1])
-    scaled by √d: The scores are divided by √d, the size of x, not by √d_k.
-        = solve(x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V)
-    no softmax: The scores are used as weights, without softmax.
-    scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.
-    results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.
-    new ones alone: Only the new key and value are returned; return all keys and values.
-        = (right[0], (x @ W_K)[None], (x @ W_V)[None])
-    """,
+    *SCALES,
+    "scaled by √T [scaled by √N (keys)]: The scores are divided by the root of the number of "
+    "keys, not √d_k.",
+    "new token not read: The new token does not read itself: add its key and value first.",
+    lambda x, W_Q, K, V, right: (
+        torch.softmax(x @ W_Q @ K.T / W_Q.shape[1] ** 0.5, -1) @ V,
+        *right[1:],
+    ),
+    "not kept: The new key and value are used but not kept: return the longer K and V.",
+    lambda K, V, right: (right[0], K, V),
+    "put in front: The new key and value are put in front; they belong at the end.",
+    lambda right: (right[0], right[1].roll(1, 0), right[2].roll(1, 0)),
+    "only itself: The new token reads only itself, not the cached tokens.",
+    lambda x, W_V, right: (x @ W_V, *right[1:]),
+    "last replaced: The last entry of the cache is replaced; append the new one.",
+    lambda x, W_Q, W_K, W_V, K, V, solve: solve(x, W_Q, W_K, W_V, K[:-1], V[:-1]),
+    "scaled by √d: The scores are divided by √d, the size of x, not by √d_k.",
+    lambda x, W_Q, W_K, W_V, K, V, solve: solve(
+        x, W_Q * (W_Q.shape[1] / len(x)) ** 0.5, W_K, W_V, K, V
+    ),
+    "no softmax: The scores are used as weights, without softmax.",
+    "scaled by √d_v: The scores are divided by √d_v, the size of values, not by √d_k.",
+    "results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.",
+    "new ones alone: Only the new key and value are returned; return all keys and values.",
+    lambda x, W_K, W_V, right: (right[0], (x @ W_K)[None], (x @ W_V)[None]),
 )
 def cached_step(
     x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes

@@ -20,26 +20,24 @@ def _temperature_cases() -> list[Inputs]:
 @check(
     "`temperature`",
     _temperature_cases,
-    """
-    1/tau: The logits are multiplied by τ; divide, so that a small τ sharpens.
-    after softmax: Probabilities are divided by τ; divide the logits, before the softmax.
-        = torch.softmax(u, -1) / tau
-    no effect [no / tau]: τ has no effect: divide the logits by it, before the softmax.
-    overflow: With a small τ, exp gives ∞ or zeros alone, and ∞/∞ and 0/0 are not numbers: use
-        torch.softmax, which subtracts the largest first.
-        = (u / tau).exp() / (u / tau).exp().sum(-1, keepdim=True)
-    root of tau: The logits are divided by the root of τ.
-    softmax twice: The softmax is taken twice: of the logits, and then of probabilities.
-        = torch.softmax(torch.softmax(u, -1) / tau, -1)
-    clamped: A small τ is replaced by a larger one: every τ above 0 is allowed.
-        = torch.softmax(u / max(tau, 0.1), -1)
-    tau squared: The logits are divided by τ²; divide by τ.
-    −u: The sign is reversed: the smallest logit gets the largest probability.
-    power: Probabilities to the power of 1/τ do not sum to 1: divide by their sum.
-        = torch.softmax(u, -1) ** (1 / tau)
-    power of tau: Probabilities are raised to the power of τ; it should be 1/τ.
-        = (y := (torch.softmax(u, -1) ** tau)) / y.sum(-1, keepdim=True)
-    """,
+    "1/tau: The logits are multiplied by τ; divide, so that a small τ sharpens.",
+    "after softmax: Probabilities are divided by τ; divide the logits, before the softmax.",
+    lambda u, tau: torch.softmax(u, -1) / tau,
+    "no effect [no / tau]: τ has no effect: divide the logits by it, before the softmax.",
+    "overflow: With a small τ, exp gives ∞ or zeros alone, and ∞/∞ and 0/0 are not numbers: use "
+    "torch.softmax, which subtracts the largest first.",
+    lambda u, tau: (u / tau).exp() / (u / tau).exp().sum(-1, keepdim=True),
+    "root of tau: The logits are divided by the root of τ.",
+    "softmax twice: The softmax is taken twice: of the logits, and then of probabilities.",
+    lambda u, tau: torch.softmax(torch.softmax(u, -1) / tau, -1),
+    "clamped: A small τ is replaced by a larger one: every τ above 0 is allowed.",
+    lambda u, tau: torch.softmax(u / max(tau, 0.1), -1),
+    "tau squared: The logits are divided by τ²; divide by τ.",
+    "−u: The sign is reversed: the smallest logit gets the largest probability.",
+    "power: Probabilities to the power of 1/τ do not sum to 1: divide by their sum.",
+    lambda u, tau: torch.softmax(u, -1) ** (1 / tau),
+    "power of tau: Probabilities are raised to the power of τ; it should be 1/τ.",
+    lambda u, tau: (y := (torch.softmax(u, -1) ** tau)) / y.sum(-1, keepdim=True),
 )
 def temperature(u: Tensor, tau: float) -> Tensor:
     """Check `temperature(u, tau)`: return the probabilities softmax(u / τ)."""
@@ -49,19 +47,17 @@ def temperature(u: Tensor, tau: float) -> Tensor:
 @check(
     "temperature (exercise 7.5 of the Aug 2026 draft)",
     lambda: [()],
-    """
-    results 1 and 2 swapped: The limits are swapped: a small τ sharpens.
-    smallest at 0: As τ goes to 0, the word with the largest logit gets 1, not the smallest.
-        = (vector(0, 0, 0, 1), right[1])
-    0 at ∞: Probabilities sum to 1: as τ grows, each of the four words gets 1/4.
-        = (right[0], torch.zeros(4))
-    unchanged at ∞: As τ grows, u/τ goes to 0 for every word: equal shares.
-        = (right[0], BOOK_LOGITS.softmax(-1))
-    unchanged at 0: As τ goes to 0, the differences of u/τ grow beyond all bounds.
-        = (BOOK_LOGITS.softmax(-1), right[1])
-    two words at 0: However close the second word is, u/τ leaves it behind as τ goes to 0.
-        = (vector(0.5, 0.5, 0, 0), right[1])
-    """,
+    "results 1 and 2 swapped: The limits are swapped: a small τ sharpens.",
+    "smallest at 0: As τ goes to 0, the word with the largest logit gets 1, not the smallest.",
+    lambda right: (vector(0, 0, 0, 1), right[1]),
+    "0 at ∞: Probabilities sum to 1: as τ grows, each of the four words gets 1/4.",
+    lambda right: (right[0], torch.zeros(4)),
+    "unchanged at ∞: As τ grows, u/τ goes to 0 for every word: equal shares.",
+    lambda right: (right[0], BOOK_LOGITS.softmax(-1)),
+    "unchanged at 0: As τ goes to 0, the differences of u/τ grow beyond all bounds.",
+    lambda right: (BOOK_LOGITS.softmax(-1), right[1]),
+    "two words at 0: However close the second word is, u/τ leaves it behind as τ goes to 0.",
+    lambda right: (vector(0.5, 0.5, 0, 0), right[1]),
 )
 def limits_of_temperature() -> tuple[Tensor, Tensor]:
     """Check `limits_of_temperature()`: y of the book's logits as τ goes to 0, and to ∞."""
@@ -79,31 +75,33 @@ def _top_k_cases() -> list[Inputs]:
 @check(
     "`top-k`",
     _top_k_cases,
-    """
-    not renormalized: The result does not sum to 1: cut before the softmax.
-        = u.softmax(-1) * (right > 0)
-    logits 0: Words that are cut get the logit 0, which exp turns into 1; it should be −∞.
-        = u.where(right > 0, 0.0).softmax(-1)
-    smallest: The smallest are kept; it should be the largest.
-        = _softmax_of(u, u.topk(k, largest=False).indices)
-    then sorted: The probabilities are sorted; each should keep its word's place.
-    first k: The first k words are kept; it should be the k largest.
-        = _softmax_of(u, torch.arange(k))
-    ordered all: Nothing is cut.
-        = u.softmax(-1)
-    more than k: Words as probable as the k-th stay as well, so that more than k are left.
-        = _softmax_of(u, u >= u.topk(k).values[-1])
-    softmax twice: The softmax is taken twice: of the logits, and then of probabilities.
-        = solve(u.softmax(-1), k)
-    equal shares: The words that are left get equal shares; take the softmax of their logits.
-        = torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k)
-    finite: A finite number is not enough: a logit that is kept may be lower; use −∞.
-        = torch.full_like(u, -10).scatter(0, (top := u.topk(k)).indices, top.values).softmax(-1)
-    finite (−100): …
-        = torch.full_like(u, -100).scatter(0, (top := u.topk(k)).indices, top.values).softmax(-1)
-    places lost: Only k probabilities come back: keep each in its word's place, with 0 elsewhere.
-        = torch.softmax(u.topk(k).values, -1)
-    """,
+    "not renormalized: The result does not sum to 1: cut before the softmax.",
+    lambda u, right: u.softmax(-1) * (right > 0),
+    "logits 0: Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
+    lambda u, right: u.where(right > 0, 0.0).softmax(-1),
+    "smallest: The smallest are kept; it should be the largest.",
+    lambda u, k: _softmax_of(u, u.topk(k, largest=False).indices),
+    "then sorted: The probabilities are sorted; each should keep its word's place.",
+    "first k: The first k words are kept; it should be the k largest.",
+    lambda u, k: _softmax_of(u, torch.arange(k)),
+    "ordered all: Nothing is cut.",
+    lambda u: u.softmax(-1),
+    "more than k: Words as probable as the k-th stay as well, so that more than k are left.",
+    lambda u, k: _softmax_of(u, u >= u.topk(k).values[-1]),
+    "softmax twice: The softmax is taken twice: of the logits, and then of probabilities.",
+    lambda u, k, solve: solve(u.softmax(-1), k),
+    "equal shares: The words that are left get equal shares; take the softmax of their logits.",
+    lambda u, k: torch.zeros_like(u).scatter(0, u.topk(k).indices, 1 / k),
+    "finite: A finite number is not enough: a logit that is kept may be lower; use −∞.",
+    lambda u, k: (
+        torch.full_like(u, -10).scatter(0, (top := u.topk(k)).indices, top.values).softmax(-1)
+    ),
+    "finite (−100): …",
+    lambda u, k: (
+        torch.full_like(u, -100).scatter(0, (top := u.topk(k)).indices, top.values).softmax(-1)
+    ),
+    "places lost: Only k probabilities come back: keep each in its word's place, with 0 elsewhere.",
+    lambda u, k: torch.softmax(u.topk(k).values, -1),
     accepted=("last of equals",),
 )
 def top_k(u: Tensor, k: int, mistakes: Mistakes) -> Tensor:
@@ -135,47 +133,55 @@ def _top_p_cases() -> list[Inputs]:
 @check(
     "`top-p`",
     _top_p_cases,
-    """
-    crossing word dropped: The word with which the sum reaches p is dropped; it is the last that
-        stays, since what is kept should have at least p.
-        = order = _sorted_indices(u, mistakes);
-          _softmax_of(u, order[u.softmax(-1)[order].cumsum(-1) <= p + 1e-12])
-    crossing word dropped (not the first): …
-        = order = _sorted_indices(u, mistakes); stay = u.softmax(-1)[order].cumsum(-1) <= p + 1e-12;
-          stay[0] = True; _softmax_of(u, order[stay])
-    crossing word dropped (by a loop) [no − y]: …
-    one too many: One word too many is kept: stop as soon as the sum has reached p.
-        = _softmax_of(u, _sorted_indices(u, mistakes)[:(right > 0).sum() + 1])
-    not renormalized: The result does not sum to 1: cut before the softmax.
-        = u.softmax(-1) * (right > 0)
-    logits 0: Words that are cut get the logit 0, which exp turns into 1; it should be −∞.
-        = u.where(right > 0, 0.0).softmax(-1)
-    each above p: Each probability is compared with p; compare the sum from the largest on.
-        = _softmax_of(u, u.softmax(-1) >= p)
-    each above 1 − p: Each probability is compared with 1 − p; compare the sum with p.
-        = _softmax_of(u, u.softmax(-1) >= 1 - p)
-    share of the largest: Each probability is compared with p times the largest (min-p); it should
-        be the sum from the most probable word on.
-        = _softmax_of(u, (y := u.softmax(-1)) >= p * y.max())
-    not sorted: The sum runs over the words in their order, not from the largest on.
-        = _first_words(u, torch.arange(len(u)), p)
-    least probable first: The sum begins with the least probable word, not the most.
-        = _first_words(u, u.argsort(stable=True), p)
-    then sorted: The probabilities are sorted; each should keep its word's place.
-    gathered: Sorted probabilities are put back by y[order]; out[order] = y puts them back.
-        = order = _sorted_indices(u, mistakes); right[order][order]
-    mask of the sorted: What is kept of the sorted words is cut from the unsorted ones.
-        = y = u.softmax(-1); s = y[_sorted_indices(u, mistakes)];
-          _softmax_of(u, s.cumsum(-1) - s < p)
-    percent: p is treated as percent; it is a share between 0 and 1.
-        = solve(u, p / 100)
-    nothing cut: Nothing is cut.
-        = u.softmax(-1)
-    softmax twice: The softmax is taken twice: divide what is left by its sum.
-        = (kept := solve(u, p, 'not renormalized')).where(kept > 0, -math.inf).softmax(-1)
-    beyond p: Where the sum is exactly p, one word too many is kept.
-        = solve(u, p + 1e-6)
-    """,
+    "crossing word dropped: The word with which the sum reaches p is dropped; it is the last that "
+    "stays, since what is kept should have at least p.",
+    lambda u, p, mistakes: _softmax_of(
+        u, (order := _sorted_indices(u, mistakes))[u.softmax(-1)[order].cumsum(-1) <= p + 1e-12]
+    ),
+    "crossing word dropped (not the first): …",
+    lambda u, p, mistakes: _softmax_of(
+        u,
+        (order := _sorted_indices(u, mistakes))[
+            (u.softmax(-1)[order].cumsum(-1) <= p + 1e-12).index_fill(0, torch.tensor(0), True)
+        ],
+    ),
+    "crossing word dropped (by a loop) [no − y]: …",
+    "one too many: One word too many is kept: stop as soon as the sum has reached p.",
+    lambda u, right, mistakes: _softmax_of(
+        u, _sorted_indices(u, mistakes)[: (right > 0).sum() + 1]
+    ),
+    "not renormalized: The result does not sum to 1: cut before the softmax.",
+    lambda u, right: u.softmax(-1) * (right > 0),
+    "logits 0: Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
+    lambda u, right: u.where(right > 0, 0.0).softmax(-1),
+    "each above p: Each probability is compared with p; compare the sum from the largest on.",
+    lambda u, p: _softmax_of(u, u.softmax(-1) >= p),
+    "each above 1 − p: Each probability is compared with 1 − p; compare the sum with p.",
+    lambda u, p: _softmax_of(u, u.softmax(-1) >= 1 - p),
+    "share of the largest: Each probability is compared with p times the largest (min-p); it "
+    "should be the sum from the most probable word on.",
+    lambda u, p: _softmax_of(u, (y := u.softmax(-1)) >= p * y.max()),
+    "not sorted: The sum runs over the words in their order, not from the largest on.",
+    lambda u, p: _first_words(u, torch.arange(len(u)), p),
+    "least probable first: The sum begins with the least probable word, not the most.",
+    lambda u, p: _first_words(u, u.argsort(stable=True), p),
+    "then sorted: The probabilities are sorted; each should keep its word's place.",
+    "gathered: Sorted probabilities are put back by y[order]; out[order] = y puts them back.",
+    lambda u, right, mistakes: right[order := _sorted_indices(u, mistakes)][order],
+    "mask of the sorted: What is kept of the sorted words is cut from the unsorted ones.",
+    lambda u, p, mistakes: _softmax_of(
+        u, (s := u.softmax(-1)[_sorted_indices(u, mistakes)]).cumsum(-1) - s < p
+    ),
+    "percent: p is treated as percent; it is a share between 0 and 1.",
+    lambda u, p, solve: solve(u, p / 100),
+    "nothing cut: Nothing is cut.",
+    lambda u: u.softmax(-1),
+    "softmax twice: The softmax is taken twice: divide what is left by its sum.",
+    lambda u, p, solve: (
+        (kept := solve(u, p, "not renormalized")).where(kept > 0, -math.inf).softmax(-1)
+    ),
+    "beyond p: Where the sum is exactly p, one word too many is kept.",
+    lambda u, p, solve: solve(u, p + 1e-6),
     accepted=("last of equals",),
 )
 def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
@@ -201,32 +207,32 @@ def _draw_cases() -> list[Inputs | RareCase]:
 @check(
     "`random`",
     _draw_cases,
-    """
-    not added up [no cumsum()]: The dart is compared with single probabilities; compare it with
-        their sum so far.
-    one too late: This is the word after the right one: add its probability, then compare.
-        = min(right + 1, len(y) - 1)
-    counted from 1: Words are counted from 1; the first is word 0.
-        = right + 1
-    always the largest: This is always the most probable word: the dart is not used.
-        = int(y.argmax())
-    equal shares: Every word has the same share; word w has y[w].
-        = int(dart * len(y))
-    rank: This is the word's rank among the most probable; return its number in y.
-        = solve(y.sort(descending=True).values, dart)
-    sorted: The words come sorted by probability; they should keep their order.
-        = (ordered := y.sort(descending=True)).indices[solve(ordered.values, dart)]
-    1 − dart: The stretches are laid from the last word on; lay them from the first.
-    word before: This is the word before the right one.
-        = max(right - 1, 0)
-    0 for none: A dart at 0 always gives word 0, which may have probability 0: `if not dart` takes
-        0 for none.
-        = right if dart else 0
-    0 drawn [≤ for <]: A dart at 0 draws a word with probability 0: a stretch ends before its end,
-        so compare with <, not ≤.
-    probability: This is the word's probability; return its number.
-        = y[right]
-    """,
+    "not added up [no cumsum()]: The dart is compared with single probabilities; compare it with "
+    "their sum so far.",
+    "one too late: This is the word after the right one: add its probability, then compare.",
+    lambda y, right: min(right + 1, len(y) - 1),
+    "counted from 1: Words are counted from 1; the first is word 0.",
+    lambda right: right + 1,
+    "always the largest: This is always the most probable word: the dart is not used.",
+    lambda y: int(y.argmax()),
+    "equal shares: Every word has the same share; word w has y[w].",
+    lambda y, dart: int(dart * len(y)),
+    "rank: This is the word's rank among the most probable; return its number in y.",
+    lambda y, dart, solve: solve(y.sort(descending=True).values, dart),
+    "sorted: The words come sorted by probability; they should keep their order.",
+    lambda y, dart, solve: (ordered := y.sort(descending=True)).indices[
+        solve(ordered.values, dart)
+    ],
+    "1 − dart: The stretches are laid from the last word on; lay them from the first.",
+    "word before: This is the word before the right one.",
+    lambda right: max(right - 1, 0),
+    "0 for none: A dart at 0 always gives word 0, which may have probability 0: `if not dart` "
+    "takes 0 for none.",
+    lambda dart, right: right if dart else 0,
+    "0 drawn [≤ for <]: A dart at 0 draws a word with probability 0: a stretch ends before its "
+    "end, so compare with <, not ≤.",
+    "probability: This is the word's probability; return its number.",
+    lambda y, right: y[right],
     accepted=("past the end",),
 )
 def draw(y: Tensor, dart: float, mistakes: Mistakes) -> int:
@@ -252,30 +258,35 @@ def _beam_cases() -> list[Inputs]:
 @check(
     "`beam-score`",
     _beam_cases,
-    """
-    scores = 0: The scores so far are left out; add them to the words' log probabilities.
-    best of each: Each hypothesis keeps its own best word; keep the best of all extensions.
-        = best = (scores[:, None] + log_y).max(1); order = best.values.argsort(descending=True);
-          (order, best.indices[order], best.values[order])
-    first only: Only the first hypothesis is extended.
-        = solve(scores[:1], log_y[:1], width)
-    lowest: The lowest scores are kept; it should be the highest.
-        = (*(low := solve(-scores, -log_y, width))[:2], -low[2])
-    worst first: The worst of those kept comes first; begin with the best.
-        = tuple(one.flip(0) for one in right)
-    multiplied [· for +]: Scores are multiplied by log probabilities; logarithms are added.
-    probabilities: Probabilities are added to the scores; add their logarithms.
-        = solve(scores, log_y.exp(), width)
-    word not taken out [no % V]: The words are numbered through all hypotheses: take the remainder
-        of the division by V.
-    divided by B: The place is divided by the number of hypotheses; divide it by V.
-        = place = right[0] * log_y.shape[1] + right[1]; B = len(scores);
-          (place // B, place % B, right[2])
-    words' scores: The scores are those of the words alone; return the sums with the scores so far.
-        = (*(step := right)[:2], log_y[step[0], step[1]])
-    scores as probabilities: The scores come back as probabilities; they are logarithms.
-        = (*(step := right)[:2], step[2].exp())
-    """,
+    "scores = 0: The scores so far are left out; add them to the words' log probabilities.",
+    "best of each: Each hypothesis keeps its own best word; keep the best of all extensions.",
+    lambda scores, log_y: (
+        order := (best := (scores[:, None] + log_y).max(1)).values.argsort(descending=True),
+        best.indices[order],
+        best.values[order],
+    ),
+    "first only: Only the first hypothesis is extended.",
+    lambda scores, log_y, width, solve: solve(scores[:1], log_y[:1], width),
+    "lowest: The lowest scores are kept; it should be the highest.",
+    lambda scores, log_y, width, solve: (*(low := solve(-scores, -log_y, width))[:2], -low[2]),
+    "worst first: The worst of those kept comes first; begin with the best.",
+    lambda right: tuple(one.flip(0) for one in right),
+    "multiplied [· for +]: Scores are multiplied by log probabilities; logarithms are added.",
+    "probabilities: Probabilities are added to the scores; add their logarithms.",
+    lambda scores, log_y, width, solve: solve(scores, log_y.exp(), width),
+    "word not taken out [no % V]: The words are numbered through all hypotheses: take the "
+    "remainder of the division by V.",
+    "divided by B: The place is divided by the number of hypotheses; divide it by V.",
+    lambda scores, log_y, right: (
+        (place := right[0] * log_y.shape[1] + right[1]) // len(scores),
+        place % len(scores),
+        right[2],
+    ),
+    "words' scores: The scores are those of the words alone; return the sums with the scores so "
+    "far.",
+    lambda log_y, right: (*(step := right)[:2], log_y[step[0], step[1]]),
+    "scores as probabilities: The scores come back as probabilities; they are logarithms.",
+    lambda right: (*(step := right)[:2], step[2].exp()),
 )
 def beam_step(scores: Tensor, log_y: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Check `beam_step(scores, log_y, width)`: return hypotheses, words and scores of the best."""
@@ -293,21 +304,22 @@ def _leak_cases() -> list[Inputs]:
 @check(
     "mask (exercise 7.2 of the Aug 2026 draft)",
     _leak_cases,
-    """
-    then 1 − it: This is the weight of visible tokens; return that of hidden ones.
-    scores kept: The hidden scores are left as they are; set them to 0 before the softmax.
-        = scores.softmax(-1)[seen:].sum()
-    −∞: With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.
-        = torch.tensor(0.0)
-    one token: This is the weight of one hidden token; return that of all together.
-        = right / max(len(scores) - seen, 1)
-    one too many [begins late]: Hidden tokens begin with scores[seen], which is not counted here.
-    visible set to 0: The visible scores are set to 0; it should be the hidden ones,
-        scores[seen:].
-        = torch.softmax(torch.cat([0 * scores[:seen], scores[seen:]]), -1)[seen:].sum()
-    ratio: This is the ratio of the hidden weight to the visible; return the hidden weight itself.
-        = (w := right) / (1 - w)
-    """,
+    "then 1 − it: This is the weight of visible tokens; return that of hidden ones.",
+    "scores kept: The hidden scores are left as they are; set them to 0 before the softmax.",
+    lambda scores, seen: scores.softmax(-1)[seen:].sum(),
+    "−∞: With −∞ nothing leaks, which is the point; here the hidden scores are set to 0.",
+    lambda: torch.tensor(0.0),
+    "one token: This is the weight of one hidden token; return that of all together.",
+    lambda scores, seen, right: right / max(len(scores) - seen, 1),
+    "one too many [begins late]: Hidden tokens begin with scores[seen], which is not counted here.",
+    "visible set to 0: The visible scores are set to 0; it should be the hidden ones, "
+    "scores[seen:].",
+    lambda scores, seen: torch.softmax(torch.cat([0 * scores[:seen], scores[seen:]]), -1)[
+        seen:
+    ].sum(),
+    "ratio: This is the ratio of the hidden weight to the visible; return the hidden weight "
+    "itself.",
+    lambda right: (w := right) / (1 - w),
 )
 def leak(scores: Tensor, seen: int) -> Tensor:
     """Check `leak(scores, seen)`: the weight of scores[seen:] if these are set to 0, not −∞."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from slp_transformer.cli.console import print_remarks, print_status
-from slp_transformer.cli.options import Convert as Options
+from slp_transformer.cli.song_options import Convert as Options
 from slp_transformer.cli.tab import (
     add_time,
     check_output,

@@ -1,13 +1,16 @@
 """Continue prompts with a trained model."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.cli.console import print_result, print_status
-from slp_transformer.cli.options import Generate
+from slp_transformer.cli.run_options import RunOptions, check_run
+from slp_transformer.cli.sampling_options import SamplingOptions
 from slp_transformer.data.text_files import STANDARD_INPUT, decode_pieces, read_pieces
-from slp_transformer.tasks.base import to_json
+from slp_transformer.tasks.base import UseAppendAction, to_json
 from slp_transformer.tasks.generation_session import (
     GeneratedText,
     GenerationSession,
@@ -16,9 +19,71 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
     window_note,
 )
-from slp_transformer.tasks.run_config import load_run
+from slp_transformer.tasks.run_config import find_task, load_run
 
-SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty")
+
+@dataclass(frozen=True)
+class Generate(RunOptions):
+    """Continue prompts with a trained model.
+
+    Examples:
+      slp-transformer generate runs/mine --prompt "the "
+      slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000
+      echo "the " | slp-transformer generate runs/mine --prompt-file -
+      slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
+      slp-transformer generate runs/tabs --prompt-file my_riff.txt --key Am
+      slp-transformer generate runs/tabs --output piece.gp5     (or .mid, .musicxml, .atex)
+
+    A model sees a window of its last tokens. Where a text is longer than that, the model continues
+    from the last half window, without what came before.
+
+    Attributes:
+        prompt: the text to continue; may be given several times.
+        prompt_file: a file to continue, or - for standard input; for guitar an ASCII tab.
+        max_new_tokens: maximum number of new tokens.
+        seed: random seed.
+        num_samples: samples of each prompt.
+        output: a file to write to.
+        json: print a list of texts as JSON.
+        tuning: for guitar, the name of a tuning [standard].
+        capo: for guitar, the capo fret [0].
+        key: for guitar, C, C#, D ... or Am ...; new notes are of its scale, in minor with the
+            raised seventh too, but may suggest another key, as 45 of 72 pieces of one model did;
+            the model chooses if None.
+        time_signature: for guitar, 3/4, 4/4, 6/8 ...; the model chooses if None.
+        style: for guitar, a style of the training data; the model chooses if None.
+        ending: for guitar, "tonic" gives a piece that the model ends on another bass note than the
+            tonic of its key (--key, or an estimate) one more bar, with a tonic chord in root
+            position; "any" leaves the ending to the model [tonic].
+        one_channel: for guitar, write MIDI with one channel in place of one for each string.
+        sampling: how the next token is drawn.
+    """
+
+    prompt: UseAppendAction[tuple[str, ...]] = ()
+    prompt_file: str | None = None
+    max_new_tokens: int = 500
+    seed: int = 0
+    num_samples: int = 1
+    output: Path | None = None
+    json: bool = False
+    tuning: str | None = None
+    capo: int | None = None
+    key: str | None = None
+    time_signature: str | None = None
+    style: str | None = None
+    ending: Literal["tonic", "any"] | None = None
+    one_channel: bool = False
+    sampling: SamplingOptions = SamplingOptions()
+
+    def check(self) -> None:
+        """Refuse options that the task of the run has no use for, and a model without training.
+
+        Raises:
+            ValueError: naming the flag, or the folder.
+        """
+        super().check()
+        find_task(self.run).check_generate(self)
+        check_run(self.run, self.checkpoint, trained=True)
 
 
 def execute(options: Generate) -> None:
@@ -45,7 +110,7 @@ def execute(options: Generate) -> None:
             options.max_new_tokens,
             options.seed,
             on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
-            **{name: getattr(options, name) for name in SAMPLING},
+            **vars(options.sampling),
         )
     finally:
         if stream is not None:
@@ -58,8 +123,7 @@ def execute(options: Generate) -> None:
     elif output is not None and session.writes(output) and not options.json:
         write_files(output, session, texts)
     elif output is not None:
-        with atomic_write(output) as unfinished:
-            unfinished.write_text(content, encoding="utf-8", newline="\n")
+        write_file(output, content)
         print_status(f"Written to {output}.")
     for remark in (window_note(run.model, texts), *session.remarks(texts)):
         if remark:

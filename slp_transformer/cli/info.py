@@ -11,7 +11,7 @@ from torch import nn
 
 import slp_transformer
 from slp_transformer.cli.console import PROGRAM, command, print_result
-from slp_transformer.cli.options import Info
+from slp_transformer.cli.info_options import Info
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import data_dir, list_corpora
 from slp_transformer.modern.config import ModernConfig

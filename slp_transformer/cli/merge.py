@@ -2,9 +2,10 @@
 
 import shutil
 
-from slp_transformer._internal.atomic_write import read_json
+from slp_transformer._internal.atomic_write import atomic_write, check_no_link
+from slp_transformer._internal.json_files import read_json
 from slp_transformer.cli.console import command, print_result
-from slp_transformer.cli.options import Merge
+from slp_transformer.cli.merge_options import Merge
 from slp_transformer.cli.train import cleanup_on_error
 from slp_transformer.lora import merge_lora
 from slp_transformer.modern.published_folders import is_pretrained_folder
@@ -38,7 +39,11 @@ def execute(options: Merge) -> None:
         if config := find_config(run):
             config.save(folder / CONFIG_FILE)
         if (run / TOKENS).is_dir():
-            shutil.copytree(run / TOKENS, folder / TOKENS, dirs_exist_ok=True)
+            check_no_link(folder / TOKENS)
+            (folder / TOKENS).mkdir(exist_ok=True)
+            for path in (run / TOKENS).iterdir():
+                with path.open("rb") as source, atomic_write(folder / TOKENS / path.name) as copy:
+                    shutil.copyfileobj(source, copy)
         step = read_json(checkpoint_folder(run, which) / "checkpoint.json")["step"]
         save_checkpoint(folder, step, model, tokenizer=load_tokenizer(run, which))
     print_result(f"The merged model is in {folder}. To use it:\n  {command('generate', folder)}")

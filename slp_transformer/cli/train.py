@@ -1,7 +1,6 @@
 """Train a model."""
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.atomic_write import check_no_link, remove, remove_leftovers
 from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
@@ -22,7 +22,7 @@ from slp_transformer.cli.console import (
     processes,
     rank,
 )
-from slp_transformer.cli.options import Train
+from slp_transformer.cli.train_options import Train
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.lora import add_lora
@@ -36,7 +36,6 @@ from slp_transformer.training.checkpoints import (
 )
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.run_folder import (
-    TEMP_FOLDER,
     EvalRecord,
     LoraBase,
     checkpoint_folder,
@@ -49,7 +48,7 @@ from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.trainer import train
 
 STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
-NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER, TEMP_FOLDER)
+NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER)
 
 
 def execute(options: Train[Any]) -> None:
@@ -124,9 +123,12 @@ def prepare_run(task: Task, config: RunConfig[Any], folder: Path, resume: bool) 
     """Prepare the data, and write the configuration once everything is known to fit.
 
     Raises:
-        ValueError: if there is no data, or too little.
+        ValueError: if there is no data, or too little, or a link where data would be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if not resume:  # a user may have put the tokens on another disk since
+        check_no_link(folder / TOKENS)
+        remove_leftovers(folder / TOKENS)
     source = getattr(config.data, "source", None)
     if not resume and source is not None and is_stream(source):
         copy = str(save_stdin((folder / STDIN_COPY).resolve(), source))
@@ -189,9 +191,8 @@ def cleanup_on_error(folder: Path) -> Iterator[None]:
     except BaseException:
         names = () if find_checkpoints(folder) else NEW_FILES
         for path in {folder / name for name in names} - before:
-            shutil.rmtree(path, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                path.unlink()
+            remove(path)
+        remove_leftovers(folder)
         raise
 
 

@@ -13,13 +13,9 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import (
-    atomic_write,
-    error_message,
-    read_json,
-    require_extra,
-    write_json,
-)
+from slp_transformer._internal.atomic_write import atomic_write, error_message
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
 
@@ -104,7 +100,7 @@ def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> Token
     path, ids, count = Path(path), iter(ids), 0
     array_format = require_extra("numpy", "Token files").lib.format
     code, dtype = ("H", "<u2") if vocab_size <= 2**16 else ("I", "<u4")
-    with atomic_write(path) as unfinished, open(unfinished, "wb") as file:
+    with atomic_write(path) as file:
         file.write(bytes(HEADER_BYTES))
         while chunk := array("q", islice(ids, CHUNK_TOKENS)):
             if not 0 <= min(chunk) <= max(chunk) < vocab_size:

@@ -36,8 +36,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Literal
 
-from slp_transformer._internal.atomic_write import validate_json
 from slp_transformer._internal.config_checks import is_integer
+from slp_transformer._internal.json_files import validate_json
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Bar, Event, Tab, iter_checked_events
 from slp_transformer.guitar.tab_header import MAX_STYLE_CHARACTERS, is_valid_style

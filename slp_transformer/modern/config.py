@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from slp_transformer._internal.config_checks import check_choice, check_size, head_sizes
+from slp_transformer._internal.choices import check_choice
+from slp_transformer._internal.config_checks import check_size, head_sizes
 from slp_transformer.config import TransformerConfig
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "relu2", "swiglu"]

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import atomic_write, read_json, require_extra
+from slp_transformer._internal.atomic_write import write_file
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import read_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.modern.config import ModernConfig
 
@@ -82,8 +84,7 @@ class PretrainedTokenizer:
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json to a folder, whole or not at all."""
-        with atomic_write(folder / TOKENIZER_FILE) as unfinished:
-            unfinished.write_text(self.library.to_str(), encoding="utf-8", newline="\n")
+        write_file(folder / TOKENIZER_FILE, self.library.to_str())
 
     @property
     def kind(self) -> str:

@@ -1,11 +1,11 @@
 """Models of others, in and out: GPT-2, Llama and its relatives, and BERT."""
 
-import shutil
 from pathlib import Path
 
 import torch
 
-from slp_transformer._internal.atomic_write import fsync_path, read_json, rename, write_json
+from slp_transformer._internal.atomic_write import fsync_path, new_folder, remove, rename
+from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
@@ -169,9 +169,8 @@ def save_pretrained(model: TransformerLM | Bert, folder: str | Path) -> Path:
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
-    unfinished = folder.with_name(f".{folder.name}.writing")
-    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
-    unfinished.mkdir(parents=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = new_folder(folder.parent)
     try:
         write_weights(unfinished, theirs)
         write_json(unfinished / CONFIG_FILE, settings)
@@ -179,7 +178,7 @@ def save_pretrained(model: TransformerLM | Bert, folder: str | Path) -> Path:
             folder.rmdir()
         rename(unfinished, folder)
     except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        remove(unfinished)
         raise
     fsync_path(folder.parent)
     return folder

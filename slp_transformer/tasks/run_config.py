@@ -27,8 +27,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, get_type_hints
 
-from slp_transformer._internal.atomic_write import atomic_write, require_extra, validate_json
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.config_checks import Activation, Positions, check_size
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import validate_json
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import is_stream, list_corpora
 from slp_transformer.modern.config import ModernConfig
@@ -169,8 +171,7 @@ class RunConfig(Generic[DataT]):
 
     def save(self, path: Path) -> None:
         """Write the configuration to a file."""
-        with atomic_write(path) as unfinished:
-            unfinished.write_text(self.to_toml(), encoding="utf-8", newline="\n")
+        write_file(path, self.to_toml())
 
     def initial_tokenizer(self) -> Any:
         """Return the tokenizer of the run to begin with; None if there is none."""

@@ -23,7 +23,6 @@ complete. The last one is that of the last step, and its evaluations say which i
 import contextlib
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -35,13 +34,17 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import (
+    NotSyncedError,
+    apply_umask,
+    create,
     error_message,
     fsync_path,
-    read_json,
+    new_folder,
+    remove,
     rename,
-    require_extra,
-    write_json,
 )
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
@@ -54,7 +57,6 @@ from slp_transformer.training.run_folder import (
     LORA_WEIGHTS_FILE,
     MANIFEST_FILE,
     MODELS,
-    TEMP_FOLDER,
     WEIGHTS_FILE,
     CheckpointChoice,
     LoraBase,
@@ -109,18 +111,17 @@ def save_checkpoint(
         ImportError: if safetensors is not installed.
     """
     run, earlier = Path(run), find_checkpoints(run)
-    target, temp = run / f"step-{step:08d}", run / TEMP_FOLDER
+    target = run / f"step-{step:08d}"
     if target.exists():
         if read_json(target / "training.json") == json.loads(json.dumps(training)):
             return target
         target = run / f"{target.name}{EVALUATED_SUFFIX}"
         if target.exists():
             return target
+    temp: Path | None = None
     try:
         run.mkdir(parents=True, exist_ok=True)
-        if temp.exists():  # of a process that was killed
-            shutil.rmtree(temp)
-        temp.mkdir()
+        temp = new_folder(run)
         write_json(temp / "config.json", model_spec(model))
         write_json(temp / "training.json", training)
         if tokenizer is not None:
@@ -135,9 +136,15 @@ def save_checkpoint(
         write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes)))
         rename(temp, target)
         fsync_path(run)
+    except NotSyncedError as error:
+        raise ValueError(
+            f"The checkpoint of step {step} is in {run}, but the disk did not confirm it "
+            f"({error_message(error)}): a power cut may lose it; earlier ones were kept. Look at "
+            "the disk, then resume."
+        ) from error
     except (OSError, RuntimeError, safetensors_error()) as error:
-        for unfinished in (temp, target):
-            shutil.rmtree(unfinished, ignore_errors=True)
+        if temp is not None:
+            remove(temp)
         kept = f"{earlier[-1].name} was kept" if earlier else "there is no earlier one"
         raise ValueError(
             f"The checkpoint of step {step} could not be written to {run} "
@@ -151,8 +158,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write tensors to a file, and flush it to the disk."""
     save_file = require_extra("safetensors.torch", "Checkpoints").save_file
     save_file({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, path)
-    # safetensors makes a file that only its owner can read; the umask decided on the others.
-    shutil.copymode(path.with_name("config.json"), path)
+    apply_umask(path)
     fsync_path(path)
 
 
@@ -426,7 +432,7 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
             "slp-transformer merge."
         )
     with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
-        (folder / KEPT_FILE).touch()
+        create(folder / KEPT_FILE).close()
     return LoraBase(str(folder), file_sha256(folder / WEIGHTS_FILE), rank)
 
 

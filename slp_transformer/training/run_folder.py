@@ -6,7 +6,6 @@
 import contextlib
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +14,20 @@ from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import (
     error_message,
-    load_validated,
-    read_json,
-    require_extra,
-    validate_json,
+    fsync_path,
+    new_folder,
+    remove,
+    remove_leftovers,
 )
 from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import load_validated, read_json, validate_json
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
 CheckpointChoice = Literal["last", "best", "average"]
 
 MANIFEST_FILE, LORA_BASE_FILE, LOCK_FILE = "checkpoint.json", "base.json", ".lock"
 WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
-TEMP_FOLDER = ".writing"
 EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
 KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
 CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
@@ -264,24 +264,23 @@ def best_checkpoint(folders: list[Path]) -> Path:
 
 
 def delete_old_checkpoints(run: Path, keep_last: int) -> None:
-    """Delete what a killed process left, and checkpoints that nothing needs.
+    """Delete checkpoints that nothing needs.
 
-    The best one is needed, the last ones, and those that LoRA runs were trained on.
+    The best one is needed, the last ones, and those that LoRA runs were trained on. A link to a
+    checkpoint is its user's.
 
     Raises:
         ValueError: if the last checkpoint cannot be read.
     """
-    folders, temp = find_checkpoints(run), run / TEMP_FOLDER
+    folders = find_checkpoints(run)
     keep = {best_checkpoint(folders), *folders[-keep_last:]}
-    shutil.rmtree(temp, ignore_errors=True)
-    for unfinished in run.glob(".*.writing"):  # by `atomic_write`
-        unfinished.unlink()
     for old in list_checkpoints(run):
-        if old not in keep and not (old / KEPT_FILE).exists():
+        if old not in keep and not (old / KEPT_FILE).exists() and not old.is_symlink():
             # What Windows will not rename, because this process has it open, goes the next time.
             with contextlib.suppress(OSError):
-                old.rename(temp)
-                shutil.rmtree(temp)
+                temp = new_folder(run)
+                old.rename(temp / old.name)
+            remove(temp)
 
 
 def step_of(folder: Path) -> int:
@@ -338,6 +337,10 @@ def run_lock(run_dir: Path) -> Iterator[None]:
         try:
             run_dir.mkdir(parents=True, exist_ok=True)
             lock.acquire()
+            if not before:
+                remove_leftovers(run_dir)
+                for path in made:
+                    fsync_path(path.parent)
         except filelock.Timeout:
             raise ValueError(
                 f"Another process trains in {run_dir}: wait for it, stop it, or choose another "

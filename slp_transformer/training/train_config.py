@@ -4,9 +4,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from slp_transformer._internal.choices import check_choices
 from slp_transformer._internal.config_checks import (
     Range,
-    check_choice,
     check_ranges,
     check_size,
     is_integer,
@@ -128,9 +128,7 @@ class TrainConfig:
         """
         to_builtin_ints(self)
         check_ranges(self, RANGES)
-        check_choice(Optimizer, optimizer=self.optimizer)
-        check_choice(Schedule, schedule=self.schedule)
-        check_choice(Parallel, parallel=self.parallel)
+        check_choices(self)
         if self.optimizer == "muon" and self.parallel == "fsdp":
             raise ValueError(
                 'optimizer = "muon" needs whole matrices, and parallel = "fsdp" gives each '

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import load_validated
+from slp_transformer._internal.json_files import load_validated
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, as_data_source, eval_subset

@@ -7,7 +7,10 @@ import runpy
 import sys
 import threading
 import time
+import tokenize
 from contextlib import redirect_stdout
+from itertools import pairwise
+from pathlib import Path
 
 import planted_2017  # noqa: F401  each plants its attempts
 import planted_book  # noqa: F401
@@ -448,7 +451,7 @@ def test_changing_an_input_in_place_is_right_but_noted():
 CASES = [{"X": torch.tensor([[2.0, 3.0], [5.0, 7.0]]), "a": 2, "b": 5}]
 
 
-@make_check("a line", lambda: CASES, "")
+@make_check("a line", lambda: CASES)
 def line(X: torch.Tensor, a: int, b: int, mistakes: Mistakes) -> torch.Tensor:
     """Check `line(X, a, b)`."""
     return a * X + b
@@ -585,21 +588,43 @@ def test_the_table_is_one_command(monkeypatch, capsys):
     assert f"{len(check.CHECKS)} checks know {known} mistakes." in capsys.readouterr().out
 
 
-def test_a_table_of_mistakes_is_text():
+def test_a_table_of_mistakes_is_lines_with_functions():
+    def double(rows):
+        return 2 * rows
+
     formulas, synonyms = {}, {}
-    text = """
-    all rows: All rows are added up, which is
-        one too many.
-        = Y = rows[1:]; Y.sum(
-          0)
-    all rows (twice): …
-    sign [no · -1 (2)]: The sign is missing: it is −1.
-    """
-    words = "All rows are added up, which is one too many."
+    table = (
+        "all rows: All rows are added up, which is one too many: rows[1:].",
+        double,
+        "all rows (twice): …",
+        "sign [no · -1 (2)]: The sign is missing: it is −1.",
+    )
+    words = "All rows are added up, which is one too many: rows[1:]."
     named = {"all rows": words, "all rows (twice)": words, "sign": "The sign is missing: it is −1."}
-    assert read_table(text, formulas, synonyms) == named
-    assert formulas == {"all rows": "Y = rows[1:]; Y.sum( 0)"}
+    assert read_table(table, formulas, synonyms) == named
+    assert formulas == {"all rows": double}
     assert synonyms == {"sign": "no · -1 (2)"}
+
+
+def test_a_function_in_a_table_takes_what_there_is():
+    with pytest.raises(ValueError, match=r"double, 'all': nothing is called row\."):
+        make_check("`ln`", lambda: [], "all: All.", lambda row, right: right)(double)
+    assert "double" not in check.CHECKS
+
+
+def double(rows):
+    return 2 * rows
+
+
+@pytest.mark.parametrize("module", sorted({one._solve.__module__ for one in check.CHECKS.values()}))
+def test_each_line_of_a_table_ends_in_a_comma(module):
+    """Without one, Python joins it with the next, and a mistake is gone."""
+    source = Path(sys.modules[module].__file__).read_text("utf-8")
+    words = [one for one in tokenize.generate_tokens(io.StringIO(source).readline)]
+    words = [one for one in words if one.type != tokenize.NL]
+    for one, following in pairwise(words):
+        if one.type == following.type == tokenize.STRING:
+            assert one.string.endswith((' "', " '")), f"line {one.start[0]}: {one.line}"
 
 
 def test_the_size_is_said_by_which_every_number_is_too_large():
@@ -653,7 +678,7 @@ def test_a_check_that_fails_itself_blames_nobody():
     def broken(x, mistakes):
         return x - False
 
-    made = Check(broken, "`ln`", lambda: [{"x": torch.ones(2)}], "")
+    made = Check(broken, "`ln`", lambda: [{"x": torch.ones(2)}], [])
     del check.CHECKS["broken"]
     with pytest.raises(BrokenCheck, match=r"The check of broken\(x\) fails itself"):
         made(lambda x: x)

@@ -17,7 +17,7 @@ from commands import SENTENCE, SMALL, fine, output, refused, result, weights
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
-from slp_transformer.cli.options import Generate
+from slp_transformer.cli.generate import Generate
 from slp_transformer.data import TextTokenizer, load_corpus
 from slp_transformer.guitar import (
     TabTokenizer,

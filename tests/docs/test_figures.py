@@ -153,7 +153,7 @@ def touch():
 @pytest.mark.parametrize("p", [0.05, 0.8, 1.0])
 def test_the_page_samples_as_the_package_does(tau, k, p, touch):
     u = torch.tensor([1.2, 0.9, 0.1, -0.5, 0.9, -3.0, 2.0])
-    filtered = filter_logits(u[None], torch.tensor([[0]]), tau=tau, k=k, p=p)
+    filtered = filter_logits(u[None], torch.tensor([[0]]), temperature=tau, top_k=k, top_p=p)
     (ours,) = next_word_probabilities(filtered)
     theirs = torch.tensor(touch("filtered", u.tolist(), tau, k, p)).float()
     torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-4)

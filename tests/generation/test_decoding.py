@@ -127,7 +127,7 @@ def test_words_come_as_often_as_the_filtered_probabilities_say():
     results = generate(model, [prompt] * 6000, 1, generator=seeded(), **options)
     shares = torch.bincount(torch.tensor([r.new_ids[0] for r in results]), minlength=V) / 6000
     u = model(torch.tensor([prompt]))[:, -1].detach()
-    filtered = filter_logits(u, torch.tensor([prompt]), tau=2.0, k=6, p=0.9)
+    filtered = filter_logits(u, torch.tensor([prompt]), temperature=2.0, top_k=6, top_p=0.9)
     (expected,) = torch.softmax(filtered, dim=-1)
     torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
     assert (expected > 0.05).sum() > 2 and (expected == 0).sum() > 2
@@ -202,12 +202,25 @@ def test_each_word_is_read_once(monkeypatch):
         ([[3] * WINDOW], {}, "19 tokens and the model's window 19, so that there is no room"),
         ([[3]], {"max_new_tokens": 0}, "max_new_tokens must be a whole number of 1 or more, not 0"),
         ([[3]], {"num_beams": 0}, "num_beams must be a whole number of 1 or more, not 0"),
-        ([[3]], {"temperature": -1.0}, "temperature must be a number above 0, not -1.0"),
-        ([[3]], {"temperature": math.nan}, "temperature must be a number above 0, not nan"),
+        (
+            [[3]],
+            {"temperature": -1.0},
+            "temperature must be 0, or a number .* not -1.0",
+        ),
+        (
+            [[3]],
+            {"temperature": math.nan},
+            "temperature must be 0, or a number .* not nan",
+        ),
         ([[3]], {"top_k": 0}, "top_k must be a whole number of 1 or more, not 0"),
         ([[3]], {"top_p": 1.5}, "top_p must be a share above 0 and at most 1, not 1.5"),
         ([[3]], {"repetition_penalty": 0.0}, "repetition_penalty must be a number above 0"),
-        ([[3]], {"num_beams": 2, "top_k": 3}, "Beam search draws nothing"),
+        ([[3]], {"temperature": 1e-45}, "temperature must be 0, or a number .* not 1e-45"),
+        ([[3]], {"temperature": 0, "top_p": 0.9}, "top_p has no effect with temperature 0, which"),
+        ([[3]], {"temperature": 0, "top_p": 7.0}, "top_p must be a share above 0"),
+        ([[3]], {"num_beams": 2, "length_penalty": math.nan}, "length_penalty .* to 10, not nan"),
+        ([[3]], {"num_beams": 2, "length_penalty": 1e6}, "length_penalty .* from -10 to 10, not"),
+        ([[3]], {"num_beams": 2, "top_k": 3}, "Beam search draws nothing, so .* no use for top_k"),
         ([[3]], {"num_beams": 2, "temperature": 0.5}, "Beam search draws nothing"),
         ([[3]], {"num_beams": 2, "on_token": print}, "leave out on_token, or num_beams"),
         ([[3]], {"allowed": lambda ids: set()}, "After 1 tokens, `allowed` allows no token at all"),

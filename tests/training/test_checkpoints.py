@@ -13,7 +13,7 @@ from tiny_training import STREAM, files, run, same, stop_at
 from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.json_files import write_json
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training import checkpoints
 from slp_transformer.training.callbacks import METRICS_FILE

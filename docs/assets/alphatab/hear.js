@@ -1,5 +1,6 @@
-/* The stage on which alphaTab draws and plays: the piece that is chosen on the page "Hear it", a tab of a chapter, or
-   what `show(tex)` is given, as on "Write with it". alphaTab, its font and its sounds are fetched for the first piece. */
+/* The stage on which alphaTab draws and plays: the piece that is chosen on the page "Hear it", a
+   tab of a chapter, or what `show(tex)` is given, as on "Write with it". alphaTab, its font and its
+   sounds are fetched for the first piece. */
 
 (() => {
   const page = document.getElementById("slp-hear");
@@ -8,17 +9,26 @@
   const pieces = JSON.parse(find("pieces")?.textContent ?? "[]");
   const assets = new URL(page.dataset.assets, document.baseURI).href;
   const choices = [...page.querySelectorAll("[data-piece]")];
-  const play = find("play"), stop = find("stop"), time = find("time"), seek = find("seek");
-  const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
-  let api = null, loaded = null;
+  const play = find("play"),
+    stop = find("stop"),
+    time = find("time"),
+    seek = find("seek");
+  const clock = (ms) =>
+    `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
+  let api = null,
+    loaded = null;
 
-  const load = () => loaded ??= new Promise((done, fail) => {
-    const script = document.createElement("script");
-    script.src = `${assets}alphaTab.min.js`;
-    script.addEventListener("load", () => { begin(); done(); });
-    script.addEventListener("error", fail);
-    document.head.append(script);
-  });
+  const load = () =>
+    (loaded ??= new Promise((done, fail) => {
+      const script = document.createElement("script");
+      script.src = `${assets}alphaTab.min.js`;
+      script.addEventListener("load", () => {
+        begin();
+        done();
+      });
+      script.addEventListener("error", fail);
+      document.head.append(script);
+    }));
   page.show = async (tex, how = "") => {
     find("how").textContent = how;
     page.dataset.drawn = "";
@@ -36,7 +46,8 @@
   const choose = (number) => {
     choices.forEach((button, i) => button.setAttribute("aria-pressed", String(i === number)));
     const { tex, how, files } = pieces[number];
-    for (const link of page.querySelectorAll("[data-kind]")) link.href = `${files}.${link.dataset.kind}`;
+    for (const link of page.querySelectorAll("[data-kind]"))
+      link.href = `${files}.${link.dataset.kind}`;
     return page.show(tex, how);
   };
 
@@ -44,7 +55,8 @@
     api = new alphaTab.AlphaTabApi(find("stage"), {
       core: { fontDirectory: assets, scriptFile: `${assets}alphaTab.min.js` },
       display: { layoutMode: "page", scale: 0.9 },
-      notation: { elements: { scoreTitle: false } }, // on a phone it would be cut; the page has it above
+      // on a phone it would be cut; the page has it above
+      notation: { elements: { scoreTitle: false } },
       player: {
         playerMode: "enabledSynthesizer",
         soundFont: `${assets}sonivox.sf3`,
@@ -53,11 +65,19 @@
         scrollOffsetY: -150, // below the page's header and the controls, which stay
       },
     });
-    api.scoreLoaded.on((score) => { find("title").textContent = score.title; });
-    api.renderFinished.on(() => { page.dataset.drawn = "yes"; });
-    api.playerReady.on(() => { play.disabled = stop.disabled = false; page.dataset.ready = "yes"; });
+    api.scoreLoaded.on((score) => {
+      find("title").textContent = score.title;
+    });
+    api.renderFinished.on(() => {
+      page.dataset.drawn = "yes";
+    });
+    api.playerReady.on(() => {
+      play.disabled = stop.disabled = false;
+      page.dataset.ready = "yes";
+    });
     api.playerStateChanged.on((now) => {
-      const playing = now.state === 1, modes = alphaTab.ScrollMode;
+      const playing = now.state === 1,
+        modes = alphaTab.ScrollMode;
       play.textContent = playing ? "Pause" : "Play";
       api.settings.player.scrollMode = playing ? modes.Continuous : modes.Off;
       api.updateSettings();
@@ -69,14 +89,26 @@
       if (!seek.matches(":active")) seek.value = now.currentTime;
       seek.setAttribute("aria-valuetext", time.textContent);
     });
-    api.error.on(() => { find("how").textContent = "The tab cannot be drawn here; it stands below as text."; });
+    api.error.on(() => {
+      find("how").textContent = "The tab cannot be drawn here; it stands below as text.";
+    });
     play.addEventListener("click", () => api.playPause());
     stop.addEventListener("click", () => api.stop());
-    find("speed").addEventListener("change", (event) => { api.playbackSpeed = Number(event.target.value); });
-    seek.addEventListener("input", () => { api.timePosition = Number(seek.value); });
-    find("volume").addEventListener("input", (event) => { api.masterVolume = Number(event.target.value); });
-    find("loop").addEventListener("change", (event) => { api.isLooping = event.target.checked; });
-    find("metronome").addEventListener("change", (event) => { api.metronomeVolume = event.target.checked ? 1 : 0; });
+    find("speed").addEventListener("change", (event) => {
+      api.playbackSpeed = Number(event.target.value);
+    });
+    seek.addEventListener("input", () => {
+      api.timePosition = Number(seek.value);
+    });
+    find("volume").addEventListener("input", (event) => {
+      api.masterVolume = Number(event.target.value);
+    });
+    find("loop").addEventListener("change", (event) => {
+      api.isLooping = event.target.checked;
+    });
+    find("metronome").addEventListener("change", (event) => {
+      api.metronomeVolume = event.target.checked ? 1 : 0;
+    });
     choices.forEach((button, i) => button.addEventListener("click", () => choose(i)));
     page.hidden = false;
   };

@@ -14,21 +14,33 @@ export class Tensor {
     this.shape = shape;
     this.data = data;
   }
-  get rows() { return this.shape.length > 1 ? this.shape.at(-2) : 1; }
-  get columns() { return this.shape.at(-1); }
-  row(i) { return this.data.subarray(i * this.columns, (i + 1) * this.columns); }
+  get rows() {
+    return this.shape.length > 1 ? this.shape.at(-2) : 1;
+  }
+  get columns() {
+    return this.shape.at(-1);
+  }
+  row(i) {
+    return this.data.subarray(i * this.columns, (i + 1) * this.columns);
+  }
   /** A view of head c of [A×N×d]. */
   matrix(c) {
     const size = this.rows * this.columns;
     return new Tensor([this.rows, this.columns], this.data.subarray(c * size, (c + 1) * size));
   }
-  copy() { return new Tensor(this.shape, this.data.slice()); }
-  map(f) { return new Tensor(this.shape, this.data.map(f)); }
+  copy() {
+    return new Tensor(this.shape, this.data.slice());
+  }
+  map(f) {
+    return new Tensor(this.shape, this.data.map(f));
+  }
   /** The transpose, made once: a product reads the columns of a weight matrix as rows. */
   get T() {
     if (!this.turned) {
-      const { rows, columns, data } = this, T = new Tensor([columns, rows]);
-      for (let i = 0; i < rows; i++) for (let j = 0; j < columns; j++) T.data[j * rows + i] = data[i * columns + j];
+      const { rows, columns, data } = this,
+        T = new Tensor([columns, rows]);
+      for (let i = 0; i < rows; i++)
+        for (let j = 0; j < columns; j++) T.data[j * rows + i] = data[i * columns + j];
       this.turned = T;
     }
     return this.turned;
@@ -36,7 +48,11 @@ export class Tensor {
 }
 
 function dot(a, i, b, j, n) {
-  let s = 0, t = 0, u = 0, v = 0, k = 0;
+  let s = 0,
+    t = 0,
+    u = 0,
+    v = 0,
+    k = 0;
   for (; k + 3 < n; k += 4) {
     s += a[i + k] * b[j + k];
     t += a[i + k + 1] * b[j + k + 1];
@@ -49,14 +65,18 @@ function dot(a, i, b, j, n) {
 
 /** X Wᵀ, each row of X with each row of W. */
 function timesTransposed(X, W) {
-  const n = X.columns, m = W.rows, Y = new Tensor([X.rows, m]);
-  for (let i = 0; i < X.rows; i++) for (let j = 0; j < m; j++) Y.data[i * m + j] = dot(X.data, i * n, W.data, j * n, n);
+  const n = X.columns,
+    m = W.rows,
+    Y = new Tensor([X.rows, m]);
+  for (let i = 0; i < X.rows; i++)
+    for (let j = 0; j < m; j++) Y.data[i * m + j] = dot(X.data, i * n, W.data, j * n, n);
   return Y;
 }
 
 /** X W + b; without b, X W. */
 export function affine(X, W, b) {
-  const Y = timesTransposed(X, W.T), m = W.columns;
+  const Y = timesTransposed(X, W.T),
+    m = W.columns;
   if (b) for (let k = 0; k < Y.data.length; k++) Y.data[k] += b.data[k % m];
   return Y;
 }
@@ -67,7 +87,8 @@ export function add(X, Y) {
 
 /** A heads of d_k columns out of [N×Ad_k], from a column on: [A×N×d_k]. Source: `mh-par-qkv` */
 export function splitHeads(X, A, share, from = 0) {
-  const N = X.rows, heads = new Tensor([A, N, share]);
+  const N = X.rows,
+    heads = new Tensor([A, N, share]);
   for (let c = 0; c < A; c++) {
     for (let i = 0; i < N; i++) {
       const begin = i * X.columns + from + c * share;
@@ -79,20 +100,28 @@ export function splitHeads(X, A, share, from = 0) {
 
 /** Heads side by side, head¹ ⊕ … ⊕ headᴬ: [A×N×d_v] becomes [N×Ad_v]. Source: `mh-concat` */
 export function joinHeads(heads) {
-  const [A, N, share] = heads.shape, X = new Tensor([N, A * share]);
-  for (let c = 0; c < A; c++) for (let i = 0; i < N; i++) X.data.set(heads.data.subarray((c * N + i) * share, (c * N + i + 1) * share), i * A * share + c * share);
+  const [A, N, share] = heads.shape,
+    X = new Tensor([N, A * share]);
+  for (let c = 0; c < A; c++)
+    for (let i = 0; i < N; i++)
+      X.data.set(
+        heads.data.subarray((c * N + i) * share, (c * N + i + 1) * share),
+        i * A * share + c * share,
+      );
   return X;
 }
 
 function stacked(matrices) {
-  const { rows, columns } = matrices[0], X = new Tensor([matrices.length, rows, columns]);
+  const { rows, columns } = matrices[0],
+    X = new Tensor([matrices.length, rows, columns]);
   matrices.forEach((M, c) => X.data.set(M.data, c * rows * columns));
   return X;
 }
 
 // --- Attention ---------------------------------------------------------------------------------
 
-/** 0 where query i may see key j, −∞ in its future; the queries are the last N of M tokens. Source: `mask` */
+/** 0 where query i may see key j, −∞ in its future; the queries are the last N of M tokens.
+   Source: `mask` */
 export function causalMask(N, M) {
   const mask = new Tensor([N, M]);
   for (let i = 0; i < N; i++) mask.row(i).fill(-Infinity, M - N + i + 1);
@@ -107,12 +136,15 @@ export function scoresOf(Q, K, scaled = true) {
   return scores;
 }
 
-/** e^u over the sum of its row. A row of nothing but −∞ becomes zeros. Source: `probs`, `mh-alpha` */
+/** e^u over the sum of its row. A row of nothing but −∞ becomes zeros. Source: `probs`,
+   `mh-alpha` */
 export function softmax(U) {
   const Y = new Tensor(U.shape);
   for (let i = 0; i * U.columns < U.data.length; i++) {
-    const u = U.row(i), y = Y.row(i);
-    let top = -Infinity, sum = 0;
+    const u = U.row(i),
+      y = Y.row(i);
+    let top = -Infinity,
+      sum = 0;
     for (const x of u) if (x > top) top = x;
     if (top === -Infinity) continue;
     for (let j = 0; j < u.length; j++) sum += y[j] = Math.exp(u[j] - top);
@@ -128,9 +160,11 @@ export function weightsOf(scores, mask) {
 
 /** α V, the values that each query gathers. Source: `mh-par-head` */
 export function gather(alpha, V) {
-  const d = V.columns, head = new Tensor([alpha.rows, d]);
+  const d = V.columns,
+    head = new Tensor([alpha.rows, d]);
   for (let i = 0; i < alpha.rows; i++) {
-    const sum = head.row(i), a = alpha.row(i);
+    const sum = head.row(i),
+      a = alpha.row(i);
     for (let j = 0; j < a.length; j++) {
       const weight = a[j];
       if (weight !== 0) for (let f = 0; f < d; f++) sum[f] += weight * V.data[j * d + f];
@@ -147,9 +181,12 @@ export function attention(Q, K, V, mask) {
 
 /** (head¹ ⊕ … ⊕ headᴬ) W^O. Source: `mh-par-qkv`, `mh-par-head`, `mh-par-out` */
 export function multiHeadAttention(X, W, pass) {
-  const { A, G, dk, dv } = pass.sizes, { point } = pass;
+  const { A, G, dk, dv } = pass.sizes,
+    { point } = pass;
   const QKV = affine(X, W.W_QKV, W.b_QKV);
-  let Q = splitHeads(QKV, A, dk), K = splitHeads(QKV, G, dk, A * dk), V = splitHeads(QKV, G, dv, (A + G) * dk);
+  let Q = splitHeads(QKV, A, dk),
+    K = splitHeads(QKV, G, dk, A * dk),
+    V = splitHeads(QKV, G, dv, (A + G) * dk);
   if (W.norm_Q) {
     Q = rmsNorm(Q, W.norm_Q, pass.sizes.eps);
     K = rmsNorm(K, W.norm_K, pass.sizes.eps);
@@ -161,10 +198,15 @@ export function multiHeadAttention(X, W, pass) {
   Q = point("Q", Q);
   K = point("K", K);
   V = point("V", V);
-  const [keys, values] = pass.cache ? pass.cache.update(pass.block, K, V) : [matricesOf(K), matricesOf(V)];
+  const [keys, values] = pass.cache
+    ? pass.cache.update(pass.block, K, V)
+    : [matricesOf(K), matricesOf(V)];
   const group = (c) => Math.floor((c * G) / A); // heads of a group share keys and values
   const heads = [...Array(A).keys()];
-  const scores = point("scores", stacked(heads.map((c) => scoresOf(Q.matrix(c), keys[group(c)], pass.scaled))));
+  const scores = point(
+    "scores",
+    stacked(heads.map((c) => scoresOf(Q.matrix(c), keys[group(c)], pass.scaled))),
+  );
   const alpha = point("alpha", stacked(heads.map((c) => weightsOf(scores.matrix(c), pass.mask))));
   const head = point("head", stacked(heads.map((c) => gather(alpha.matrix(c), values[group(c)]))));
   return affine(joinHeads(head), W.W_O, W.b_O);
@@ -174,15 +216,21 @@ function matricesOf(X) {
   return [...Array(X.shape[0]).keys()].map((c) => X.matrix(c));
 }
 
-/** Turn the pairs (i, i + d_k/2) of each row by an angle that grows with its position. Source: `rope` */
+/** Turn the pairs (i, i + d_k/2) of each row by an angle that grows with its position.
+   Source: `rope` */
 export function rotate(X, start, thetas) {
-  const [A, N, d] = X.shape, half = d / 2, Y = new Tensor(X.shape);
+  const [A, N, d] = X.shape,
+    half = d / 2,
+    Y = new Tensor(X.shape);
   for (let c = 0; c < A; c++) {
     for (let i = 0; i < N; i++) {
       const begin = (c * N + i) * d;
       for (let k = 0; k < half; k++) {
-        const angle = Math.fround((start + i) * thetas[k]), cos = Math.cos(angle), sin = Math.sin(angle);
-        const x = X.data[begin + k], y = X.data[begin + half + k];
+        const angle = Math.fround((start + i) * thetas[k]),
+          cos = Math.cos(angle),
+          sin = Math.sin(angle);
+        const x = X.data[begin + k],
+          y = X.data[begin + half + k];
         Y.data[begin + k] = x * cos - y * sin;
         Y.data[begin + half + k] = y * cos + x * sin;
       }
@@ -191,13 +239,20 @@ export function rotate(X, start, thetas) {
   return Y;
 }
 
-/** The angle that each pair turns from one position to the next, base^(−2i/d_k), stretched if asked for. */
+/** The angle that each pair turns from one position to the next, base^(−2i/d_k), stretched if asked
+   for. */
 export function rotaryAngles(dk, base, scaling) {
   const pairs = dk / 2;
   return Float32Array.from({ length: pairs }, (_, i) => {
     const theta = base ** -(i / pairs);
     if (!scaling) return theta;
-    const { rope_type, factor, original_context_length: old, low_freq_factor: low, high_freq_factor: high } = scaling;
+    const {
+      rope_type,
+      factor,
+      original_context_length: old,
+      low_freq_factor: low,
+      high_freq_factor: high,
+    } = scaling;
     if (rope_type === "linear") return theta / factor;
     const keep = Math.min(1, Math.max(0, ((old * theta) / (2 * Math.PI) - low) / (high - low)));
     return keep * theta + ((1 - keep) * theta) / factor;
@@ -210,17 +265,19 @@ export class KVCache {
   kept = [];
   /** Add those of the next tokens to block l's; return, head by head, those of all. */
   update(l, K, V) {
-    const total = this.length + K.rows, kept = (this.kept[l] ??= { K: [], V: [] });
-    const grown = (rooms, X) => matricesOf(X).map((M, g) => {
-      let room = rooms[g];
-      if (!room || room.length < total * M.columns) {
-        room = new Float32Array(Math.max(total, 2 * this.length, 64) * M.columns);
-        if (rooms[g]) room.set(rooms[g].subarray(0, this.length * M.columns));
-        rooms[g] = room;
-      }
-      room.set(M.data, this.length * M.columns);
-      return new Tensor([total, M.columns], room.subarray(0, total * M.columns));
-    });
+    const total = this.length + K.rows,
+      kept = (this.kept[l] ??= { K: [], V: [] });
+    const grown = (rooms, X) =>
+      matricesOf(X).map((M, g) => {
+        let room = rooms[g];
+        if (!room || room.length < total * M.columns) {
+          room = new Float32Array(Math.max(total, 2 * this.length, 64) * M.columns);
+          if (rooms[g]) room.set(rooms[g].subarray(0, this.length * M.columns));
+          rooms[g] = room;
+        }
+        room.set(M.data, this.length * M.columns);
+        return new Tensor([total, M.columns], room.subarray(0, total * M.columns));
+      });
     return [grown(kept.K, K), grown(kept.V, V)];
   }
 }
@@ -229,20 +286,24 @@ export class KVCache {
 
 /** γ (x − μ)/σ + β for each row. Source: `ln-mean` to `ln` */
 export function layerNorm(X, { gamma, beta }, eps) {
-  const d = X.columns, Y = new Tensor(X.shape);
+  const d = X.columns,
+    Y = new Tensor(X.shape);
   for (let begin = 0; begin < X.data.length; begin += d) {
-    let mean = 0, variance = 0;
+    let mean = 0,
+      variance = 0;
     for (let j = 0; j < d; j++) mean += X.data[begin + j] / d;
     for (let j = 0; j < d; j++) variance += (X.data[begin + j] - mean) ** 2 / d;
     const sigma = Math.sqrt(variance + eps);
-    for (let j = 0; j < d; j++) Y.data[begin + j] = (gamma.data[j] * (X.data[begin + j] - mean)) / sigma + beta.data[j];
+    for (let j = 0; j < d; j++)
+      Y.data[begin + j] = (gamma.data[j] * (X.data[begin + j] - mean)) / sigma + beta.data[j];
   }
   return Y;
 }
 
 /** γ x over its root mean square, for each row (Zhang and Sennrich 2019). */
 export function rmsNorm(X, { gamma }, eps) {
-  const d = X.columns, Y = new Tensor(X.shape);
+  const d = X.columns,
+    Y = new Tensor(X.shape);
   for (let begin = 0; begin < X.data.length; begin += d) {
     const root = Math.sqrt(dot(X.data, begin, X.data, begin, d) / d + eps);
     for (let j = 0; j < d; j++) Y.data[begin + j] = (gamma.data[j] * X.data[begin + j]) / root;
@@ -255,7 +316,8 @@ const norm = (X, W, eps) => (W.beta ? layerNorm : rmsNorm)(X, W, eps);
 /** Abramowitz and Stegun 7.1.26, to 1.5e-7. */
 function erf(x) {
   const t = 1 / (1 + 0.3275911 * Math.abs(x));
-  const rest = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
+  const rest =
+    ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
   return Math.sign(x) * (1 - rest * Math.exp(-x * x));
 }
 
@@ -280,7 +342,8 @@ export function ffn(X, W, pass) {
 
 /** One block of the residual stream. Source: `T1` to `T-H`; post-norm: `postnorm-t` */
 export function block(X, W, pass) {
-  const { point } = pass, { eps } = pass.sizes;
+  const { point } = pass,
+    { eps } = pass.sizes;
   X = point("X", X);
   if (pass.sizes.norm === "post") {
     const T1 = point("T1", multiHeadAttention(X, W.attention, pass));
@@ -329,14 +392,21 @@ export class LanguageModel {
     this.sizes = sizesOf(config);
     this.weights = nested(weights);
   }
-  get E() { return this.weights.embedding.tokens.E; }
+  get E() {
+    return this.weights.embedding.tokens.E;
+  }
   /** X = E[id] + P[i]. Source: `X` */
   embed(ids, start, point) {
     const { model_dim: d, vocab_size, context_length, positions, scaled_embeddings } = this.config;
-    if (start + ids.length > context_length) throw new Refusal(`The model has ${context_length} positions, and ${start + ids.length} tokens do not fit.`);
-    const E = new Tensor([ids.length, d]), P = new Tensor([ids.length, d]);
+    if (start + ids.length > context_length)
+      throw new Refusal(
+        `The model has ${context_length} positions, and ${start + ids.length} tokens do not fit.`,
+      );
+    const E = new Tensor([ids.length, d]),
+      P = new Tensor([ids.length, d]);
     ids.forEach((id, i) => {
-      if (!Number.isInteger(id) || id < 0 || id >= vocab_size) throw new Refusal(`Ids go from 0 to ${vocab_size - 1}, not ${id}.`);
+      if (!Number.isInteger(id) || id < 0 || id >= vocab_size)
+        throw new Refusal(`Ids go from 0 to ${vocab_size - 1}, not ${id}.`);
       E.row(i).set(this.E.row(id));
       if (positions === "learned") P.row(i).set(this.weights.embedding.positions.P.row(start + i));
       if (positions === "sinusoidal") P.row(i).set(sinusoid(start + i, d));
@@ -346,17 +416,29 @@ export class LanguageModel {
   }
   /** The logits U of the word after each of these ids; with a cache they go on from its tokens.
 
-      `hook(name, tensor, block)` is called at each named point and may return another tensor of the same shape.
-      The points are those of slp_transformer.hooks (X, T1 to T5 and H, Q, K, V, alpha, head), counted by block
-      from 0, and six more: scores (before the mask), hidden (of the feedforward layer), and outside of blocks, where
-      block is null, E, P, final and U.
-      `causal`, `scaled` (by √d_k) and `finalNorm` can be turned off; `last` asks for the last row alone. */
-  forward(ids, { cache = null, hook = null, causal = true, scaled = true, finalNorm = true, last = false } = {}) {
-    const start = cache ? cache.length : 0, N = ids.length;
+     `hook(name, tensor, block)` is called at each named point and may return another tensor of the
+     same shape. The points are those of slp_transformer.hooks (X, T1 to T5 and H, Q, K, V, alpha,
+     head), counted by block from 0, and six more: scores (before the mask), hidden (of the
+     feedforward layer), and outside of blocks, where block is null, E, P, final and U. `causal`,
+     `scaled` (by √d_k) and `finalNorm` can be turned off; `last` asks for the last row alone. */
+  forward(
+    ids,
+    {
+      cache = null,
+      hook = null,
+      causal = true,
+      scaled = true,
+      finalNorm = true,
+      last = false,
+    } = {},
+  ) {
+    const start = cache ? cache.length : 0,
+      N = ids.length;
     const pass = { cache, scaled, finalNorm, start, block: null, sizes: this.sizes };
     pass.point = hook ? (name, X) => sameShape(name, X, hook(name, X, pass.block)) : (_, X) => X;
     const { positions, rope_base, rope_scaling } = this.config;
-    pass.angles = positions === "rotary" ? rotaryAngles(this.sizes.dk, rope_base, rope_scaling) : null;
+    pass.angles =
+      positions === "rotary" ? rotaryAngles(this.sizes.dk, rope_base, rope_scaling) : null;
     pass.mask = causal && N > 1 ? causalMask(N, start + N) : null;
     const X = this.embed(ids, start, pass.point);
     let H = stack(X, this.weights.stack, pass);
@@ -368,7 +450,10 @@ export class LanguageModel {
 
 function sameShape(name, X, other) {
   if (!other) return X;
-  if (String(other.shape) !== String(X.shape)) throw new Refusal(`The hook at ${name} returned ${other.shape.join(" × ")} in place of ${X.shape.join(" × ")}.`);
+  if (String(other.shape) !== String(X.shape))
+    throw new Refusal(
+      `The hook at ${name} returned ${other.shape.join(" × ")} in place of ${X.shape.join(" × ")}.`,
+    );
   return other;
 }
 
@@ -389,7 +474,10 @@ export function headsOff(heads) {
 export const temperature = (u, tau) => u.map((x) => x / tau);
 
 const ordered = (u) => [...u.keys()].sort((a, b) => u[b] - u[a] || a - b);
-const keeping = (u, kept) => { const some = new Set(kept); return u.map((x, w) => (some.has(w) ? x : -Infinity)); };
+const keeping = (u, kept) => {
+  const some = new Set(kept);
+  return u.map((x, w) => (some.has(w) ? x : -Infinity));
+};
 
 /** Keep the k largest; the others become −∞. Source: `top-k` */
 export const topK = (u, k) => (k >= u.length ? u : keeping(u, ordered(u).slice(0, k)));
@@ -399,16 +487,25 @@ export function topP(u, p) {
   if (p >= 1) return u;
   const y = softmax(new Tensor([1, u.length], u)).data;
   let before = 0;
-  return keeping(u, ordered(u).filter((w) => { const stays = before < p; before += y[w]; return stays; }));
+  return keeping(
+    u,
+    ordered(u).filter((w) => {
+      const stays = before < p;
+      before += y[w];
+      return stays;
+    }),
+  );
 }
 
 /** The most probable word. Source: `greedy` */
 export const greedy = (u) => u.reduce((best, x, w) => (x > u[best] ? w : best), 0);
 
-/** A word drawn as often as its probability says; `random` gives numbers from 0 to 1. Source: `random` */
+/** A word drawn as often as its probability says; `random` gives numbers from 0 to 1.
+   Source: `random` */
 export function sample(u, random) {
   const y = softmax(new Tensor([1, u.length], u)).data;
-  let left = random(), drawn = greedy(u);
+  let left = random(),
+    drawn = greedy(u);
   for (let w = 0; w < y.length; w++) {
     if (y[w] === 0) continue;
     drawn = w;
@@ -431,9 +528,23 @@ export function seeded(seed) {
 
 /** Write on after `ids`, a word at a time: yields each new id, and stops where the window ends.
     `tau` 0 takes the most probable word; `allowed(ids)` may name the words that can come next. */
-export function* generate(model, ids, { count = Infinity, tau = 1, k = Infinity, p = 1, stop = [], random = Math.random, allowed = null, ...how } = {}) {
+export function* generate(
+  model,
+  ids,
+  {
+    count = Infinity,
+    tau = 1,
+    k = Infinity,
+    p = 1,
+    stop = [],
+    random = Math.random,
+    allowed = null,
+    ...how
+  } = {},
+) {
   if (!ids.length) throw new Refusal("A model goes on from one token at least.");
-  const cache = new KVCache(), text = [...ids];
+  const cache = new KVCache(),
+    text = [...ids];
   let next = text;
   while (count-- > 0 && text.length < model.config.context_length) {
     let u = model.forward(next, { ...how, cache, last: true }).row(0);
@@ -449,7 +560,10 @@ export function* generate(model, ids, { count = Infinity, tau = 1, k = Infinity,
 // --- What a training run keeps -----------------------------------------------------------------
 
 const MAX_BYTES = 1 << 28;
-const size = (least = 1) => (x) => Number.isSafeInteger(x) && x >= least;
+const size =
+  (least = 1) =>
+  (x) =>
+    Number.isSafeInteger(x) && x >= least;
 const orNull = (check) => (x) => x === null || check(x);
 const oneOf = (...choices) => Object.assign((x) => choices.includes(x), { choices });
 const bool = oneOf(true, false);
@@ -458,7 +572,10 @@ const anything = () => true;
 /** What stretches rotary angles: of a known type, with numbers above 0. */
 function isRopeScaling(x) {
   const numbers = ["factor", "original_context_length", "low_freq_factor", "high_freq_factor"];
-  const known = isObject(x) && ["linear", "llama3"].includes(x.rope_type) && Object.keys(x).every((name) => name === "rope_type" || numbers.includes(name));
+  const known =
+    isObject(x) &&
+    ["linear", "llama3"].includes(x.rope_type) &&
+    Object.keys(x).every((name) => name === "rope_type" || numbers.includes(name));
   return known && numbers.every((name) => x[name] > 0) && x.low_freq_factor < x.high_freq_factor;
 }
 
@@ -477,7 +594,12 @@ const BOOK = {
   positions: [oneOf("learned", "sinusoidal"), "learned"],
   eps: [(x) => typeof x === "number" && x >= 0, 1e-5],
   scaled_embeddings: [bool, false],
-  ...Object.fromEntries(["dropout", "initialization", "source_vocab_size", "num_encoder_blocks"].map((name) => [name, [anything, null]])),
+  ...Object.fromEntries(
+    ["dropout", "initialization", "source_vocab_size", "num_encoder_blocks"].map((name) => [
+      name,
+      [anything, null],
+    ]),
+  ),
 };
 const MODERN = {
   ...BOOK,
@@ -512,35 +634,55 @@ export function readJSON(bytes, name) {
 
 /** The settings in config.json, each of them checked. */
 export function readConfig(content) {
-  if (!isObject(content) || !("model" in content)) throw new Refusal("config.json is not from a run of slp_transformer: it names no model.");
+  if (!isObject(content) || !("model" in content))
+    throw new Refusal("config.json is not from a run of slp_transformer: it names no model.");
   const settings = Object.hasOwn(MODELS, content.model) ? MODELS[content.model] : null;
-  if (!settings || !isObject(content.config)) throw new Refusal(`config.json names ${JSON.stringify(content.model)}; this page reads language models, ${Object.keys(MODELS).join(" and ")}.`);
-  for (const name of Object.keys(content.config)) if (!Object.hasOwn(settings, name)) throw new Refusal(`config.json has ${name}, which this page does not know.`);
-  const config = { normalization: "layer", attention_bias: false, ffn_bias: true, tied: true, num_kv_heads: null, qk_norm: false };
+  if (!settings || !isObject(content.config))
+    throw new Refusal(
+      `config.json names ${JSON.stringify(content.model)}; this page reads language models, ${Object.keys(MODELS).join(" and ")}.`,
+    );
+  for (const name of Object.keys(content.config))
+    if (!Object.hasOwn(settings, name))
+      throw new Refusal(`config.json has ${name}, which this page does not know.`);
+  const config = {
+    normalization: "layer",
+    attention_bias: false,
+    ffn_bias: true,
+    tied: true,
+    num_kv_heads: null,
+    qk_norm: false,
+  };
   for (const [name, [check, missing]] of Object.entries(settings)) {
     config[name] = content.config[name] === undefined ? missing : content.config[name];
     if (config[name] === undefined || !check(config[name])) {
       const known = check.choices ? `: this page knows ${check.choices.join(", ")}` : "";
-      throw new Refusal(`config.json says ${name} = ${JSON.stringify(config[name])}, which cannot be used${known}.`);
+      throw new Refusal(
+        `config.json says ${name} = ${JSON.stringify(config[name])}, which cannot be used${known}.`,
+      );
     }
   }
   const { A, G, dk } = sizesOf(config);
-  if (!Number.isInteger(dk)) throw new Refusal(`${A} heads do not divide model_dim = ${config.model_dim}.`);
+  if (!Number.isInteger(dk))
+    throw new Refusal(`${A} heads do not divide model_dim = ${config.model_dim}.`);
   if (A % G) throw new Refusal(`num_kv_heads = ${G} does not divide num_heads = ${A}.`);
-  if (config.positions === "rotary" && dk % 2) throw new Refusal(`Rotary positions turn pairs, and key_dim = ${dk} is odd.`);
+  if (config.positions === "rotary" && dk % 2)
+    throw new Refusal(`Rotary positions turn pairs, and key_dim = ${dk} is odd.`);
   return config;
 }
 
 function sizesOf(config) {
   const { model_dim: d, num_heads: A, activation, norm, eps } = config;
-  const dk = config.key_dim ?? d / A, dv = config.value_dim ?? d / A, G = config.num_kv_heads ?? A;
+  const dk = config.key_dim ?? d / A,
+    dv = config.value_dim ?? d / A,
+    G = config.num_kv_heads ?? A;
   const hidden = config.hidden_dim ?? (activation === "swiglu" ? Math.ceil((8 * d) / 3) : 4 * d);
   return { A, G, dk, dv, hidden, activation, norm, eps };
 }
 
 /** The shape of each tensor that a model of these settings has, by its name. */
 export function shapesOf(config) {
-  const { model_dim: d, vocab_size: V } = config, { A, G, dk, dv, hidden } = sizesOf(config);
+  const { model_dim: d, vocab_size: V } = config,
+    { A, G, dk, dv, hidden } = sizesOf(config);
   const shapes = { "embedding.tokens.E": [V, d] };
   const normOf = (name) => {
     shapes[`${name}.gamma`] = [d];
@@ -548,14 +690,26 @@ export function shapesOf(config) {
   };
   if (config.positions === "learned") shapes["embedding.positions.P"] = [config.context_length, d];
   for (let l = 0; l < config.num_blocks; l++) {
-    const own = `stack.blocks.${l}`, across = A * dk + G * (dk + dv);
+    const own = `stack.blocks.${l}`,
+      across = A * dk + G * (dk + dv);
     shapes[`${own}.attention.W_QKV`] = [d, across];
     shapes[`${own}.attention.W_O`] = [A * dv, d];
     if (config.attention_bias) shapes[`${own}.attention.b_QKV`] = [across];
     if (config.attention_bias === true) shapes[`${own}.attention.b_O`] = [d];
-    if (config.qk_norm) shapes[`${own}.attention.norm_Q.gamma`] = shapes[`${own}.attention.norm_K.gamma`] = [dk];
+    if (config.qk_norm)
+      shapes[`${own}.attention.norm_Q.gamma`] = shapes[`${own}.attention.norm_K.gamma`] = [dk];
     normOf(`${own}.norm_1`);
-    const matrices = config.activation === "swiglu" ? [[d, hidden], [d, hidden], [hidden, d]] : [[d, hidden], [hidden, d]];
+    const matrices =
+      config.activation === "swiglu"
+        ? [
+            [d, hidden],
+            [d, hidden],
+            [hidden, d],
+          ]
+        : [
+            [d, hidden],
+            [hidden, d],
+          ];
     matrices.forEach(([rows, columns], k) => {
       shapes[`${own}.ffn.W_${k + 1}`] = [rows, columns];
       if (config.ffn_bias) shapes[`${own}.ffn.b_${k + 1}`] = [columns];
@@ -571,41 +725,69 @@ export function shapesOf(config) {
 function nested(weights) {
   const root = {};
   for (const [name, W] of Object.entries(weights)) {
-    const way = name.split("."), last = way.pop();
+    const way = name.split("."),
+      last = way.pop();
     way.reduce((at, step, k) => (at[step] ??= step === "blocks" ? [] : {}), root)[last] = W;
   }
   return root;
 }
 
 /** Every number that 16 bits can be as float16, made when the first one is read. */
-const float16 = () => float16.table ??= Float32Array.from({ length: 65536 }, (_, half) => {
-  const exponent = (half >> 10) & 31, rest = half & 1023, sign = half >> 15 ? -1 : 1;
-  if (exponent === 31) return rest ? NaN : sign * Infinity;
-  return sign * (exponent ? 2 ** (exponent - 15) * (1 + rest / 1024) : 2 ** -14 * (rest / 1024));
-});
+const float16 = () =>
+  (float16.table ??= Float32Array.from({ length: 65536 }, (_, half) => {
+    const exponent = (half >> 10) & 31,
+      rest = half & 1023,
+      sign = half >> 15 ? -1 : 1;
+    if (exponent === 31) return rest ? NaN : sign * Infinity;
+    return sign * (exponent ? 2 ** (exponent - 15) * (1 + rest / 1024) : 2 ** -14 * (rest / 1024));
+  }));
 const BYTES = { F32: 4, F16: 2, BF16: 2 };
 
 /** The tensors in a safetensors file, in float32. */
 export function readSafetensors(bytes, name = "model.safetensors") {
-  if (bytes.length < 8) throw new Refusal(`${name} is no safetensors file: it has ${bytes.length} bytes.`);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), length = view.getBigUint64(0, true);
-  if (length > BigInt(bytes.length - 8)) throw new Refusal(`${name} is damaged: its header claims ${length} bytes, but the file has ${bytes.length}.`);
-  const first = 8 + Number(length), header = readJSON(bytes.subarray(8, first), `The header of ${name}`);
+  if (bytes.length < 8)
+    throw new Refusal(`${name} is no safetensors file: it has ${bytes.length} bytes.`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+    length = view.getBigUint64(0, true);
+  if (length > BigInt(bytes.length - 8))
+    throw new Refusal(
+      `${name} is damaged: its header claims ${length} bytes, but the file has ${bytes.length}.`,
+    );
+  const first = 8 + Number(length),
+    header = readJSON(bytes.subarray(8, first), `The header of ${name}`);
   if (!isObject(header)) throw new Refusal(`The header of ${name} is no object.`);
   const tensors = {};
   for (const [tensor, entry] of Object.entries(header)) {
     if (tensor === "__metadata__") continue;
     const { dtype, shape, data_offsets: offsets } = isObject(entry) ? entry : {};
-    if (!Object.hasOwn(BYTES, dtype)) throw new Refusal(`${name} has ${tensor} in ${dtype}; this page reads ${Object.keys(BYTES).join(", ")}.`);
-    const sound = Array.isArray(shape) && shape.every(size(0)) && Array.isArray(offsets) && offsets.length === 2 && offsets.every(size(0));
+    if (!Object.hasOwn(BYTES, dtype))
+      throw new Refusal(
+        `${name} has ${tensor} in ${dtype}; this page reads ${Object.keys(BYTES).join(", ")}.`,
+      );
+    const sound =
+      Array.isArray(shape) &&
+      shape.every(size(0)) &&
+      Array.isArray(offsets) &&
+      offsets.length === 2 &&
+      offsets.every(size(0));
     const count = sound ? shape.reduce((a, b) => a * b, 1) : NaN;
-    if (!(offsets?.[1] - offsets?.[0] === count * BYTES[dtype])) throw new Refusal(`${name} is damaged: ${tensor} has not as many numbers as its shape says.`);
-    if (first + offsets[1] > bytes.length) throw new Refusal(`${name} is truncated: ${tensor} ends at byte ${first + offsets[1]}, but the file has ${bytes.length}.`);
-    const own = bytes.slice(first + offsets[0], first + offsets[1]).buffer; // aligned, and little-endian as all browsers are
+    if (!(offsets?.[1] - offsets?.[0] === count * BYTES[dtype]))
+      throw new Refusal(`${name} is damaged: ${tensor} has not as many numbers as its shape says.`);
+    if (first + offsets[1] > bytes.length)
+      throw new Refusal(
+        `${name} is truncated: ${tensor} ends at byte ${first + offsets[1]}, but the file has ${bytes.length}.`,
+      );
+    // aligned, and little-endian as all browsers are
+    const own = bytes.slice(first + offsets[0], first + offsets[1]).buffer;
     let data = new Float32Array(dtype === "F32" ? own : count);
-    if (dtype === "F16") new Uint16Array(own).forEach((half, k) => { data[k] = float16()[half]; });
-    if (dtype === "BF16") data = new Float32Array(Uint32Array.from(new Uint16Array(own), (half) => half << 16).buffer);
-    if (!data.every(Number.isFinite)) throw new Refusal(`${name} cannot be used: ${tensor} has NaN or infinite weights.`);
+    if (dtype === "F16")
+      new Uint16Array(own).forEach((half, k) => {
+        data[k] = float16()[half];
+      });
+    if (dtype === "BF16")
+      data = new Float32Array(Uint32Array.from(new Uint16Array(own), (half) => half << 16).buffer);
+    if (!data.every(Number.isFinite))
+      throw new Refusal(`${name} cannot be used: ${tensor} has NaN or infinite weights.`);
     tensors[tensor] = new Tensor(shape, data);
   }
   return tensors;
@@ -613,36 +795,57 @@ export function readSafetensors(bytes, name = "model.safetensors") {
 
 /** A model from its settings and a safetensors file, if they fit. */
 export function readModel(content, bytes, name = "model.safetensors") {
-  if (bytes.length > MAX_BYTES) throw new Refusal(`${name} has ${bytes.length} bytes; this page reads up to ${MAX_BYTES}.`);
+  if (bytes.length > MAX_BYTES)
+    throw new Refusal(`${name} has ${bytes.length} bytes; this page reads up to ${MAX_BYTES}.`);
   const config = readConfig(content);
   const numbers = config.num_blocks * config.model_dim; // before that many names are listed
-  if (numbers > bytes.length || config.vocab_size > bytes.length) throw new Refusal(`config.json describes a larger model than ${name}, which has ${bytes.length} bytes.`);
-  const weights = readSafetensors(bytes, name), shapes = shapesOf(config);
+  if (numbers > bytes.length || config.vocab_size > bytes.length)
+    throw new Refusal(
+      `config.json describes a larger model than ${name}, which has ${bytes.length} bytes.`,
+    );
+  const weights = readSafetensors(bytes, name),
+    shapes = shapesOf(config);
   for (const one of new Set([...Object.keys(shapes), ...Object.keys(weights)])) {
-    const here = shapes[one]?.join(" × ") ?? "no such tensor", there = weights[one]?.shape.join(" × ") ?? "no such tensor";
-    if (here !== there) throw new Refusal(`${name} does not fit config.json: ${one} is ${there}, not ${here}.`);
+    const here = shapes[one]?.join(" × ") ?? "no such tensor",
+      there = weights[one]?.shape.join(" × ") ?? "no such tensor";
+    if (here !== there)
+      throw new Refusal(`${name} does not fit config.json: ${one} is ${there}, not ${here}.`);
   }
   return new LanguageModel(config, weights);
 }
 
 /** The model and the tokenizer of a run, from the files of a checkpoint's folder by their names. */
 export function readRun(files) {
-  if (files["lora.safetensors"]) throw new Refusal("This run keeps only the matrices of LoRA: take the run that it was trained on.");
-  for (const name of ["config.json", "tokenizer.json", "model.safetensors"]) if (!files[name]) throw new Refusal(`The folder has no ${name}.`);
-  const model = readModel(readJSON(files["config.json"], "config.json"), files["model.safetensors"]);
+  if (files["lora.safetensors"])
+    throw new Refusal(
+      "This run keeps only the matrices of LoRA: take the run that it was trained on.",
+    );
+  for (const name of ["config.json", "tokenizer.json", "model.safetensors"])
+    if (!files[name]) throw new Refusal(`The folder has no ${name}.`);
+  const model = readModel(
+    readJSON(files["config.json"], "config.json"),
+    files["model.safetensors"],
+  );
   const tokenizer = readTokenizer(readJSON(files["tokenizer.json"], "tokenizer.json"));
-  const { vocab_size } = model.config, words = tokenizer.vocabulary.length;
-  if (words !== vocab_size) throw new Refusal(`tokenizer.json has ${words} tokens, but the model ${vocab_size}.`);
+  const { vocab_size } = model.config,
+    words = tokenizer.vocabulary.length;
+  if (words !== vocab_size)
+    throw new Refusal(`tokenizer.json has ${words} tokens, but the model ${vocab_size}.`);
   return { model, tokenizer };
 }
 
 // --- Tokens ------------------------------------------------------------------------------------
 
-const END = "<|end|>", UNK = "[UNK]", SILENT = new Set([END, "[PAD]", "[SOS]", "[EOS]"]);
-const SPACE = "\\p{White_Space}", LETTER = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾"; // \\w, as the tokenizers library has it
+const END = "<|end|>",
+  UNK = "[UNK]",
+  SILENT = new Set([END, "[PAD]", "[SOS]", "[EOS]"]);
+const SPACE = "\\p{White_Space}",
+  LETTER = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾"; // \\w, as the tokenizers library has it
 const pattern = (text) => new RegExp(text, "gu");
 const WORDS = pattern(` ?[${LETTER}]+(?:'[${LETTER}]+)*| ?[^${LETTER}${SPACE}]|${SPACE}`);
-const BPE = pattern(`'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`);
+const BPE = pattern(
+  `'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`,
+);
 
 /** The character that stands for each byte in a BPE token, as GPT-2 has it. */
 const BYTE_CHARACTERS = (() => {
@@ -660,12 +863,19 @@ class TextTokenizer {
     this.ranks = new Map(merges.map(([left, right], rank) => [`${left} ${right}`, rank]));
     this.unknown = this.ids.get(UNK) ?? (kind === "words" ? this.ids.get("<unk>") : undefined);
   }
-  get end() { return this.ids.get(END); }
+  get end() {
+    return this.ids.get(END);
+  }
   encode(text) {
-    if (this.kind === "bpe") return (text.match(this.pattern) ?? []).flatMap((word) => this.merged(word)).map((token) => this.ids.get(token)).filter((id) => id !== undefined);
-    return (this.kind === "words" ? text.match(this.pattern) ?? [] : [...text]).map((token) => {
+    if (this.kind === "bpe")
+      return (text.match(this.pattern) ?? [])
+        .flatMap((word) => this.merged(word))
+        .map((token) => this.ids.get(token))
+        .filter((id) => id !== undefined);
+    return (this.kind === "words" ? (text.match(this.pattern) ?? []) : [...text]).map((token) => {
       const id = this.ids.get(token) ?? this.unknown;
-      if (id === undefined) throw new Refusal(`The model was not trained on the character ${JSON.stringify(token)}.`);
+      if (id === undefined)
+        throw new Refusal(`The model was not trained on the character ${JSON.stringify(token)}.`);
       return id;
     });
   }
@@ -673,7 +883,8 @@ class TextTokenizer {
   merged(word) {
     const parts = Array.from(new TextEncoder().encode(word), (b) => BYTE_CHARACTERS[b]);
     for (;;) {
-      let best = Infinity, at = -1;
+      let best = Infinity,
+        at = -1;
       for (let k = 0; k + 1 < parts.length; k++) {
         const rank = this.ranks.get(`${parts[k]} ${parts[k + 1]}`);
         if (rank < best) [best, at] = [rank, k];
@@ -683,9 +894,13 @@ class TextTokenizer {
     }
   }
   decode(ids) {
-    const tokens = Array.from(ids, (id) => this.vocabulary[id]).filter((token) => !SILENT.has(token));
+    const tokens = Array.from(ids, (id) => this.vocabulary[id]).filter(
+      (token) => !SILENT.has(token),
+    );
     if (this.kind !== "bpe") return tokens.join("");
-    const bytes = tokens.flatMap((token) => (token === UNK ? [...new TextEncoder().encode(token)] : [...token].map((c) => BYTE_OF.get(c))));
+    const bytes = tokens.flatMap((token) =>
+      token === UNK ? [...new TextEncoder().encode(token)] : [...token].map((c) => BYTE_OF.get(c)),
+    );
     return new TextDecoder().decode(Uint8Array.from(bytes));
   }
 }
@@ -697,46 +912,97 @@ class TabTokenizer {
     this.vocabulary = vocabulary;
     this.ids = new Map(vocabulary.map((token, id) => [token, id]));
   }
-  get end() { return this.ids.get("<eos>"); }
-  encode(text) {
-    return text.split(/\s+/).filter(Boolean).map((token) => {
-      if (!this.ids.has(token)) throw new Refusal(`${token} is no tab token of this model.`);
-      return this.ids.get(token);
-    });
+  get end() {
+    return this.ids.get("<eos>");
   }
-  decode(ids) { return Array.from(ids, (id) => this.vocabulary[id]).join(" "); }
+  encode(text) {
+    return text
+      .split(/\s+/)
+      .filter(Boolean)
+      .map((token) => {
+        if (!this.ids.has(token)) throw new Refusal(`${token} is no tab token of this model.`);
+        return this.ids.get(token);
+      });
+  }
+  decode(ids) {
+    return Array.from(ids, (id) => this.vocabulary[id]).join(" ");
+  }
 }
 
-const TUNINGS = ["standard", "drop-D", "double-drop-D", "open-G", "open-D", "DADGAD", "half-step-down", "lute", "lute-drop-D", "drop-D-and-G"];
+const TUNINGS = [
+  "standard",
+  "drop-D",
+  "double-drop-D",
+  "open-G",
+  "open-D",
+  "DADGAD",
+  "half-step-down",
+  "lute",
+  "lute-drop-D",
+  "drop-D-and-G",
+];
 const upTo = (from, to) => Array.from({ length: to - from + 1 }, (_, k) => from + k);
 const NOTES = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
-const METRES = [[2, [2, 3, 4]], [4, [2, 3, 4, 5, 6]], [8, [3, 5, 6, 7, 9, 12]]];
+const METRES = [
+  [2, [2, 3, 4]],
+  [4, [2, 3, 4, 5, 6]],
+  [8, [3, 5, 6, 7, 9, 12]],
+];
 
 /** The vocabulary of guitar tabs, from its settings. */
 function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: units, styles }) {
   const named = (kind, values) => values.map((value) => `${kind}<${value}>`);
-  const places = [6, 5, 4, 3, 2, 1].flatMap((string) => upTo(0, max_fret).map((fret) => `${string},${fret}`));
+  const places = [6, 5, 4, 3, 2, 1].flatMap((string) =>
+    upTo(0, max_fret).map((fret) => `${string},${fret}`),
+  );
   const positions = upTo(1, max_position);
-  const header = ["<pad>", "<bos>", "<eos>", ...named("TUNING", TUNINGS), ...named("OPEN", upTo(28, 76)),
-    ...named("CAPO", upTo(0, 12)), "COLUMNS", ...named("STEPS", units)];
-  return [...header, ...METRES.flatMap(([kind, beats]) => beats.map((b) => `METRE<${b}/${kind}>`)), "METRE<none>",
-    ...named("KEY", [...NOTES, ...NOTES.map((note) => `${note}m`), "none"]), ...named("BAR", positions), "LONGER", "LONG",
-    ...named("POS", positions), ...named("SAME", upTo(1, 128)), ...named("TAB", places), ...named("WITH", places),
-    ...(styles.length ? named("STYLE", [...styles, "none"]) : [])];
+  const header = [
+    "<pad>",
+    "<bos>",
+    "<eos>",
+    ...named("TUNING", TUNINGS),
+    ...named("OPEN", upTo(28, 76)),
+    ...named("CAPO", upTo(0, 12)),
+    "COLUMNS",
+    ...named("STEPS", units),
+  ];
+  return [
+    ...header,
+    ...METRES.flatMap(([kind, beats]) => beats.map((b) => `METRE<${b}/${kind}>`)),
+    "METRE<none>",
+    ...named("KEY", [...NOTES, ...NOTES.map((note) => `${note}m`), "none"]),
+    ...named("BAR", positions),
+    "LONGER",
+    "LONG",
+    ...named("POS", positions),
+    ...named("SAME", upTo(1, 128)),
+    ...named("TAB", places),
+    ...named("WITH", places),
+    ...(styles.length ? named("STYLE", [...styles, "none"]) : []),
+  ];
 }
 
 /** The tokenizer in tokenizer.json. */
 export function readTokenizer(content) {
-  const refuse = (why) => { throw new Refusal(`tokenizer.json ${why}.`); };
+  const refuse = (why) => {
+    throw new Refusal(`tokenizer.json ${why}.`);
+  };
   if (!isObject(content)) refuse("is no object");
   if (content.kind === "tab tokens") {
     const lists = Array.isArray(content.steps_per_quarter_options) && Array.isArray(content.styles);
-    const limits = ["max_fret", "max_position"].every((name) => size(0)(content[name]) && content[name] <= 65536);
+    const limits = ["max_fret", "max_position"].every(
+      (name) => size(0)(content[name]) && content[name] <= 65536,
+    );
     if (!lists || !limits) refuse("has settings of tab tokens that cannot be used");
     return new TabTokenizer(tabVocabulary(content));
   }
   const { token_type: kind, vocabulary, merges = [] } = content;
-  if (!["characters", "words", "bpe"].includes(kind)) refuse(kind === undefined ? "is of no text and of no tabs" : `says token_type = ${JSON.stringify(kind)}; this page reads characters, words and bpe`);
+  if (!["characters", "words", "bpe"].includes(kind))
+    refuse(
+      kind === undefined
+        ? "is of no text and of no tabs"
+        : `says token_type = ${JSON.stringify(kind)}; this page reads characters, words and bpe`,
+    );
   if (!Array.isArray(vocabulary) || !vocabulary.length) refuse("has no vocabulary");
   const seen = new Map();
   for (let id = 0; id < vocabulary.length; id++) {
@@ -745,13 +1011,23 @@ export function readTokenizer(content) {
     if (seen.has(token)) refuse(`has the token ${JSON.stringify(token)} twice`);
     seen.set(token, id);
     if (SILENT.has(token) || token === UNK) continue;
-    if (kind === "characters" && [...token].length !== 1) refuse(`has ${JSON.stringify(token)}, which is no single character`);
-    if (kind === "bpe" && ![...token].every((c) => BYTE_OF.has(c))) refuse(`has ${JSON.stringify(token)}, which is no row of bytes`);
+    if (kind === "characters" && [...token].length !== 1)
+      refuse(`has ${JSON.stringify(token)}, which is no single character`);
+    if (kind === "bpe" && ![...token].every((c) => BYTE_OF.has(c)))
+      refuse(`has ${JSON.stringify(token)}, which is no row of bytes`);
   }
-  if (kind === "words" && !seen.has("<unk>") && !seen.has(UNK)) refuse("lacks <unk>, which stands for every other word");
+  if (kind === "words" && !seen.has("<unk>") && !seen.has(UNK))
+    refuse("lacks <unk>, which stands for every other word");
   if (!Array.isArray(merges)) refuse("has merges that are no list");
   for (const pair of merges) {
-    if (!Array.isArray(pair) || pair.length !== 2 || !seen.has(pair[0]) || !seen.has(pair[1]) || !seen.has(pair[0] + pair[1])) refuse(`merges ${JSON.stringify(pair)}, which has no token`);
+    if (
+      !Array.isArray(pair) ||
+      pair.length !== 2 ||
+      !seen.has(pair[0]) ||
+      !seen.has(pair[1]) ||
+      !seen.has(pair[0] + pair[1])
+    )
+      refuse(`merges ${JSON.stringify(pair)}, which has no token`);
   }
   return new TextTokenizer(kind, vocabulary, merges);
 }

@@ -1,5 +1,6 @@
-/* The page "Finger a piece": a file's notes on strings and frets, the moments where another way is almost as good, and
-   the reader's choice between them. alphaTab reads, draws, plays and writes the score; the hand is in hand.js. */
+/* The page "Finger a piece": a file's notes on strings and frets, the moments where another way is
+   almost as good, and the reader's choice between them. alphaTab reads, draws, plays and writes the
+   score; the hand is in hand.js. */
 
 import { make } from "./elements.js";
 import { Refusal } from "./engine.js";
@@ -7,34 +8,69 @@ import { Lattice, findPlayableGrips, fitMoment, formatPitch } from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
 import { gcd, plainTab } from "./tab.js";
 
-const stage = document.getElementById("slp-fingering"), player = document.getElementById("slp-hear");
+const stage = document.getElementById("slp-fingering"),
+  player = document.getElementById("slp-hear");
 const find = (name) => document.getElementById(`f-${name}`);
-const settings = JSON.parse(find("settings").textContent), { example } = settings;
-const MAX_WAYS = 5, MOMENTS_PER_QUESTION = 16, LEAST_QUESTIONS = 3, MOST_QUESTIONS = 40, MAX_REMARKS = 3;
-const button = (text, action, given = {}) => make("button", { type: "button", ...given, onclick: action }, text);
+const settings = JSON.parse(find("settings").textContent),
+  { example } = settings;
+const MAX_WAYS = 5,
+  MOMENTS_PER_QUESTION = 16,
+  LEAST_QUESTIONS = 3,
+  MOST_QUESTIONS = 40,
+  MAX_REMARKS = 3;
+const button = (text, action, given = {}) =>
+  make("button", { type: "button", ...given, onclick: action }, text);
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
 let api = null; // alphaTab's
-let file = null; // { title, parts: [{ name, score() }] }: a part's score is made anew, because fingering changes it
+// { title, parts: [{ name, score() }] }: a part's score is made anew, because fingering changes it
+let file = null;
 let piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
-let pins = new Map(), found = null, at = 0; // the choices that are made, what is fingered with them, the moment that is shown
+let pins = new Map(),
+  found = null,
+  at = 0; // the choices that are made, what is fingered with them, the moment that is shown
 
 // --- Files -------------------------------------------------------------------------------------
 
-const KINDS = { mid: "midi", midi: "midi", gp: "gp", gp3: "gp", gp4: "gp", gp5: "gp", gpx: "gp", musicxml: "xml", xml: "xml", mxl: "xml" };
+const KINDS = {
+  mid: "midi",
+  midi: "midi",
+  gp: "gp",
+  gp3: "gp",
+  gp4: "gp",
+  gp5: "gp",
+  gpx: "gp",
+  musicxml: "xml",
+  xml: "xml",
+  mxl: "xml",
+};
 
 async function readFile(given) {
-  const name = given.name, kind = KINDS[name.split(".").at(-1).toLowerCase()], most = settings.max_bytes[kind];
-  if (!kind) throw new Refusal(`${name} is none of the files that this page reads: .mid, .gp3, .gp4, .gp5, .gp, .gpx, .musicxml, .xml, .mxl.`);
-  if (given.size > most) throw new Refusal(`${name} has ${(given.size / 2 ** 20).toFixed(1)} MB; a file of this kind may have ${most / 2 ** 20} MB.`);
-  const bytes = new Uint8Array(await given.arrayBuffer()), title = name.replace(/\.\w+$/, "");
+  const name = given.name,
+    kind = KINDS[name.split(".").at(-1).toLowerCase()],
+    most = settings.max_bytes[kind];
+  if (!kind)
+    throw new Refusal(
+      `${name} is none of the files that this page reads: .mid, .gp3, .gp4, .gp5, .gp, .gpx, .musicxml, .xml, .mxl.`,
+    );
+  if (given.size > most)
+    throw new Refusal(
+      `${name} has ${(given.size / 2 ** 20).toFixed(1)} MB; a file of this kind may have ${most / 2 ** 20} MB.`,
+    );
+  const bytes = new Uint8Array(await given.arrayBuffer()),
+    title = name.replace(/\.\w+$/, "");
   if (!bytes.length) throw new Refusal(`${name} is empty.`);
   let parts;
   try {
-    parts = kind === "midi" ? midiParts(bytes, title) : scoreParts(() => alphaTab.importer.ScoreLoader.loadScoreFromBytes(bytes, api.settings));
+    parts =
+      kind === "midi"
+        ? midiParts(bytes, title)
+        : scoreParts(() => alphaTab.importer.ScoreLoader.loadScoreFromBytes(bytes, api.settings));
   } catch (error) {
     if (error instanceof Refusal) throw new Refusal(`${name} cannot be read. ${error.message}`);
-    throw new Refusal(`${name} cannot be read: it is damaged, or no ${kind === "gp" ? "Guitar Pro" : "MusicXML"} file, whatever its name says.`);
+    throw new Refusal(
+      `${name} cannot be read: it is damaged, or no ${kind === "gp" ? "Guitar Pro" : "MusicXML"} file, whatever its name says.`,
+    );
   }
   if (!parts.length) throw new Refusal(`${name} has no notes that a guitar could play.`);
   return { title, parts, isMidi: kind === "midi" };
@@ -44,33 +80,45 @@ const texScore = (tex) => alphaTab.importer.ScoreLoader.loadAlphaTex(tex, api.se
 
 function midiParts(bytes, title) {
   const midi = readMidi(bytes, settings.max_notes);
-  return partsOf(midi).map(({ name, notes }) => ({ name, score: () => {
-    const score = texScore(pitchesAsTex(intoBars(midi, notes, Number(find("grid").value)), title));
-    return { score, staff: score.tracks[0].staves[0] };
-  } }));
+  return partsOf(midi).map(({ name, notes }) => ({
+    name,
+    score: () => {
+      const score = texScore(
+        pitchesAsTex(intoBars(midi, notes, Number(find("grid").value)), title),
+      );
+      return { score, staff: score.tracks[0].staves[0] };
+    },
+  }));
 }
 
 /** The tracks of a score with notes, guitars' first; a piano's staves together. */
 function scoreParts(load) {
   const joined = (track) => {
     const [first, ...others] = track.staves;
-    for (const staff of others) staff.bars.forEach((bar, k) => bar.voices.forEach((voice) => first.bars[k].addVoice(voice)));
+    for (const staff of others)
+      staff.bars.forEach((bar, k) => bar.voices.forEach((voice) => first.bars[k].addVoice(voice)));
     track.staves.splice(1);
     return first;
   };
-  const used = load().tracks.filter((track) => !track.staves[0].isPercussion).map((track) => ({ track, staff: joined(track) })).filter(({ staff }) => momentsOf(staff).length);
-  return used.sort((a, b) => b.staff.isStringed - a.staff.isStringed).map(({ track, staff }, k) => ({
-    name: `${track.name || `part ${k + 1}`}: ${plural(momentsOf(staff).length, "moment")}`,
-    score: () => {
-      const score = load();
-      return { score, staff: joined(score.tracks[track.index]) };
-    },
-  }));
+  const used = load()
+    .tracks.filter((track) => !track.staves[0].isPercussion)
+    .map((track) => ({ track, staff: joined(track) }))
+    .filter(({ staff }) => momentsOf(staff).length);
+  return used
+    .sort((a, b) => b.staff.isStringed - a.staff.isStringed)
+    .map(({ track, staff }, k) => ({
+      name: `${track.name || `part ${k + 1}`}: ${plural(momentsOf(staff).length, "moment")}`,
+      score: () => {
+        const score = load();
+        return { score, staff: joined(score.tracks[track.index]) };
+      },
+    }));
 }
 
 // --- Notes of a score --------------------------------------------------------------------------
 
-const isStruck = (note) => !note.isDead && !note.isPercussion && !(note.isTieDestination && note.tieOrigin);
+const isStruck = (note) =>
+  !note.isDead && !note.isPercussion && !(note.isTieDestination && note.tieOrigin);
 /** A note with those that it is held on in. */
 const chain = (note) => (note?.tieDestination ? [note, ...chain(note.tieDestination)] : [note]);
 
@@ -79,7 +127,9 @@ function momentsOf(staff) {
   return staff.bars.flatMap((bar) => {
     const moments = new Map();
     for (const beat of bar.voices.flatMap((voice) => voice.beats)) {
-      const notes = beat.notes.filter(isStruck), start = beat.absoluteDisplayStart, grace = beat.graceType ? beat.index - 1000 : 0;
+      const notes = beat.notes.filter(isStruck),
+        start = beat.absoluteDisplayStart,
+        grace = beat.graceType ? beat.index - 1000 : 0;
       if (!notes.length) continue;
       const key = `${start} ${grace}`;
       if (!moments.has(key)) moments.set(key, { bar, beat, start, grace, notes: [] });
@@ -97,36 +147,68 @@ function placeName({ bar, start }) {
 
 /** Make a part of a file fit for the guitar that is asked for. */
 function takePart(from, part = Number(find("part").value)) {
-  const { score, staff } = from.parts[part].score(), wasStringed = staff.isStringed;
-  const asked = find("tuning").value, capo = find("capo").value;
+  const { score, staff } = from.parts[part].score(),
+    wasStringed = staff.isStringed;
+  const asked = find("tuning").value,
+    capo = find("capo").value;
   const guitar = {
-    open: asked ? settings.tunings[asked] : wasStringed ? [...staff.stringTuning.tunings] : settings.tunings.standard,
+    open: asked
+      ? settings.tunings[asked]
+      : wasStringed
+        ? [...staff.stringTuning.tunings]
+        : settings.tunings.standard,
     capo: capo === "" ? (wasStringed ? staff.capo : 0) : Number(capo),
-    maxFret: Number(find("frets").value), maxSpan: settings.max_span,
+    maxFret: Number(find("frets").value),
+    maxSpan: settings.max_span,
   };
-  const isOwn = wasStringed && `${guitar.open}` === `${staff.stringTuning.tunings}` && guitar.capo === staff.capo;
-  const remarks = [], kept = [];
+  const isOwn =
+    wasStringed &&
+    `${guitar.open}` === `${staff.stringTuning.tunings}` &&
+    guitar.capo === staff.capo;
+  const remarks = [],
+    kept = [];
   for (const moment of momentsOf(staff)) {
-    const pitches = moment.notes.map((note) => note.realValueWithoutHarmonic + (wasStringed ? staff.transpositionPitch : 0));
+    const pitches = moment.notes.map(
+      (note) => note.realValueWithoutHarmonic + (wasStringed ? staff.transpositionPitch : 0),
+    );
     const { notes, changes } = fitMoment(pitches, guitar, find("octaves").checked);
     if (changes.length) remarks.push(`${placeName(moment)}: ${changes.join(", ")}`);
-    const own = notes.map(([pitch, k]) => ({ pitch, note: moment.notes[k], old: isOwn ? [guitar.open.length + 1 - moment.notes[k].string, moment.notes[k].fret] : null }));
-    for (const note of moment.notes.filter((each) => !own.some(({ note: left }) => left === each))) chain(note).forEach((each) => each.beat.removeNote(each));
+    const own = notes.map(([pitch, k]) => ({
+      pitch,
+      note: moment.notes[k],
+      old: isOwn ? [guitar.open.length + 1 - moment.notes[k].string, moment.notes[k].fret] : null,
+    }));
+    for (const note of moment.notes.filter((each) => !own.some(({ note: left }) => left === each)))
+      chain(note).forEach((each) => each.beat.removeNote(each));
     if (own.length) kept.push({ ...moment, notes: own });
   }
-  if (!kept.length) throw new Refusal("There is nothing to play: no note of this part is on this guitar.");
+  if (!kept.length)
+    throw new Refusal("There is nothing to play: no note of this part is on this guitar.");
   for (const { notes } of kept) {
-    for (const one of notes) one.leads = { hammer: one.note.isHammerPullOrigin && one.note.hammerPullDestination, slide: one.note.slideOutType, slideTo: one.note.slideTarget };
+    for (const one of notes)
+      one.leads = {
+        hammer: one.note.isHammerPullOrigin && one.note.hammerPullDestination,
+        slide: one.note.slideOutType,
+        slideTo: one.note.slideTarget,
+      };
   }
   staff.stringTuning = new alphaTab.model.Tuning("", guitar.open, false);
   staff.capo = guitar.capo;
   staff.showTablature = true;
   if (!wasStringed) {
     [staff.transpositionPitch, staff.displayTranspositionPitch] = [0, -12];
-    for (const bar of staff.bars) [bar.clef, bar.clefOttava] = [alphaTab.model.Clef.G2, alphaTab.model.Ottavia.Regular];
+    for (const bar of staff.bars)
+      [bar.clef, bar.clefOttava] = [alphaTab.model.Clef.G2, alphaTab.model.Ottavia.Regular];
   }
   const own = kept.map(({ notes }, t) => [t, notes.map(({ old }) => old)]);
-  return { score, staff, guitar, moments: kept, remarks, own: isOwn ? own.filter(([, grip]) => isGrip(grip)) : null };
+  return {
+    score,
+    staff,
+    guitar,
+    moments: kept,
+    remarks,
+    own: isOwn ? own.filter(([, grip]) => isGrip(grip)) : null,
+  };
 }
 
 /** Whether each note of a grip has a string of its own. */
@@ -134,17 +216,23 @@ const isGrip = (grip) => new Set(grip.map(([string]) => string)).size === grip.l
 
 /** Put the fingering into the score. */
 function placeNotes() {
-  const { guitar, moments } = piece, strings = guitar.open.length, beats = new Set();
-  moments.forEach(({ notes }, t) => notes.forEach(({ note }, k) => {
-    const [string, fret] = found.grips[t][k];
-    for (const each of chain(note)) {
-      [each.string, each.fret, each.octave, each.tone] = [strings + 1 - string, fret, -1, -1];
-      each.leftHandFinger = alphaTab.model.Fingers.Unknown;
-      beats.add(each.beat);
-    }
-  }));
-  for (const beat of beats) beat.noteStringLookup = new Map(beat.notes.map((note) => [note.string, note]));
-  for (const { note, leads } of moments.flatMap(({ notes }) => notes)) { // a slide or a hammer-on needs one string
+  const { guitar, moments } = piece,
+    strings = guitar.open.length,
+    beats = new Set();
+  moments.forEach(({ notes }, t) =>
+    notes.forEach(({ note }, k) => {
+      const [string, fret] = found.grips[t][k];
+      for (const each of chain(note)) {
+        [each.string, each.fret, each.octave, each.tone] = [strings + 1 - string, fret, -1, -1];
+        each.leftHandFinger = alphaTab.model.Fingers.Unknown;
+        beats.add(each.beat);
+      }
+    }),
+  );
+  for (const beat of beats)
+    beat.noteStringLookup = new Map(beat.notes.map((note) => [note.string, note]));
+  for (const { note, leads } of moments.flatMap(({ notes }) => notes)) {
+    // a slide or a hammer-on needs one string
     note.isHammerPullOrigin = Boolean(leads.hammer) && leads.hammer.string === note.string;
     note.slideOutType = leads.slideTo && leads.slideTo.string !== note.string ? 0 : leads.slide;
   }
@@ -152,63 +240,116 @@ function placeNotes() {
 
 // --- Fingering ---------------------------------------------------------------------------------
 
-/** The fingerings with what is chosen, and with the file's own places if they are kept; but free at one moment. */
+/** The fingerings with what is chosen, and with the file's own places if they are kept; but free at
+   one moment. */
 function makeLattice(freeAt = -1) {
   const pinned = new Map([...(find("keep").checked && piece.own ? piece.own : []), ...pins]);
   pinned.delete(freeAt);
   const choices = piece.moments.map(({ notes }, t) => {
-    const pitches = notes.map(({ pitch }) => pitch), grips = findPlayableGrips(pitches, piece.guitar, pinned.get(t));
-    return grips.length ? grips : findPlayableGrips(pitches, piece.guitar); // a file may go beyond the last fret
+    const pitches = notes.map(({ pitch }) => pitch),
+      grips = findPlayableGrips(pitches, piece.guitar, pinned.get(t));
+    // a file may go beyond the last fret
+    return grips.length ? grips : findPlayableGrips(pitches, piece.guitar);
   });
   const preference = Number(find("open").value);
-  return new Lattice(choices, { ...settings.costs, per_open_string: -settings.open_string_cost * preference });
+  return new Lattice(choices, {
+    ...settings.costs,
+    per_open_string: -settings.open_string_cost * preference,
+  });
 }
 
-/** Find the cheapest fingering with the choices that are made, and where another is almost as good. */
+/** Find the cheapest fingering with the choices that are made, and where another is almost as
+   good. */
 function solve() {
-  const lattice = makeLattice(), path = lattice.findPath(), prices = lattice.prices(), count = piece.moments.length;
-  const asked = Math.min(MOST_QUESTIONS, Math.max(LEAST_QUESTIONS, Math.ceil(count / MOMENTS_PER_QUESTION)));
-  found = { lattice, path, prices, grips: path.map((k, t) => lattice.choices[t][k]), doubts: lattice.findDoubts(path, prices, asked, MAX_WAYS) };
+  const lattice = makeLattice(),
+    path = lattice.findPath(),
+    prices = lattice.prices(),
+    count = piece.moments.length;
+  const asked = Math.min(
+    MOST_QUESTIONS,
+    Math.max(LEAST_QUESTIONS, Math.ceil(count / MOMENTS_PER_QUESTION)),
+  );
+  found = {
+    lattice,
+    path,
+    prices,
+    grips: path.map((k, t) => lattice.choices[t][k]),
+    doubts: lattice.findDoubts(path, prices, asked, MAX_WAYS),
+  };
   placeNotes();
 }
 
 /** The ways to play the moment that is shown: paths of grips, the one that is taken first. */
 function waysAt(t) {
-  const isFixed = found.lattice.choices[t].length === 1, free = isFixed ? makeLattice(t) : found.lattice;
+  const isFixed = found.lattice.choices[t].length === 1,
+    free = isFixed ? makeLattice(t) : found.lattice;
   const prices = isFixed ? free.prices() : found.prices;
-  const path = isFixed ? free.findPath(t, free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`)) : found.path;
+  const path = isFixed
+    ? free.findPath(
+        t,
+        free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`),
+      )
+    : found.path;
   const others = free.alternatives(t, path, prices, MAX_WAYS);
   return [path[t], ...others.map(({ grip }) => grip)].map((grip, k) => {
     const grips = (k ? free.findPath(t, grip) : path).map((own, i) => free.choices[i][own]);
-    return { grips, extra: prices[t][grip] - prices[t][path[t]], changed: grips.filter((own, i) => `${own}` !== `${found.grips[i]}`).length };
+    return {
+      grips,
+      extra: prices[t][grip] - prices[t][path[t]],
+      changed: grips.filter((own, i) => `${own}` !== `${found.grips[i]}`).length,
+    };
   });
 }
 
 // --- Showing -----------------------------------------------------------------------------------
 
-const note = (text) => { find("note").textContent = text; };
-const inWords = (grip) => grip.map(([string, fret]) => (fret ? `string ${string} fret ${fret}` : `string ${string} open`)).join(", ");
+const note = (text) => {
+  find("note").textContent = text;
+};
+const inWords = (grip) =>
+  grip
+    .map(([string, fret]) => (fret ? `string ${string} fret ${fret}` : `string ${string} open`))
+    .join(", ");
 
 /** A few moments as tab, the one that is asked for in the middle. */
 function drawWay(grips, t) {
-  const shown = [t - 1, t, t + 1].filter((i) => i >= 0 && i < grips.length), names = piece.guitar.open.map((pitch) => formatPitch(pitch).replace(/\d+$/, "").padEnd(2));
-  return names.map((name, s) => `${name}|-${shown.map((i) => String(grips[i].find(([string]) => string === s + 1)?.[1] ?? "").padEnd(2, "-")).join("--")}-`).join("\n");
+  const shown = [t - 1, t, t + 1].filter((i) => i >= 0 && i < grips.length),
+    names = piece.guitar.open.map((pitch) => formatPitch(pitch).replace(/\d+$/, "").padEnd(2));
+  return names
+    .map(
+      (name, s) =>
+        `${name}|-${shown.map((i) => String(grips[i].find(([string]) => string === s + 1)?.[1] ?? "").padEnd(2, "-")).join("--")}-`,
+    )
+    .join("\n");
 }
 
 function showMoment() {
-  const ways = waysAt(at), moment = piece.moments[at];
+  const ways = waysAt(at),
+    moment = piece.moments[at];
   const isUncertain = found.doubts.some(({ t }) => t === at);
-  find("where").textContent = `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
+  find("where").textContent =
+    `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
   const hadFocus = find("ways").contains(document.activeElement);
-  find("ways").replaceChildren(...ways.map(({ grips, extra, changed }, k) => {
-    const cost = Math.abs(extra) < 0.05 ? "costs as little" : `costs ${Math.abs(extra).toFixed(1)} ${extra < 0 ? "less" : "more"}`;
-    const said = k ? `${cost}, ${plural(changed, "moment")} change${changed === 1 ? "s" : ""}` : "as it is";
-    const own = button("", () => choose(grips[at]), { "aria-pressed": String(k === 0) });
-    const drawn = make("span", { class: at ? "f-way" : "f-way f-first", "aria-hidden": "true" }, drawWay(grips, at));
-    const spoken = make("span", { class: "slp-only-read" }, `${inWords(grips[at])}: `);
-    own.append(drawn, spoken, said);
-    return own;
-  }));
+  find("ways").replaceChildren(
+    ...ways.map(({ grips, extra, changed }, k) => {
+      const cost =
+        Math.abs(extra) < 0.05
+          ? "costs as little"
+          : `costs ${Math.abs(extra).toFixed(1)} ${extra < 0 ? "less" : "more"}`;
+      const said = k
+        ? `${cost}, ${plural(changed, "moment")} change${changed === 1 ? "s" : ""}`
+        : "as it is";
+      const own = button("", () => choose(grips[at]), { "aria-pressed": String(k === 0) });
+      const drawn = make(
+        "span",
+        { class: at ? "f-way" : "f-way f-first", "aria-hidden": "true" },
+        drawWay(grips, at),
+      );
+      const spoken = make("span", { class: "slp-only-read" }, `${inWords(grips[at])}: `);
+      own.append(drawn, spoken, said);
+      return own;
+    }),
+  );
   find("ways").scrollLeft = 0;
   if (hadFocus) find("ways").firstElementChild.focus({ preventScroll: true });
   find("free").disabled = !pins.has(at);
@@ -216,39 +357,68 @@ function showMoment() {
   find("on").disabled = at === piece.moments.length - 1;
   find("question").disabled = !found.doubts.length;
   find("all").disabled = !pins.size;
-  for (const mark of find("marks").children) mark.setAttribute("aria-current", String(Number(mark.dataset.t) === at));
+  for (const mark of find("marks").children)
+    mark.setAttribute("aria-current", String(Number(mark.dataset.t) === at));
   markCurrent();
 }
 
 function showText() {
-  const { moments, guitar, score, staff } = piece, notes = found.grips.flat();
+  const { moments, guitar, score, staff } = piece,
+    notes = found.grips.flat();
   const frets = notes.map(([, fret]) => fret).filter(Boolean);
-  const fretted = frets.length ? `frets ${Math.min(...frets)} to ${Math.max(...frets)}` : "open strings alone";
-  const kept = moments.flatMap(({ notes: own }, t) => own.filter(({ old }, k) => `${old}` === `${found.grips[t][k]}`)).length;
-  find("summary").textContent = `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.own && file.title ? ` ${plural(kept, "note")} ${kept === 1 ? "is" : "are"} where the file has them.` : ""}`;
-  const { remarks } = piece, more = remarks.length - MAX_REMARKS;
-  find("changes").textContent = remarks.length ? `Not as written: ${remarks.slice(0, MAX_REMARKS).join("; ")}${more > 0 ? `; and ${more.toLocaleString("en")} more like this` : ""}.` : "";
-  const unit = [...moments.map(({ start }) => start), ...staff.bars.map((bar) => bar.masterBar.calculateDuration())].reduce(gcd, 960);
-  const bars = staff.bars.map((bar) => ({ steps: bar.masterBar.calculateDuration() / unit, moments: [] }));
-  moments.forEach(({ bar, start }, t) => bars[bar.index].moments.push({ step: (start - bar.masterBar.start) / unit, notes: found.grips[t] }));
-  const names = [...guitar.open].reverse().map((pitch) => formatPitch(pitch).replace(/\d+$/, "")).join(" ");
-  find("plain").textContent = `${score.title ? `${score.title}\n` : ""}tuning: ${names}\n${guitar.capo ? `capo: ${guitar.capo}\n` : ""}\n${plainTab({ open: guitar.open, bars })}\n`;
+  const fretted = frets.length
+    ? `frets ${Math.min(...frets)} to ${Math.max(...frets)}`
+    : "open strings alone";
+  const kept = moments.flatMap(({ notes: own }, t) =>
+    own.filter(({ old }, k) => `${old}` === `${found.grips[t][k]}`),
+  ).length;
+  find("summary").textContent =
+    `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.own && file.title ? ` ${plural(kept, "note")} ${kept === 1 ? "is" : "are"} where the file has them.` : ""}`;
+  const { remarks } = piece,
+    more = remarks.length - MAX_REMARKS;
+  find("changes").textContent = remarks.length
+    ? `Not as written: ${remarks.slice(0, MAX_REMARKS).join("; ")}${more > 0 ? `; and ${more.toLocaleString("en")} more like this` : ""}.`
+    : "";
+  const unit = [
+    ...moments.map(({ start }) => start),
+    ...staff.bars.map((bar) => bar.masterBar.calculateDuration()),
+  ].reduce(gcd, 960);
+  const bars = staff.bars.map((bar) => ({
+    steps: bar.masterBar.calculateDuration() / unit,
+    moments: [],
+  }));
+  moments.forEach(({ bar, start }, t) =>
+    bars[bar.index].moments.push({
+      step: (start - bar.masterBar.start) / unit,
+      notes: found.grips[t],
+    }),
+  );
+  const names = [...guitar.open]
+    .reverse()
+    .map((pitch) => formatPitch(pitch).replace(/\d+$/, ""))
+    .join(" ");
+  find("plain").textContent =
+    `${score.title ? `${score.title}\n` : ""}tuning: ${names}\n${guitar.capo ? `capo: ${guitar.capo}\n` : ""}\n${plainTab({ open: guitar.open, bars })}\n`;
 }
 
 /** Buttons on the score: the uncertain moments, and those that the reader has chosen. */
 function drawMarks() {
   const asked = [...found.doubts.map(({ t }) => t), ...pins.keys()];
-  const marks = [...new Set(asked)].sort((a, b) => a - b).map((t) => {
-    const place = boundsOf(t);
-    if (!place) return null;
-    const rank = found.doubts.findIndex((doubt) => doubt.t === t);
-    const mark = button(pins.has(t) ? "✓" : "?", () => show(t), {
-      "aria-label": `${placeName(piece.moments[t])}: ${pins.has(t) ? "chosen" : `uncertain, number ${rank + 1}`}`,
-      "aria-current": String(t === at), "data-t": t, class: pins.has(t) ? "f-chosen" : "f-asked",
+  const marks = [...new Set(asked)]
+    .sort((a, b) => a - b)
+    .map((t) => {
+      const place = boundsOf(t);
+      if (!place) return null;
+      const rank = found.doubts.findIndex((doubt) => doubt.t === t);
+      const mark = button(pins.has(t) ? "✓" : "?", () => show(t), {
+        "aria-label": `${placeName(piece.moments[t])}: ${pins.has(t) ? "chosen" : `uncertain, number ${rank + 1}`}`,
+        "aria-current": String(t === at),
+        "data-t": t,
+        class: pins.has(t) ? "f-chosen" : "f-asked",
+      });
+      Object.assign(mark.style, place);
+      return mark;
     });
-    Object.assign(mark.style, place);
-    return mark;
-  });
   const focused = document.activeElement?.dataset?.t;
   find("marks").replaceChildren(...marks.filter(Boolean));
   if (focused) find("marks").querySelector(`[data-t="${focused}"]`)?.focus({ preventScroll: true });
@@ -257,11 +427,22 @@ function drawMarks() {
 
 /** Where a moment is drawn: as wide as its notes, over the staff of the tab. */
 function boundsOf(t) {
-  const all = piece.moments[t].notes.flatMap(({ note: own }) => api.boundsLookup?.findBeats(own.beat) ?? []);
+  const all = piece.moments[t].notes.flatMap(
+    ({ note: own }) => api.boundsLookup?.findBeats(own.beat) ?? [],
+  );
   if (!all.length) return null;
-  const { visualBounds: own, barBounds } = all.reduce((low, one) => (one.realBounds.y > low.realBounds.y ? one : low));
-  const surface = document.querySelector("#slp-hear-stage .at-surface"), width = Math.max(24, own.w + 8), top = barBounds.visualBounds;
-  return { left: `${surface.offsetLeft + own.x + own.w / 2 - width / 2}px`, top: `${surface.offsetTop + top.y - 18}px`, width: `${width}px`, height: `${top.h + 26}px` };
+  const { visualBounds: own, barBounds } = all.reduce((low, one) =>
+    one.realBounds.y > low.realBounds.y ? one : low,
+  );
+  const surface = document.querySelector("#slp-hear-stage .at-surface"),
+    width = Math.max(24, own.w + 8),
+    top = barBounds.visualBounds;
+  return {
+    left: `${surface.offsetLeft + own.x + own.w / 2 - width / 2}px`,
+    top: `${surface.offsetTop + top.y - 18}px`,
+    width: `${width}px`,
+    height: `${top.h + 26}px`,
+  };
 }
 
 function markCurrent() {
@@ -273,21 +454,27 @@ function markCurrent() {
 // --- What the reader does ----------------------------------------------------------------------
 
 /** Do something, and say in a sentence what cannot be done. */
-const tried = (action) => async (...given) => {
-  try {
-    note("");
-    await action(...given);
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    note(error.message);
-  }
-};
+const tried =
+  (action) =>
+  async (...given) => {
+    try {
+      note("");
+      await action(...given);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      note(error.message);
+    }
+  };
 
 /** Show a moment in the panel, and its place in the score. */
 function show(t, scrolls = false) {
   at = t;
   showMoment();
-  if (scrolls) find("current").scrollIntoView({ block: "center", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  if (scrolls)
+    find("current").scrollIntoView({
+      block: "center",
+      behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+    });
 }
 
 /** Finger anew and show it; the score is drawn by alphaTab when it comes to it. */
@@ -314,7 +501,10 @@ const restart = tried(async () => {
 });
 
 const open = tried(async (given) => {
-  const read = given instanceof File ? await readFile(given) : { title: "", parts: scoreParts(() => texScore(example)) };
+  const read =
+    given instanceof File
+      ? await readFile(given)
+      : { title: "", parts: scoreParts(() => texScore(example)) };
   [piece, file, pins] = [takePart(read, 0), read, new Map()];
   find("part").replaceChildren(...file.parts.map(({ name }, k) => new Option(name, k)));
   find("part").closest("label").hidden = file.parts.length < 2;
@@ -338,7 +528,7 @@ const WRITERS = {
 function download(kind) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([WRITERS[kind]()]));
-  link.download = `${(file.title || "ode-to-joy")}.${kind}`;
+  link.download = `${file.title || "ode-to-joy"}.${kind}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
@@ -355,24 +545,45 @@ async function start() {
   const current = document.createElement("div");
   current.id = "f-current";
   document.getElementById("slp-hear-stage").append(current, marks);
-  api.postRenderFinished.on(() => { drawMarks(); stage.dataset.shown = String(Number(stage.dataset.shown ?? 0) + 1); });
+  api.postRenderFinished.on(() => {
+    drawMarks();
+    stage.dataset.shown = String(Number(stage.dataset.shown ?? 0) + 1);
+  });
   api.beatMouseDown.on((beat) => {
-    const t = piece.moments.findIndex(({ notes }) => notes.some(({ note: own }) => chain(own).some((each) => each.beat === beat)));
+    const t = piece.moments.findIndex(({ notes }) =>
+      notes.some(({ note: own }) => chain(own).some((each) => each.beat === beat)),
+    );
     if (t >= 0) show(t);
   });
-  find("file").addEventListener("change", () => { if (find("file").files[0]) open(find("file").files[0]); find("file").value = ""; });
+  find("file").addEventListener("change", () => {
+    if (find("file").files[0]) open(find("file").files[0]);
+    find("file").value = "";
+  });
   for (const name of ["dragover", "dragleave", "drop"]) {
-    document.addEventListener(name, (event) => { event.preventDefault(); find("drop").classList.toggle("slp-over", name === "dragover"); });
+    document.addEventListener(name, (event) => {
+      event.preventDefault();
+      find("drop").classList.toggle("slp-over", name === "dragover");
+    });
   }
-  document.addEventListener("drop", (event) => { if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]); });
-  for (const name of ["part", "tuning", "capo", "frets", "octaves", "grid"]) find(name).addEventListener("change", restart);
+  document.addEventListener("drop", (event) => {
+    if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
+  });
+  for (const name of ["part", "tuning", "capo", "frets", "octaves", "grid"])
+    find(name).addEventListener("change", restart);
   for (const name of ["open", "keep"]) find(name).addEventListener("change", () => refresh());
   find("back").addEventListener("click", () => show(at - 1));
   find("on").addEventListener("click", () => show(at + 1));
   find("question").addEventListener("click", askNext);
-  find("free").addEventListener("click", () => { pins.delete(at); refresh(); });
-  find("all").addEventListener("click", () => { pins.clear(); refresh(); });
-  for (const kind of Object.keys(WRITERS)) find(`save-${kind}`).addEventListener("click", () => download(kind));
+  find("free").addEventListener("click", () => {
+    pins.delete(at);
+    refresh();
+  });
+  find("all").addEventListener("click", () => {
+    pins.clear();
+    refresh();
+  });
+  for (const kind of Object.keys(WRITERS))
+    find(`save-${kind}`).addEventListener("click", () => download(kind));
   await open(null);
 }
 

@@ -1,37 +1,68 @@
-/* A MIDI file's notes in bars, and as alphaTex. Bounded: what is too large, damaged or no MIDI file is refused in a
-   sentence. As slp_transformer.guitar.formats.midi has it: grid, strums, bars. */
+/* A MIDI file's notes in bars, and as alphaTex. Bounded: what is too large, damaged or no MIDI file
+   is refused in a sentence. As slp_transformer.guitar.formats.midi has it: grid, strums, bars. */
 
 import { Refusal } from "./engine.js";
 import { gcd, signatureOf, stretches } from "./tab.js";
 
-const MAX_EXACT_UNIT = 24, PERFORMANCE_UNITS = [2, 4, 12]; // steps to a quarter note, as they are and as people play
-const MAX_UNIT_OF_ENDS = 6; // where notes end in finer steps than they begin, that is how a program plays them
-const NEAR_SECONDS = 0.05, NEAR_SHARE = 0.95;
-const FAMILIES = "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad,synth effects,plucked,percussion,effects".split(",");
-const STRUM_SECONDS = 0.03, MAX_BARS = 3000, DRUMS = 10;
+const MAX_EXACT_UNIT = 24,
+  PERFORMANCE_UNITS = [2, 4, 12]; // steps to a quarter note, as they are and as people play
+// where notes end in finer steps than they begin, that is how a program plays them
+const MAX_UNIT_OF_ENDS = 6;
+const NEAR_SECONDS = 0.05,
+  NEAR_SHARE = 0.95;
+const FAMILIES =
+  "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad,synth effects,plucked,percussion,effects".split(
+    ",",
+  );
+const STRUM_SECONDS = 0.03,
+  MAX_BARS = 3000,
+  DRUMS = 10;
 
-/** What is in a file: notes in ticks, by track and channel from 1, time signatures, tempos, names. */
+/** What is in a file: notes in ticks, by track and channel from 1, time signatures, tempos,
+   names. */
 export function readMidi(bytes, maxNotes) {
   try {
     return readChunks(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), maxNotes);
   } catch (error) {
-    if (error instanceof RangeError) throw new Refusal("It is damaged: it ends in the middle of its data.");
+    if (error instanceof RangeError)
+      throw new Refusal("It is damaged: it ends in the middle of its data.");
     throw error;
   }
 }
 
 function readChunks(view, maxNotes) {
   const word = (at) => String.fromCharCode(...[0, 1, 2, 3].map((k) => view.getUint8(at + k)));
-  if (view.byteLength < 14 || word(0) !== "MThd") throw new Refusal(view.byteLength ? "It is no MIDI file, whatever its name says: it does not begin with MThd." : "It is empty.");
+  if (view.byteLength < 14 || word(0) !== "MThd")
+    throw new Refusal(
+      view.byteLength
+        ? "It is no MIDI file, whatever its name says: it does not begin with MThd."
+        : "It is empty.",
+    );
   const ticks = view.getUint16(12);
-  if (ticks === 0 || ticks >= 0x8000) throw new Refusal("Its time is in seconds (SMPTE), not in quarter notes.");
-  const found = { ticks, notes: [], signatures: [], tempos: [], names: new Map(), programs: new Map(), length: 0 };
+  if (ticks === 0 || ticks >= 0x8000)
+    throw new Refusal("Its time is in seconds (SMPTE), not in quarter notes.");
+  const found = {
+    ticks,
+    notes: [],
+    signatures: [],
+    tempos: [],
+    names: new Map(),
+    programs: new Map(),
+    length: 0,
+  };
   let at = 8 + view.getUint32(4);
   for (let track = 1; track <= view.getUint16(10); track++) {
     const end = at + 8 + view.getUint32(at + 4);
-    if (word(at) !== "MTrk") throw new Refusal(`It is damaged: track ${track} does not begin where it should.`);
-    if (end > view.byteLength) throw new Refusal(`It is damaged: it ends in the middle of track ${track}.`);
-    readTrack(new DataView(view.buffer, view.byteOffset + at + 8, end - at - 8), track, found, maxNotes);
+    if (word(at) !== "MTrk")
+      throw new Refusal(`It is damaged: track ${track} does not begin where it should.`);
+    if (end > view.byteLength)
+      throw new Refusal(`It is damaged: it ends in the middle of track ${track}.`);
+    readTrack(
+      new DataView(view.buffer, view.byteOffset + at + 8, end - at - 8),
+      track,
+      found,
+      maxNotes,
+    );
     at = end;
   }
   for (const changes of [found.signatures, found.tempos]) changes.sort((a, b) => a[0] - b[0]);
@@ -39,9 +70,12 @@ function readChunks(view, maxNotes) {
 }
 
 function readTrack(view, track, found, maxNotes) {
-  let at = 0, now = 0, status = 0;
+  let at = 0,
+    now = 0,
+    status = 0;
   const sounding = new Map();
-  const number = () => { // of seven bits a byte, four bytes at most
+  const number = () => {
+    // of seven bits a byte, four bytes at most
     for (let value = 0, k = 0; k < 4; k++) {
       const byte = view.getUint8(at++);
       value = value * 128 + (byte & 127);
@@ -56,85 +90,138 @@ function readTrack(view, track, found, maxNotes) {
   while (at < view.byteLength) {
     now += number();
     if (view.getUint8(at) >= 0x80) status = view.getUint8(at++);
-    const kind = status >> 4, channel = (status & 15) + 1;
+    const kind = status >> 4,
+      channel = (status & 15) + 1;
     if (status === 0xff) {
-      const type = view.getUint8(at++), size = number(), begin = at;
+      const type = view.getUint8(at++),
+        size = number(),
+        begin = at;
       const inside = Array.from({ length: size }, () => view.getUint8(at++));
       if (type === 0x2f) break;
-      if (type === 0x03 && !found.names.has(track)) found.names.set(track, decodeName(view, begin, size));
-      if (type === 0x51 && size === 3) found.tempos.push([now, Math.min(Math.max(Math.round(60e6 / Math.max(1, inside[0] * 65536 + inside[1] * 256 + inside[2])), 1), 1000)]);
-      if (type === 0x58 && inside[0] && inside[1] <= 5) found.signatures.push([now, [inside[0], 2 ** inside[1]]]);
+      if (type === 0x03 && !found.names.has(track))
+        found.names.set(track, decodeName(view, begin, size));
+      if (type === 0x51 && size === 3)
+        found.tempos.push([
+          now,
+          Math.min(
+            Math.max(
+              Math.round(60e6 / Math.max(1, inside[0] * 65536 + inside[1] * 256 + inside[2])),
+              1,
+            ),
+            1000,
+          ),
+        ]);
+      if (type === 0x58 && inside[0] && inside[1] <= 5)
+        found.signatures.push([now, [inside[0], 2 ** inside[1]]]);
     } else if (kind === 15) {
       at += number();
       if (at > view.byteLength) throw new RangeError("a message is cut");
     } else if (kind >= 8) {
-      const first = view.getUint8(at++) & 127, second = kind === 12 || kind === 13 ? 0 : view.getUint8(at++) & 127;
-      if (kind === 12 && !found.programs.has(`${track} ${channel}`)) found.programs.set(`${track} ${channel}`, first);
+      const first = view.getUint8(at++) & 127,
+        second = kind === 12 || kind === 13 ? 0 : view.getUint8(at++) & 127;
+      if (kind === 12 && !found.programs.has(`${track} ${channel}`))
+        found.programs.set(`${track} ${channel}`, first);
       if (kind === 9 && second) {
         const key = channel * 128 + first;
         if (!sounding.has(key)) sounding.set(key, []);
         sounding.get(key).push(now);
-        if (found.notes.length > maxNotes) throw new Refusal(`It has more than ${maxNotes.toLocaleString("en")} notes.`);
+        if (found.notes.length > maxNotes)
+          throw new Refusal(`It has more than ${maxNotes.toLocaleString("en")} notes.`);
       } else if (kind === 8 || kind === 9) stop(channel, first, now);
-    } else throw new Refusal(`It is damaged: in track ${track} there is no message where one should begin.`);
+    } else
+      throw new Refusal(
+        `It is damaged: in track ${track} there is no message where one should begin.`,
+      );
   }
-  for (const [key, starts] of sounding) while (starts.length) stop(Math.floor(key / 128), key % 128, now);
+  for (const [key, starts] of sounding)
+    while (starts.length) stop(Math.floor(key / 128), key % 128, now);
   found.length = Math.max(found.length, now);
 }
 
 function decodeName(view, at, size) {
   const bytes = new Uint8Array(view.buffer, view.byteOffset + at, size);
   let text;
-  try { text = new TextDecoder("utf-8", { fatal: true }).decode(bytes); } catch { text = new TextDecoder("windows-1252").decode(bytes); }
-  return text.replace(/[\s\0]+/g, " ").trim().slice(0, 100);
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    text = new TextDecoder("windows-1252").decode(bytes);
+  }
+  return text
+    .replace(/[\s\0]+/g, " ")
+    .trim()
+    .slice(0, 100);
 }
 
-/** What can be fingered: each track's instruments, and all of it; which of them is likely meant stands first. */
+/** What can be fingered: each track's instruments, and all of it; which of them is likely meant
+   stands first. */
 export function partsOf({ notes, names, programs }) {
-  const played = notes.filter(({ channel }) => channel !== DRUMS), parts = new Map();
+  const played = notes.filter(({ channel }) => channel !== DRUMS),
+    parts = new Map();
   for (const note of played) {
-    const program = programs.get(`${note.track} ${note.channel}`) ?? 0, key = `${note.track} ${program}`;
-    if (!parts.has(key)) parts.set(key, { track: note.track, family: FAMILIES[program >> 3], notes: [] });
+    const program = programs.get(`${note.track} ${note.channel}`) ?? 0,
+      key = `${note.track} ${program}`;
+    if (!parts.has(key))
+      parts.set(key, { track: note.track, family: FAMILIES[program >> 3], notes: [] });
     parts.get(key).notes.push(note);
   }
   const list = [...parts.values()].sort((a, b) => a.track - b.track);
-  list.forEach((part, k) => { part.name = `${names.get(part.track) || `part ${k + 1}`} (${part.family}): ${part.notes.length} notes`; });
+  list.forEach((part, k) => {
+    part.name = `${names.get(part.track) || `part ${k + 1}`} (${part.family}): ${part.notes.length} notes`;
+  });
   if (list.length < 2) return list;
-  const all = { name: `all together: ${played.length} notes`, notes: played }, guitars = list.filter(({ family }) => family === "guitar");
+  const all = { name: `all together: ${played.length} notes`, notes: played },
+    guitars = list.filter(({ family }) => family === "guitar");
   const most = list.reduce((best, part) => (part.notes.length > best.notes.length ? part : best));
-  const first = list.length === 2 && guitars.length !== 1 ? all : guitars[0] ?? most; // two hands, or melody and bass
+  // two hands, or melody and bass
+  const first = list.length === 2 && guitars.length !== 1 ? all : (guitars[0] ?? most);
   return [first, ...[...list, all].filter((part) => part !== first)];
 }
 
 /** Notes whose first ones begin within 30 ms begin together, as a strummed chord's do. */
 function gatherStrums(notes, { tempos, ticks }) {
-  let next = 0, first = -1, tempo = 120;
-  return [...notes].sort((a, b) => a.start - b.start || a.end - b.end).map((note) => {
-    while (next < tempos.length && tempos[next][0] <= note.start) tempo = tempos[next++][1];
-    if (first < 0 || note.start - first > (STRUM_SECONDS * tempo / 60) * ticks) first = note.start;
-    return { ...note, start: first };
-  });
+  let next = 0,
+    first = -1,
+    tempo = 120;
+  return [...notes]
+    .sort((a, b) => a.start - b.start || a.end - b.end)
+    .map((note) => {
+      while (next < tempos.length && tempos[next][0] <= note.start) tempo = tempos[next++][1];
+      if (first < 0 || note.start - first > ((STRUM_SECONDS * tempo) / 60) * ticks)
+        first = note.start;
+      return { ...note, start: first };
+    });
 }
 
-/** The coarsest grid near which most of a performance begins, and on which no two moments become one. */
+/** The coarsest grid near which most of a performance begins, and on which no two moments become
+   one. */
 function guessGrid(notes, { ticks, tempos }) {
-  const starts = [...new Set(notes.map(({ start }) => start))], seconds = 60 / ((tempos[0]?.[1] ?? 120) * ticks);
-  return PERFORMANCE_UNITS.find((unit) => {
-    const places = starts.map((start) => Math.round((start * unit) / ticks));
-    const near = starts.filter((start, k) => Math.abs(start - (places[k] * ticks) / unit) * seconds < NEAR_SECONDS);
-    return new Set(places).size === starts.length && near.length >= NEAR_SHARE * starts.length;
-  }) ?? PERFORMANCE_UNITS.at(-1);
+  const starts = [...new Set(notes.map(({ start }) => start))],
+    seconds = 60 / ((tempos[0]?.[1] ?? 120) * ticks);
+  return (
+    PERFORMANCE_UNITS.find((unit) => {
+      const places = starts.map((start) => Math.round((start * unit) / ticks));
+      const near = starts.filter(
+        (start, k) => Math.abs(start - (places[k] * ticks) / unit) * seconds < NEAR_SECONDS,
+      );
+      return new Set(places).size === starts.length && near.length >= NEAR_SHARE * starts.length;
+    }) ?? PERFORMANCE_UNITS.at(-1)
+  );
 }
 
-/** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or the one that fits a
-    performance; or on the one that is asked for, in steps to a quarter note. */
+/** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or
+   the one that fits a performance; or on the one that is asked for, in steps to a quarter note. */
 export function intoBars(midi, chosen, asked = 0) {
-  const { ticks } = midi, strummed = gatherStrums(chosen, midi);
-  const unitOf = (moments) => ticks / moments.reduce(gcd, ticks), startsOf = (own) => own.map(({ start }) => start);
+  const { ticks } = midi,
+    strummed = gatherStrums(chosen, midi);
+  const unitOf = (moments) => ticks / moments.reduce(gcd, ticks),
+    startsOf = (own) => own.map(({ start }) => start);
   const notated = [chosen, strummed].find((own) => unitOf(startsOf(own)) <= MAX_EXACT_UNIT);
-  let notes = notated ?? strummed, grid = guessGrid(strummed, midi), isExact = false;
+  let notes = notated ?? strummed,
+    grid = guessGrid(strummed, midi),
+    isExact = false;
   if (notated) {
-    const coarse = unitOf(startsOf(notes)), fine = unitOf(notes.flatMap(({ start, end }) => [start, end]));
+    const coarse = unitOf(startsOf(notes)),
+      fine = unitOf(notes.flatMap(({ start, end }) => [start, end]));
     isExact = fine === coarse || fine <= MAX_UNIT_OF_ENDS;
     grid = isExact ? fine : coarse;
   }
@@ -145,21 +232,27 @@ export function intoBars(midi, chosen, asked = 0) {
   const stepOf = (tick) => Math.floor((2 * tick * grid + ticks) / (2 * ticks)) * (unit / grid);
   const kept = new Map();
   for (const { start, end, pitch } of notes) {
-    const from = stepOf(start), to = Math.max(from + unit / grid, stepOf(end)), key = from * 128 + pitch;
+    const from = stepOf(start),
+      to = Math.max(from + unit / grid, stepOf(end)),
+      key = from * 128 + pitch;
     kept.set(key, { pitch, start: from, end: Math.max(to, kept.get(key)?.end ?? 0) });
   }
   notes = [...kept.values()].sort((a, b) => a.start - b.start || a.pitch - b.pitch);
   if (!isExact) holdUntilNext(notes, unit);
-  const last = Math.max(stepOf(midi.length), notes.at(-1).start + unit / grid), bars = [];
-  const changes = midi.signatures.map(([tick, value]) => [stepOf(tick), value]), tempos = midi.tempos.map(([tick, value]) => [stepOf(tick), value]);
-  for (let start = 0, signature = [4, 4], tempo = 120; start < last;) {
+  const last = Math.max(stepOf(midi.length), notes.at(-1).start + unit / grid),
+    bars = [];
+  const changes = midi.signatures.map(([tick, value]) => [stepOf(tick), value]),
+    tempos = midi.tempos.map(([tick, value]) => [stepOf(tick), value]);
+  for (let start = 0, signature = [4, 4], tempo = 120; start < last; ) {
     while (changes.length && changes[0][0] <= start) signature = changes.shift()[1];
     while (tempos.length && tempos[0][0] <= start) tempo = tempos.shift()[1];
-    const usual = (4 * unit * signature[0]) / signature[1], early = changes.length ? changes[0][0] - start : usual;
+    const usual = (4 * unit * signature[0]) / signature[1],
+      early = changes.length ? changes[0][0] - start : usual;
     const steps = early < usual && signatureOf(early, unit) ? early : usual;
     bars.push({ start, steps, signature, tempo });
     start += steps;
-    if (bars.length > MAX_BARS) throw new Refusal(`It has more than ${MAX_BARS.toLocaleString("en")} bars.`);
+    if (bars.length > MAX_BARS)
+      throw new Refusal(`It has more than ${MAX_BARS.toLocaleString("en")} bars.`);
   }
   return { unit, bars, notes };
 }
@@ -169,7 +262,9 @@ function holdUntilNext(notes, unit) {
   const starts = new Set(notes.map(({ start }) => start));
   for (const note of notes) {
     for (let away = 0; away <= unit / 2; away++) {
-      const near = [note.end - away, note.end + away].find((step) => step > note.start && starts.has(step));
+      const near = [note.end - away, note.end + away].find(
+        (step) => step > note.start && starts.has(step),
+      );
       if (near === undefined) continue;
       note.end = near;
       break;
@@ -179,32 +274,53 @@ function holdUntilNext(notes, unit) {
 
 /** The notes of a voice in alphaTex: pitches, without strings. */
 function writeVoice(notes, bars, unit, withHeader) {
-  let next = 0, sounding = [], before = "", tempo = 0;
-  return bars.map(({ start, steps, ...bar }) => {
-    const inside = [];
-    while (next < notes.length && notes[next].start < start + steps) inside.push(notes[next++]);
-    sounding = [...sounding.filter(({ end }) => end > start), ...inside];
-    const cuts = sounding.flatMap((note) => [note.start - start, note.end - start]).filter((cut) => cut > 0 && cut < steps);
-    const signature = signatureOf(steps, unit, bar.signature).join(" ");
-    const head = withHeader ? `${signature === before ? "" : `\\ts (${signature}) `}${bar.tempo === tempo ? "" : `\\tempo ${bar.tempo} `}` : "";
-    [before, tempo] = [signature, bar.tempo];
-    return head + stretches(cuts, steps, unit).flatMap(({ from, values }) => {
-      let now = start + from;
-      const own = sounding.filter((note) => note.start <= now && note.end > now);
-      return values.map(({ size, text }) => {
-        const written = own.map((note) => `${pitchName(note.pitch)}${note.start < now ? "{t}" : ""}`).join(" ");
-        now += size;
-        return `${written ? `(${written})` : "r"}${text}`;
-      });
-    }).join(" ");
-  }).join(" |\n");
+  let next = 0,
+    sounding = [],
+    before = "",
+    tempo = 0;
+  return bars
+    .map(({ start, steps, ...bar }) => {
+      const inside = [];
+      while (next < notes.length && notes[next].start < start + steps) inside.push(notes[next++]);
+      sounding = [...sounding.filter(({ end }) => end > start), ...inside];
+      const cuts = sounding
+        .flatMap((note) => [note.start - start, note.end - start])
+        .filter((cut) => cut > 0 && cut < steps);
+      const signature = signatureOf(steps, unit, bar.signature).join(" ");
+      const head = withHeader
+        ? `${signature === before ? "" : `\\ts (${signature}) `}${bar.tempo === tempo ? "" : `\\tempo ${bar.tempo} `}`
+        : "";
+      [before, tempo] = [signature, bar.tempo];
+      return (
+        head +
+        stretches(cuts, steps, unit)
+          .flatMap(({ from, values }) => {
+            let now = start + from;
+            const own = sounding.filter((note) => note.start <= now && note.end > now);
+            return values.map(({ size, text }) => {
+              const written = own
+                .map((note) => `${pitchName(note.pitch)}${note.start < now ? "{t}" : ""}`)
+                .join(" ");
+              now += size;
+              return `${written ? `(${written})` : "r"}${text}`;
+            });
+          })
+          .join(" ")
+      );
+    })
+    .join(" |\n");
 }
-const pitchName = (pitch) => `${["c", "c#", "d", "d#", "e", "f", "f#", "g", "g#", "a", "a#", "b"][pitch % 12]}${Math.floor(pitch / 12) - 1}`;
+const pitchName = (pitch) =>
+  `${["c", "c#", "d", "d#", "e", "f", "f#", "g", "g#", "a", "a#", "b"][pitch % 12]}${Math.floor(pitch / 12) - 1}`;
 
-/** Music in alphaTex, as pitches in two voices: a note held while higher ones begin is in the second. */
+/** Music in alphaTex, as pitches in two voices: a note held while higher ones begin is in the
+   second. */
 export function pitchesAsTex({ unit, bars, notes }, title) {
-  const voices = [[], []], end = bars.at(-1).start + bars.at(-1).steps, sounding = new Map();
-  for (const note of notes) { // what sounds twice ends where it begins again
+  const voices = [[], []],
+    end = bars.at(-1).start + bars.at(-1).steps,
+    sounding = new Map();
+  for (const note of notes) {
+    // what sounds twice ends where it begins again
     const earlier = sounding.get(note.pitch);
     if (earlier && earlier.end > note.start) earlier.end = note.start;
     sounding.set(note.pitch, note);
@@ -212,7 +328,8 @@ export function pitchesAsTex({ unit, bars, notes }, title) {
   }
   let busy = 0;
   notes.forEach((note, k) => {
-    let held = note.start >= busy, over = 0;
+    let held = note.start >= busy,
+      over = 0;
     for (let i = k + 1; held && i < notes.length && notes[i].start < note.end; i++) {
       if (notes[i].start > note.start) [held, over] = [notes[i].pitch > note.pitch, over + 1];
     }
@@ -221,6 +338,8 @@ export function pitchesAsTex({ unit, bars, notes }, title) {
   });
   const quoted = JSON.stringify(title.replace(/["\\]/g, "'"));
   const head = `\\title ${quoted}\n\\track "Guitar"\n\\staff {score tabs}\n\\tuning piano\n\\instrument 25\n`;
-  const written = voices.filter((voice) => voice.length).map((voice, k) => `\\voice\n${writeVoice(voice, bars, unit, k === 0)}`);
+  const written = voices
+    .filter((voice) => voice.length)
+    .map((voice, k) => `\\voice\n${writeVoice(voice, bars, unit, k === 0)}`);
   return `${head}${written.length > 1 ? written.join("\n") : written[0].slice("\\voice\n".length)}\n`;
 }

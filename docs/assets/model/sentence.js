@@ -1,6 +1,16 @@
-/* One sentence, every number: chapter 5's model, each of its matrices, and how each number is made. */
+/* One sentence, every number: chapter 5's model, each of its matrices, and how each number is
+   made. */
 
-import { Refusal, Tensor, greedy, headsOff, readJSON, readModel, readRun, softmax } from "./engine.js";
+import {
+  Refusal,
+  Tensor,
+  greedy,
+  headsOff,
+  readJSON,
+  readModel,
+  readRun,
+  softmax,
+} from "./engine.js";
 import { make } from "./elements.js";
 import { bestCheckpoint, offered } from "./run_folder.js";
 
@@ -14,13 +24,16 @@ const shown = (x, digits = 2) => {
 
 let model, vocabulary, tokenizer, now, was; // the vocabulary as it is shown
 let at = { l: 0, c: 0 }; // the block and the head that are shown
-let chosen = null, lit = [], before = []; // the number that is explained, what made it, and those looked at before it
+let chosen = null,
+  lit = [],
+  before = []; // the number that is explained, what made it, and those looked at before it
 
 // --- What the model computes -----------------------------------------------------------------
 
 /** All that a sentence and the switches give. */
 function computed(ids, switches) {
-  const points = {}, { off, tau, ...how } = switches;
+  const points = {},
+    { off, tau, ...how } = switches;
   const zero = headsOff(off === null ? [] : [placeOfHead(off)]);
   const hook = (name, X, l) => {
     const Y = zero(name, X, l) ?? X;
@@ -33,7 +46,8 @@ function computed(ids, switches) {
 }
 
 const placeOfHead = (k) => ({ block: Math.floor(k / model.sizes.A), head: k % model.sizes.A });
-const part = (X, from, to) => { // some columns of a matrix
+const part = (X, from, to) => {
+  // some columns of a matrix
   const Y = new Tensor([X.rows, to - from]);
   for (let i = 0; i < X.rows; i++) Y.row(i).set(X.row(i).subarray(from, to));
   return Y;
@@ -56,43 +70,80 @@ const MATRICES = {
   u: (s) => s.U,
   y: (s) => s.Y,
   W_Q: (s, l, c) => part(own(l).attention.W_QKV, c * dk(), (c + 1) * dk()),
-  W_K: (s, l, c) => part(own(l).attention.W_QKV, (model.sizes.A + c) * dk(), (model.sizes.A + c + 1) * dk()),
-  W_V: (s, l, c) => part(own(l).attention.W_QKV, (2 * model.sizes.A + c) * dk(), (2 * model.sizes.A + c + 1) * dk()),
+  W_K: (s, l, c) =>
+    part(own(l).attention.W_QKV, (model.sizes.A + c) * dk(), (model.sizes.A + c + 1) * dk()),
+  W_V: (s, l, c) =>
+    part(
+      own(l).attention.W_QKV,
+      (2 * model.sizes.A + c) * dk(),
+      (2 * model.sizes.A + c + 1) * dk(),
+    ),
   W_O: (s, l) => own(l).attention.W_O,
   W_1: (s, l) => own(l).ffn.W_1,
   W_2: (s, l) => own(l).ffn.W_2,
 };
-for (const name of ["T1", "T2", "T3", "T4", "hidden", "T5", "H"]) MATRICES[name] = (s, l) => s.points[`${name} ${l}`];
-for (const name of ["Q", "K", "V", "scores", "alpha", "head"]) MATRICES[name] = (s, l, c) => s.points[`${name} ${l}`].matrix(c);
+for (const name of ["T1", "T2", "T3", "T4", "hidden", "T5", "H"])
+  MATRICES[name] = (s, l) => s.points[`${name} ${l}`];
+for (const name of ["Q", "K", "V", "scores", "alpha", "head"])
+  MATRICES[name] = (s, l, c) => s.points[`${name} ${l}`].matrix(c);
 const BY_HEAD = new Set(["Q", "K", "V", "scores", "masked", "alpha", "head", "W_Q", "W_K", "W_V"]);
-const BY_BLOCK = new Set([...BY_HEAD, "X_in", "T1", "T2", "T3", "T4", "hidden", "T5", "H", "W_O", "W_1", "W_2"]);
-const HOOKED = new Set(["T1", "T2", "T3", "T4", "T5", "H", "Q", "K", "V", "alpha", "head"]); // what record_activations keeps under these names
-const LETTERS = Object.fromEntries([...document.querySelectorAll(".sl-matrix[data-matrix]")].map((box) => [box.dataset.matrix, box.querySelector(".sl-letter").innerHTML]));
+const BY_BLOCK = new Set([
+  ...BY_HEAD,
+  "X_in",
+  "T1",
+  "T2",
+  "T3",
+  "T4",
+  "hidden",
+  "T5",
+  "H",
+  "W_O",
+  "W_1",
+  "W_2",
+]);
+// what record_activations keeps under these names
+const HOOKED = new Set(["T1", "T2", "T3", "T4", "T5", "H", "Q", "K", "V", "alpha", "head"]);
+const LETTERS = Object.fromEntries(
+  [...document.querySelectorAll(".sl-matrix[data-matrix]")].map((box) => [
+    box.dataset.matrix,
+    box.querySelector(".sl-letter").innerHTML,
+  ]),
+);
 
 const look = (name, { l = at.l, c = at.c } = {}, s = now) => MATRICES[name](s, l, c);
 const value = ({ name, i, j, ...where }, s = now) => look(name, where, s).row(i)[j];
-const before_ = (cell) => { // what a cell was, in the sentence that is compared with
+const before_ = (cell) => {
+  // what a cell was, in the sentence that is compared with
   const M = look(cell.name, cell, was);
   return cell.i < M.rows && cell.j < M.columns ? value(cell, was) : undefined;
 };
 
 const numbers = (count) => Array.from({ length: count }, (_, k) => String(k + 1));
-const OVER_WORDS = new Set(["scores", "masked", "alpha"]), OVER_VOCABULARY = new Set(["u", "y"]);
+const OVER_WORDS = new Set(["scores", "masked", "alpha"]),
+  OVER_VOCABULARY = new Set(["u", "y"]);
 function labels(name, M) {
-  const columns = OVER_WORDS.has(name) ? now.words : OVER_VOCABULARY.has(name) ? vocabulary : numbers(M.columns);
-  const rows = name === "E" ? vocabulary : name === "P" || name.startsWith("W_") ? numbers(M.rows) : now.words;
+  const columns = OVER_WORDS.has(name)
+    ? now.words
+    : OVER_VOCABULARY.has(name)
+      ? vocabulary
+      : numbers(M.columns);
+  const rows =
+    name === "E" ? vocabulary : name === "P" || name.startsWith("W_") ? numbers(M.rows) : now.words;
   return { rows, columns };
 }
 const placeOf = ({ name, i, j }) => {
   const { rows, columns } = labels(name, look(name));
-  const named = (all, k) => (all.indexOf(all[k]) === all.lastIndexOf(all[k]) ? all[k] : `${all[k]} (${k + 1})`);
+  const named = (all, k) =>
+    all.indexOf(all[k]) === all.lastIndexOf(all[k]) ? all[k] : `${all[k]} (${k + 1})`;
   return `[${named(rows, i)}, ${named(columns, j)}]`;
 };
 
 // --- How a number is made --------------------------------------------------------------------
 
-const row = (name, where, i, count, from = 0) => Array.from({ length: count }, (_, j) => ({ name, ...where, i, j: j + from }));
-const column = (name, where, j, count, from = 0) => Array.from({ length: count }, (_, i) => ({ name, ...where, i: i + from, j }));
+const row = (name, where, i, count, from = 0) =>
+  Array.from({ length: count }, (_, j) => ({ name, ...where, i, j: j + from }));
+const column = (name, where, j, count, from = 0) =>
+  Array.from({ length: count }, (_, i) => ({ name, ...where, i: i + from, j }));
 const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt()};`);
 const quoted = (text) => `“${escaped(text)}”`;
 const signed = (x) => (shown(x).startsWith("−") ? `(${shown(x)})` : shown(x));
@@ -100,7 +151,8 @@ const signed = (x) => (shown(x).startsWith("−") ? `(${shown(x)})` : shown(x));
 /** a₁ · b₁ + a₂ · b₂ + …: the four largest products, and the rest. */
 function sumInFigures(products, term) {
   const order = [...products.keys()].sort((x, y) => Math.abs(products[y]) - Math.abs(products[x]));
-  const some = order.slice(0, 4).map(term), rest = order.slice(4).reduce((sum, k) => sum + products[k], 0);
+  const some = order.slice(0, 4).map(term),
+    rest = order.slice(4).reduce((sum, k) => sum + products[k], 0);
   if (order.length > 4) some.push(`${signed(rest)} in ${order.length - 4} smaller terms`);
   return some.join(" + ");
 }
@@ -120,7 +172,10 @@ function product(a, b, { bias = null, over = null, relu = false } = {}) {
 
 /** A norm: γ (x − μ)/σ + β, with μ and σ of the row. */
 function norming(name, where, W, cell) {
-  const d = model.config.model_dim, x = look(name, where).row(cell.i), gamma = W.gamma.data[cell.j], beta = W.beta.data[cell.j];
+  const d = model.config.model_dim,
+    x = look(name, where).row(cell.i),
+    gamma = W.gamma.data[cell.j],
+    beta = W.beta.data[cell.j];
   const mu = x.reduce((a, b) => a + b, 0) / d;
   const sigma = Math.sqrt(x.reduce((a, b) => a + (b - mu) ** 2, 0) / d + model.config.eps);
   return {
@@ -133,7 +188,8 @@ function norming(name, where, W, cell) {
 
 /** A softmax: e to the power of one score, over the sum of these powers. */
 function softened(cells, j, tau = 1) {
-  const powers = cells.map((cell) => Math.exp(value(cell) / tau)), sum = powers.reduce((a, b) => a + b, 0);
+  const powers = cells.map((cell) => Math.exp(value(cell) / tau)),
+    sum = powers.reduce((a, b) => a + b, 0);
   const power = (k) => `e<sup>${shown(value(cells[k]))}${tau === 1 ? "" : `/${tau}`}</sup>`;
   return {
     figures: `${power(j)} / (${sumInFigures(powers, power)}) = ${shown(powers[j])} / ${shown(sum)}`,
@@ -142,68 +198,147 @@ function softened(cells, j, tau = 1) {
   };
 }
 
-const adding = (a, b) => ({ figures: `${signed(value(a))} + ${signed(value(b))}`, number: value(a) + value(b), strips: [[a], [b]] });
-const same = (a, whose) => ({ figures: `the same number as ${whose}`, number: value(a), strips: [[a]] });
-const learned = (figures) => (cell) => ({ figures: figures(cell), number: value(cell), strips: [] });
-const projecting = (W, { l, c, i, j }) => product(row("T1", { l }, i, model.config.model_dim), column(W, { l, c }, j, model.config.model_dim));
+const adding = (a, b) => ({
+  figures: `${signed(value(a))} + ${signed(value(b))}`,
+  number: value(a) + value(b),
+  strips: [[a], [b]],
+});
+const same = (a, whose) => ({
+  figures: `the same number as ${whose}`,
+  number: value(a),
+  strips: [[a]],
+});
+const learned = (figures) => (cell) => ({
+  figures: figures(cell),
+  number: value(cell),
+  strips: [],
+});
+const projecting = (W, { l, c, i, j }) =>
+  product(
+    row("T1", { l }, i, model.config.model_dim),
+    column(W, { l, c }, j, model.config.model_dim),
+  );
 const future = ({ i, j }) => now.switches.causal && j > i;
 
 const EXPLAIN = {
   E: learned(({ i }) => `learned in training; the row of id ${i}, ${quoted(vocabulary[i])}`),
   P: learned(({ i }) => `learned in training; row ${i + 1} is for token ${i + 1}`),
   X: ({ i, j }) => adding({ name: "E", i: now.ids[i], j }, { name: "P", i, j }),
-  X_in: ({ l, i, j }) => (l ? same({ name: "H", l: l - 1, i, j }, `H of block ${l}`) : same({ name: "X", i, j }, "X")),
+  X_in: ({ l, i, j }) =>
+    l ? same({ name: "H", l: l - 1, i, j }, `H of block ${l}`) : same({ name: "X", i, j }, "X"),
   T1: (cell) => norming("X_in", { l: cell.l }, own(cell.l).norm_1, cell),
   Q: (cell) => projecting("W_Q", cell),
   K: (cell) => projecting("W_K", cell),
   V: (cell) => projecting("W_V", cell),
-  scores: ({ l, c, i, j }) => product(row("Q", { l, c }, i, dk()), row("K", { l, c }, j, dk()), now.switches.scaled ? { over: dk() } : {}),
-  masked: (cell) => (future(cell)
-    ? { figures: `${quoted(now.words[cell.j])} comes after ${quoted(now.words[cell.i])}: its score`, number: -Infinity, strips: [] }
-    : same({ ...cell, name: "scores" }, "the score")),
-  alpha: ({ l, c, i, j }) => softened(now.words.map((_, k) => ({ name: future({ i, j: k }) ? "masked" : "scores", l, c, i, j: k })), j),
-  head: ({ l, c, i, j }) => (now.switches.off === l * model.sizes.A + c
-    ? { figures: "this head is off: its output", number: 0, strips: [] }
-    : product(row("alpha", { l, c }, i, now.words.length), column("V", { l, c }, j, now.words.length))),
+  scores: ({ l, c, i, j }) =>
+    product(
+      row("Q", { l, c }, i, dk()),
+      row("K", { l, c }, j, dk()),
+      now.switches.scaled ? { over: dk() } : {},
+    ),
+  masked: (cell) =>
+    future(cell)
+      ? {
+          figures: `${quoted(now.words[cell.j])} comes after ${quoted(now.words[cell.i])}: its score`,
+          number: -Infinity,
+          strips: [],
+        }
+      : same({ ...cell, name: "scores" }, "the score"),
+  alpha: ({ l, c, i, j }) =>
+    softened(
+      now.words.map((_, k) => ({ name: future({ i, j: k }) ? "masked" : "scores", l, c, i, j: k })),
+      j,
+    ),
+  head: ({ l, c, i, j }) =>
+    now.switches.off === l * model.sizes.A + c
+      ? { figures: "this head is off: its output", number: 0, strips: [] }
+      : product(
+          row("alpha", { l, c }, i, now.words.length),
+          column("V", { l, c }, j, now.words.length),
+        ),
   T2: ({ l, i, j }) => {
-    const heads = Array.from({ length: model.sizes.A }, (_, c) => row("head", { l, c }, i, model.sizes.dv)).flat();
+    const heads = Array.from({ length: model.sizes.A }, (_, c) =>
+      row("head", { l, c }, i, model.sizes.dv),
+    ).flat();
     return product(heads, column("W_O", { l }, j, heads.length));
   },
   T3: ({ l, i, j }) => adding({ name: "T2", l, i, j }, { name: "X_in", l, i, j }),
   T4: (cell) => norming("T3", { l: cell.l }, own(cell.l).norm_2, cell),
-  hidden: ({ l, i, j }) => product(row("T4", { l }, i, model.config.model_dim), column("W_1", { l }, j, model.config.model_dim), { bias: own(l).ffn.b_1.data[j], relu: true }),
-  T5: ({ l, i, j }) => product(row("hidden", { l }, i, model.sizes.hidden), column("W_2", { l }, j, model.sizes.hidden), { bias: own(l).ffn.b_2.data[j] }),
+  hidden: ({ l, i, j }) =>
+    product(
+      row("T4", { l }, i, model.config.model_dim),
+      column("W_1", { l }, j, model.config.model_dim),
+      { bias: own(l).ffn.b_1.data[j], relu: true },
+    ),
+  T5: ({ l, i, j }) =>
+    product(
+      row("hidden", { l }, i, model.sizes.hidden),
+      column("W_2", { l }, j, model.sizes.hidden),
+      { bias: own(l).ffn.b_2.data[j] },
+    ),
   H: ({ l, i, j }) => adding({ name: "T5", l, i, j }, { name: "T3", l, i, j }),
   final: (cell) => {
     const top = { l: model.config.num_blocks - 1 };
-    return now.switches.finalNorm ? norming("H", top, model.weights.stack.final_norm, cell) : same({ ...cell, ...top, name: "H" }, "H of the last block");
+    return now.switches.finalNorm
+      ? norming("H", top, model.weights.stack.final_norm, cell)
+      : same({ ...cell, ...top, name: "H" }, "H of the last block");
   },
-  u: ({ i, j }) => product(row("final", {}, i, model.config.model_dim), row("E", {}, j, model.config.model_dim)),
+  u: ({ i, j }) =>
+    product(row("final", {}, i, model.config.model_dim), row("E", {}, j, model.config.model_dim)),
   y: ({ i, j }) => softened(row("u", {}, i, vocabulary.length), j, now.switches.tau),
 };
-for (const W of ["W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"]) EXPLAIN[W] = learned(() => "learned in training");
+for (const W of ["W_Q", "W_K", "W_V", "W_O", "W_1", "W_2"])
+  EXPLAIN[W] = learned(() => "learned in training");
 
 // --- Drawing ---------------------------------------------------------------------------------
 
 const nameOf = (name, l, c) => {
-  const where = [BY_BLOCK.has(name) ? `block ${l + 1}` : "", BY_HEAD.has(name) ? `head ${c + 1}` : ""].filter(Boolean);
+  const where = [
+    BY_BLOCK.has(name) ? `block ${l + 1}` : "",
+    BY_HEAD.has(name) ? `head ${c + 1}` : "",
+  ].filter(Boolean);
   return where.length ? `, ${where.join(", ")}` : "";
 };
 
 /** Draw the matrix of a box that is open. */
 function drawMatrix(box) {
-  const name = box.dataset.matrix, M = look(name), { rows, columns } = labels(name, M);
+  const name = box.dataset.matrix,
+    M = look(name),
+    { rows, columns } = labels(name, M);
   box.querySelector(".sl-size").textContent = `${M.rows} × ${M.columns}`;
   if (!box.open) return;
-  const place = box.querySelector(".sl-place"), hadFocus = place.contains(document.activeElement) && document.activeElement.dataset;
-  const finite = M.data.filter(Number.isFinite), top = name === "alpha" || name === "y" ? 1 : Math.max(...finite.map(Math.abs)) || 1;
-  const old = look(name, {}, was), litHere = new Set(lit.filter((cell) => cell.name === name && (cell.l ?? at.l) === at.l && (cell.c ?? at.c) === at.c).map(({ i, j }) => `${i} ${j}`));
-  const mine = chosen && chosen.name === name && (chosen.l ?? at.l) === at.l && (chosen.c ?? at.c) === at.c ? chosen : null;
-  const head = columns.map((label) => `<th scope="col"><span>${escaped(label)}</span></th>`).join("");
+  const place = box.querySelector(".sl-place"),
+    hadFocus = place.contains(document.activeElement) && document.activeElement.dataset;
+  const finite = M.data.filter(Number.isFinite),
+    top = name === "alpha" || name === "y" ? 1 : Math.max(...finite.map(Math.abs)) || 1;
+  const old = look(name, {}, was),
+    litHere = new Set(
+      lit
+        .filter(
+          (cell) => cell.name === name && (cell.l ?? at.l) === at.l && (cell.c ?? at.c) === at.c,
+        )
+        .map(({ i, j }) => `${i} ${j}`),
+    );
+  const mine =
+    chosen && chosen.name === name && (chosen.l ?? at.l) === at.l && (chosen.c ?? at.c) === at.c
+      ? chosen
+      : null;
+  const head = columns
+    .map((label) => `<th scope="col"><span>${escaped(label)}</span></th>`)
+    .join("");
   const body = rows.map((label, i) => {
     const cells = columns.map((_, j) => {
-      const x = M.row(i)[j], text = shown(x), once = i < old.rows && j < old.columns ? shown(old.row(i)[j]) : "not there";
-      const kinds = [x < 0 ? "sl-neg" : "", litHere.has(`${i} ${j}`) ? "sl-lit" : "", mine?.i === i && mine.j === j ? "sl-chosen" : "", once !== text ? "sl-new" : ""].filter(Boolean).join(" ");
+      const x = M.row(i)[j],
+        text = shown(x),
+        once = i < old.rows && j < old.columns ? shown(old.row(i)[j]) : "not there";
+      const kinds = [
+        x < 0 ? "sl-neg" : "",
+        litHere.has(`${i} ${j}`) ? "sl-lit" : "",
+        mine?.i === i && mine.j === j ? "sl-chosen" : "",
+        once !== text ? "sl-new" : "",
+      ]
+        .filter(Boolean)
+        .join(" ");
       const share = Number.isFinite(x) ? Math.round((50 * Math.abs(x)) / top) : 0;
       const marked = once === text ? "" : ` title="was ${once}"`;
       return `<td tabindex="-1" data-i="${i}" data-j="${j}" style="--a:${share}%"${kinds ? ` class="${kinds}"` : ""}${marked}>${text}${once === text ? "" : `<span class="slp-only-read">, was ${once}</span>`}</td>`;
@@ -212,10 +347,11 @@ function drawMatrix(box) {
   });
   const said = `${box.querySelector(".sl-letter").textContent}${nameOf(name, at.l, at.c)}, ${M.rows} by ${M.columns}`;
   let scroll = place.querySelector(".sl-scroll");
-  if (!scroll) place.append(scroll = make("div", { class: "sl-scroll" }));
+  if (!scroll) place.append((scroll = make("div", { class: "sl-scroll" })));
   scroll.innerHTML = `<table class="sl-table${OVER_WORDS.has(name) || OVER_VOCABULARY.has(name) ? " sl-upright" : ""}" role="grid" aria-label="${said}"><thead><tr><td></td>${head}</tr></thead><tbody>${body.join("")}</tbody></table>`;
   const [i, j] = hadFocus ? [hadFocus.i, hadFocus.j] : mine ? [mine.i, mine.j] : [0, 0];
-  const cell = scroll.querySelector(`td[data-i="${i}"][data-j="${j}"]`) ?? scroll.querySelector("td[data-i]");
+  const cell =
+    scroll.querySelector(`td[data-i="${i}"][data-j="${j}"]`) ?? scroll.querySelector("td[data-i]");
   cell.tabIndex = 0;
   if (hadFocus) cell.focus({ preventScroll: true });
 }
@@ -225,31 +361,71 @@ function drawMatrices() {
 }
 
 function drawTokens() {
-  stage.querySelector(".sl-tokens").replaceChildren(...now.words.map((word, i) => make("li", {}, make("b", {}, word), ` id ${now.ids[i]}`)));
+  stage
+    .querySelector(".sl-tokens")
+    .replaceChildren(
+      ...now.words.map((word, i) => make("li", {}, make("b", {}, word), ` id ${now.ids[i]}`)),
+    );
 }
 
 function drawNext() {
-  const y = now.Y.row(now.words.length - 1), once = was.Y.row(was.words.length - 1);
+  const y = now.Y.row(now.words.length - 1),
+    once = was.Y.row(was.words.length - 1);
   const full = now.ids.length >= most();
-  const place = stage.querySelector(".sl-next"), focused = [...place.children].indexOf(document.activeElement);
-  place.replaceChildren(...likely(y).map((w) => {
-    const word = vocabulary[w], changed = shown(y[w]) !== shown(once[w]);
-    return make("button", { type: "button", disabled: full ? "" : false, style: `--share:${(100 * y[w]).toFixed(1)}%; --was:${(100 * once[w]).toFixed(1)}%`, class: changed ? "sl-changed" : "", onclick: () => write([...now.ids, w]) },
-      make("span", {}, word), make("span", {}, shown(y[w]), ...(changed ? [make("span", { class: "slp-only-read" }, `, was ${shown(once[w])}`)] : [])));
-  }));
+  const place = stage.querySelector(".sl-next"),
+    focused = [...place.children].indexOf(document.activeElement);
+  place.replaceChildren(
+    ...likely(y).map((w) => {
+      const word = vocabulary[w],
+        changed = shown(y[w]) !== shown(once[w]);
+      return make(
+        "button",
+        {
+          type: "button",
+          disabled: full ? "" : false,
+          style: `--share:${(100 * y[w]).toFixed(1)}%; --was:${(100 * once[w]).toFixed(1)}%`,
+          class: changed ? "sl-changed" : "",
+          onclick: () => write([...now.ids, w]),
+        },
+        make("span", {}, word),
+        make(
+          "span",
+          {},
+          shown(y[w]),
+          ...(changed ? [make("span", { class: "slp-only-read" }, `, was ${shown(once[w])}`)] : []),
+        ),
+      );
+    }),
+  );
   place.children[focused]?.focus();
-  const best = [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 2).filter((w) => y[w] >= 0.005).map((w) => `${vocabulary[w]} ${shown(y[w])}`);
-  stage.querySelector(".sl-said").textContent = `After “${now.words.at(-1)}” the model expects ${best.join(", ")}.${full ? " It has no position for another." : ""}`;
-  const altered = describe(was.switches), same = was.words.join(" ") === now.words.join(" ") && altered === describe(now.switches);
-  stage.querySelector(".sl-compared").textContent = same ? "Change the sentence or the model: every number that differs will be underlined." : `Underlined: what differs from “${was.words.join(" ")}”, ${altered}.`;
+  const best = [...y.keys()]
+    .sort((a, b) => y[b] - y[a])
+    .slice(0, 2)
+    .filter((w) => y[w] >= 0.005)
+    .map((w) => `${vocabulary[w]} ${shown(y[w])}`);
+  stage.querySelector(".sl-said").textContent =
+    `After “${now.words.at(-1)}” the model expects ${best.join(", ")}.${full ? " It has no position for another." : ""}`;
+  const altered = describe(was.switches),
+    same = was.words.join(" ") === now.words.join(" ") && altered === describe(now.switches);
+  stage.querySelector(".sl-compared").textContent = same
+    ? "Change the sentence or the model: every number that differs will be underlined."
+    : `Underlined: what differs from “${was.words.join(" ")}”, ${altered}.`;
 }
 
 /** All words if they are few; otherwise the most probable. */
-const likely = (y) => (y.length <= 24 ? [...y.keys()] : [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 24));
+const likely = (y) =>
+  y.length <= 24 ? [...y.keys()] : [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 24);
 
 function describe({ causal, scaled, finalNorm, off, tau }) {
-  const changes = [causal ? "" : "without the mask", scaled ? "" : "without √dₖ", finalNorm ? "" : "without the final norm",
-    off === null ? "" : `with head ${placeOfHead(off).head + 1} of block ${placeOfHead(off).block + 1} off`, tau === 1 ? "" : `at τ = ${tau}`].filter(Boolean);
+  const changes = [
+    causal ? "" : "without the mask",
+    scaled ? "" : "without √dₖ",
+    finalNorm ? "" : "without the final norm",
+    off === null
+      ? ""
+      : `with head ${placeOfHead(off).head + 1} of block ${placeOfHead(off).block + 1} off`,
+    tau === 1 ? "" : `at τ = ${tau}`,
+  ].filter(Boolean);
   return changes.join(", ") || "as trained";
 }
 
@@ -259,42 +435,114 @@ function drawDock() {
   dock.hidden = !chosen;
   document.documentElement.classList.toggle("sl-docked", Boolean(chosen));
   if (!chosen) return;
-  const made = EXPLAIN[chosen.name](chosen), x = value(chosen), once = before_(chosen);
+  const made = EXPLAIN[chosen.name](chosen),
+    x = value(chosen),
+    once = before_(chosen);
   lit = made.strips.flat();
   const title = make("p", { class: "sl-title" });
   title.innerHTML = `<b>${LETTERS[chosen.name]}</b> <span></span> <b class="sl-value">= ${shown(x, 4)}</b>`;
   title.children[1].textContent = `${placeOf(chosen)}${nameOf(chosen.name, chosen.l, chosen.c)}`;
-  if (once === undefined || shown(once) !== shown(x)) title.append(make("span", { class: "sl-was" }, once === undefined ? " was not there" : ` was ${shown(once)}`));
-  const buttons = make("span", { class: "sl-buttons" },
-    make("button", { type: "button", disabled: before.length ? false : "", onclick: () => select(before.pop(), false) }, "Back"),
-    make("button", { type: "button", onclick: close }, "Close"));
+  if (once === undefined || shown(once) !== shown(x))
+    title.append(
+      make(
+        "span",
+        { class: "sl-was" },
+        once === undefined ? " was not there" : ` was ${shown(once)}`,
+      ),
+    );
+  const buttons = make(
+    "span",
+    { class: "sl-buttons" },
+    make(
+      "button",
+      {
+        type: "button",
+        disabled: before.length ? false : "",
+        onclick: () => select(before.pop(), false),
+      },
+      "Back",
+    ),
+    make("button", { type: "button", onclick: close }, "Close"),
+  );
   const from = document.querySelector(`#m-${chosen.name} .sl-equation`);
   const about = make("div", { class: "sl-about" });
   if (from) about.append(...[...from.children].map((one) => one.cloneNode(true)));
-  const hooked = HOOKED.has(chosen.name) && `trace[${chosen.l}]["${chosen.name}"]${BY_HEAD.has(chosen.name) ? `[${chosen.c}]` : ""}[${chosen.i}, ${chosen.j}]`;
-  if (hooked && tokenizer.python) about.append(make("p", { class: "sl-code" }, "in Python, as below: ", make("code", {}, hooked)));
+  const hooked =
+    HOOKED.has(chosen.name) &&
+    `trace[${chosen.l}]["${chosen.name}"]${BY_HEAD.has(chosen.name) ? `[${chosen.c}]` : ""}[${chosen.i}, ${chosen.j}]`;
+  if (hooked && tokenizer.python)
+    about.append(
+      make("p", { class: "sl-code" }, "in Python, as below: ", make("code", {}, hooked)),
+    );
   const figures = make("p", { class: "sl-figures", role: "status" });
   figures.innerHTML = `${made.figures} = ${shown(x)}`;
-  dock.replaceChildren(make("div", { class: "sl-head" }, title, buttons), figures, make("p", { class: "sl-say" }, `${made.say ?? ""} ${made.strips.length ? "Figures are rounded, the result is not made from rounded ones." : ""}`),
-    ...(made.strips.length ? [strips(made)] : []), about);
+  dock.replaceChildren(
+    make("div", { class: "sl-head" }, title, buttons),
+    figures,
+    make(
+      "p",
+      { class: "sl-say" },
+      `${made.say ?? ""} ${made.strips.length ? "Figures are rounded, the result is not made from rounded ones." : ""}`,
+    ),
+    ...(made.strips.length ? [strips(made)] : []),
+    about,
+  );
 }
 
 /** The row and the column as two strips of numbers to follow, and their products. */
 function strips({ strips: cells, products }) {
   const table = make("table", { class: "sl-table sl-strips" });
   cells.forEach((strip) => {
-    const tops = Math.max(...strip.map((cell) => Math.abs(value(cell))).filter(Number.isFinite), 1e-9), { name, l, c } = strip[0];
+    const tops = Math.max(
+        ...strip.map((cell) => Math.abs(value(cell))).filter(Number.isFinite),
+        1e-9,
+      ),
+      { name, l, c } = strip[0];
     const label = make("th", { scope: "row" });
-    label.innerHTML = strip.some((cell) => cell.c !== strip[0].c) ? `all ${LETTERS[name]}` : LETTERS[strip.find((cell) => cell.name === "masked")?.name ?? name];
-    table.append(make("tr", {}, label, ...strip.map((cell) => {
-      const x = value(cell), share = Number.isFinite(x) ? Math.round((50 * Math.abs(x)) / tops) : 0;
-      const where = `${document.querySelector(`#m-${name} .sl-letter`).textContent} ${placeOf(cell)}${nameOf(name, cell.l, cell.c)}: ${shown(x)}`;
-      return make("td", { style: `--a:${share}%`, class: x < 0 ? "sl-neg" : "" },
-        make("button", { type: "button", "aria-label": where, title: where, onclick: () => select({ l: at.l, c: at.c, ...cell }) }, shown(x)));
-    })));
+    label.innerHTML = strip.some((cell) => cell.c !== strip[0].c)
+      ? `all ${LETTERS[name]}`
+      : LETTERS[strip.find((cell) => cell.name === "masked")?.name ?? name];
+    table.append(
+      make(
+        "tr",
+        {},
+        label,
+        ...strip.map((cell) => {
+          const x = value(cell),
+            share = Number.isFinite(x) ? Math.round((50 * Math.abs(x)) / tops) : 0;
+          const where = `${document.querySelector(`#m-${name} .sl-letter`).textContent} ${placeOf(cell)}${nameOf(name, cell.l, cell.c)}: ${shown(x)}`;
+          return make(
+            "td",
+            { style: `--a:${share}%`, class: x < 0 ? "sl-neg" : "" },
+            make(
+              "button",
+              {
+                type: "button",
+                "aria-label": where,
+                title: where,
+                onclick: () => select({ l: at.l, c: at.c, ...cell }),
+              },
+              shown(x),
+            ),
+          );
+        }),
+      ),
+    );
   });
-  if (products && cells[0].length > 1) table.append(make("tr", {}, make("th", { scope: "row" }, "product"), ...products.map((x) => make("td", {}, shown(x)))));
-  return make("div", { class: "sl-scroll", tabindex: "0", role: "group", "aria-label": "The numbers that made it" }, table);
+  if (products && cells[0].length > 1)
+    table.append(
+      make(
+        "tr",
+        {},
+        make("th", { scope: "row" }, "product"),
+        ...products.map((x) => make("td", {}, shown(x))),
+      ),
+    );
+  return make(
+    "div",
+    { class: "sl-scroll", tabindex: "0", role: "group", "aria-label": "The numbers that made it" },
+    table,
+  );
 }
 
 /** Explain a number, and show its matrix. */
@@ -308,10 +556,15 @@ function select(cell, remember = true) {
   radios();
   drawDock();
   const box = document.getElementById(`m-${cell.name}`);
-  for (let up = box; up && up !== stage; up = up.parentElement) if (up.matches("details")) up.open = true;
+  for (let up = box; up && up !== stage; up = up.parentElement)
+    if (up.matches("details")) up.open = true;
   drawMatrices();
   const there = box.querySelector(".sl-chosen");
-  there?.scrollIntoView({ block: "nearest", inline: "nearest", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  there?.scrollIntoView({
+    block: "nearest",
+    inline: "nearest",
+    behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+  });
 }
 
 function close() {
@@ -321,22 +574,30 @@ function close() {
   before = [];
   drawDock();
   drawMatrices();
-  document.querySelector(`#m-${name} td[data-i="${i}"][data-j="${j}"]`)?.focus({ preventScroll: true });
+  document
+    .querySelector(`#m-${name} td[data-i="${i}"][data-j="${j}"]`)
+    ?.focus({ preventScroll: true });
 }
 
 // --- What the reader changes -----------------------------------------------------------------
 
 const switches = () => ({
-  causal: find("causal").checked, scaled: find("scaled").checked, finalNorm: find("finalNorm").checked,
-  off: find("off").value === "" ? null : Number(find("off").value), tau: Number(find("tau").value),
+  causal: find("causal").checked,
+  scaled: find("scaled").checked,
+  finalNorm: find("finalNorm").checked,
+  off: find("off").value === "" ? null : Number(find("off").value),
+  tau: Number(find("tau").value),
 });
 
 function refresh(ids = now.ids) {
   now = computed(ids, switches());
-  if (chosen) { // what is explained may be gone
+  if (chosen) {
+    // what is explained may be gone
     const M = look(chosen.name, chosen);
     if (chosen.i >= M.rows || chosen.j >= M.columns) [chosen, lit, before] = [null, [], []];
-    before = before.filter((cell) => cell.i < look(cell.name, cell).rows && cell.j < look(cell.name, cell).columns);
+    before = before.filter(
+      (cell) => cell.i < look(cell.name, cell).rows && cell.j < look(cell.name, cell).columns,
+    );
   }
   stage.querySelector(".sl-switches output").textContent = now.switches.tau.toFixed(1);
   find("back").disabled = ids.length < 2;
@@ -348,11 +609,13 @@ function refresh(ids = now.ids) {
 
 /** Show what the field holds, or say in a sentence why not. */
 function read() {
-  let wrong = "", ids = [];
+  let wrong = "",
+    ids = [];
   try {
     ids = tokenizer.encode(find("text").value);
     if (!ids.length) wrong = "Write one word at least.";
-    if (ids.length > most()) wrong = `There are ${most()} positions here, and these are ${ids.length} tokens.`;
+    if (ids.length > most())
+      wrong = `There are ${most()} positions here, and these are ${ids.length} tokens.`;
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     wrong = error.message;
@@ -370,77 +633,159 @@ function write(ids) {
 }
 
 function radios() {
-  for (const input of stage.querySelectorAll("#sl-block input")) input.checked = Number(input.value) === at.l;
-  for (const input of stage.querySelectorAll("#sl-head input")) input.checked = Number(input.value) === at.c;
+  for (const input of stage.querySelectorAll("#sl-block input"))
+    input.checked = Number(input.value) === at.l;
+  for (const input of stage.querySelectorAll("#sl-head input"))
+    input.checked = Number(input.value) === at.c;
 }
 
 /** Offer the blocks and heads of a model. */
 function offerHeads() {
-  const { num_blocks: L } = model.config, { A } = model.sizes;
-  const choices = (id, count, key) => find(id).replaceChildren(find(id).firstElementChild, ...numbers(count).map((label, k) => make("label", {},
-    make("input", { type: "radio", name: `sl-${id}`, value: k, onchange: () => { at[key] = k; drawMatrices(); } }), ` ${label}`)));
+  const { num_blocks: L } = model.config,
+    { A } = model.sizes;
+  const choices = (id, count, key) =>
+    find(id).replaceChildren(
+      find(id).firstElementChild,
+      ...numbers(count).map((label, k) =>
+        make(
+          "label",
+          {},
+          make("input", {
+            type: "radio",
+            name: `sl-${id}`,
+            value: k,
+            onchange: () => {
+              at[key] = k;
+              drawMatrices();
+            },
+          }),
+          ` ${label}`,
+        ),
+      ),
+    );
   choices("block", L, "l");
   choices("head", A, "c");
   radios();
-  find("off").replaceChildren(make("option", { value: "" }, "none"), ...Array.from({ length: L * A }, (_, k) => make("option", { value: k }, `block ${placeOfHead(k).block + 1}, head ${placeOfHead(k).head + 1}`)));
+  find("off").replaceChildren(
+    make("option", { value: "" }, "none"),
+    ...Array.from({ length: L * A }, (_, k) =>
+      make(
+        "option",
+        { value: k },
+        `block ${placeOfHead(k).block + 1}, head ${placeOfHead(k).head + 1}`,
+      ),
+    ),
+  );
 }
 
 function listen() {
   find("text").addEventListener("input", read);
   find("back").addEventListener("click", () => write(now.ids.slice(0, -1)));
-  for (const name of ["causal", "scaled", "finalNorm", "off", "tau"]) find(name).addEventListener("input", () => refresh());
+  for (const name of ["causal", "scaled", "finalNorm", "off", "tau"])
+    find(name).addEventListener("input", () => refresh());
   find("trained").addEventListener("click", () => {
     for (const name of ["causal", "scaled", "finalNorm"]) find(name).checked = true;
     find("off").value = "";
     find("tau").value = 1;
     refresh();
   });
-  find("pin").addEventListener("click", () => { was = now; refresh(); });
+  find("pin").addEventListener("click", () => {
+    was = now;
+    refresh();
+  });
   for (const box of stage.querySelectorAll(".sl-matrix[data-matrix]")) {
     box.addEventListener("toggle", () => drawMatrix(box));
     const cellOf = (event) => event.target.closest("td[data-i]");
     box.addEventListener("click", (event) => {
       const cell = cellOf(event);
-      if (cell) select({ name: box.dataset.matrix, ...at, i: Number(cell.dataset.i), j: Number(cell.dataset.j) });
+      if (cell)
+        select({
+          name: box.dataset.matrix,
+          ...at,
+          i: Number(cell.dataset.i),
+          j: Number(cell.dataset.j),
+        });
     });
     box.addEventListener("keydown", (event) => {
       const cell = cellOf(event);
       if (!cell) return;
-      const i = Number(cell.dataset.i), j = Number(cell.dataset.j), M = look(box.dataset.matrix);
-      const to = { ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1], Home: [i, 0], End: [i, M.columns - 1] }[event.key];
+      const i = Number(cell.dataset.i),
+        j = Number(cell.dataset.j),
+        M = look(box.dataset.matrix);
+      const to = {
+        ArrowUp: [i - 1, j],
+        ArrowDown: [i + 1, j],
+        ArrowLeft: [i, j - 1],
+        ArrowRight: [i, j + 1],
+        Home: [i, 0],
+        End: [i, M.columns - 1],
+      }[event.key];
       if (to) {
         const next = box.querySelector(`td[data-i="${to[0]}"][data-j="${to[1]}"]`);
-        if (next) { cell.tabIndex = -1; next.tabIndex = 0; next.focus(); }
-      } else if (event.key === "Enter" && cell.classList.contains("sl-chosen")) (stage.querySelector(".sl-strips button") ?? stage.querySelector(".sl-dock button:enabled")).focus();
+        if (next) {
+          cell.tabIndex = -1;
+          next.tabIndex = 0;
+          next.focus();
+        }
+      } else if (event.key === "Enter" && cell.classList.contains("sl-chosen"))
+        (
+          stage.querySelector(".sl-strips button") ?? stage.querySelector(".sl-dock button:enabled")
+        ).focus();
       else if (event.key === "Enter" || event.key === " ") cell.click();
       else return;
       event.preventDefault();
     });
   }
   offered(find("drop"), find("folder"), ownRun);
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && chosen) close(); });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && chosen) close();
+  });
   addEventListener("hashchange", follow);
 }
 
 /** Open the matrix that the address names. */
 function follow() {
   const box = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (box?.matches(".sl-matrix")) { box.open = true; box.scrollIntoView(); }
+  if (box?.matches(".sl-matrix")) {
+    box.open = true;
+    box.scrollIntoView();
+  }
 }
 
 // --- Models ----------------------------------------------------------------------------------
 
-const LONGEST = 16, LARGEST = 40000; // tokens in a row, and numbers in a matrix, that can still be read
+const LONGEST = 16,
+  LARGEST = 40000; // tokens in a row, and numbers in a matrix, that can still be read
 const most = () => Math.min(model.config.context_length, LONGEST);
-const BOOK = { positions: "learned", norm: "pre", normalization: "layer", activation: "relu", tied: true, qk_norm: false, attention_bias: false, ffn_bias: true, scaled_embeddings: false };
+const BOOK = {
+  positions: "learned",
+  norm: "pre",
+  normalization: "layer",
+  activation: "relu",
+  tied: true,
+  qk_norm: false,
+  attention_bias: false,
+  ffn_bias: true,
+  scaled_embeddings: false,
+};
 
-/** Refuse a model whose numbers are made in other ways than the book's, or are too many to be shown. */
+/** Refuse a model whose numbers are made in other ways than the book's, or are too many to be
+   shown. */
 function check({ config, sizes, E }) {
   const other = Object.keys(BOOK).find((name) => config[name] !== BOOK[name]);
-  if (other) throw new Refusal(`This page shows the book's own block, with ${other} = ${BOOK[other]}; this model has ${config[other]}. “Write with it” reads it.`);
-  if (sizes.G !== sizes.A || sizes.dk !== sizes.dv) throw new Refusal("This page shows heads with keys, values and queries of one size, as many of each. “Write with it” reads this model.");
+  if (other)
+    throw new Refusal(
+      `This page shows the book's own block, with ${other} = ${BOOK[other]}; this model has ${config[other]}. “Write with it” reads it.`,
+    );
+  if (sizes.G !== sizes.A || sizes.dk !== sizes.dv)
+    throw new Refusal(
+      "This page shows heads with keys, values and queries of one size, as many of each. “Write with it” reads this model.",
+    );
   const numbers = Math.max(config.model_dim * sizes.hidden, E.data.length);
-  if (numbers > LARGEST) throw new Refusal(`A matrix of this model has ${numbers} numbers; this page shows up to ${LARGEST}. “Write with it” reads it.`);
+  if (numbers > LARGEST)
+    throw new Refusal(
+      `A matrix of this model has ${numbers} numbers; this page shows up to ${LARGEST}. “Write with it” reads it.`,
+    );
 }
 
 /** Take a model, and show a first text. */
@@ -458,10 +803,19 @@ const ownRun = async (files) => {
   try {
     const run = readRun(await bestCheckpoint(await files));
     check(run.model);
-    const words = run.tokenizer.vocabulary.map((token) => token.replace(/[ Ġ]/g, "␣").replace(/[\nĊ]/g, "⏎"));
-    const ids = [Math.max(0, words.findIndex((word) => /^\p{L}/u.test(word)))]; // a letter or a word, and what follows
-    while (ids.length < Math.min(run.model.config.context_length, 10)) ids.push(greedy(run.model.forward(ids, { last: true }).row(0)));
-    find("which").textContent = `Your run: ${run.model.config.num_blocks} blocks of ${run.model.sizes.A} heads, ${words.length} ${run.tokenizer.kind}. Your text:`;
+    const words = run.tokenizer.vocabulary.map((token) =>
+      token.replace(/[ Ġ]/g, "␣").replace(/[\nĊ]/g, "⏎"),
+    );
+    const ids = [
+      Math.max(
+        0,
+        words.findIndex((word) => /^\p{L}/u.test(word)),
+      ),
+    ]; // a letter or a word, and what follows
+    while (ids.length < Math.min(run.model.config.context_length, 10))
+      ids.push(greedy(run.model.forward(ids, { last: true }).row(0)));
+    find("which").textContent =
+      `Your run: ${run.model.config.num_blocks} blocks of ${run.model.sizes.A} heads, ${words.length} ${run.tokenizer.kind}. Your text:`;
     take({ ...run, vocabulary: words }, run.tokenizer.decode(ids));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -471,10 +825,17 @@ const ownRun = async (files) => {
 
 /** Chapter 5's words: in lower case, between blanks. */
 const wordsOf = (known) => ({
-  encode: (text) => text.toLowerCase().replace(/\./g, " . ").split(/\s+/).filter(Boolean).map((word) => {
-    if (!known.includes(word)) throw new Refusal(`The model has never read “${word}”. It knows ${known.join(" ")}`);
-    return known.indexOf(word);
-  }),
+  encode: (text) =>
+    text
+      .toLowerCase()
+      .replace(/\./g, " . ")
+      .split(/\s+/)
+      .filter(Boolean)
+      .map((word) => {
+        if (!known.includes(word))
+          throw new Refusal(`The model has never read “${word}”. It knows ${known.join(" ")}`);
+        return known.indexOf(word);
+      }),
   decode: (ids) => ids.map((id) => known[id]).join(" "),
   python: true, // chapter 5 computes the same
 });
@@ -488,7 +849,14 @@ async function begin() {
   const [config, words, weights] = await Promise.all(fetched);
   const { vocabulary: known } = readJSON(words, "words.json");
   listen();
-  take({ model: readModel(readJSON(config, "config.json"), weights), vocabulary: known, tokenizer: wordsOf(known) }, stage.dataset.first);
+  take(
+    {
+      model: readModel(readJSON(config, "config.json"), weights),
+      vocabulary: known,
+      tokenizer: wordsOf(known),
+    },
+    stage.dataset.first,
+  );
   for (const hidden of stage.querySelectorAll(".sl-live")) hidden.hidden = false;
   stage.classList.add("sl-alive");
   document.getElementById("m-alpha").open = true;
@@ -496,5 +864,17 @@ async function begin() {
   follow();
 }
 
-export const inside = { EXPLAIN, MATRICES, LETTERS, value, look, select, sizes: () => [model.config.num_blocks, model.sizes.A] }; // for tests
-export const ready = begin().catch((error) => { stage.prepend(make("p", { class: "sl-note" }, `The model could not be loaded: ${error.message}.`)); });
+export const inside = {
+  EXPLAIN,
+  MATRICES,
+  LETTERS,
+  value,
+  look,
+  select,
+  sizes: () => [model.config.num_blocks, model.sizes.A],
+}; // for tests
+export const ready = begin().catch((error) => {
+  stage.prepend(
+    make("p", { class: "sl-note" }, `The model could not be loaded: ${error.message}.`),
+  );
+});

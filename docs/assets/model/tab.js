@@ -1,12 +1,19 @@
-/* Guitar tab from the tokens of a model: what may follow, the music in them, and three ways to write
-   it down, as slp_transformer.guitar has it. */
+/* Guitar tab from the tokens of a model: what may follow, the music in them, and three ways to
+   write it down, as slp_transformer.guitar has it. */
 
 import { Refusal } from "./engine.js";
 
-const OPEN_PITCHES = { // string 1, the highest, first
-  "standard": [64, 59, 55, 50, 45, 40], "drop-D": [64, 59, 55, 50, 45, 38], "double-drop-D": [62, 59, 55, 50, 45, 38],
-  "open-G": [62, 59, 55, 50, 43, 38], "open-D": [62, 57, 54, 50, 45, 38], "DADGAD": [62, 57, 55, 50, 45, 38],
-  "half-step-down": [63, 58, 54, 49, 44, 39], "lute": [64, 59, 54, 50, 45, 40], "lute-drop-D": [64, 59, 54, 50, 45, 38],
+const OPEN_PITCHES = {
+  // string 1, the highest, first
+  standard: [64, 59, 55, 50, 45, 40],
+  "drop-D": [64, 59, 55, 50, 45, 38],
+  "double-drop-D": [62, 59, 55, 50, 45, 38],
+  "open-G": [62, 59, 55, 50, 43, 38],
+  "open-D": [62, 57, 54, 50, 45, 38],
+  DADGAD: [62, 57, 55, 50, 45, 38],
+  "half-step-down": [63, 58, 54, 49, 44, 39],
+  lute: [64, 59, 54, 50, 45, 40],
+  "lute-drop-D": [64, 59, 54, 50, 45, 38],
   "drop-D-and-G": [64, 59, 55, 50, 43, 38],
 };
 const SHARPS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
@@ -24,18 +31,39 @@ export class TabReader {
     this.tokens = vocabulary.map(parsed);
     const kinds = new Set(this.tokens.map(([kind]) => kind));
     this.maxPosition = this.tokens.filter(([kind]) => kind === "POS").length;
-    this.header = [["<bos>"], ["TUNING", "OPEN"], ["CAPO"], ["COLUMNS", "STEPS"], ["METRE"], ["KEY"], ["STYLE"]].filter((some) => kinds.has(some[0]));
+    this.header = [
+      ["<bos>"],
+      ["TUNING", "OPEN"],
+      ["CAPO"],
+      ["COLUMNS", "STEPS"],
+      ["METRE"],
+      ["KEY"],
+      ["STYLE"],
+    ].filter((some) => kinds.has(some[0]));
     this.header.push(["BAR", "<eos>"]);
-    this.tab = { open: OPEN_PITCHES.standard, capo: 0, unit: null, signature: null, key: "", bars: [] };
+    this.tab = {
+      open: OPEN_PITCHES.standard,
+      capo: 0,
+      unit: null,
+      signature: null,
+      key: "",
+      bars: [],
+    };
     this.opens = [];
     this.last = "";
     this.beginBar(0);
   }
-  beginBar(steps) { Object.assign(this, { steps, now: 0, offset: 0, moments: [] }); }
+  beginBar(steps) {
+    Object.assign(this, { steps, now: 0, offset: 0, moments: [] });
+  }
   /** The kinds that a header may go on with; null after it. */
-  get expected() { return this.header[0] ?? null; }
+  get expected() {
+    return this.header[0] ?? null;
+  }
   read(id) {
-    const [kind, text] = this.tokens[id], numbers = text.split(",").map(Number), { tab } = this;
+    const [kind, text] = this.tokens[id],
+      numbers = text.split(",").map(Number),
+      { tab } = this;
     if (DURING.has(kind)) {
       this.closeBar();
       this.header = kind === "<eos>" ? [[]] : [];
@@ -72,24 +100,39 @@ export class TabReader {
     });
   }
   allows(kind, number) {
-    const { last } = this, waits = last === "POS" || last === "LONG";
+    const { last } = this,
+      waits = last === "POS" || last === "LONG";
     const isInside = (step) => step < this.steps;
-    if (kind === "WITH") return (last === "TAB" || last === "WITH") && number < this.moments.at(-1).notes.at(-1)[0];
-    if (DURING.has(kind)) return !waits && (kind !== "SAME" || number <= this.tab.bars.length + (this.steps > 0));
+    if (kind === "WITH")
+      return (last === "TAB" || last === "WITH") && number < this.moments.at(-1).notes.at(-1)[0];
+    if (DURING.has(kind))
+      return !waits && (kind !== "SAME" || number <= this.tab.bars.length + (this.steps > 0));
     if (last === "SAME") return false;
     if (kind === "LONGER") return last === "BAR" || last === "LONGER";
     if (kind === "TAB") return last === "POS" || (!this.moments.length && last !== "LONG");
-    if (kind === "LONG") return last !== "POS" && isInside(Math.max(this.now, this.offset + this.maxPosition) + 1);
-    return kind === "POS" && last !== "POS" && this.offset + number > this.now && isInside(this.offset + number);
+    if (kind === "LONG")
+      return last !== "POS" && isInside(Math.max(this.now, this.offset + this.maxPosition) + 1);
+    return (
+      kind === "POS" &&
+      last !== "POS" &&
+      this.offset + number > this.now &&
+      isInside(this.offset + number)
+    );
   }
 }
 
-const readAll = (vocabulary, ids) => ids.reduce((reader, id) => { reader.read(id); return reader; }, new TabReader(vocabulary));
+const readAll = (vocabulary, ids) =>
+  ids.reduce((reader, id) => {
+    reader.read(id);
+    return reader;
+  }, new TabReader(vocabulary));
 
 /** The ids that may follow; a piece does not end before its first bar. */
 export function allowedNext(tokenizer, ids) {
   const reader = readAll(tokenizer.vocabulary, ids);
-  return reader.allowed().filter((id) => id !== tokenizer.end || reader.steps || reader.tab.bars.length);
+  return reader
+    .allowed()
+    .filter((id) => id !== tokenizer.end || reader.steps || reader.tab.bars.length);
 }
 
 /** What kinds of token a header goes on with; null where bars have begun. */
@@ -102,23 +145,34 @@ export function tabOf(tokenizer, ids) {
   return reader.tab;
 }
 
-/** A riff such as "0.6 3.6 (2.4 2.5).4 r | 5.6" as tokens: fret.string, then .4 for a quarter note; eighths until one says
-    otherwise; (…) together, r a rest. Bars are of four quarters. */
+/** A riff such as "0.6 3.6 (2.4 2.5).4 r | 5.6" as tokens: fret.string, then .4 for a quarter note;
+   eighths until one says otherwise; (…) together, r a rest. Bars are of four quarters. */
 export function riffTokens(text) {
-  const refuse = (word) => { throw new Refusal(`“${word}” is no note: write fret.string, as 3.6 for fret 3 on the lowest string; (2.4 2.5) for two at once; r for a rest; .4 behind it for a quarter note.`); };
+  const refuse = (word) => {
+    throw new Refusal(
+      `“${word}” is no note: write fret.string, as 3.6 for fret 3 on the lowest string; (2.4 2.5) for two at once; r for a rest; .4 behind it for a quarter note.`,
+    );
+  };
   const tokens = [];
-  let step = 0, length = 2;
+  let step = 0,
+    length = 2;
   for (const word of text.match(/\([^)]*\)\S*|\S+/g) ?? []) {
     if (word === "|") continue;
     const found = /^(?:r|(\d+\.\d+)|\(([^)]+)\))(?:\.(1|2|4|8|16))?$/.exec(word) ?? refuse(word);
     if (found[3]) length = 16 / found[3];
-    const notes = (found[1] ?? found[2] ?? "").split(/\s+/).filter(Boolean).map((note) => /^(\d+)\.([1-6])$/.exec(note) ?? refuse(word));
+    const notes = (found[1] ?? found[2] ?? "")
+      .split(/\s+/)
+      .filter(Boolean)
+      .map((note) => /^(\d+)\.([1-6])$/.exec(note) ?? refuse(word));
     notes.sort((a, b) => b[2] - a[2]);
     if (step % 16 === 0) tokens.push("BAR<16>");
     if (notes.length && step % 16) tokens.push(`POS<${step % 16}>`);
-    notes.forEach(([, fret, string], k) => tokens.push(`${k ? "WITH" : "TAB"}<${string},${Number(fret)}>`));
+    notes.forEach(([, fret, string], k) =>
+      tokens.push(`${k ? "WITH" : "TAB"}<${string},${Number(fret)}>`),
+    );
     if (new Set(notes.map((note) => note[2])).size < notes.length) refuse(word);
-    if ((step % 16) + length > 16) throw new Refusal(`“${word}” does not fit into its bar of four quarters.`);
+    if ((step % 16) + length > 16)
+      throw new Refusal(`“${word}” does not fit into its bar of four quarters.`);
     step += length;
   }
   return tokens;
@@ -126,17 +180,32 @@ export function riffTokens(text) {
 
 // --- Notation ----------------------------------------------------------------------------------
 
-const VALUES = [[1, 1], [3, 2], [5, 4], [7, 4]].flatMap((tuplet) => [1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [[kind, true, ...tuplet], [kind, false, ...tuplet]]));
+const VALUES = [
+  [1, 1],
+  [3, 2],
+  [5, 4],
+  [7, 4],
+].flatMap((tuplet) =>
+  [1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [
+    [kind, true, ...tuplet],
+    [kind, false, ...tuplet],
+  ]),
+);
 
 export const gcd = (a, b) => (b ? gcd(b, a % b) : a);
 
-/** The fewest note values, of a tuplet or of none, that last 0, 1, 2, … steps, up to four whole notes. */
+/** The fewest note values, of a tuplet or of none, that last 0, 1, 2, … steps, up to four whole
+   notes. */
 function spellings(unit, tuplet) {
   const own = VALUES.filter((value) => value[2] === tuplet || ![1, 3, 5, 7].includes(tuplet));
-  const coins = own.map((value) => [(unit * 4 * value[3] * (value[1] ? 3 : 2)) / (2 * value[0] * value[2]), value]).filter(([size]) => Number.isInteger(size));
+  const coins = own
+    .map((value) => [(unit * 4 * value[3] * (value[1] ? 3 : 2)) / (2 * value[0] * value[2]), value])
+    .filter(([size]) => Number.isInteger(size));
   const best = [[]];
   for (let steps = 1; steps <= 16 * unit; steps++) {
-    const ways = coins.filter(([size]) => best[steps - size]).map((coin) => [coin, ...best[steps - coin[0]]]);
+    const ways = coins
+      .filter(([size]) => best[steps - size])
+      .map((coin) => [coin, ...best[steps - coin[0]]]);
     best.push(ways.reduce((few, way) => (few && few.length <= way.length ? few : way), null));
   }
   return best.map((way) => way && [...way].sort((a, b) => b[0] - a[0]));
@@ -144,77 +213,149 @@ function spellings(unit, tuplet) {
 
 /** The stretches of a bar that tuplets fill: start, end, and how many notes divide it. */
 function tupletsOf(cuts, start, quarters, unit) {
-  const last = cuts.at(-1), size = quarters * unit, end = start + size;
-  const parts = cuts.filter((cut) => cut > start && cut < end).map((cut) => (64 * size) / gcd(64 * (cut - start), 64 * size));
-  const odd = parts.map((part) => { while (part % 2 === 0) part /= 2; return part; });
+  const last = cuts.at(-1),
+    size = quarters * unit,
+    end = start + size;
+  const parts = cuts
+    .filter((cut) => cut > start && cut < end)
+    .map((cut) => (64 * size) / gcd(64 * (cut - start), 64 * size));
+  const odd = parts.map((part) => {
+    while (part % 2 === 0) part /= 2;
+    return part;
+  });
   if (start >= last || odd.every((part) => part === 1)) return [];
   const even = parts.every((part) => part === parts[0]) && [3, 5, 7].includes(parts[0]);
-  if (end <= last && Number.isInteger(end) && (even || (quarters <= 1 && !parts.includes(2)))) return [[start, end, odd.reduce((a, b) => (a * b) / gcd(a, b))]];
+  if (end <= last && Number.isInteger(end) && (even || (quarters <= 1 && !parts.includes(2))))
+    return [[start, end, odd.reduce((a, b) => (a * b) / gcd(a, b))]];
   const middle = start + size / 2;
   if (!Number.isInteger(middle) || quarters < 1 / 4) return [];
-  return [...tupletsOf(cuts, start, quarters / 2, unit), ...tupletsOf(cuts, middle, quarters / 2, unit)];
+  return [
+    ...tupletsOf(cuts, start, quarters / 2, unit),
+    ...tupletsOf(cuts, middle, quarters / 2, unit),
+  ];
 }
 
 /** The plainest time signature of a bar, if it has one. */
 export function signatureOf(steps, unit, stated) {
   if (stated && 4 * stated[0] * unit === stated[1] * steps) return stated;
-  for (const kind of [4, 8, 16, 32]) if (Number.isInteger((steps * kind) / (4 * unit))) return [(steps * kind) / (4 * unit), kind];
+  for (const kind of [4, 8, 16, 32])
+    if (Number.isInteger((steps * kind) / (4 * unit))) return [(steps * kind) / (4 * unit), kind];
   return null;
 }
 
 const spelled = new Map(); // by unit and tuplet
 
-/** A bar's stretches between some cuts, each with the note values that fill it: what alphaTex writes for a value, and
-    how many steps it lasts. */
+/** A bar's stretches between some cuts, each with the note values that fill it: what alphaTex
+   writes for a value, and how many steps it lasts. */
 export function stretches(cuts, steps, unit) {
-  const whole = 4 * unit, windows = [];
+  const whole = 4 * unit,
+    windows = [];
   const inOrder = [...new Set([0, ...cuts, steps])].sort((a, b) => a - b);
-  for (let begin = 0; begin < steps; begin += whole) windows.push(...tupletsOf(inOrder, begin, 4, unit));
-  const edges = [...new Set([...inOrder, ...windows.flatMap(([start, end]) => [start, end])])].sort((a, b) => a - b);
+  for (let begin = 0; begin < steps; begin += whole)
+    windows.push(...tupletsOf(inOrder, begin, 4, unit));
+  const edges = [...new Set([...inOrder, ...windows.flatMap(([start, end]) => [start, end])])].sort(
+    (a, b) => a - b,
+  );
   return edges.slice(0, -1).map((from, k) => {
-    const tuplet = windows.find(([start, end]) => start <= from && from < end)?.[2] ?? 1, key = `${unit} ${tuplet}`, length = edges[k + 1] - from;
+    const tuplet = windows.find(([start, end]) => start <= from && from < end)?.[2] ?? 1,
+      key = `${unit} ${tuplet}`,
+      length = edges[k + 1] - from;
     if (!spelled.has(key)) spelled.set(key, spellings(unit, tuplet));
     const wholes = tuplet === 1 ? Math.max(0, Math.floor(length / whole) - 2) : 0;
-    const values = [...Array(wholes).fill([whole, VALUES[1]]), ...spelled.get(key)[length - wholes * whole]];
-    return { from, values: values.map(([size, [kind, dotted, enters, time]]) => {
-      const effects = [...(dotted ? ["d"] : []), ...(enters > 1 ? [`tu (${enters} ${time})`] : [])].join(" ");
-      return { size, text: `.${kind}${effects && `{${effects}}`}` };
-    }) };
+    const values = [
+      ...Array(wholes).fill([whole, VALUES[1]]),
+      ...spelled.get(key)[length - wholes * whole],
+    ];
+    return {
+      from,
+      values: values.map(([size, [kind, dotted, enters, time]]) => {
+        const effects = [
+          ...(dotted ? ["d"] : []),
+          ...(enters > 1 ? [`tu (${enters} ${time})`] : []),
+        ].join(" ");
+        return { size, text: `.${kind}${effects && `{${effects}}`}` };
+      }),
+    };
   });
 }
 
 /** A tab as alphaTex, which alphaTab draws and plays; columns are taken for sixteenths. */
 export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) {
-  let unit = stepsToQuarter ?? 4, before = "";
-  let timed = bars.map((bar) => ({ ...bar, steps: signatureOf(bar.steps, unit, signature) ? bar.steps : Math.ceil(bar.steps / unit) * unit }));
-  const size = timed.flatMap(({ steps, moments }) => [steps, ...moments.map(({ step }) => step)]).reduce(gcd, unit);
+  let unit = stepsToQuarter ?? 4,
+    before = "";
+  let timed = bars.map((bar) => ({
+    ...bar,
+    steps: signatureOf(bar.steps, unit, signature) ? bar.steps : Math.ceil(bar.steps / unit) * unit,
+  }));
+  const size = timed
+    .flatMap(({ steps, moments }) => [steps, ...moments.map(({ step }) => step)])
+    .reduce(gcd, unit);
   unit /= size;
-  timed = timed.map(({ steps, moments }) => ({ steps: steps / size, moments: moments.map(({ step, notes }) => ({ step: step / size, notes })) }));
+  timed = timed.map(({ steps, moments }) => ({
+    steps: steps / size,
+    moments: moments.map(({ step, notes }) => ({ step: step / size, notes })),
+  }));
   const written = timed.map(({ steps, moments }) => {
-    const now = signatureOf(steps, unit, signature).join(" "), tag = now === before ? "" : `\\ts (${now}) `;
+    const now = signatureOf(steps, unit, signature).join(" "),
+      tag = now === before ? "" : `\\ts (${now}) `;
     before = now;
-    return tag + stretches(moments.map(({ step }) => step), steps, unit).flatMap(({ from, values }) => {
-      const moment = moments.findLast(({ step }) => step <= from), notes = [...(moment?.notes ?? [])].sort((a, b) => a[0] - b[0]);
-      return values.map(({ text }, k) => {
-        const high = notes.map(([string, fret]) => `${k || moment.step < from ? "-" : fret}.${string}`).join(" ") || "r";
-        return `${notes.length > 1 ? `(${high})` : high}${text}`;
-      });
-    }).join(" ");
+    return (
+      tag +
+      stretches(
+        moments.map(({ step }) => step),
+        steps,
+        unit,
+      )
+        .flatMap(({ from, values }) => {
+          const moment = moments.findLast(({ step }) => step <= from),
+            notes = [...(moment?.notes ?? [])].sort((a, b) => a[0] - b[0]);
+          return values.map(({ text }, k) => {
+            const high =
+              notes
+                .map(([string, fret]) => `${k || moment.step < from ? "-" : fret}.${string}`)
+                .join(" ") || "r";
+            return `${notes.length > 1 ? `(${high})` : high}${text}`;
+          });
+        })
+        .join(" ")
+    );
   });
-  const pitches = open.map((pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`).join(" ");
-  return ['\\track "Guitar"', "\\staff {score tabs}", `\\instrument ${Math.min(...open) < 35 ? 33 : 25}`, `\\tuning (${pitches})`,
-    ...(capo ? [`\\capo ${capo}`] : []), written.join(" |\n")].join("\n") + "\n";
+  const pitches = open
+    .map((pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`)
+    .join(" ");
+  return (
+    [
+      '\\track "Guitar"',
+      "\\staff {score tabs}",
+      `\\instrument ${Math.min(...open) < 35 ? 33 : 25}`,
+      `\\tuning (${pitches})`,
+      ...(capo ? [`\\capo ${capo}`] : []),
+      written.join(" |\n"),
+    ].join("\n") + "\n"
+  );
 }
 
 /** A tab as text: a line for each string, two columns for a step, some bars beside each other. */
 export function plainTab({ open, bars }, across = 2) {
   const rows = [];
   for (let k = 0; k < bars.length; k += across) {
-    rows.push(open.map((pitch, s) => `${SHARPS[pitch % 12].padEnd(2)}|${bars.slice(k, k + across).map(({ steps, moments }) => {
-      const cells = Array(steps).fill("--");
-      for (const { step, notes } of moments) for (const [string, fret] of notes) if (string === s + 1) cells[step] = String(fret).padEnd(2, "-");
-      return `-${cells.join("")}|`;
-    }).join("")}`).join("\n"));
+    rows.push(
+      open
+        .map(
+          (pitch, s) =>
+            `${SHARPS[pitch % 12].padEnd(2)}|${bars
+              .slice(k, k + across)
+              .map(({ steps, moments }) => {
+                const cells = Array(steps).fill("--");
+                for (const { step, notes } of moments)
+                  for (const [string, fret] of notes)
+                    if (string === s + 1) cells[step] = String(fret).padEnd(2, "-");
+                return `-${cells.join("")}|`;
+              })
+              .join("")}`,
+        )
+        .join("\n"),
+    );
   }
   return rows.join("\n\n");
 }

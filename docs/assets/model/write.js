@@ -1,27 +1,39 @@
-/* The page "Write with it": a beginning, sliders, and what the model makes of them. The model itself is in a worker. */
+/* The page "Write with it": a beginning, sliders, and what the model makes of them. The model
+   itself is in a worker. */
 
 import { Refusal, Tensor, softmax, temperature, topK, topP } from "./engine.js";
 import { make } from "./elements.js";
 import { bestCheckpoint, offered } from "./run_folder.js";
 
-const stage = document.getElementById("slp-write"), assets = new URL(stage.dataset.assets, document.baseURI);
+const stage = document.getElementById("slp-write"),
+  assets = new URL(stage.dataset.assets, document.baseURI);
 const find = (name) => document.getElementById(`w-${name}`);
 
-const worker = new Worker(new URL("writer.js", assets), { type: "module" }), waiting = new Map();
+const worker = new Worker(new URL("writer.js", assets), { type: "module" }),
+  waiting = new Map();
 worker.onmessage = ({ data: { number, answer, refused } }) => {
   const { done, fail } = waiting.get(number);
   waiting.delete(number);
-  if (refused === undefined) done(answer); else fail(new Refusal(refused));
+  if (refused === undefined) done(answer);
+  else fail(new Refusal(refused));
 };
 let asked = 0;
-const ask = (what, given = {}) => new Promise((done, fail) => {
-  waiting.set(asked, { done, fail });
-  worker.postMessage({ number: asked++, what, given });
-});
+const ask = (what, given = {}) =>
+  new Promise((done, fail) => {
+    waiting.set(asked, { done, fail });
+    worker.postMessage({ number: asked++, what, given });
+  });
 
-let about = null, ids = [], seen = null, off = [], begun = null, busy = 0; // busy counts up: a text that is written while another begins is given up
+let about = null,
+  ids = [],
+  seen = null,
+  off = [],
+  begun = null,
+  busy = 0; // busy counts up: a text that is written while another begins is given up
 const isTab = () => about.kind === "tab tokens";
-const note = (text) => { find("note").textContent = text; };
+const note = (text) => {
+  find("note").textContent = text;
+};
 
 // --- Tokens ------------------------------------------------------------------------------------
 
@@ -32,7 +44,9 @@ function shown(id) {
   return token.replace(/[ Ġ]/g, "␣").replace(/[\nĊ]/g, "⏎");
 }
 const options = () => ({
-  tau: Number(find("tau").value), k: Number(find("k").value) > 40 ? about.vocabulary.length : Number(find("k").value), p: Number(find("p").value),
+  tau: Number(find("tau").value),
+  k: Number(find("k").value) > 40 ? about.vocabulary.length : Number(find("k").value),
+  p: Number(find("p").value),
   seed: Math.max(0, Math.floor(Number(find("seed").value)) || 0),
 });
 
@@ -46,40 +60,98 @@ function drawNext() {
   find("p").nextElementSibling.textContent = p.toFixed(2);
   if (!seen) return;
   const u = tau ? topP(topK(temperature(seen.u, tau), k), p) : topK(seen.u, 1);
-  const y = softmax(new Tensor([1, u.length], u)).data, plain = softmax(new Tensor([1, u.length], seen.u)).data;
-  const best = [...plain.keys()].filter((id) => plain[id] > 0).sort((a, b) => y[b] - y[a] || plain[b] - plain[a]).slice(0, 12);
-  const place = stage.querySelector(".w-next"), focused = [...place.children].indexOf(document.activeElement);
-  place.replaceChildren(...best.map((id) => make("button", { type: "button", style: `--share:${(100 * y[id]).toFixed(1)}%; --was:${(100 * plain[id]).toFixed(1)}%`, onclick: () => add([id]) },
-    make("span", {}, shown(id)), make("span", {}, y[id] ? y[id].toFixed(2) : "removed"))));
+  const y = softmax(new Tensor([1, u.length], u)).data,
+    plain = softmax(new Tensor([1, u.length], seen.u)).data;
+  const best = [...plain.keys()]
+    .filter((id) => plain[id] > 0)
+    .sort((a, b) => y[b] - y[a] || plain[b] - plain[a])
+    .slice(0, 12);
+  const place = stage.querySelector(".w-next"),
+    focused = [...place.children].indexOf(document.activeElement);
+  place.replaceChildren(
+    ...best.map((id) =>
+      make(
+        "button",
+        {
+          type: "button",
+          style: `--share:${(100 * y[id]).toFixed(1)}%; --was:${(100 * plain[id]).toFixed(1)}%`,
+          onclick: () => add([id]),
+        },
+        make("span", {}, shown(id)),
+        make("span", {}, y[id] ? y[id].toFixed(2) : "removed"),
+      ),
+    ),
+  );
   place.children[focused]?.focus();
-  find("kept").textContent = best.length ? `${y.filter((x) => x > 0).length} of ${about.vocabulary.length} tokens remain; the mark at the foot of each is its probability without the sliders.` : "The piece is at its end.";
+  find("kept").textContent = best.length
+    ? `${y.filter((x) => x > 0).length} of ${about.vocabulary.length} tokens remain; the mark at the foot of each is its probability without the sliders.`
+    : "The piece is at its end.";
 }
 
 /** A row for each head: a switch, the last tokens as it looks at them, and the same in words. */
 function drawHeads() {
-  const across = (isTab() ? 14 : 48) >> (innerWidth < 700 ? 1 : 0), from = Math.max(0, seen.ids.length - across);
+  const across = (isTab() ? 14 : 48) >> (innerWidth < 700 ? 1 : 0),
+    from = Math.max(0, seen.ids.length - across);
   const focused = document.activeElement?.dataset?.head;
-  stage.querySelectorAll(".w-induction").forEach((cell) => { cell.hidden = !seen.period; });
-  const rows = seen.alpha.flatMap((heads, l) => heads.map((alpha, c) => {
-    const top = Math.max(...alpha);
-    const strip = make("span", { class: "w-strip", "aria-hidden": "true" }, ...seen.ids.slice(from).map((id, k) => make("span", { style: `--a:${Math.round((50 * alpha[from + k]) / top)}%` }, shown(id))));
-    const most = [...alpha.keys()].sort((a, b) => alpha[b] - alpha[a]).slice(0, 2).map((i) => `${shown(seen.ids[i])} ${placed(seen.ids.length - 1 - i)}: ${alpha[i].toFixed(2)}`).join("; ");
-    const on = make("input", { type: "checkbox", "data-head": `${l} ${c}`, "aria-label": `block ${l + 1}, head ${c + 1} is on`, onchange: toggle });
-    on.checked = !off.some(({ block, head }) => block === l && head === c);
-    const score = seen.period ? [make("td", { class: "w-induction" }, seen.induction[l][c].toFixed(2))] : [];
-    return make("tr", {}, make("td", {}, on), make("th", { scope: "row" }, `${l + 1}.${c + 1}`), make("td", {}, strip), make("td", {}, most), ...score);
-  }));
+  stage.querySelectorAll(".w-induction").forEach((cell) => {
+    cell.hidden = !seen.period;
+  });
+  const rows = seen.alpha.flatMap((heads, l) =>
+    heads.map((alpha, c) => {
+      const top = Math.max(...alpha);
+      const strip = make(
+        "span",
+        { class: "w-strip", "aria-hidden": "true" },
+        ...seen.ids
+          .slice(from)
+          .map((id, k) =>
+            make("span", { style: `--a:${Math.round((50 * alpha[from + k]) / top)}%` }, shown(id)),
+          ),
+      );
+      const most = [...alpha.keys()]
+        .sort((a, b) => alpha[b] - alpha[a])
+        .slice(0, 2)
+        .map(
+          (i) => `${shown(seen.ids[i])} ${placed(seen.ids.length - 1 - i)}: ${alpha[i].toFixed(2)}`,
+        )
+        .join("; ");
+      const on = make("input", {
+        type: "checkbox",
+        "data-head": `${l} ${c}`,
+        "aria-label": `block ${l + 1}, head ${c + 1} is on`,
+        onchange: toggle,
+      });
+      on.checked = !off.some(({ block, head }) => block === l && head === c);
+      const score = seen.period
+        ? [make("td", { class: "w-induction" }, seen.induction[l][c].toFixed(2))]
+        : [];
+      return make(
+        "tr",
+        {},
+        make("td", {}, on),
+        make("th", { scope: "row" }, `${l + 1}.${c + 1}`),
+        make("td", {}, strip),
+        make("td", {}, most),
+        ...score,
+      );
+    }),
+  );
   stage.querySelector(".w-heads tbody").replaceChildren(...rows);
   if (focused) stage.querySelector(`[data-head="${focused}"]`)?.focus();
   const nats = (x) => `${x.toFixed(3)} nats a token`;
-  find("loss").textContent = seen.loss === null ? "" : `The loss of this text is ${nats(seen.loss)}${seen.wholeLoss === null ? "." : `; with all heads it is ${nats(seen.wholeLoss)}.`}`;
+  find("loss").textContent =
+    seen.loss === null
+      ? ""
+      : `The loss of this text is ${nats(seen.loss)}${seen.wholeLoss === null ? "." : `; with all heads it is ${nats(seen.wholeLoss)}.`}`;
   find("copies").textContent = copiesSaid();
 }
 const placed = (back) => (back ? `${back} back` : "itself");
 
-/** What a repetition shows: the loss of both copies, and the head that looks at what came next the last time. */
+/** What a repetition shows: the loss of both copies, and the head that looks at what came next the
+   last time. */
 function copiesSaid() {
-  if (!seen.period) return "Repeat the text: a head that then looks at what followed last time is an induction head.";
+  if (!seen.period)
+    return "Repeat the text: a head that then looks at what followed last time is an induction head.";
   const all = seen.induction.flatMap((heads, l) => heads.map((score, c) => ({ score, l, c })));
   const top = all.reduce((best, one) => (one.score > best.score ? one : best));
   const [first, second] = seen.copies.map((x) => x.toFixed(2));
@@ -88,8 +160,28 @@ function copiesSaid() {
 
 function drawLens() {
   const names = seen.lens?.map((_, k) => (k ? `after block ${k}` : "before block 1"));
-  const rows = seen.lens ? seen.lens.map((best, k) => make("tr", {}, make("th", { scope: "row" }, names[k]), ...best.map(([id, y]) => make("td", { style: `--a:${Math.round(50 * y)}%` }, `${shown(id)} ${y.toFixed(2)}`))))
-    : [make("tr", {}, make("td", {}, "This model is post-norm: its stream is normalized anew after each sublayer, and nothing can be read below its top."))];
+  const rows = seen.lens
+    ? seen.lens.map((best, k) =>
+        make(
+          "tr",
+          {},
+          make("th", { scope: "row" }, names[k]),
+          ...best.map(([id, y]) =>
+            make("td", { style: `--a:${Math.round(50 * y)}%` }, `${shown(id)} ${y.toFixed(2)}`),
+          ),
+        ),
+      )
+    : [
+        make(
+          "tr",
+          {},
+          make(
+            "td",
+            {},
+            "This model is post-norm: its stream is normalized anew after each sublayer, and nothing can be read below its top.",
+          ),
+        ),
+      ];
   stage.querySelector(".w-lens tbody").replaceChildren(...rows);
 }
 
@@ -122,7 +214,13 @@ async function drawText() {
 /** Offer what was written as files. */
 function offer(files) {
   for (const link of find("files").children) URL.revokeObjectURL(link.href);
-  const links = Object.entries(files).map(([kind, content]) => make("a", { href: URL.createObjectURL(new Blob([content])), download: `written.${kind}` }, `.${kind}`));
+  const links = Object.entries(files).map(([kind, content]) =>
+    make(
+      "a",
+      { href: URL.createObjectURL(new Blob([content])), download: `written.${kind}` },
+      `.${kind}`,
+    ),
+  );
   find("files").replaceChildren(...links);
   find("files").parentElement.hidden = !links.length;
 }
@@ -130,16 +228,18 @@ function offer(files) {
 // --- What the reader does ----------------------------------------------------------------------
 
 /** Do something, and say in a sentence what cannot be done. */
-const tried = (action) => async (...given) => {
-  try {
-    note("");
-    await action(...given);
-  } catch (error) {
-    halt();
-    if (!(error instanceof Refusal)) throw error;
-    note(error.message);
-  }
-};
+const tried =
+  (action) =>
+  async (...given) => {
+    try {
+      note("");
+      await action(...given);
+    } catch (error) {
+      halt();
+      if (!(error instanceof Refusal)) throw error;
+      note(error.message);
+    }
+  };
 
 const add = tried(async (more) => {
   halt();
@@ -160,14 +260,20 @@ function working(yes) {
   stage.setAttribute("aria-busy", String(yes));
 }
 
-/** Write on, a few tokens at a time, so that the page follows and can be stopped; then let the tab be heard. */
+/** Write on, a few tokens at a time, so that the page follows and can be stopped; then let the tab
+   be heard. */
 const write = tried(async (count) => {
   const mine = ++busy;
   working(true);
   share(count);
-  let left = count, music = null;
+  let left = count,
+    music = null;
   while (left > 0) {
-    const { ids: more, ended } = await ask("write", { ids, count: Math.min(8, left), options: options() });
+    const { ids: more, ended } = await ask("write", {
+      ids,
+      count: Math.min(8, left),
+      options: options(),
+    });
     if (mine !== busy) return;
     ids = [...ids, ...more];
     left = ended ? 0 : left - more.length;
@@ -178,8 +284,14 @@ const write = tried(async (count) => {
   working(false);
   if (!isTab()) offer({ txt: find("text").value });
   if (!music?.tex || count === 1) return;
-  const player = document.getElementById("slp-hear"), files = { txt: music.text, atex: music.tex };
-  await player.show(music.tex).then(() => { files.gp = player.guitarPro(); }).catch(() => note("The score cannot be drawn here; the tab stands below as text."));
+  const player = document.getElementById("slp-hear"),
+    files = { txt: music.text, atex: music.tex };
+  await player
+    .show(music.tex)
+    .then(() => {
+      files.gp = player.guitarPro();
+    })
+    .catch(() => note("The score cannot be drawn here; the tab stands below as text."));
   if (mine === busy) offer(files);
 });
 
@@ -187,12 +299,16 @@ const write = tried(async (count) => {
 const piece = tried(async () => {
   halt();
   begun = null;
-  const riff = find("riff").value, wanted = Object.fromEntries(["TUNING", "KEY"].map((kind) => [kind, find(kind).value]).filter(([, value]) => value));
+  const riff = find("riff").value,
+    wanted = Object.fromEntries(
+      ["TUNING", "KEY"].map((kind) => [kind, find(kind).value]).filter(([, value]) => value),
+    );
   ({ ids } = await ask("beginTab", { asked: wanted, riff, options: options() }));
   begun = riff;
   for (const kind of ["TUNING", "KEY"]) {
     const own = ids.map((id) => about.vocabulary[id]).find((token) => token.startsWith(`${kind}<`));
-    find(kind).options[0].textContent = wanted[kind] || !own ? "any" : `any: ${own.slice(kind.length + 1, -1)}`;
+    find(kind).options[0].textContent =
+      wanted[kind] || !own ? "any" : `any: ${own.slice(kind.length + 1, -1)}`;
   }
   off = [];
   await drawText();
@@ -207,15 +323,25 @@ const typed = tried(async () => {
 });
 
 const toggle = tried(async () => {
-  off = [...stage.querySelectorAll("[data-head]")].filter((box) => !box.checked).map((box) => { const [block, head] = box.dataset.head.split(" ").map(Number); return { block, head }; });
+  off = [...stage.querySelectorAll("[data-head]")]
+    .filter((box) => !box.checked)
+    .map((box) => {
+      const [block, head] = box.dataset.head.split(" ").map(Number);
+      return { block, head };
+    });
   await look();
 });
 
-/** Write the text twice, so that a head can find in the first copy what comes next in the second. */
+/** Write the text twice, so that a head can find in the first copy what comes next in the
+   second. */
 const repeat = tried(async () => {
   halt();
-  const room = Math.floor(about.config.context_length / 2), begin = isTab() ? ids.findIndex((id) => /^BAR/.test(about.vocabulary[id])) : 0;
-  const line = ids.slice(Math.max(begin, 0)).filter((id) => !/^<eos>$/.test(about.vocabulary[id])).slice(-(room - (begin > 0 ? begin : 0)));
+  const room = Math.floor(about.config.context_length / 2),
+    begin = isTab() ? ids.findIndex((id) => /^BAR/.test(about.vocabulary[id])) : 0;
+  const line = ids
+    .slice(Math.max(begin, 0))
+    .filter((id) => !/^<eos>$/.test(about.vocabulary[id]))
+    .slice(-(room - (begin > 0 ? begin : 0)));
   if (line.length < 8) throw new Refusal("Write eight tokens at least, to repeat them.");
   ids = [...(begin > 0 ? ids.slice(0, begin) : []), ...line, ...line];
   await drawText();
@@ -230,15 +356,23 @@ async function take(given, name) {
   about = await ask("load", given);
   [ids, seen, off] = [[], null, []];
   const { num_blocks, context_length } = about.config;
-  find("about").textContent = `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ${about.A} heads, ${about.vocabulary.length} ${about.kind}; it sees ${context_length} at a time.`;
+  find("about").textContent =
+    `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ${about.A} heads, ${about.vocabulary.length} ${about.kind}; it sees ${context_length} at a time.`;
   find("for-text").hidden = isTab();
   find("for-tab").hidden = find("new").hidden = !isTab();
   find("music").hidden = find("share").hidden = true;
   find("many").textContent = isTab() ? "Write to the end" : "Write 200";
   stage.dataset.model = given.name ?? "own";
   for (const kind of isTab() ? ["TUNING", "KEY"] : []) {
-    const values = about.vocabulary.filter((token) => token.startsWith(`${kind}<`)).map((token) => token.slice(kind.length + 1, -1));
-    find(kind).replaceChildren(make("option", { value: "" }, "any"), ...values.filter((value) => value !== "none").map((value) => make("option", { value }, value)));
+    const values = about.vocabulary
+      .filter((token) => token.startsWith(`${kind}<`))
+      .map((token) => token.slice(kind.length + 1, -1));
+    find(kind).replaceChildren(
+      make("option", { value: "" }, "any"),
+      ...values
+        .filter((value) => value !== "none")
+        .map((value) => make("option", { value }, value)),
+    );
   }
 }
 async function begin() {
@@ -248,7 +382,10 @@ async function begin() {
 
 const choose = tried(async (name, text = null) => {
   const radio = stage.querySelector(`[name=w-model][value=${name}]`);
-  await take({ address: new URL(`${name}/`, assets).href, name }, radio.parentElement.textContent.trim());
+  await take(
+    { address: new URL(`${name}/`, assets).href, name },
+    radio.parentElement.textContent.trim(),
+  );
   radio.checked = true;
   find("text").value = text ?? radio.dataset.first;
   await begin();
@@ -261,13 +398,17 @@ const own = tried(async (given) => {
   await begin();
 });
 /** A few tokens that any model of text has, to begin with. */
-const firstIds = () => { const id = about.vocabulary.findIndex((token) => /^\p{L}/u.test(token)); return [Math.max(id, 0)]; };
+const firstIds = () => {
+  const id = about.vocabulary.findIndex((token) => /^\p{L}/u.test(token));
+  return [Math.max(id, 0)];
+};
 
 // --- The address -------------------------------------------------------------------------------
 
 const FIELDS = { tau: "tau", k: "k", p: "p", seed: "seed" };
 
-/** Put into the address what makes this text again: the model, the beginning, the sliders and the seed. */
+/** Put into the address what makes this text again: the model, the beginning, the sliders and the
+   seed. */
 function share(count) {
   find("share").hidden = stage.dataset.model === "own";
   if (stage.dataset.model === "own") return;
@@ -282,9 +423,11 @@ function share(count) {
 
 /** Write what the address asks for. */
 async function follow() {
-  const given = new URLSearchParams(location.hash.slice(1)), model = given.get("model");
+  const given = new URLSearchParams(location.hash.slice(1)),
+    model = given.get("model");
   if (!["text", "tab", "letters"].includes(model)) return choose("text");
-  for (const name of [...Object.values(FIELDS), "riff"]) if (given.has(name)) find(name).value = given.get(name);
+  for (const name of [...Object.values(FIELDS), "riff"])
+    if (given.has(name)) find(name).value = given.get(name);
   await choose(model, given.get("text"));
   if (model === "tab") {
     for (const name of ["TUNING", "KEY"]) find(name).value = given.get(name) ?? "";
@@ -295,12 +438,14 @@ async function follow() {
 }
 
 function listen() {
-  for (const radio of stage.querySelectorAll("[name=w-model]")) radio.addEventListener("change", () => choose(radio.value));
+  for (const radio of stage.querySelectorAll("[name=w-model]"))
+    radio.addEventListener("change", () => choose(radio.value));
   for (const name of ["tau", "k", "p"]) find(name).addEventListener("input", drawNext);
   find("text").addEventListener("input", typed);
   find("one").addEventListener("click", () => write(1));
   find("many").addEventListener("click", async () => {
-    if (isTab() && (begun !== find("riff").value || about.vocabulary[ids.at(-1)] === "<eos>")) await piece();
+    if (isTab() && (begun !== find("riff").value || about.vocabulary[ids.at(-1)] === "<eos>"))
+      await piece();
     if (isTab() && begun === null) return; // the riff cannot be read, and the note says why
     await write(isTab() ? about.config.context_length : 200);
   });
@@ -311,7 +456,10 @@ function listen() {
   });
   find("stop").addEventListener("click", halt);
   find("repeat").addEventListener("click", repeat);
-  find("riffs").addEventListener("change", () => { find("riff").value = find("riffs").value; piece(); });
+  find("riffs").addEventListener("change", () => {
+    find("riff").value = find("riffs").value;
+    piece();
+  });
   for (const name of ["riff", "TUNING", "KEY"]) find(name).addEventListener("input", piece);
   offered(find("drop"), find("folder"), own);
 }
@@ -324,4 +472,6 @@ async function start() {
   stage.classList.add("w-alive");
 }
 
-export const ready = start().catch((error) => { stage.prepend(make("p", { class: "w-note" }, `The model could not be loaded: ${error.message}`)); });
+export const ready = start().catch((error) => {
+  stage.prepend(make("p", { class: "w-note" }, `The model could not be loaded: ${error.message}`));
+});

@@ -1,6 +1,22 @@
 /* The worker of the page "Write with it": it holds a model, reads a text with it, and writes on. */
 
-import { KVCache, Refusal, Tensor, greedy, headsOff, layerNorm, lmHead, readRun, rmsNorm, sample, seeded, softmax, temperature, topK, topP } from "./engine.js";
+import {
+  KVCache,
+  Refusal,
+  Tensor,
+  greedy,
+  headsOff,
+  layerNorm,
+  lmHead,
+  readRun,
+  rmsNorm,
+  sample,
+  seeded,
+  softmax,
+  temperature,
+  topK,
+  topP,
+} from "./engine.js";
 import { allowedNext, alphaTex, headerAfter, plainTab, riffTokens, tabOf } from "./tab.js";
 
 /** A text as a model reads it, token by token: what each one looks at, and the stream above it. */
@@ -13,16 +29,21 @@ export class Reading {
     this.model = model;
     this.hook = headsOff(off);
   }
-  /** Read a text; what it begins with is not read again. A text beyond the window loses its beginning, half a window at a time. */
+  /** Read a text; what it begins with is not read again. A text beyond the window loses its
+     beginning, half a window at a time. */
   read(ids) {
-    const N = this.model.config.context_length, half = Math.ceil(N / 2);
-    const begin = Math.ceil(Math.max(0, ids.length - N) / half) * half, shown = ids.slice(begin);
+    const N = this.model.config.context_length,
+      half = Math.ceil(N / 2);
+    const begin = Math.ceil(Math.max(0, ids.length - N) / half) * half,
+      shown = ids.slice(begin);
     let same = 0;
-    if (begin === this.begin) while (same < this.rows.length && this.ids[same] === shown[same]) same++;
+    if (begin === this.begin)
+      while (same < this.rows.length && this.ids[same] === shown[same]) same++;
     Object.assign(this, { begin, ids: shown });
     this.rows.length = this.cache.length = same;
     if (same === shown.length) return this;
-    const alpha = [], stream = [];
+    const alpha = [],
+      stream = [];
     const hook = (name, X, l) => {
       const Y = this.hook(name, X, l) ?? X;
       if (name === "alpha") alpha[l] = Y;
@@ -32,7 +53,13 @@ export class Reading {
     };
     const U = this.model.forward(shown.slice(same), { cache: this.cache, hook });
     for (let i = 0; i < U.rows; i++) {
-      this.rows.push({ alpha: alpha.map((heads) => [...Array(heads.shape[0]).keys()].map((c) => heads.matrix(c).row(i))), stream: stream.map((X) => X.row(i)), u: U.row(i) });
+      this.rows.push({
+        alpha: alpha.map((heads) =>
+          [...Array(heads.shape[0]).keys()].map((c) => heads.matrix(c).row(i)),
+        ),
+        stream: stream.map((X) => X.row(i)),
+        u: U.row(i),
+      });
     }
     return this;
   }
@@ -42,37 +69,54 @@ export class Reading {
     for (let i = from; i < to; i++) sum -= Math.log(probabilities(this.rows[i - 1].u)[this.ids[i]]);
     return to > from ? sum / (to - from) : null;
   }
-  /** What the model would say if the stream ended below the first block, or after each one. Source: `logit-lens` */
+  /** What the model would say if the stream ended below the first block, or after each one.
+     Source: `logit-lens` */
   lens() {
-    const { stack, E_out } = this.model.weights, norm = stack.final_norm;
+    const { stack, E_out } = this.model.weights,
+      norm = stack.final_norm;
     if (!norm) return null; // post-norm: no stream that is only added to
     const H = this.rows.at(-1).stream;
     return H.map((h) => {
-      const X = new Tensor([1, h.length], h), read = (norm.beta ? layerNorm : rmsNorm)(X, norm, this.model.sizes.eps);
+      const X = new Tensor([1, h.length], h),
+        read = (norm.beta ? layerNorm : rmsNorm)(X, norm, this.model.sizes.eps);
       return probabilities(lmHead(read, E_out ?? this.model.E).row(0));
     });
   }
   /** How many tokens before its end the text repeats itself; 0 if it doesn't, for at least 8. */
   period() {
     const { ids } = this;
-    for (let p = Math.floor(ids.length / 2); p >= 8; p--) if (ids.slice(-p).every((id, k) => id === ids[ids.length - 2 * p + k])) return p;
+    for (let p = Math.floor(ids.length / 2); p >= 8; p--)
+      if (ids.slice(-p).every((id, k) => id === ids[ids.length - 2 * p + k])) return p;
     return 0;
   }
   /** The mean weight of each head on what followed this token the last time. Source: `induction` */
   induction(period) {
-    const rows = this.rows.slice(-period), first = this.rows.length - period;
-    return this.rows[0].alpha.map((heads, l) => heads.map((_, c) => rows.reduce((sum, row, k) => sum + row.alpha[l][c][first + k - period + 1], 0) / period));
+    const rows = this.rows.slice(-period),
+      first = this.rows.length - period;
+    return this.rows[0].alpha.map((heads, l) =>
+      heads.map(
+        (_, c) =>
+          rows.reduce((sum, row, k) => sum + row.alpha[l][c][first + k - period + 1], 0) / period,
+      ),
+    );
   }
 }
 
 const probabilities = (u) => softmax(new Tensor([1, u.length], u)).data;
 
-let model, tokenizer, whole, changed, off = [];
+let model,
+  tokenizer,
+  whole,
+  changed,
+  off = [];
 
 /** The next token at a place of a text: the same for the same seed. */
 export function chosen(u, place, { tau, k, p, seed }) {
   if (tau === 0) return greedy(u);
-  return sample(topP(topK(temperature(u, tau), k), p), seeded(Math.imul(seed + 1, 0x9e3779b1) + place));
+  return sample(
+    topP(topK(temperature(u, tau), k), p),
+    seeded(Math.imul(seed + 1, 0x9e3779b1) + place),
+  );
 }
 
 const isTab = () => tokenizer.kind === "tab tokens";
@@ -97,10 +141,17 @@ function write(ids, count, options) {
   return { ids: written, text: tokenizer.decode(written), ended: written.length < count };
 }
 
-/** The header of a piece: what was asked for, what a riff needs, and for the rest what the model says; then the riff. */
+/** The header of a piece: what was asked for, what a riff needs, and for the rest what the model
+   says; then the riff. */
 function beginTab({ asked, riff }, options) {
-  const tokens = riffTokens(riff), ids = tokenizer.encode("<bos>"), wanted = { CAPO: "0", ...(tokens.length ? { STEPS: "4" } : {}), ...asked };
-  for (let kinds = headerAfter(tokenizer, ids); !kinds.includes("BAR"); kinds = headerAfter(tokenizer, ids)) {
+  const tokens = riffTokens(riff),
+    ids = tokenizer.encode("<bos>"),
+    wanted = { CAPO: "0", ...(tokens.length ? { STEPS: "4" } : {}), ...asked };
+  for (
+    let kinds = headerAfter(tokenizer, ids);
+    !kinds.includes("BAR");
+    kinds = headerAfter(tokenizer, ids)
+  ) {
     const kind = kinds.find((one) => one in wanted);
     ids.push(...(kind ? tokenizer.encode(`${kind}<${wanted[kind]}>`) : write(ids, 1, options).ids));
   }
@@ -111,18 +162,26 @@ export const ANSWERS = {
   async load({ files, address }) {
     if (address) {
       const names = ["config.json", "tokenizer.json", "model.safetensors"];
-      const contents = await Promise.all(names.map(async (name) => {
-        const answer = await fetch(`${address}${name}`);
-        if (!answer.ok) throw new Refusal(`${name} cannot be fetched.`);
-        return new Uint8Array(await answer.arrayBuffer());
-      }));
+      const contents = await Promise.all(
+        names.map(async (name) => {
+          const answer = await fetch(`${address}${name}`);
+          if (!answer.ok) throw new Refusal(`${name} cannot be fetched.`);
+          return new Uint8Array(await answer.arrayBuffer());
+        }),
+      );
       files = Object.fromEntries(names.map((name, k) => [name, contents[k]]));
     }
     const run = readRun(files);
     ({ model, tokenizer } = run);
     off = [];
     whole = new Reading(model);
-    return { kind: tokenizer.kind, vocabulary: tokenizer.vocabulary, config: model.config, A: model.sizes.A, weights: countOf(model.weights) };
+    return {
+      kind: tokenizer.kind,
+      vocabulary: tokenizer.vocabulary,
+      config: model.config,
+      A: model.sizes.A,
+      weights: countOf(model.weights),
+    };
   },
   encode: ({ text }) => ({ ids: tokenizer.encode(text) }),
   decode: ({ ids }) => ({ text: tokenizer.decode(ids) }),
@@ -130,29 +189,58 @@ export const ANSWERS = {
   write: ({ ids, count, options }) => write(ids, count, options),
   music: ({ ids }) => {
     const tab = tabOf(tokenizer, ids);
-    return { bars: tab.bars.length, key: tab.key, tex: tab.bars.length ? alphaTex(tab) : "", text: plainTab(tab) };
+    return {
+      bars: tab.bars.length,
+      key: tab.key,
+      tex: tab.bars.length ? alphaTex(tab) : "",
+      text: plainTab(tab),
+    };
   },
   /** Everything that the page shows of a text. */
   look: ({ ids, off: heads }) => {
     if (!ids.length) throw new Refusal("A model goes on from one token at least.");
-    if (String(heads.map(({ block, head }) => [block, head])) !== String(off.map(({ block, head }) => [block, head]))) changed = new Reading(model, heads);
+    if (
+      String(heads.map(({ block, head }) => [block, head])) !==
+      String(off.map(({ block, head }) => [block, head]))
+    )
+      changed = new Reading(model, heads);
     off = heads;
-    const u = nextLogits(ids), reading = (off.length ? changed : whole).read(ids);
-    const period = reading.period(), end = reading.ids.length;
+    const u = nextLogits(ids),
+      reading = (off.length ? changed : whole).read(ids);
+    const period = reading.period(),
+      end = reading.ids.length;
     return {
-      u, begin: reading.begin, ids: reading.ids, alpha: reading.rows.at(-1).alpha, lens: reading.lens()?.map(best) ?? null,
-      loss: reading.loss(), wholeLoss: off.length ? whole.read(ids).loss() : null, period,
+      u,
+      begin: reading.begin,
+      ids: reading.ids,
+      alpha: reading.rows.at(-1).alpha,
+      lens: reading.lens()?.map(best) ?? null,
+      loss: reading.loss(),
+      wholeLoss: off.length ? whole.read(ids).loss() : null,
+      period,
       induction: period ? reading.induction(period) : null,
-      alike: period ? reading.ids.slice(-period).reduce((sum, _, k) => sum + 1 / (end - period + k + 1), 0) / period : null,
-      copies: period ? [2, 1].map((back) => reading.loss(end - back * period + 1, end - (back - 1) * period)) : null,
+      alike: period
+        ? reading.ids.slice(-period).reduce((sum, _, k) => sum + 1 / (end - period + k + 1), 0) /
+          period
+        : null,
+      copies: period
+        ? [2, 1].map((back) => reading.loss(end - back * period + 1, end - (back - 1) * period))
+        : null,
     };
   },
 };
 
-const best = (y) => [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 3).map((id) => [id, y[id]]);
+const best = (y) =>
+  [...y.keys()]
+    .sort((a, b) => y[b] - y[a])
+    .slice(0, 3)
+    .map((id) => [id, y[id]]);
 
 function countOf(weights) {
-  return Object.values(weights).reduce((sum, W) => sum + (W instanceof Tensor ? W.data.length : countOf(W)), 0);
+  return Object.values(weights).reduce(
+    (sum, W) => sum + (W instanceof Tensor ? W.data.length : countOf(W)),
+    0,
+  );
 }
 
 /** In the worker: answer one question after the other. */
@@ -161,7 +249,11 @@ if (typeof document === "undefined") {
     try {
       postMessage({ number, answer: await ANSWERS[what](given) });
     } catch (error) {
-      postMessage({ number, refused: error instanceof Refusal ? error.message : `Something went wrong: ${error.message}.` });
+      postMessage({
+        number,
+        refused:
+          error instanceof Refusal ? error.message : `Something went wrong: ${error.message}.`,
+      });
     }
   };
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slp_transformer._internal.atomic_write import require_extra
+from slp_transformer._internal.extras import require_extra
 from slp_transformer.guitar.formats.notation import (
     AFTER_BAR,
     BarHeader,

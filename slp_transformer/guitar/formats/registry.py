@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex
@@ -88,8 +88,7 @@ def write_tab(tab: Tab, path: str | Path, *others: Tab, one_channel: bool = Fals
     check_writable_suffix(path, one_channel)
     options = {"one_channel": True} if one_channel else {}
     content = FORMATTER_OF_SUFFIX[Path(path).suffix.lower()](tab, *others, **options)
-    with atomic_write(Path(path)) as unfinished:
-        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+    write_file(Path(path), content)
 
 
 def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -> Tab:

@@ -1,0 +1,72 @@
+"""The options of every command that uses a trained model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from slp_transformer._internal.atomic_write import check_place
+from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer.modern.published_folders import is_pretrained_folder
+from slp_transformer.tasks.base import Positional, Task
+from slp_transformer.tasks.run_config import find_task
+from slp_transformer.training.run_folder import (
+    CheckpointChoice,
+    checkpoint_folder,
+    load_trainer_state,
+)
+
+COUNT: Range = (lambda n: n >= 1), "1 or more"
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(("max_new_tokens", "num_samples", "samples", "num_beams", "n_best"), COUNT),
+    "temperature": ((lambda x: x >= 0), "0 or more"),
+    "top_p": ((lambda x: 0 < x <= 1), "above 0 and at most 1"),
+    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
+}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """A trained model, and where it is to compute.
+
+    Attributes:
+        run: the folder of a run, or of a published model.
+        checkpoint: the one with the lowest validation loss, the last one, or the average of the
+            last ones that were kept (--keep-last).
+        device: cuda, mps or cpu; the first of them that is there if None.
+    """
+
+    run: Positional[Path]
+    checkpoint: CheckpointChoice = "best"
+    device: str | None = None
+
+    def check(self) -> None:
+        """Refuse numbers that no model can use, a file that cannot be written, and no run.
+
+        Raises:
+            ValueError: naming the flag, or the folder.
+        """
+        check_ranges(self, RANGES, flags=True)
+        if (output := getattr(self, "output", None)) is not None:
+            check_place(output)
+        check_run(self.run, self.checkpoint)
+
+
+def check_run(run: Path, checkpoint: CheckpointChoice = "last", trained: bool = False) -> Task:
+    """Refuse a folder without a model, and return the task of the one that is there.
+
+    Args:
+        run: the folder of a run, or of a published model.
+        checkpoint: the one to be used.
+        trained: refuse a model that has made no step.
+
+    Raises:
+        ValueError: saying what is wrong.
+    """
+    task = find_task(run)
+    if not is_pretrained_folder(run):
+        state = load_trainer_state(checkpoint_folder(run, checkpoint))
+        if trained and state is not None and state.step == 0:
+            raise ValueError(
+                f"The model in {run} has not been trained yet: its run ended before the first "
+                "evaluation."
+            )
+    return task
