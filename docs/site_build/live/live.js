@@ -34,8 +34,7 @@
     return found;
   };
 
-  const valueOf = (field) =>
-    /^(checkbox|radio)$/.test(field.type) ? field.checked : field.value;
+  const valueOf = (field) => (/^(checkbox|radio)$/.test(field.type) ? field.checked : field.value);
   const setValue = (field, value) => {
     if (field.type === "file" || valueOf(field) === value) return;
     if (typeof value === "boolean") field.checked = value;
@@ -220,7 +219,8 @@
     document.dispatchEvent(new CustomEvent("slp:replaced", { detail: added }));
     restore(state);
     goTo(where);
-    document.documentElement.dataset.updates = 1 + Number(document.documentElement.dataset.updates ?? 0);
+    document.documentElement.dataset.updates =
+      1 + Number(document.documentElement.dataset.updates ?? 0);
   };
   const soon = () => {
     busy = busy.then(update).catch(() => {}); // the server is being started again
@@ -237,7 +237,8 @@
       events = new EventSource("/_live/events");
       events.onmessage = ({ data }) => {
         const urls = data.split(" ").map(decodeURIComponent);
-        if (data === "*" || urls.includes(own) || urls.includes(own.replace(/index\.html$/, ""))) soon();
+        if (data === "*" || urls.includes(own) || urls.includes(own.replace(/index\.html$/, "")))
+          soon();
       };
     }
   };
