@@ -1,7 +1,7 @@
 """The site's MkDocs hook: chapters become pages, the package becomes its reference.
 
 `mkdocs build` runs every chapter whose code changed, two at a time, and fails when one raises.
-`mkdocs serve` shows a page at once, runs the chapter in the background and reloads the page.
+`mkdocs serve` shows a page at once, runs the chapter in the background and changes the open page.
 """
 
 import hashlib
@@ -224,7 +224,7 @@ def on_page_markdown(markdown, page, config, files):
         text = contributing.read_text("utf-8").partition("\n")[2]
         text = text.partition("How a chapter is written")[0].replace("](docs/", "](")
         return markdown.replace("<!-- contributing -->", text)
-    if path == "reuse.md":
+    if path == "reuse.md" and not site.deferring:  # it builds models to look at their parameters
         return names_table.fill(markdown)
     if path == "api/index.md":
         return markdown.replace("<!-- modules -->", pages.page_table())

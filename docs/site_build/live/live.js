@@ -227,7 +227,7 @@
   };
 
   const mount = me.dataset.mount ?? "/";
-  const own = location.pathname.slice(mount.length);
+  const own = location.pathname.slice(mount.length).replace(/index\.html$/, "") || "./";
   let events = null;
   const listen = () => {
     if (document.visibilityState !== "visible") {
@@ -237,8 +237,7 @@
       events = new EventSource("/_live/events");
       events.onmessage = ({ data }) => {
         const urls = data.split(" ").map(decodeURIComponent);
-        if (data === "*" || urls.includes(own) || urls.includes(own.replace(/index\.html$/, "")))
-          soon();
+        if (data === "*" || urls.includes(own)) soon();
       };
     }
   };
