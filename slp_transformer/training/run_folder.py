@@ -7,7 +7,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
@@ -137,15 +137,23 @@ class ModelSpec:
     Attributes:
         model: the name of its class.
         config: its configuration; JSON, or None, for a class that is not of this package.
+        defaults: the default of each setting in the version that wrote the file, so that a reader
+            without some setting may ignore it there; None in files of version 0.2.
     """
 
     model: str
     config: Any
+    defaults: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the specification as JSON."""
-        config = self.config.to_dict() if hasattr(self.config, "to_dict") else self.config
-        return {"model": self.model, "config": config}
+        """Return the specification as JSON, with the defaults of this version."""
+        if not hasattr(self.config, "to_dict"):
+            return {"model": self.model, "config": self.config}
+        spec = {"model": self.model, "config": self.config.to_dict()}
+        if is_dataclass(self.config):
+            own = {f.name: f.default for f in fields(self.config) if f.default is not MISSING}
+            spec["defaults"] = own
+        return spec
 
 
 @dataclass(frozen=True)
