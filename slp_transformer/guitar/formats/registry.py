@@ -264,10 +264,18 @@ def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
         ValueError: if it cannot be read.
     """
     found = find_format(path)
-    if found is not None and found.reader is None:
-        held = Counter(what for tab in tabs for what, _, _ in _iter_details(tab, True))
-        return _count_losses({what: held[what] for what in found.cannot_hold if held[what]})
-    return describe_losses(tabs, read_any_tab_file(path)[0])
+    is_silent = not any(event.sounding_notes() for tab in tabs for event in tab.iter_events())
+    read = None
+    if found is None or found.reader is not None:
+        try:
+            read = read_any_tab_file(path)[0]
+        except ValueError:
+            if not is_silent:  # what has nothing to play is no piece to many readers
+                raise
+    if found is None or read is not None:
+        return describe_losses(tabs, read or [])
+    held = Counter(what for tab in tabs for what, _, _ in _iter_details(tab, True))
+    return _count_losses({what: held[what] for what in found.cannot_hold if held[what]})
 
 
 def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
@@ -277,9 +285,12 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         before: the tracks that were written.
         after: the tracks that were read.
     """
-    if len(before) != len(after):
-        return [f"{len(before)} tracks, but {len(after)}"]
     lost: Counter[str] = Counter()
+    if len(before) != len(after):
+        before, every = [tab for tab in before if any(tab.iter_events())], before
+        if len(before) != len(after):
+            return [f"{len(every)} tracks, but {len(after)}"]
+        lost["tracks without notes"] = len(every) - len(before)
     for own, read in zip(before, after, strict=True):
         if len(before) == 1:
             own = replace(own, track="")
