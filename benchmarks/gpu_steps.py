@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from gpu import write
 from peers import MODELS, VOCABULARY, Size, hugging_face, ours
+from text_file import write
 from timing import interleaved
 from torch import nn
 
