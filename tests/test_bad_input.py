@@ -308,7 +308,7 @@ def test_what_is_merely_unusual_is_taken():
         ("attention_mask", "a mask is additive, and the second argument: padding_mask"),
         ("labels", "the loss is next_token_loss"),
         ("input_ids", "the ids are its first argument"),
-        ("use_cache", "cache=KVCache"),
+        ("use_cache", "keys and values are kept by cache=KVCache"),
     ],
 )
 def test_what_other_libraries_call_an_argument_is_answered_with_what_does_it_here(name, hint):

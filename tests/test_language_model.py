@@ -163,7 +163,8 @@ def test_a_sequence_padded_on_the_left_is_read_as_if_alone(positions):
     """In one pass, and with a cache, whose later tokens take the positions that follow."""
     if positions in ("modern learned", "rotary"):
         kind = positions.removeprefix("modern ")
-        lm = ModernLM(ModernConfig(V, M, model_dim=D_SHARED, num_heads=A, positions=kind))
+        sizes = {"model_dim": D_SHARED, "num_heads": A, "key_dim": 4, "num_blocks": 2}
+        lm = ModernLM(ModernConfig(V, M, **sizes, positions=kind))
     else:
         lm = TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2, positions=positions))
     lm = randomized(lm).eval()
