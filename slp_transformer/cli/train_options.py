@@ -19,11 +19,10 @@ from slp_transformer.tasks.run_config import (
     load_config,
 )
 from slp_transformer.training.run_folder import (
-    checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
     load_model_spec,
-    load_trainer_state,
+    load_run_state,
     run_lock,
 )
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
@@ -142,7 +141,7 @@ def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) ->
                 f"The run was started with {name} {before}, not {after}: resume it without {flag}, "
                 "or start another run in another folder."
             )
-    state = load_trainer_state(checkpoint_folder(folder)) if find_checkpoints(folder) else None
+    state = load_run_state(folder) if find_checkpoints(folder) else None
     if state is None:
         return config
     steps, state = config.train.steps, replace(state, config=config.train)

@@ -44,6 +44,7 @@ from slp_transformer.training.run_folder import (
     load_lora_base,
     load_model_spec,
     load_tokenizer,
+    retry_while_run_changes,
 )
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
@@ -322,6 +323,7 @@ def find_config(folder: Path) -> RunConfig[Any] | None:
     return load_config(path) if path.exists() else None
 
 
+@retry_while_run_changes
 def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
     """Return a run's tokenizer.
 
