@@ -1,8 +1,9 @@
 """Checksums of files, against bits that a disk or a copy has flipped; not against people."""
 
+import errno
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from slp_transformer._internal.atomic_write import error_message
 
@@ -32,6 +33,8 @@ def verify_files(folder: Path, checksums: Mapping[str, str], what: str, advice: 
     """
     for name, checksum in checksums.items():
         try:
+            if PureWindowsPath(name).name != name or not (folder / name).is_file():
+                raise FileNotFoundError(errno.ENOENT, "there is no such file")
             found = file_crc32(folder / name)
         except OSError as error:
             raise ValueError(

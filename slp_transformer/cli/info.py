@@ -43,9 +43,10 @@ def execute(options: Info) -> None:
     Raises:
         ValueError: if there is no such run.
     """
+    verified = verify_run(options.run) if options.run is not None and options.verify else {}
     content = machine_info() if options.run is None else run_info(options.run)
-    if options.run is not None and options.verify:
-        content["files"] |= verify_run(options.run)
+    if verified:
+        content["files"] |= verified
     if options.json:
         print_result(to_json(content))
         return

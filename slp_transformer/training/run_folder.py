@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -258,11 +258,7 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
 
 @retry_while_run_changes
 def load_run_state(run: str | Path, which: CheckpointChoice = "last") -> TrainerState | None:
-    """Read the state of a run at one of its checkpoints.
-
-    Raises:
-        ValueError: if there is no checkpoint, or it is damaged.
-    """
+    """Read the state of a run at one of its checkpoints, as `load_trainer_state` does."""
     return load_trainer_state(checkpoint_folder(run, which))
 
 
@@ -301,6 +297,8 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
             f"The checkpoint {folder} is damaged: {MANIFEST_FILE} says step {manifest.step}."
         )
     for name, size in manifest.files.items():
+        if PureWindowsPath(name).name != name:
+            raise ValueError(f"The checkpoint {folder} is damaged: it lists {name!r}.")
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
             has = "is missing" if found is None else f"has {found} bytes"
