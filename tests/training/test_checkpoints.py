@@ -104,6 +104,23 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
 
 
+def test_while_it_trains_one_checkpoint_more_is_there_for_readers(tmp_path):
+    """So who loads the last one has until the next but one; at the end it goes."""
+    losses: dict[int, float] = {}
+
+    def checkpoints_there() -> set[int]:
+        return {int(path.name.split("-")[1]) for path in tmp_path.glob("step-*")}
+
+    def look(record):
+        losses[record.step] = record.val_loss
+        best = min(losses, key=losses.__getitem__)
+        last = [step for step in (0, *losses)][-3:]
+        assert checkpoints_there() == {best, *last}
+
+    run(tmp_path, steps=12, keep_last=2, report=look)
+    assert checkpoints_there() == {min(losses, key=losses.__getitem__), 10, 12}
+
+
 @pytest.mark.parametrize(("steps", "averaged"), [((0, 2, 4, 6), (4, 6)), ((0, 2), (2,))])
 def test_the_average_is_of_the_last_that_were_trained_and_no_others(tmp_path, steps, averaged):
     """The best, step 2, is kept beside the last two; step 0 was never trained."""
