@@ -459,7 +459,7 @@ def step_sharded(asked: argparse.Namespace, result: Result) -> None:
 def in_shards(arguments: list[str]) -> list[float]:
     """Losses of ten steps with the weights in shards; the first process prints them."""
     from slp_transformer.training.devices import device_for_rank
-    from slp_transformer.training.strategy import FSDPStrategy
+    from slp_transformer.training.distributed import FSDPStrategy
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = torch.device(arguments[0])

@@ -9,12 +9,15 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import check_ids, check_positions
 from slp_transformer._internal.choices import check_choice
-from slp_transformer._internal.config_checks import (
-    Initialization,
-    Positions,
-    check_size,
-)
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.dropout import Dropout
+from slp_transformer._internal.model_choices import (
+    BOOK_POSITIONS,
+    INITIALIZATIONS,
+    BookPositions,
+    Initialization,
+    load,
+)
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor, format_shape
 
 
@@ -204,7 +207,7 @@ class InputEncoding(nn.Module):
         vocab_size: int,
         context_length: int,
         model_dim: int,
-        positions: Positions = "learned",
+        positions: BookPositions = "learned",
         dropout: float = 0.0,
         scaled_embeddings: bool = False,
         initialization: Initialization = "gpt2",
@@ -225,15 +228,16 @@ class InputEncoding(nn.Module):
             ValueError: if a size or the choice is not one of these.
         """
         super().__init__()
-        check_choice(Positions, positions=positions)
+        check_choice(BOOK_POSITIONS, positions=positions)
+        check_choice(INITIALIZATIONS, initialization=initialization)
         self.tokens: TokenEmbedding
         if scaled_embeddings:
-            std = 0.02 if initialization == "bert" else None
+            std = INITIALIZATIONS[initialization].scaled_embedding_std
             self.tokens = ScaledEmbedding(vocab_size, model_dim, std)
         else:
             self.tokens = TokenEmbedding(vocab_size, model_dim)
-        kind = LearnedPositions if positions == "learned" else SinusoidalPositions
-        self.positions: LearnedPositions | SinusoidalPositions = kind(context_length, model_dim)
+        rows = load(str(BOOK_POSITIONS[positions].rows))
+        self.positions: LearnedPositions | SinusoidalPositions = rows(context_length, model_dim)
         self.drop: Dropout = Dropout(dropout)
         self.register_load_state_dict_post_hook(_compute_missing_positions)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import cards
 import chapter_source
+import choice_tables
 import execution
 import figures
 import links
@@ -197,7 +198,7 @@ def _done(chapter: Chapter, key: str) -> None:
 
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
-    path = page.file.src_uri
+    path, markdown = page.file.src_uri, choice_tables.fill(markdown)
     if path == "index.md":
         markdown = with_numbers(markdown, equations_of(site.root))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())

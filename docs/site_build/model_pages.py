@@ -15,6 +15,7 @@ import diagrams
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markdown.extensions.toc import slugify
 
+from slp_transformer._internal.sampling_table import SAMPLING
 from slp_transformer.guitar import (
     Bar,
     Event,
@@ -38,7 +39,8 @@ from slp_transformer.guitar.formats import gpif, midi, musicxml
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi
-from slp_transformer.guitar.formats.musicxml import format_musicxml
+from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
+from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
@@ -275,15 +277,28 @@ RIFFS = {
 }
 
 
+MOST_TOKENS = 41  # on a slider, where it stands for all
+
+
 def fill_write(content: str, root: Path, assets: str, player_assets: str) -> str:
     """Return the page "Write with it" with its stage."""
     run = json.loads(
         (root / "benchmarks" / "results" / "page_model" / "writers.json").read_text("utf-8")
     )
+    begin = {
+        name: MOST_TOKENS if (off := option.slider.off) is None else off
+        for name, option in SAMPLING.items()
+        if option.slider
+    }
+    begin |= {name: o.flag_default for name, o in SAMPLING.items() if o.flag_default is not None}
+    begin["top_p"] = 0.95  # as the still text was written
     page = template("write.html").render(
         assets=assets,
         models=MODELS,
         riffs=RIFFS,
+        sampling=SAMPLING,
+        begin=begin,
+        most=MOST_TOKENS,
         player=player(player_assets),
         still=run["still"],
     )
@@ -346,6 +361,12 @@ def fingering_settings() -> dict[str, Any]:
         "tunings": {name: tuning.open_pitches for name, tuning in TUNINGS.items()},
         "max_fret": MAX_FRET,
         "max_span": MAX_SPAN,
+        "readers": {
+            suffix: each.page_reader
+            for each in FORMATS.values()
+            for suffix in each.suffixes
+            if each.page_reader
+        },
         "max_bytes": MAX_BYTES,
         "max_notes": midi.MAX_NOTES,
     }

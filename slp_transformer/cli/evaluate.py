@@ -6,6 +6,7 @@ from slp_transformer.cli.console import print_result
 from slp_transformer.cli.run_options import RunOptions
 from slp_transformer.tasks.base import Positional, to_json
 from slp_transformer.tasks.run_config import find_task, load_run
+from slp_transformer.tasks.sampling_options import SamplingOptions
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,9 @@ class Evaluate(RunOptions):
         target: for pairs, the file whose lines translate those of SOURCE.
         num_beams: for pairs, the beam width [4].
         samples: generate this many texts too.
-        temperature: of the samples [0.8].
         max_new_tokens: maximum number of tokens of a sample [500].
         seed: random seed of the samples [0].
+        sampling: how the tokens of samples are drawn.
     """
 
     source: Positional[str | None] = None
@@ -40,9 +41,9 @@ class Evaluate(RunOptions):
     target: str | None = None
     num_beams: int | None = None
     samples: int | None = None
-    temperature: float | None = None
     max_new_tokens: int | None = None
     seed: int | None = None
+    sampling: SamplingOptions = SamplingOptions()
 
     def check(self) -> None:
         """Refuse options that the task of the run has no use for.

@@ -8,7 +8,6 @@ from typing import Literal
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.cli.console import print_result, print_status
 from slp_transformer.cli.run_options import RunOptions, check_run
-from slp_transformer.cli.sampling_options import SamplingOptions
 from slp_transformer.data.text_files import STANDARD_INPUT, decode_pieces, read_pieces
 from slp_transformer.tasks.base import UseAppendAction, to_json
 from slp_transformer.tasks.generation_session import (
@@ -20,6 +19,7 @@ from slp_transformer.tasks.generation_session import (
     window_note,
 )
 from slp_transformer.tasks.run_config import find_task, load_run
+from slp_transformer.tasks.sampling_options import SamplingOptions
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def execute(options: Generate) -> None:
             options.max_new_tokens,
             options.seed,
             on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
-            **vars(options.sampling),
+            **options.sampling.to_dict(),
         )
     finally:
         if stream is not None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_place
 from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer._internal.sampling_table import LENGTH_PENALTY
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import Positional, Task
 from slp_transformer.tasks.run_config import find_task
@@ -16,8 +17,7 @@ from slp_transformer.training.run_folder import (
 COUNT: Range = (lambda n: n >= 1), "1 or more"
 RANGES: dict[str, Range] = {
     **dict.fromkeys(("max_new_tokens", "num_samples", "samples", "num_beams", "n_best"), COUNT),
-    "temperature": ((lambda x: x >= 0), "0 or more"),
-    "top_p": ((lambda x: 0 < x <= 1), "above 0 and at most 1"),
+    "length_penalty": LENGTH_PENALTY,
     "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
 }
 

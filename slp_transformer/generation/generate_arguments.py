@@ -7,12 +7,11 @@ import torch
 
 from slp_transformer._internal.argument_checks import check_ids
 from slp_transformer._internal.config_checks import check_size, is_integer
+from slp_transformer._internal.sampling_table import LENGTH_PENALTY
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.session import Model, TokenIds
 from slp_transformer.sampling import SAMPLING, Generators
-
-MAX_LENGTH_PENALTY = 10  # powers of a length beyond it say nothing, and overflow at some length
 
 
 def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
@@ -91,11 +90,9 @@ def check_beam_options(
     """
     sizes = {"max_new_tokens": max_new_tokens, "num_beams": num_beams}
     check_size(**{name: size for name, size in sizes.items() if size is not None})
-    if not abs(length_penalty) <= MAX_LENGTH_PENALTY:  # so that NaN is refused, too
-        raise ValueError(
-            f"length_penalty must be a number from -{MAX_LENGTH_PENALTY} to {MAX_LENGTH_PENALTY}, "
-            f"not {length_penalty!r}."
-        )
+    fits, what = LENGTH_PENALTY
+    if not fits(length_penalty):
+        raise ValueError(f"length_penalty must be {what}, not {length_penalty!r}.")
     if num_beams is None:
         return
     if useless := [name for name in sampling if SAMPLING[name].only_drawing]:

@@ -10,11 +10,12 @@ from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
 
-from slp_transformer.guitar.ascii_bars import MARKS_OF_TECHNIQUE, WHOLE_STEP_QUARTER_TONES
+from slp_transformer.guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
 from slp_transformer.guitar.ascii_reader import looks_like_time_signature
 from slp_transformer.guitar.fretboard import get_string_names
 from slp_transformer.guitar.tab import Bar, Tab, TabNote, check_tab
 from slp_transformer.guitar.tab_header import format_tuning_line, is_style_line
+from slp_transformer.guitar.techniques import TECHNIQUES
 
 
 def format_tab(
@@ -202,6 +203,6 @@ def format_note(tab_note: TabNote) -> str:
         if kind == "bend":
             parts = {1: "1/4", 2: "1/2", 3: "3/4", WHOLE_STEP_QUARTER_TONES: ""}
             return f"{fret}b" + parts.get(size, str(fret + (size + 1) // 2))
-        if kind in MARKS_OF_TECHNIQUE:
-            return f"{fret}{MARKS_OF_TECHNIQUE[kind][0]}"
+        if marks := TECHNIQUES[kind].ascii:
+            return f"{fret}{marks[0]}"
     return str(fret)

@@ -13,13 +13,13 @@ notation: a note that is held over a bar line is one note with a duration that c
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
+from slp_transformer.guitar.techniques import TECHNIQUES
 
-TechniqueKind = Literal[
-    "hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato"
-]
+TechniqueKind = str
+"""A name in `slp_transformer.guitar.techniques.TECHNIQUES`."""
 
 
 class Technique(NamedTuple):
@@ -42,7 +42,7 @@ class TabNote(NamedTuple):
     Attributes:
         note: string and fret.
         duration_steps: steps that it lasts, past the end of the bar too; 0 if unknown.
-        techniques: how it is played, in the order of `TechniqueKind`.
+        techniques: how it is played, in the order of `TECHNIQUES`.
         voice: 1 or 2, where a piece has parts that are written apart.
     """
 
@@ -200,7 +200,6 @@ class ReadProblem:
 MIN_STRINGS, MAX_STRINGS = 4, 8
 MAX_STEPS_PER_QUARTER = 96
 """Most steps that a quarter note may have."""
-TECHNIQUE_KINDS = get_args(TechniqueKind)
 
 
 def check_tab(tab: Tab) -> None:
@@ -274,8 +273,8 @@ def _check_event(event: Event, location: str, num_strings: int) -> None:
     if any(duration < 0 for duration in event.durations):
         raise ValueError(f"{location}: a note cannot last less than no time.")
     for technique in (each for several in event.techniques for each in several):
-        if technique.kind not in TECHNIQUE_KINDS:
+        if technique.kind not in TECHNIQUES:
             raise ValueError(
                 f"{location}: {technique.kind!r} is not a technique; choose from "
-                f"{', '.join(TECHNIQUE_KINDS)}."
+                f"{', '.join(TECHNIQUES)}."
             )

@@ -4,11 +4,12 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import check_positions
 from slp_transformer._internal.dropout import Dropout
+from slp_transformer._internal.model_choices import NORM_ORDERS, NORMALIZATIONS, POSITIONS, load
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import BlockStack, ResidualBlock
 from slp_transformer.cache import KVCache
 from slp_transformer.embedding import InputEncoding, TokenEmbedding
-from slp_transformer.feedforward import FeedForward, SwiGLU
+from slp_transformer.feedforward import make_feedforward
 from slp_transformer.language_model import TransformerLM, lm_head
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.attention import GroupedQueryAttention
@@ -19,8 +20,10 @@ from slp_transformer.modern.rotary import RotaryPositions
 
 def make_norm(config: ModernConfig) -> RMSNorm | LayerNorm:
     """Make a norm of the stream."""
-    kind = RMSNorm if config.normalization == "rms" else LayerNorm
-    return kind(config.model_dim, config.eps)
+    norm: RMSNorm | LayerNorm = load(NORMALIZATIONS[config.normalization].layer)(
+        config.model_dim, config.eps
+    )
+    return norm
 
 
 class ModernBlock(ResidualBlock):
@@ -46,11 +49,7 @@ class ModernBlock(ResidualBlock):
         """
         attention = GroupedQueryAttention(**config.attention_kwargs(), rotary=rotary)
         sizes = (config.model_dim, config.hidden_dim)
-        ffn: FeedForward | SwiGLU
-        if config.activation == "swiglu":
-            ffn = SwiGLU(*sizes, config.ffn_bias)
-        else:
-            ffn = FeedForward(*sizes, config.activation, config.ffn_bias)
+        ffn = make_feedforward(*sizes, config.activation, config.ffn_bias)
         across = GroupedQueryAttention(**config.attention_kwargs()) if cross_attention else None
         super().__init__(
             attention,
@@ -66,15 +65,13 @@ class ModernBlock(ResidualBlock):
 
 def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockStack:
     """Make the blocks, and the final norm of a pre-norm stack."""
-    rotary = None
-    if config.positions == "rotary":
-        key_dim = config.key_dim or config.model_dim // config.num_heads
-        rotary = RotaryPositions(key_dim, config.rope_base, config.rope_scaling)
+    attention = POSITIONS[config.positions].attention
+    rotary = None if attention is None else load(attention)(config)
     blocks = [
         ModernBlock(config, rotary, cross_attention=cross_attention)
         for _ in range(config.num_blocks)
     ]
-    stack = BlockStack(blocks, make_norm(config) if config.norm == "pre" else None)
+    stack = BlockStack(blocks, make_norm(config) if NORM_ORDERS[config.norm].final_norm else None)
     if config.zero_init:
         for sublayer in [sublayer for block in blocks for sublayer in block.sublayers()]:
             nn.init.zeros_(sublayer.output_matrix)
@@ -112,7 +109,7 @@ class TokenEmbeddingOnly(nn.Module):
 
 def make_embedding(config: ModernConfig) -> InputEncoding | TokenEmbeddingOnly:
     """Make the input, with positions or without."""
-    if config.positions == "rotary":
+    if POSITIONS[config.positions].rows is None:
         sizes = (config.vocab_size, config.context_length, config.model_dim)
         return TokenEmbeddingOnly(*sizes, config.dropout)
     return InputEncoding(config.vocab_size, **config.embedding_kwargs())

@@ -1,4 +1,4 @@
-"""Models of others, in and out: GPT-2, Llama and its relatives, and BERT."""
+"""Models of others, in and out; `slp_transformer.modern.families` has a record for each kind."""
 
 from pathlib import Path
 
@@ -11,8 +11,9 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.families import HF_FAMILIES, choose_family
+from slp_transformer.modern.families.family import HFFamily, HFTensor
 from slp_transformer.modern.hf_config import HFConfigReader
-from slp_transformer.modern.hf_families import HF_FAMILIES, HFFamily, HFTensor, choose_family
 from slp_transformer.modern.language_model import ModernLM
 from slp_transformer.modern.published_folders import CONFIG_FILE
 from slp_transformer.modern.weight_files import WeightFiles, column_widths, write_weights
@@ -61,7 +62,7 @@ def from_pretrained(
     dtype: torch.dtype | None = torch.float32,
     device: torch.device | str = "cpu",
 ) -> ModernLM | Bert:
-    """Load a GPT-2, Llama, Mistral, Qwen2, Qwen3 or BERT from a folder in Hugging Face's layout.
+    """Load a model of one of the families in `HF_FAMILIES`, from a folder in Hugging Face's layout.
 
     The folder has config.json and the weights in safetensors, in one file or in several with an
     index. Everything in it is loaded or the model is refused: never a part of it. (Only BERT's head
@@ -133,8 +134,8 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 def save_pretrained(model: TransformerLM | Bert, folder: str | Path) -> Path:
     """Write a model in Hugging Face's layout: `transformers` loads it, and computes the same.
 
-    A `ModernLM` becomes a Llama, a Qwen2, a Qwen3 or a GPT-2, whichever has its parts; the book's
-    own `TransformerLM` a GPT-2 whose attention biases are 0; a `Bert` a BERT.
+    It becomes a model of the first family that has its parts; the book's own `TransformerLM` a
+    GPT-2 whose attention biases are 0.
 
     Args:
         model: the model.

@@ -11,7 +11,7 @@ from slp_transformer._internal.atomic_write import apply_umask, fsync_path
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer.modern.hf_families import HFTensor
+from slp_transformer.modern.families.family import HFTensor
 
 SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 TORCH_DTYPES = {

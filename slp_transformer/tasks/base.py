@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.sampling_table import SAMPLING
 from slp_transformer.data.dataset import Dataset
 
 T = TypeVar("T")
@@ -220,6 +221,7 @@ class Task(ABC):
         if options.samples is None:
             why = "it is for --samples N, which is not given"
             reject_unused_flags(options, ("max_new_tokens", "seed"), why)
+            reject_unused_flags(options.sampling, tuple(SAMPLING), why)
 
 
 def load_task(name: str) -> Task:

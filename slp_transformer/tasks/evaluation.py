@@ -22,7 +22,6 @@ from slp_transformer.tasks.text import window_of
 from slp_transformer.training.evaluation import mean_loss
 
 PROGRESS_BATCH = 256  # sentences translated before the bar moves
-TEMPERATURE = 0.8  # of samples, unless another is asked for
 MAX_WINDOW = 1024  # tokens in a window, of models that were not trained by a command
 
 
@@ -88,7 +87,7 @@ def sample(session: GenerationSession, run: LoadedRun, options: Any) -> list[Gen
         [session.begin(None) for _ in range(options.samples)],
         options.max_new_tokens or 500,
         options.seed or 0,
-        temperature=TEMPERATURE if options.temperature is None else options.temperature,
+        **options.sampling.to_dict(),
     )
 
 

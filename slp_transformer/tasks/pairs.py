@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from slp_transformer._internal.sampling_table import SAMPLING
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.tasks.base import (
@@ -206,7 +207,8 @@ class PairTask(Task):
             ValueError: naming the first one.
         """
         why = "a translation ends by itself, and draws nothing"
-        reject_unused_flags(options, ("max_new_tokens", "seed", "temperature"), why)
+        reject_unused_flags(options, ("max_new_tokens", "seed"), why)
+        reject_unused_flags(options.sampling, tuple(SAMPLING), why)
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Measure loss, BLEU and chrF of translations of held-out pairs, or of others.

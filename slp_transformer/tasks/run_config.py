@@ -11,31 +11,29 @@
     [train]
     steps = 5000
 
-The tables are the fields of the task's data settings, of `slp_transformer.config.TransformerConfig`
-with today's parts of `slp_transformer.modern.config.ModernConfig`, and of
+The tables are the fields of the task's data settings, of
+`slp_transformer.tasks.model_settings.ModelSettings`, and of
 `slp_transformer.training.train_config.TrainConfig`. What a file leaves out is taken from the
 preset of its task. TOML has no word for None: "none" stands for it. A path in a file is relative to
 the file's own folder.
 """
 
-import dataclasses
 import difflib
 import json
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.atomic_write import write_file
-from slp_transformer._internal.config_checks import Activation, Positions, check_size
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import validate_json
-from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import is_stream, list_corpora
-from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TASKS, DataSettings, LoadedRun, Task, load_task
+from slp_transformer.tasks.model_settings import ModelSettings
 from slp_transformer.tasks.text import PublishedTask
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
@@ -53,65 +51,8 @@ CONFIG_FILE = "config.toml"  # in a run's folder
 NONE = "none"
 GROUPS = ("data", "model", "train")  # tables of a configuration
 TOKENIZER_SETTINGS = ("tokenizer", "vocab_size", "shared_vocabulary")  # of a task's data
-MODERN_PARTS: dict[str, Any] = {  # settings of `ModernConfig`, and what the book's block has
-    "normalization": "layer",
-    "qk_norm": False,
-    "zero_init": False,
-    "tied": True,
-    "num_kv_heads": None,
-    "ffn_bias": True,
-    "rope_base": 10000.0,
-}
-FROM_DATA = ("vocab_size", "source_vocab_size", "num_encoder_blocks")  # fields that no file sets
 DataT = TypeVar("DataT", bound=DataSettings)
 Tables = dict[str, Any]
-
-
-class _ModelSettings:
-    """The settings of the book's block and of today's, but for those that follow from the data.
-
-    The defaults are the book's.
-    """
-
-    def __post_init__(self) -> None:
-        """Refuse sizes that no model can have.
-
-        Raises:
-            ValueError: naming the size.
-        """
-        self.to_config(1)
-
-    def modern_parts(self) -> list[str]:
-        """Name the settings that the book's block does not know; any of them makes a `ModernLM`."""
-        choices = {"activation": Activation, "positions": Positions}
-        return [n for n, book in MODERN_PARTS.items() if getattr(self, n) != book] + [
-            n for n, known in choices.items() if getattr(self, n) not in get_args(known)
-        ]
-
-    def to_config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
-        """Return the configuration of the model, once the data is known."""
-        settings = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size, **vars(self)}
-        if self.modern_parts():
-            return ModernConfig(**settings)
-        return TransformerConfig(**{n: v for n, v in settings.items() if n not in MODERN_PARTS})
-
-
-_BOOK = {f.name: f.default for f in fields(TransformerConfig) if f.name not in FROM_DATA}
-_TYPES = get_type_hints(ModernConfig)
-_MORE = str(ModernConfig.__doc__).partition("Attributes:")[2]
-if TYPE_CHECKING:
-    ModelSettings: TypeAlias = Any  # made at run time
-else:
-    ModelSettings = dataclasses.make_dataclass(
-        "ModelSettings",
-        [
-            (name, _TYPES[name], dataclasses.field(default=default))
-            for name, default in (_BOOK | MODERN_PARTS).items()
-        ],
-        bases=(_ModelSettings,),
-        namespace={"__doc__": str(TransformerConfig.__doc__).rstrip() + _MORE},  # read by tyro
-        frozen=True,
-    )
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ from slp_transformer.data.dataset import Dataset
 from slp_transformer.guitar import TUNINGS, Note, TabTokenizer, Tuning, encode_all_tabs, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import (
-    UNTIMED_SUFFIXES,
     add_time_if_needed,
     check_writable_suffix,
+    find_format,
     write_tab,
 )
-from slp_transformer.guitar.tab_tokenizer import fits_columns
 from slp_transformer.guitar.theory import (
     KEY_NAMES,
     TIME_SIGNATURES,
@@ -24,6 +23,7 @@ from slp_transformer.guitar.theory import (
     key_pitch_classes,
 )
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
+from slp_transformer.guitar.token_reader import fits_columns
 from slp_transformer.tasks.base import (
     DataSettings,
     LoadedRun,
@@ -371,7 +371,8 @@ def is_music_file(path: Path) -> bool:
         ValueError: if there is a suffix, and no format has it.
     """
     suffix = path.suffix.lower()
-    if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
+    if not suffix or suffix == ".md":
         return False
     check_writable_suffix(path)
-    return True
+    found = find_format(path)
+    return found is not None and found.is_timed

@@ -261,12 +261,15 @@ def load_weights(model: nn.Module, folder: Path) -> None:
     load_tensors(path, lora_state_dict(model) if lora else unique_weights(model))
 
 
-def load_training_state(folder: Path, parameters: list[nn.Parameter]) -> dict[str, Tensor]:
+def load_training_state(
+    folder: Path, parameters: list[nn.Parameter], state_names: list[tuple[str, ...]]
+) -> dict[str, Tensor]:
     """Load the optimizer and random state of a checkpoint.
 
     Args:
         folder: what `checkpoint_folder` returned.
         parameters: the model's, in the order of the optimizer's numbers.
+        state_names: the names of what the optimizer keeps of each.
 
     Raises:
         ValueError: if the file cannot be read, or is not of this model.
@@ -277,16 +280,14 @@ def load_training_state(folder: Path, parameters: list[nn.Parameter]) -> dict[st
     for name, (shape, _) in headers.items():
         if name.startswith("random.") and name not in state:  # of an accelerator
             state[name] = torch.empty(shape, dtype=torch.uint8, device="cpu")
-    for i, W in enumerate(parameters):
-        # All but frozen weights have a state, from the first step on: AdamW's or Muon's.
-        moments: tuple[str, ...] = ("momentum_buffer",)
-        if f"optimizer.{i}.step" in headers:
-            state[f"optimizer.{i}.step"] = torch.empty((), device="cpu")
-            moments = ("exp_avg", "exp_avg_sq")
-        elif f"optimizer.{i}.momentum_buffer" not in headers:
+    for i, (W, parts) in enumerate(zip(parameters, state_names, strict=True)):
+        names = [f"optimizer.{i}.{part}" for part in parts]
+        if not headers.keys() & set(names):  # it is frozen, or there was no step
             continue
-        for moment in moments:
-            state[f"optimizer.{i}.{moment}"] = torch.empty_like(W, device="cpu")
+        for name in names:
+            scalar = name in headers and not headers[name][0]  # a count, whatever W's dtype is
+            like = torch.empty(()) if scalar else W
+            state[name] = torch.empty_like(like, device="cpu")
     load_tensors(path, state)
     return state
 

@@ -64,7 +64,7 @@ from slp_transformer.training.run_folder import (
     run_lock,
     verify_checkpoint,
 )
-from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess, make_strategy
+from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
 LOG = logging.getLogger("slp_transformer")
@@ -199,7 +199,7 @@ class Trainer:
         self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)), [], [])
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
         self.signals: SignalHandler = SignalHandler(defer=True)
-        self.strategy: SingleProcess = SINGLE_PROCESS
+        self.strategy: Strategy = SINGLE_PROCESS
         self.train_seconds: float = 0.0
         self.tokens_per_second: float = 0.0
 
@@ -239,7 +239,7 @@ class Trainer:
                 self.strategy.on_rank_zero(stack.enter_context, run_lock(self.out_dir))
                 stack.enter_context(self.signals)
             spec, settings = model_spec(self.model), self.config.to_dict()
-            self.strategy.check_same(model=spec, config=settings, data=self.state.data)
+            self.strategy.check_equal_in_all(model=spec, config=settings, data=self.state.data)
             self.restore(resume)
             self.monitor: DeviceMonitor = DeviceMonitor(
                 self.model, self.config, device, self.strategy.world_size
@@ -275,7 +275,7 @@ class Trainer:
                 self.evaluate_and_save()
             if self.state.finished():
                 return
-            self.strategy.seed_step(self.config.seed, self.state.step)
+            self.strategy.seed_dropout(self.config.seed, self.state.step)
             with cpu_default_device():
                 batch = self.train_data.draw(self.rows_per_step, self.generator)
             loss = training_step(
@@ -378,7 +378,7 @@ class Trainer:
             ValueError: if a weight or a loss is NaN or infinite, or the checkpoint cannot be
                 written. Earlier checkpoints are kept.
         """
-        self.strategy.gather_weights(self.model)
+        self.strategy.copy_weights_into(self.model)
         if self.out_dir is None:
             return
         finite = torch.stack([torch.isfinite(W).all() for W in self.model.parameters()]).all()
@@ -473,8 +473,8 @@ class Trainer:
                 "another folder."
             ) from None
         saved.check_steps(self.config.steps, out_dir)
-        order = [p for group in split_parameters(self.model, self.config) for p in group]
-        tensors = load_training_state(folder, order)
+        groups = split_parameters(self.model, self.config)
+        tensors = load_training_state(folder, groups.ordered(), groups.state_names())
         load_weights(self.model, folder)
         delete_old_checkpoints(out_dir, self.config.keep_last)
         self.state.step, self.state.losses = saved.step, saved.losses
@@ -537,7 +537,7 @@ def training_step(
     step: int,
     config: TrainConfig,
     device: torch.device,
-    strategy: SingleProcess = SINGLE_PROCESS,
+    strategy: Strategy = SINGLE_PROCESS,
     loss: Loss = summed_token_loss,
 ) -> Float[Tensor, ""]:
     """Update the weights once.

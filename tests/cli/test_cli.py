@@ -28,6 +28,7 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.guitar.theory import KEY_NAMES
+from slp_transformer.sampling import SAMPLING
 from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import GeneratedText, continue_prompts
 from slp_transformer.tasks.run_config import load_tokenizer_of
@@ -359,3 +360,17 @@ def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     monkeypatch.setattr("slp_transformer.cli.info.machine_info", broken)
     with pytest.raises(type(bug)):
         main(["info"])
+
+
+FLAGS = {"temperature": "0.1", "top_k": "1", "top_p": "0.2", "min_p": "0.9"}
+FLAGS["repetition_penalty"] = "1e6"
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_every_flag_of_drawing_makes_a_difference(name, text_run, capsys):
+    how = ["--max-new-tokens", "30", "--seed", "4"]
+    flag = [f"--{name.replace('_', '-')}", FLAGS[name]]
+    alone, other = (output(capsys, "generate", "a", *how, *more) for more in ([], flag))
+    assert alone != other
+    measured = result(capsys, "evaluate", "a", "--samples", "1", *how, *flag)
+    assert measured["samples"][0]["text"] == other.removesuffix("\n")

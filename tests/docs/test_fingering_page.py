@@ -26,7 +26,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     review_fingering,
 )
 from slp_transformer.guitar.formats.midi import format_midi, read_midi
-from slp_transformer.guitar.formats.registry import READER_OF_SUFFIX, write_tab
+from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import TUNINGS, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Tab, TabNote
 
@@ -335,7 +335,7 @@ def download(page, kind, folder):
         page.click(f"#f-save-{kind}")
     path = folder / f"saved.{kind}"
     waiting.value.save_as(path)
-    (tab,), _ = READER_OF_SUFFIX[f".{kind}"](path)
+    (tab,), _ = read_any_tab_file(path)
     return tab
 
 
@@ -424,7 +424,7 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path):
     page.click("summary >> nth=0")
     for suffix in (".gp5", ".gp4", ".musicxml"):
         write_tab(made, tmp_path / f"piece{suffix}")
-        (read,), _ = READER_OF_SUFFIX[suffix](tmp_path / f"piece{suffix}")
+        (read,), _ = read_any_tab_file(tmp_path / f"piece{suffix}")
         options = FingeringOptions(read.tuning, unplayable_policy="drop")
         ((tab, _),), _ = finger_piece(piece_from_tab(read), options)
         drop(page, f"piece{suffix}", (tmp_path / f"piece{suffix}").read_bytes())

@@ -19,7 +19,7 @@ from slp_transformer.hooks import HookedModule
 from slp_transformer.modern import RopeScaling
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import ModernLM
-from slp_transformer.sampling import filter_logits
+from slp_transformer.sampling import SAMPLING, filter_logits
 from slp_transformer.training.checkpoints import save_checkpoint
 
 pytest.importorskip("py_mini_racer", reason="the engine runs in V8")
@@ -294,28 +294,38 @@ def test_greedy_text_is_the_package_s(form, engine, load):
     model = load(form)
     prompt = ids_of(3)
     (written,) = generate(model, [prompt], temperature=0)
-    theirs = engine.run("(M, {ids}) => [...M.generate(kept.model, ids, {tau: 0})]", {"ids": prompt})
+    given = {"ids": prompt, "options": {"temperature": 0}}
+    theirs = engine.run("(M, {ids, options}) => [...M.generate(kept.model, ids, {options})]", given)
     assert theirs == written.new_ids
     assert len(theirs) == N - 3
     stop = theirs[5]
     short = engine.run(
-        "(M, {ids, stop}) => [...M.generate(kept.model, ids, {tau: 0, stop: [stop], count: 9})]",
-        {"ids": prompt, "stop": stop},
+        """(M, {ids, stop, options}) =>
+          [...M.generate(kept.model, ids, {options, stop: [stop], count: 9})]""",
+        given | {"stop": stop},
     )
     assert short == theirs[: theirs.index(stop) + 1]
 
 
+FILTERS = {"repetition_penalty": 1.4, "temperature": 0.7, "top_k": 7, "top_p": 0.8, "min_p": 0.2}
+
+
+def test_the_page_has_every_sampling_option_in_the_tables_order(v8):
+    assert v8.run("(M) => Object.keys(M.SAMPLING)", {}) == list(SAMPLING) == list(FILTERS)
+
+
 @pytest.mark.parametrize(
-    "options", [{"tau": 0.7}, {"k": 3}, {"p": 0.6}, {"tau": 1.7, "k": 7, "p": 0.9}, {"k": 99}]
+    "options", [*({name: value} for name, value in FILTERS.items()), FILTERS, {"top_k": 99}]
 )
 def test_logits_are_filtered_as_the_package_filters_them(options, v8):
-    u = torch.randn(V, generator=torch.Generator().manual_seed(3)) * 2
+    u, ids = torch.randn(V, generator=torch.Generator().manual_seed(3)) * 2, [2, 5, 2]
     theirs = v8.run(
-        """(M, {u, tau = 1, k = Infinity, p = 1}) =>
-          [...M.topP(M.topK(M.temperature(Float32Array.from(u), tau), k), p)].map(String)""",
-        {"u": u.tolist()} | options,
+        """(M, {u, options, ids}) =>
+          [...M.filterLogits(Float32Array.from(u), options, ids)].map(String)""",
+        {"u": u.tolist(), "options": options, "ids": ids},
     )
-    ours = filter_logits(u[None], torch.zeros(1, 0).long(), **options)[0]
+    ours = filter_logits(u[None], torch.tensor([ids]), **options)[0]
+    assert torch.equal(ours, u) == (options == {"top_k": 99})
     found = torch.tensor([float(x.replace("Infinity", "inf")) for x in theirs])
     torch.testing.assert_close(found, ours, rtol=1e-6, atol=1e-6)
 

@@ -471,7 +471,7 @@ export function headsOff(heads) {
 // --- Choosing the next word --------------------------------------------------------------------
 
 /** u/τ. Source: `temperature` */
-export const temperature = (u, tau) => u.map((x) => x / tau);
+const temperature = (u, tau) => u.map((x) => x / tau);
 
 const ordered = (u) => [...u.keys()].sort((a, b) => u[b] - u[a] || a - b);
 const keeping = (u, kept) => {
@@ -480,10 +480,10 @@ const keeping = (u, kept) => {
 };
 
 /** Keep the k largest; the others become −∞. Source: `top-k` */
-export const topK = (u, k) => (k >= u.length ? u : keeping(u, ordered(u).slice(0, k)));
+const topK = (u, k) => (k >= u.length ? u : keeping(u, ordered(u).slice(0, k)));
 
 /** Keep the fewest words whose probabilities sum to at least p. Source: `top-p` */
-export function topP(u, p) {
+function topP(u, p) {
   if (p >= 1) return u;
   const y = softmax(new Tensor([1, u.length], u)).data;
   let before = 0;
@@ -495,6 +495,38 @@ export function topP(u, p) {
       return stays;
     }),
   );
+}
+
+/** Keep the words with at least p times the largest probability. Source: Nguyen et al. 2024 */
+function minP(u, p) {
+  const top = Math.max(...u);
+  return u.map((x) => (Math.exp(x - top) >= p * (1 - 2 ** -21) ? x : -Infinity));
+}
+
+/** Divide positive logits of the words in `ids` by θ, and multiply others. Source: Keskar et al.
+   2019 */
+function repetitionPenalty(u, theta, ids) {
+  const seen = new Set(ids);
+  return u.map((x, w) => (seen.has(w) ? (x > 0 ? x / theta : x * theta) : x));
+}
+
+/** The sampling options in the order in which they are applied: Python's table `SAMPLING`. */
+export const SAMPLING = {
+  repetition_penalty: repetitionPenalty,
+  temperature,
+  top_k: topK,
+  top_p: topP,
+  min_p: minP,
+};
+
+/** Apply the options that are given to logits; `ids` are the tokens so far. With temperature 0
+   only the most probable word is left. */
+export function filterLogits(u, options, ids) {
+  for (const [name, filter] of Object.entries(SAMPLING)) {
+    if (options[name] === undefined) continue;
+    u = name === "temperature" && options[name] === 0 ? topK(u, 1) : filter(u, options[name], ids);
+  }
+  return u;
 }
 
 /** The most probable word. Source: `greedy` */
@@ -527,20 +559,11 @@ export function seeded(seed) {
 }
 
 /** Write on after `ids`, a word at a time: yields each new id, and stops where the window ends.
-    `tau` 0 takes the most probable word; `allowed(ids)` may name the words that can come next. */
+    `options` are those of `SAMPLING`; `allowed(ids)` may name the words that can come next. */
 export function* generate(
   model,
   ids,
-  {
-    count = Infinity,
-    tau = 1,
-    k = Infinity,
-    p = 1,
-    stop = [],
-    random = Math.random,
-    allowed = null,
-    ...how
-  } = {},
+  { count = Infinity, options = {}, stop = [], random = Math.random, allowed = null, ...how } = {},
 ) {
   if (!ids.length) throw new Refusal("A model goes on from one token at least.");
   const cache = new KVCache(),
@@ -549,7 +572,7 @@ export function* generate(
   while (count-- > 0 && text.length < model.config.context_length) {
     let u = model.forward(next, { ...how, cache, last: true }).row(0);
     if (allowed) u = keeping(u, allowed(text));
-    const id = tau === 0 ? greedy(u) : sample(topP(topK(temperature(u, tau), k), p), random);
+    const id = sample(filterLogits(u, options, text), random);
     text.push(id);
     next = [id];
     yield id;

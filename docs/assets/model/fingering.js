@@ -32,26 +32,13 @@ let pins = new Map(),
 
 // --- Files -------------------------------------------------------------------------------------
 
-const KINDS = {
-  mid: "midi",
-  midi: "midi",
-  gp: "gp",
-  gp3: "gp",
-  gp4: "gp",
-  gp5: "gp",
-  gpx: "gp",
-  musicxml: "xml",
-  xml: "xml",
-  mxl: "xml",
-};
-
 async function readFile(given) {
   const name = given.name,
-    kind = KINDS[name.split(".").at(-1).toLowerCase()],
+    kind = settings.readers[`.${name.split(".").at(-1).toLowerCase()}`],
     most = settings.max_bytes[kind];
   if (!kind)
     throw new Refusal(
-      `${name} is none of the files that this page reads: .mid, .gp3, .gp4, .gp5, .gp, .gpx, .musicxml, .xml, .mxl.`,
+      `${name} is none of the files that this page reads: ${Object.keys(settings.readers).join(", ")}.`,
     );
   if (given.size > most)
     throw new Refusal(

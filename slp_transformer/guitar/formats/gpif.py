@@ -9,21 +9,22 @@ from fractions import Fraction
 from pathlib import Path
 
 from slp_transformer.guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
-from slp_transformer.guitar.formats.notation import (
-    AFTER_BAR,
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-)
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
     read_zip_member,
     translate_read_errors,
 )
+from slp_transformer.guitar.formats.tab_builder import (
+    AFTER_BAR,
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
+)
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
+from slp_transformer.guitar.techniques import TECHNIQUES
 
 MAX_FILE_BYTES = 8 << 20
 MAX_UNPACKED_BYTES = 64 << 20
@@ -179,13 +180,11 @@ def _read_note(element: ET.Element, num_strings: int) -> tuple[Note, set[Techniq
     is_tied = tie is not None and tie.get("destination") == "true"
     bends = ("BendOriginValue", "BendMiddleValue", "BendDestinationValue")
     top = round(max(float(value(name)) for name in bends) / BEND_UNITS_PER_QUARTER_TONE)
-    marked = {
-        Technique("hammer"): "HopoOrigin" in properties,
-        Technique("slide"): "Slide" in properties,
-        Technique("bend", min(max(top, 1), 24)): "Bended" in properties,
-        Technique("harmonic"): "Harmonic" in properties or "HarmonicType" in properties,
-        Technique("dead"): "Muted" in properties,
-        Technique("let ring"): element.find("LetRing") is not None,
-        Technique("vibrato"): element.find("Vibrato") is not None,
+    techniques = {
+        Technique(kind)
+        for kind, signs in TECHNIQUES.items()
+        if any(element.find(path) is not None for path in signs.gpif)
     }
-    return note, {technique for technique, is_marked in marked.items() if is_marked}, is_tied
+    if "Bended" in properties:
+        techniques.add(Technique("bend", min(max(top, 1), 24)))
+    return note, techniques, is_tied

@@ -8,19 +8,15 @@ music is reported.
 import io
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from slp_transformer._internal.extras import require_extra
 from slp_transformer.guitar.formats.notation import (
-    AFTER_BAR,
-    BarHeader,
     Beat,
-    NoteEvent,
-    TabBuilder,
     TiedNote,
-    build_tabs,
     check_same_bars,
     measures_from_tab,
 )
@@ -30,13 +26,20 @@ from slp_transformer.guitar.formats.safe_read import (
     read_bytes,
     translate_read_errors,
 )
+from slp_transformer.guitar.formats.tab_builder import (
+    AFTER_BAR,
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
+)
 from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
 from slp_transformer.guitar.tab import (
     ReadProblem,
     Tab,
     Technique,
-    TechniqueKind,
 )
+from slp_transformer.guitar.techniques import TECHNIQUES
 
 MAX_FILE_BYTES = 4 << 20
 BEND_UNITS_PER_QUARTER_TONE = 25
@@ -145,15 +148,13 @@ def _duration_in_quarters(duration: Any) -> Fraction:
 def _read_techniques(note: Any, builder: TabBuilder, kinds: Any) -> set[Technique]:
     """Return how a note is played, and count what of it no tab has."""
     effect = note.effect
-    marked: dict[TechniqueKind, bool] = {
-        "hammer": effect.hammer,
-        "slide": effect.slides,
-        "harmonic": effect.harmonic,
-        "dead": note.type == kinds.dead,
-        "let ring": effect.letRing,
-        "vibrato": effect.vibrato or note.beat.effect.vibrato,
+    techniques = {
+        Technique(kind)
+        for kind, signs in TECHNIQUES.items()
+        if any(attrgetter(name)(note) for name in signs.guitar_pro)
     }
-    techniques = {Technique(kind) for kind, is_marked in marked.items() if is_marked}
+    if note.type == kinds.dead:
+        techniques.add(Technique("dead"))
     if effect.isBend:
         top = max((point.value for point in effect.bend.points), default=0)
         size = top if top > 0 else effect.bend.value // BEND_UNITS_PER_QUARTER_TONE
@@ -276,13 +277,12 @@ def _build_note(tied_note: TiedNote, beat: Any, version: int, gp: ModuleType) ->
     note = gp.Note(
         beat, value=fret, string=string, type=kind if tied_note.is_struck else gp.NoteType.tie
     )
-    note.effect.hammer = "hammer" in sizes or "pull" in sizes
-    note.effect.slides = [gp.SlideType.shiftSlideTo] if "slide" in sizes else []
-    note.effect.letRing = "let ring" in sizes
-    # In a .gp3 file these two belong to whole chords.
-    note.effect.vibrato = "vibrato" in sizes and version > 3
-    if "harmonic" in sizes and version > 3:
-        note.effect.harmonic = gp.NaturalHarmonic()
+    values = {"slide": [gp.SlideType.shiftSlideTo], "harmonic": gp.NaturalHarmonic()}
+    for kind in sizes.keys() | ({"hammer"} if "pull" in sizes else set()):
+        signs = TECHNIQUES[kind]
+        if signs.guitar_pro and version >= signs.since_guitar_pro:
+            owner, _, attribute = signs.guitar_pro[0].rpartition(".")
+            setattr(attrgetter(owner)(note), attribute, values.get(kind, True))
     if "bend" in sizes:  # goes up evenly and stays
         size = max(1, sizes["bend"])
         points = [gp.BendPoint(0, 0), gp.BendPoint(6, size), gp.BendPoint(12, size)]

@@ -17,10 +17,6 @@ from typing import Any, NamedTuple
 
 from slp_transformer._internal.extras import require_extra
 from slp_transformer.guitar.formats.notation import (
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
     check_same_bars,
     fill_durations,
 )
@@ -29,6 +25,12 @@ from slp_transformer.guitar.formats.safe_read import (
     decode_text,
     read_bytes,
     translate_read_errors,
+)
+from slp_transformer.guitar.formats.tab_builder import (
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
 from slp_transformer.guitar.tab import ReadProblem, Tab
