@@ -22,9 +22,9 @@ from slp_transformer.training.run_folder import (
     load_lora_base,
     load_tokenizer,
     retry_while_run_changes,
-    run_lock,
     step_of,
 )
+from slp_transformer.training.run_lock import run_lock
 
 
 def execute(options: Merge) -> None:

@@ -43,9 +43,9 @@ from slp_transformer.training.run_folder import (
     find_checkpoints,
     load_lora_base,
     retry_while_run_changes,
-    run_lock,
     step_of,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.trainer import train
 

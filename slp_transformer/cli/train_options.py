@@ -23,8 +23,8 @@ from slp_transformer.training.run_folder import (
     find_checkpoints,
     load_model_spec,
     load_run_state,
-    run_lock,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
 DataT = TypeVar("DataT", bound=DataSettings)

@@ -1,4 +1,4 @@
-"""A run's folder: its checkpoints, the JSON in them, and the lock; nothing here needs PyTorch.
+"""A run's folder: its checkpoints, and the JSON in them; nothing here needs PyTorch.
 
 `slp_transformer.training.checkpoints` describes the layout, and reads and writes tensors.
 """
@@ -8,22 +8,18 @@ import functools
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path, PureWindowsPath
 from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from slp_transformer._internal.atomic_write import (
-    error_message,
-    fsync_path,
     new_folder,
     remove,
-    remove_leftovers,
 )
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import load_validated, read_json, validate_json
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
@@ -31,7 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 CheckpointChoice = Literal["last", "best", "average"]
 
-MANIFEST_FILE, LORA_BASE_FILE, LOCK_FILE = "checkpoint.json", "base.json", ".lock"
+MANIFEST_FILE, LORA_BASE_FILE = "checkpoint.json", "base.json"
 WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
 EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
 KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
@@ -189,15 +185,23 @@ class ModelSpec:
     Attributes:
         model: the name of its class.
         config: its configuration; JSON, or None, for a class that is not of this package.
+        defaults: the default of each setting in the version that wrote the file, so that a reader
+            without some setting may ignore it there; None in files of version 0.2.
     """
 
     model: str
     config: Any
+    defaults: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the specification as JSON."""
-        config = self.config.to_dict() if hasattr(self.config, "to_dict") else self.config
-        return {"model": self.model, "config": config}
+        """Return the specification as JSON, with the defaults of this version."""
+        if not hasattr(self.config, "to_dict"):
+            return {"model": self.model, "config": self.config}
+        spec = {"model": self.model, "config": self.config.to_dict()}
+        if is_dataclass(self.config):
+            own = {f.name: f.default for f in fields(self.config) if f.default is not MISSING}
+            spec["defaults"] = own
+        return spec
 
 
 @dataclass(frozen=True)
@@ -394,54 +398,3 @@ def flatten_dict(prefix: str, value: Any) -> dict[str, Any]:
     for name, part in value.items():
         leaves |= flatten_dict(f"{prefix}.{name}", part)
     return leaves
-
-
-# --- The lock ------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def run_lock(run_dir: Path) -> Iterator[None]:
-    """Lock a folder, which is created if needed, and release it at the end.
-
-    The system releases it when the process dies. The same process may lock it again. A folder that
-    was created and stays empty is removed.
-
-    Raises:
-        ValueError: if another process has locked it, or it cannot be written to.
-        ImportError: if filelock is not installed.
-    """
-    filelock = require_extra("filelock", "Kept runs")
-    made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
-    lock = filelock.FileLock(run_dir.resolve() / LOCK_FILE, timeout=0, is_singleton=True)
-    before = lock.lock_counter
-    try:  # all of it, for a signal may end it anywhere
-        try:
-            run_dir.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-            if not before:
-                remove_leftovers(run_dir)
-                for path in made:
-                    fsync_path(path.parent)
-        except filelock.Timeout:
-            raise ValueError(
-                f"Another process trains in {run_dir}: wait for it, stop it, or choose another "
-                "folder."
-            ) from None
-        except OSError as error:
-            in_the_way = next((p for p in (run_dir, *run_dir.parents) if p.is_file()), None)
-            reason = f"{in_the_way} is a file" if in_the_way else error_message(error)
-            raise ValueError(
-                f"Nothing can be kept in {run_dir}: {reason}. Choose another folder."
-            ) from None
-        yield
-    finally:
-        if lock.lock_counter > before:
-            if not before:
-                # While it is held: filelock does not take a file for a lock that has lost its
-                # name. On Windows, which removes no open file, it goes when it is let go of.
-                with contextlib.suppress(OSError):
-                    (run_dir / LOCK_FILE).unlink()
-            lock.release()
-        for folder in made:
-            with contextlib.suppress(OSError):  # there is something in it, or it is not there
-                folder.rmdir()

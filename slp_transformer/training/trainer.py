@@ -61,9 +61,9 @@ from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
     find_checkpoints,
     load_trainer_state,
-    run_lock,
     verify_checkpoint,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
@@ -464,7 +464,10 @@ class Trainer:
         try:
             if spec.model != mine["model"]:
                 raise ValueError(f"its model is a {spec.model}, not a {mine['model']}")
-            check_unchanged("model", spec.to_dict(), mine)
+            before = spec.config
+            if isinstance(before, dict):  # an older version may lack settings that there are now
+                before = mine.get("defaults", {}) | before
+            check_unchanged("model.config", before, mine["config"])
             check_unchanged("config", saved.config.to_dict(), self.config.to_dict())
             check_unchanged("data", saved.data, self.state.data)
         except ValueError as error:

@@ -84,7 +84,10 @@ def test_weights_are_safetensors_with_e_once_and_the_rest_is_json(tmp_path):
     with safe_open(folder / "model.safetensors", framework="pt") as file:
         stored = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118
     assert stored == sum(p.numel() for p in model.parameters())
-    assert json.loads((folder / "config.json").read_text("utf-8"))["config"] == config.to_dict()
+    spec = json.loads((folder / "config.json").read_text("utf-8"))
+    assert spec["config"] == config.to_dict()
+    assert spec["defaults"].items() >= {"num_blocks": 4, "activation": "relu"}.items()
+    assert "vocab_size" not in spec["defaults"], "it has none"
     random = torch.get_rng_state()
     loaded = load_model(tmp_path)
     assert torch.equal(torch.get_rng_state(), random)

@@ -41,6 +41,22 @@ def fix_size(path: Path) -> None:
     manifest.write_text(json.dumps(content), encoding="utf-8")
 
 
+def test_a_run_of_a_version_that_lacked_a_setting_is_loaded_and_resumed(run, capsys):
+    path = run / "config.json"
+    spec = json.loads(path.read_text("utf-8"))
+    assert spec["defaults"]["scaled_embeddings"] is False
+    del spec["defaults"], spec["config"]["scaled_embeddings"]
+    path.write_text(json.dumps(spec), encoding="utf-8")
+    fix_size(path)
+    assert load_model("a").config.scaled_embeddings is False
+    steps = str(load_trainer_state(run).step + 1)
+    fine("train", "--out-dir", "a", "--resume", "--steps", steps, "--quiet")
+    assert "defaults" in json.loads((checkpoint_folder("a") / "config.json").read_text("utf-8"))
+    change(checkpoint_folder("a") / "config.json", config=spec["config"] | {"eps": 0.5})
+    said = refused(capsys, "train", "--out-dir", "a", "--resume", "--steps", "99", "--quiet")
+    assert "model.config.eps was 0.5 and is now" in said
+
+
 def test_a_model_larger_than_its_file_or_the_machine_is_refused_before_it_is_built(run, capsys):
     config = json.loads((run / "config.json").read_text("utf-8"))["config"]
     change(run / "config.json", config=config | {"num_blocks": 10**9})
