@@ -282,7 +282,7 @@ const Touch = {
     },
   };
 
-  for (const figure of document.querySelectorAll(".slp-touch")) {
+  const enliven = (figure) => {
     const values = JSON.parse(figure.dataset.values);
     const place = make("div", {
       class: "slp-touched",
@@ -304,5 +304,8 @@ const Touch = {
     figure.prepend(box, place, said);
     figure.classList.add("slp-alive");
     draw();
-  }
+  };
+  const enlivenAll = () => document.querySelectorAll(".slp-touch:not(.slp-alive)").forEach(enliven);
+  enlivenAll();
+  document.addEventListener("slp:replaced", enlivenAll); // while the site is edited
 })();

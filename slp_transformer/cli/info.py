@@ -20,7 +20,8 @@ from slp_transformer.modern.pretrained import build_on_meta, read_config
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import TOKENS, format_table, to_json
-from slp_transformer.tasks.run_config import PRESETS, find_config, find_task
+from slp_transformer.tasks.config_files import PRESETS
+from slp_transformer.tasks.saved_runs import find_config, find_task
 from slp_transformer.training.devices import available_devices
 from slp_transformer.training.run_folder import (
     MANIFEST_FILE,

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.run_options import check_run
 from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import Positional
+from slp_transformer.tasks.data_settings import Positional
 
 
 @dataclass(frozen=True)
-class Info:
+class Info(Options):
     """Show a run's model, tokenizer and progress; without a run, this machine and the presets.
 
     Attributes:

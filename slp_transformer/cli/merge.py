@@ -13,7 +13,8 @@ from slp_transformer.cli.train import cleanup_on_error
 from slp_transformer.lora import merge_lora
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS
-from slp_transformer.tasks.run_config import CONFIG_FILE, find_config, find_task
+from slp_transformer.tasks.run_config import CONFIG_FILE
+from slp_transformer.tasks.saved_runs import find_config, find_task
 from slp_transformer.training.checkpoints import load_model, save_checkpoint
 from slp_transformer.training.run_folder import (
     CheckpointChoice,

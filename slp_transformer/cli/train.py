@@ -27,7 +27,8 @@ from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.lora import add_lora
-from slp_transformer.tasks.base import TOKENS, Task, load_task
+from slp_transformer.tasks.base import TOKENS, Task
+from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
 from slp_transformer.training.checkpoints import (
@@ -121,7 +122,9 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     )
 
 
-def prepare_run(task: Task, config: RunConfig[Any], folder: Path, resume: bool) -> Dataset:
+def prepare_run(
+    task: Task[Any, Any, Any], config: RunConfig[Any], folder: Path, resume: bool
+) -> Dataset:
     """Prepare the data, and write the configuration once everything is known to fit.
 
     Raises:
@@ -171,7 +174,7 @@ def load_initial_weights(run: Path, model: nn.Module) -> None:
     load_weights(model, checkpoint_folder(run, "best"))
 
 
-def print_overview(task: Task, data: Dataset, model: nn.Module) -> None:
+def print_overview(task: Task[Any, Any, Any], data: Dataset, model: nn.Module) -> None:
     """Print what is trained on what."""
     print_remarks(data.warnings)
     if languages := getattr(data.tokenizer, "languages", None):

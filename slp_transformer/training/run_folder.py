@@ -14,10 +14,7 @@ from pathlib import Path, PureWindowsPath
 from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from slp_transformer._internal.atomic_write import (
-    new_folder,
-    remove,
-)
+from slp_transformer._internal.atomic_write import new_folder, remove
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.json_files import load_validated, read_json, validate_json
