@@ -14,6 +14,7 @@ from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
     load_lora_base,
+    retry_while_run_changes,
 )
 
 
