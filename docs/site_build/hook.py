@@ -13,6 +13,7 @@ from pathlib import Path
 import cards
 import chapter_source
 import choice_tables
+import constants
 import execution
 import links
 import mkdocs_jupyter.config
@@ -156,6 +157,7 @@ def on_files(files: Files, config) -> Files:
     shown = previews.as_json(site.equations, site.book, pages.ways_to, site.symbols)
     files.append(File.generated(config, "equations.json", content=pages.equations_json()))
     files.append(File.generated(config, "previews.json", content=shown))
+    files.append(File.generated(config, constants.FILE, content=constants.as_module()))
     return files
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from slp_transformer._internal.sampling_table import SAMPLING, check_sampling
-from slp_transformer.tasks.base import arg
+from slp_transformer.tasks.data_settings import arg
 
 
 def to_flag(name: str) -> str:

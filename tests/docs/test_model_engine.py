@@ -9,9 +9,10 @@ from functools import cache
 
 import pytest
 import torch
-from js_engines import Chromium, Racer
+from js_engines import Chromium, Racer, constants
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
+from slp_transformer._internal.model_choices import ACTIVATIONS
 from slp_transformer.data.text_tokenizer import TextTokenizer, byte_alphabet
 from slp_transformer.generation import generate
 from slp_transformer.guitar.tab_tokenizer import TabTokenizer
@@ -62,8 +63,12 @@ FORWARD = "(M, {ids}) => [...kept.model.forward(ids).data]"
 @cache
 def model_of(form, dtype=torch.float32):
     """Return a model of a form with random weights, biases and gains, rounded to a type."""
+    return random_model(FORMS[form], dtype)
+
+
+def random_model(config, dtype=torch.float32):
+    """Return a model of a configuration with random weights, biases and gains."""
     torch.manual_seed(7)
-    config = FORMS[form]
     model = (ModernLM if isinstance(config, ModernConfig) else TransformerLM)(config)
     with torch.no_grad():
         for name, W in model.named_parameters():
@@ -87,10 +92,7 @@ def run_files(tmp_path_factory):
         model = model_of(form, dtype)
         model = type(model)(model.config).to(dtype)
         model.load_state_dict(model_of(form, dtype).state_dict())
-        folder = tmp_path_factory.mktemp("run")
-        path = save_checkpoint(folder, 0, model, tokenizer=letters().to_json())
-        names = "config.json", "tokenizer.json", "model.safetensors"
-        return {name: list((path / name).read_bytes()) for name in names}
+        return saved(tmp_path_factory.mktemp("run"), model)
 
     return files
 
@@ -128,6 +130,13 @@ def load(engine, run_files):
     return read
 
 
+def saved(folder, model):
+    """Return the files that a run of a model keeps, as lists of bytes."""
+    path = save_checkpoint(folder, 0, model, tokenizer=letters().to_json())
+    names = "config.json", "tokenizer.json", "model.safetensors"
+    return {name: list((path / name).read_bytes()) for name in names}
+
+
 def ids_of(length):
     return torch.randint(V, (length,), generator=torch.Generator().manual_seed(length)).tolist()
 
@@ -145,6 +154,33 @@ def test_logits_are_pytorch_s(form, engine, load):
     for length in (1, 2, 7, N):
         ids = ids_of(length)
         close(engine.run(FORWARD, {"ids": ids}), model(torch.tensor(ids)))
+
+
+def choices():
+    """Yield each choice that the package has for each setting of each model."""
+    for kind, some in constants.constants()["SETTINGS"].value.items():
+        for name, setting in some.items():
+            for choice in setting.get("choices", []):
+                yield kind, name, choice
+
+
+@pytest.mark.parametrize(("kind", "name", "choice"), list(choices()))
+def test_each_choice_of_the_package_is_computed_or_refused(kind, name, choice, v8, tmp_path):
+    make = {"TransformerLM": TransformerConfig, "ModernLM": ModernConfig}[kind]
+    try:
+        model = random_model(make(V, N, **EVEN, **SMALL, **{name: choice}))
+    except ValueError:
+        pytest.skip("no model has it")
+    script = """(M, { files, ids }) => {
+      const bytes = Object.entries(files).map(([n, b]) => [n, Uint8Array.from(b)]);
+      try { return { logits: [...M.readRun(Object.fromEntries(bytes)).model.forward(ids).data] } }
+      catch (error) { return { said: error.message } }
+    }"""
+    found = v8.run(script, {"files": saved(tmp_path, model), "ids": ids_of(7)})
+    if "said" in found:
+        assert_sentence(found["said"], f"{name} = .*which cannot be used: this page knows")
+    else:
+        close(found["logits"], model(torch.tensor(ids_of(7))))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -452,7 +488,7 @@ def tensors_edited(files, change):
 
 
 CONFIGS = {
-    "mish": ({"activation": "mish"}, 'activation = "mish".* relu, gelu, gelu_tanh, relu2, swiglu'),
+    "mish": ({"activation": "mish"}, f'activation = "mish".* {", ".join(ACTIVATIONS)}'),
     "alibi": ({"positions": "alibi"}, 'positions = "alibi"'),
     "unknown": ({"sliding_window": 4096}, "sliding_window, which this page does not know"),
     "no size": ({"model_dim": None}, "model_dim = null"),
@@ -474,6 +510,24 @@ def test_a_configuration_that_is_not_known_is_refused_by_name(case, v8, run_file
     changes, said = CONFIGS[case]
     files = edited(run_files("llama"), "config.json", lambda c: c["config"].update(changes))
     assert_sentence(refusal(v8, files), said)
+
+
+def test_a_setting_of_a_later_version_is_read_at_its_default_alone(v8, run_files):
+    def with_window(window):
+        def change(content):
+            content["config"]["sliding_window"] = window
+            content["defaults"] = {"sliding_window": None, "rope_base": 500.0}
+            del content["config"]["rope_base"]
+
+        return edited(run_files("llama"), "config.json", change)
+
+    assert_sentence(refusal(v8, with_window(4096)), "sliding_window, which this page does not know")
+    assert refusal(v8, with_window(None)) is None
+    script = """(M, files) => {
+      const bytes = Object.entries(files).map(([n, b]) => [n, Uint8Array.from(b)]);
+      return M.readRun(Object.fromEntries(bytes)).model.config.rope_base;
+    }"""
+    assert v8.run(script, with_window(None)) == 500.0  # as that version has it
 
 
 def assert_sentence(message, pattern, case=""):

@@ -6,10 +6,9 @@ import {
   Tensor,
   filterLogits,
   headsOff,
-  layerNorm,
   lmHead,
+  norm,
   readRun,
-  rmsNorm,
   sample,
   seeded,
   softmax,
@@ -69,13 +68,12 @@ export class Reading {
   /** What the model would say if the stream ended below the first block, or after each one.
      Source: `logit-lens` */
   lens() {
-    const { stack, E_out } = this.model.weights,
-      norm = stack.final_norm;
-    if (!norm) return null; // post-norm: no stream that is only added to
+    const { stack, E_out } = this.model.weights;
+    if (!stack.final_norm) return null; // post-norm: no stream that is only added to
     const H = this.rows.at(-1).stream;
     return H.map((h) => {
       const X = new Tensor([1, h.length], h),
-        read = (norm.beta ? layerNorm : rmsNorm)(X, norm, this.model.sizes.eps);
+        read = norm(X, stack.final_norm, this.model.sizes);
       return probabilities(lmHead(read, E_out ?? this.model.E).row(0));
     });
   }
