@@ -309,8 +309,8 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
 
 def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
     """Train as a preset says, and write each measurement down as it comes."""
-    from slp_transformer.tasks.base import load_task
-    from slp_transformer.tasks.run_config import load_config
+    from slp_transformer.tasks.config_files import load_config
+    from slp_transformer.tasks.registry import load_task
 
     device, preset = device_of(asked), load_config(name)
     task = load_task(preset.data.task)

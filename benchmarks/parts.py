@@ -26,8 +26,8 @@ from time_to_loss import Steps, trained, val_loss
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_corpus import prepare_corpus
+from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.model_settings import ModelSettings
-from slp_transformer.tasks.run_config import load_config
 from slp_transformer.tasks.text import TextTask
 
 ROUNDS = 9  # of timing, a step each

@@ -39,7 +39,7 @@ from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_corpus import prepare_corpus
 from slp_transformer.modern import ModernLM
 from slp_transformer.plotting.figures import lines
-from slp_transformer.tasks.run_config import load_config
+from slp_transformer.tasks.config_files import load_config
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.step import training_step
 from slp_transformer.training.train_config import TrainConfig

@@ -47,7 +47,7 @@ def next_token_loss(
             f"Each position needs one target, but the logits are {format_shape(U)} and the targets "
             f"{format_shape(targets)}."
         )
-    rows, words = U.flatten(0, -2), targets.flatten()
+    rows, words = U.flatten(0, -2), targets.flatten().long()
     if rows.dtype.itemsize < 4:  # logits of an autocast model are too coarse to sum up
         rows = rows.float()
     if fast_paths_enabled():

@@ -100,3 +100,8 @@ def test_float64_stays_float64():
     assert next_token_loss(U, targets).dtype == torch.float64
     assert torch.autograd.gradcheck(lambda U: next_token_loss(U, targets), U)
     assert next_token_loss(U.bfloat16(), targets).dtype == torch.float32
+
+
+def test_targets_of_32_bits_are_targets():
+    U, targets = torch.randn(2, 5, 7), torch.randint(7, (2, 5))
+    assert torch.equal(next_token_loss(U, targets.int()), next_token_loss(U, targets))

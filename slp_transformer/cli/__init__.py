@@ -1,4 +1,4 @@
-"""The command line: `slp-transformer train | generate | translate | ... | tab | convert`.
+"""The command line: `slp-transformer train | generate | translate | ...`.
 
 It ends with 0 if all went well; 2 after bad input, with a message on stderr; 130 after Ctrl-C
 (143 after SIGTERM, 129 after SIGHUP), with the command that resumes; 141 if nobody read on; 1 if
@@ -8,15 +8,15 @@ another process of the run has died. A traceback, also with 1, is a bug of the p
 import importlib
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pkgutil import resolve_name
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import error_message
-from slp_transformer._internal.plugins import TEXT_EXTRA
+from slp_transformer._internal.plugins import TEXT_EXTRA, Libraries, take_problems
 from slp_transformer._internal.signals import SignalHandler
-from slp_transformer.cli.commands import COMMANDS, GUITAR_EXTRA
+from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import (
     BAD_INPUT,
     BROKEN_PIPE,
@@ -27,45 +27,49 @@ from slp_transformer.cli.console import (
     is_broken_pipe,
     print_error,
     print_result,
+    print_status,
     rank,
     resource_hint,
     set_utf8_output,
     silence_broken_pipe,
     torch_import_notice,
 )
+from slp_transformer.tasks.registry import TASKS
 
 INTRODUCTION = f"""usage: {PROGRAM} COMMAND ...
 
-Train small language models on your own text or guitar tabs, and generate with them."""
+Train small language models on your own data, and generate with them."""
 
 
 def usage() -> str:
-    """Return the help on all commands."""
-    tasks = [
-        ("train text my-texts --out-dir runs/mine", "a file or a folder of .txt files"),
-        ("train tabs --out-dir runs/tabs", "guitar tabs"),
-        ("train pairs --out-dir runs/pairs", "pairs of sentences"),
-    ]
-    lines = [*tasks, *(command.usage for name, command in COMMANDS.items() if name != "train")]
+    """Return the help on all tasks and commands."""
+    entries = [*(task.usage for task in TASKS.values()), *(c.usage for c in COMMANDS.values())]
+    lines = [usage for usage in entries if usage is not None]
     width = max(len(example) for example, _ in lines)
     rows = (f"  {PROGRAM} {example:<{width}}  {what}" for example, what in lines)
     end = f"{PROGRAM} COMMAND --help lists the options of a command."
     return "\n".join([INTRODUCTION, "", *rows, "", end])
 
 
-def check_libraries(name: str, needs: Mapping[str, tuple[str, ...]]) -> None:
+def print_problems() -> None:
+    """Say which plug-ins were left out, and why."""
+    for sentence in take_problems():
+        print_status(sentence)
+
+
+def check_libraries(name: str, needed: Libraries) -> None:
     """Refuse to begin what would end for want of a library.
 
     Args:
         name: the command's name.
-        needs: the libraries, by the requirement that installs them.
+        needed: what it takes for granted.
 
     Raises:
         ImportError: naming all that are missing, and how to install them.
     """
     missing = {
         requirement: [library for library in libraries if find_spec(library) is None]
-        for requirement, libraries in needs.items()
+        for requirement, libraries in needed.items()
     }
     if libraries := dict.fromkeys(library for some in missing.values() for library in some):
         requirements = " ".join(f'"{name}"' for name, some in missing.items() if some)
@@ -107,6 +111,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def run(args: Sequence[str]) -> int:
     """Run a command line, and return the exit code, whatever comes of it."""
     try:
+        print_problems()
         if not args or args[0] in ("-h", "--help", "--version"):
             print_result(slp_transformer.__version__ if args[:1] == ["--version"] else usage())
             return EXIT_OK if args else BAD_INPUT
@@ -114,15 +119,12 @@ def run(args: Sequence[str]) -> int:
         if known is None or not known.any_bytes:
             check_utf8(args)
         if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
-            check_libraries(name, known.needs if known else TEXT_EXTRA)
+            check_libraries(name, known.libraries if known else TEXT_EXTRA)
         from slp_transformer.cli.parsing import parse
 
         command, options = parse(args)
-        needs = dict(command.needs)
-        output = getattr(options, "output", None)
-        if output is not None and output.suffix.lower() in (".mid", ".gp3", ".gp4", ".gp5"):
-            needs |= GUITAR_EXTRA
-        check_libraries(name, needs)
+        print_problems()
+        check_libraries(name, {**command.libraries, **options.libraries()})
         with torch_import_notice(getattr(options, "quiet", False) or not command.loads_torch):
             if command.loads_torch:
                 importlib.import_module("torch")

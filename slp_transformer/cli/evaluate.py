@@ -1,15 +1,21 @@
 """Measure how well a trained model predicts data that it was not trained on."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
+from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result
+from slp_transformer.cli.parsing import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions
-from slp_transformer.tasks.base import Positional, to_json
-from slp_transformer.tasks.run_config import find_task, load_run
+from slp_transformer.tasks.base import EvaluateOptions, to_json
+from slp_transformer.tasks.saved_runs import find_task, load_run
+
+FlagsT = TypeVar("FlagsT")
 
 
 @dataclass(frozen=True)
-class Evaluate(RunOptions):
+class Evaluate(RunOptions, Generic[FlagsT]):
     """Measure how well a trained model predicts data that it was not trained on.
 
     Examples:
@@ -17,32 +23,19 @@ class Evaluate(RunOptions):
       slp-transformer evaluate runs/mine other.txt       on another text
       slp-transformer evaluate runs/mine --samples 3     with three generated texts
       slp-transformer evaluate runs/en-de test.en --target test.de --checkpoint average
+      slp-transformer evaluate runs/mine --help          with the options of the run's own task
 
     Language models: the loss, perplexity and bits per character and byte, which unlike the loss
     compare models with different tokenizers. Translation: loss, BLEU and chrF with sacrebleu's
-    signatures. Guitar tabs: bits per note compared with n-grams and, with samples, statistics of
-    generated pieces compared with held-out ones, with and without the grammar.
+    signatures.
 
     Attributes:
-        source: what to evaluate on: a file, a folder, - for standard input, the name of a corpus;
-            the run's held-out data if None.
+        asked: on what, and with how many samples.
         json: print JSON.
-        target: for pairs, the file whose lines translate those of SOURCE.
-        num_beams: for pairs, the beam width [4].
-        samples: generate this many texts too.
-        temperature: of the samples [0.8].
-        max_new_tokens: maximum number of tokens of a sample [500].
-        seed: random seed of the samples [0].
     """
 
-    source: Positional[str | None] = None
+    asked: EvaluateOptions[FlagsT] = field(kw_only=True)
     json: bool = False
-    target: str | None = None
-    num_beams: int | None = None
-    samples: int | None = None
-    temperature: float | None = None
-    max_new_tokens: int | None = None
-    seed: int | None = None
 
     def check(self) -> None:
         """Refuse options that the task of the run has no use for.
@@ -51,20 +44,29 @@ class Evaluate(RunOptions):
             ValueError: naming the flag, or the folder.
         """
         super().check()
-        find_task(self.run).check_evaluate(self)
+        find_task(self.run).check_evaluate(self.asked)
+
+    def libraries(self) -> Libraries:
+        """Return what the task of the run takes for granted."""
+        return find_task(self.run).libraries()
 
 
-def execute(options: Evaluate) -> None:
+def parse_evaluate(args: Sequence[str]) -> Evaluate[Any]:
+    """Parse the options of `evaluate`, of which some belong to the run's task."""
+    return parse_run_flags(Evaluate, lambda task: task.EvaluateFlags, "evaluate", args)
+
+
+def execute(options: Evaluate[Any]) -> None:
     """Evaluate, and print the results.
 
     Raises:
         ValueError: if there is no such run or source, too little in it, or an option has no effect.
     """
     run = load_run(options.run, options.checkpoint, options.device)
-    report = run.task.evaluate(run, options)
+    report = run.task.evaluate(run, options.asked)
     if options.json:
         about = {"run": str(options.run), "checkpoint": options.checkpoint}
-        about["source"] = options.source or "held out"
+        about["source"] = options.asked.source or "held out"
         print_result(to_json(about | report.values))
     else:
         print_result(report.text)

@@ -1,16 +1,19 @@
 """Continue prompts with a trained model."""
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.atomic_write import write_file
+from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result, print_status
+from slp_transformer.cli.parsing import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions, check_run
-from slp_transformer.cli.sampling_options import SamplingOptions
 from slp_transformer.data.text_files import STANDARD_INPUT, decode_pieces, read_pieces
-from slp_transformer.tasks.base import UseAppendAction, to_json
+from slp_transformer.tasks.base import to_json
+from slp_transformer.tasks.data_settings import UseAppendAction
 from slp_transformer.tasks.generation_session import (
     GeneratedText,
     GenerationSession,
@@ -19,44 +22,35 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
     window_note,
 )
-from slp_transformer.tasks.run_config import find_task, load_run
+from slp_transformer.tasks.sampling_options import SamplingOptions
+from slp_transformer.tasks.saved_runs import find_task, load_run
+
+FlagsT = TypeVar("FlagsT")
 
 
 @dataclass(frozen=True)
-class Generate(RunOptions):
+class Generate(RunOptions, Generic[FlagsT]):
     """Continue prompts with a trained model.
 
     Examples:
       slp-transformer generate runs/mine --prompt "the "
       slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000
       echo "the " | slp-transformer generate runs/mine --prompt-file -
-      slp-transformer generate runs/tabs --tuning drop-D --output piece.txt
-      slp-transformer generate runs/tabs --prompt-file my_riff.txt --key Am
-      slp-transformer generate runs/tabs --output piece.gp5     (or .mid, .musicxml, .atex)
+      slp-transformer generate runs/mine --help      with the options of the run's own task
 
     A model sees a window of its last tokens. Where a text is longer than that, the model continues
     from the last half window, without what came before.
 
     Attributes:
         prompt: the text to continue; may be given several times.
-        prompt_file: a file to continue, or - for standard input; for guitar an ASCII tab.
+        prompt_file: a file to continue, or - for standard input.
         max_new_tokens: maximum number of new tokens.
         seed: random seed.
         num_samples: samples of each prompt.
         output: a file to write to.
         json: print a list of texts as JSON.
-        tuning: for guitar, the name of a tuning [standard].
-        capo: for guitar, the capo fret [0].
-        key: for guitar, C, C#, D ... or Am ...; new notes are of its scale, in minor with the
-            raised seventh too, but may suggest another key, as 45 of 72 pieces of one model did;
-            the model chooses if None.
-        time_signature: for guitar, 3/4, 4/4, 6/8 ...; the model chooses if None.
-        style: for guitar, a style of the training data; the model chooses if None.
-        ending: for guitar, "tonic" gives a piece that the model ends on another bass note than the
-            tonic of its key (--key, or an estimate) one more bar, with a tonic chord in root
-            position; "any" leaves the ending to the model [tonic].
-        one_channel: for guitar, write MIDI with one channel in place of one for each string.
         sampling: how the next token is drawn.
+        flags: options of the run's task alone.
     """
 
     prompt: UseAppendAction[tuple[str, ...]] = ()
@@ -66,14 +60,8 @@ class Generate(RunOptions):
     num_samples: int = 1
     output: Path | None = None
     json: bool = False
-    tuning: str | None = None
-    capo: int | None = None
-    key: str | None = None
-    time_signature: str | None = None
-    style: str | None = None
-    ending: Literal["tonic", "any"] | None = None
-    one_channel: bool = False
     sampling: SamplingOptions = SamplingOptions()
+    flags: FlagsT = field(kw_only=True)
 
     def check(self) -> None:
         """Refuse options that the task of the run has no use for, and a model without training.
@@ -82,11 +70,21 @@ class Generate(RunOptions):
             ValueError: naming the flag, or the folder.
         """
         super().check()
-        find_task(self.run).check_generate(self)
+        output = None if self.json else self.output
+        find_task(self.run).check_generate(self.run, output, self.flags)
         check_run(self.run, self.checkpoint, trained=True)
 
+    def libraries(self) -> Libraries:
+        """Return what the task of the run takes for granted."""
+        return find_task(self.run).libraries(self.output)
 
-def execute(options: Generate) -> None:
+
+def parse_generate(args: Sequence[str]) -> Generate[Any]:
+    """Parse the options of `generate`, of which some belong to the run's task."""
+    return parse_run_flags(Generate, lambda task: task.GenerateFlags, "generate", args)
+
+
+def execute(options: Generate[Any]) -> None:
     """Generate, printing tokens as they come if there is one text, else all at the end.
 
     Raises:
@@ -96,7 +94,7 @@ def execute(options: Generate) -> None:
     if options.prompt_file is not None:
         prompts.append(read_prompt(options.prompt_file))
     run = load_run(options.run, options.checkpoint, options.device)
-    session = run.task.session(run, options)
+    session = run.task.session(run, options.flags)
     output = options.output
     rows = [session.begin(p) for p in prompts or [None] for _ in range(options.num_samples)]
     stream = session.stream() if len(rows) == 1 and not (options.json or output) else None
@@ -110,7 +108,7 @@ def execute(options: Generate) -> None:
             options.max_new_tokens,
             options.seed,
             on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
-            **vars(options.sampling),
+            **options.sampling.to_dict(),
         )
     finally:
         if stream is not None:

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.run_options import check_run
-from slp_transformer.tasks.base import Positional
+from slp_transformer.tasks.data_settings import Positional
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(Options):
     """Merge a LoRA run with its base into a run with all weights of its own.
 
     A run of `train --lora-rank` keeps A and B alone, and needs the run that it began with. Both

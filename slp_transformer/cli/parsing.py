@@ -5,27 +5,36 @@ tyro turns their values into the fields of a dataclass, and says itself what is 
 """
 
 import contextlib
-import difflib
 import io
-import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from pkgutil import resolve_name
 from traceback import walk_tb
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 from slp_transformer._internal.choices import tyro_registry
-from slp_transformer._internal.plugins import Command
+from slp_transformer._internal.plugins import Command, Options
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
+from slp_transformer.cli.flags import (
+    HELP,
+    check_flags,
+    check_own_flags,
+    find_run,
+    list_flags,
+    parse_flag,
+)
+from slp_transformer.tasks.base import Task
+from slp_transformer.tasks.data_settings import NoFlags
+from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import closest_match
+from slp_transformer.tasks.saved_runs import find_task
 
 T = TypeVar("T")
-FLAG = re.compile(r"(--[\w-]+)(=.*)?", re.DOTALL)
 
 
-def parse(args: Sequence[str]) -> tuple[Command, object]:
+def parse(args: Sequence[str]) -> tuple[Command, Options]:
     """Parse the words after the program's name.
 
     Returns:
@@ -40,14 +49,15 @@ def parse(args: Sequence[str]) -> tuple[Command, object]:
     if name not in COMMANDS:
         raise ValueError(f'There is no command "{name}": {closest_match(name, COMMANDS)}')
     command = COMMANDS[name]
-    options = resolve_name(command.options)
-    options = parse_flags(options, name, rest) if isinstance(options, type) else options(rest)
-    if hasattr(options, "check"):
-        options.check()
+    found = resolve_name(command.options)
+    options: Options = parse_flags(found, name, rest) if isinstance(found, type) else found(rest)
+    options.check()
     return command, options
 
 
-def parse_flags(options: type[T], name: str, args: Sequence[str], default: T | None = None) -> T:
+def parse_flags(
+    options: Callable[..., T], name: str, args: Sequence[str], default: T | None = None
+) -> T:
     """Parse the flags of a command.
 
     Args:
@@ -62,7 +72,7 @@ def parse_flags(options: type[T], name: str, args: Sequence[str], default: T | N
     """
     import tyro
 
-    check_flags(options, name, args)
+    check_flags(list_flags(options), name, args)
     config: list[Any] = [tyro.conf.OmitArgPrefixes]
     how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "registry": tyro_registry()}
     if default is not None:
@@ -86,48 +96,54 @@ def find_refusal(ended: SystemExit) -> ValueError | None:
     """Return why a dataclass refused its values, which tyro has caught; None if none did."""
     error = ended.__context__
     while error is not None:
-        frames = (frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__))
-        if isinstance(error, ValueError) and "__post_init__" in frames:
+        functions = (frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__))
+        if isinstance(error, ValueError) and "__post_init__" in functions:
             return error
         error = error.__context__
     return None
 
 
-# --- The names of flags --------------------------------------------------------------------------
+# --- Flags of the run's task ---------------------------------------------------------------------
 
 
-def check_flags(options: Any, name: str, args: Sequence[str]) -> None:
-    """Refuse flags that a command does not have.
+def parse_run_flags(
+    options: Any, own: Callable[[Task[Any, Any, Any]], type], name: str, args: Sequence[str]
+) -> Any:
+    """Parse the flags of a command on a run, of which some belong to the run's task.
 
     Args:
-        options: the class of its options.
+        options: the class of the options, generic in the flags of the task.
+        own: returns the class of a task's own flags.
         name: the command's name.
         args: the words after it.
 
     Raises:
-        ValueError: naming the first of them, and the nearest right one.
+        SystemExit: as `parse_flags`.
+        ValueError: as `parse_flags`; also if there is no such run, or a flag belongs to another
+            task, or to both command and task.
     """
-    known = {"--help": bool} | dict(iter_flags(options))
-    names = [*known, *(f"--no-{flag[2:]}" for flag, kind in known.items() if kind is bool)]
-    for word in args:
-        flag = FLAG.fullmatch(word)
-        if flag and (given := flag[1].replace("_", "-")) not in names:
-            meant = difflib.get_close_matches(given, names, n=1)
-            end = f": did you mean {meant[0]}?" if meant else f" (see {PROGRAM} {name} --help)."
-            raise ValueError(f"There is no option {flag[1]}{end}")
+    general = list_flags(options[NoFlags])
+    given = {flag for flag in map(parse_flag, args) if flag and flag != "--help"}
+    # Tasks are imported only for a flag that may be theirs: before the run its value is no run.
+    others = list(iter_tasks()) if given - general.keys() else []
+    flags = [*general.items(), *(item for each in others for item in list_flags(own(each)).items())]
+    run = find_run(args, flags)
+    if run is None or ({*HELP} & {*args} and not Path(run).is_dir()):
+        return parse_flags(options[NoFlags], name, args)
+    task = find_task(Path(run))
+    check_own_flags(task.name, own(task), options[NoFlags], name)
+    kept = {*general, *list_flags(own(task))}
+    for other in others:
+        if wrong := sorted(given & list_flags(own(other)).keys() - kept):
+            raise ValueError(
+                f"{wrong[0]} has no effect here: it is for the task {other.name}, and {run} is of "
+                f"the task {task.name}."
+            )
+    return parse_flags(options[own(task)], name, args)
 
 
-def iter_flags(options: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the flags of a dataclass, and of dataclasses in it, with the types of their values."""
-    kind = get_origin(options) or options
-    types = dict(zip(getattr(kind, "__parameters__", ()), get_args(options), strict=False))
-    hints = get_type_hints(kind)
-    for field in fields(kind):
-        hint = types.get(hints[field.name], hints[field.name])
-        inner: Any = get_origin(hint)
-        if inner and is_dataclass(inner):  # RunConfig[DataT], once DataT is known
-            hint = inner[tuple(types.get(each, each) for each in get_args(hint))]  # type: ignore[index]  # a class
-        if is_dataclass(inner or hint):
-            yield from iter_flags(hint)
-        else:
-            yield f"--{field.name.replace('_', '-')}", hint
+def iter_tasks() -> Iterator[Task[Any, Any, Any]]:
+    """Yield all tasks that can be imported."""
+    for name in TASKS:
+        with contextlib.suppress(Exception):  # whatever a plug-in's module raises
+            yield load_task(name)

@@ -25,8 +25,10 @@ from slp_transformer.cli.console import (
 from slp_transformer.cli.train_options import Train
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
+from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.lora import add_lora
-from slp_transformer.tasks.base import TOKENS, Task, load_task
+from slp_transformer.tasks.base import TOKENS, Task
+from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
 from slp_transformer.training.checkpoints import (
@@ -41,9 +43,10 @@ from slp_transformer.training.run_folder import (
     checkpoint_folder,
     find_checkpoints,
     load_lora_base,
-    run_lock,
+    retry_while_run_changes,
     step_of,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.train_function import train
 
@@ -119,7 +122,9 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     )
 
 
-def prepare_run(task: Task, config: RunConfig[Any], folder: Path, resume: bool) -> Dataset:
+def prepare_run(
+    task: Task[Any, Any, Any], config: RunConfig[Any], folder: Path, resume: bool
+) -> Dataset:
     """Prepare the data, and write the configuration once everything is known to fit.
 
     Raises:
@@ -133,6 +138,8 @@ def prepare_run(task: Task, config: RunConfig[Any], folder: Path, resume: bool) 
     if not resume and source is not None and is_stream(source):
         copy = str(save_stdin((folder / STDIN_COPY).resolve(), source))
         config = replace(config, data=replace(config.data, source=copy))
+    if resume:
+        verify_token_folder(folder / TOKENS)
     data = (task.open if resume else task.prepare)(config, folder / TOKENS)
     config.save(folder / CONFIG_FILE)
     return data
@@ -151,7 +158,7 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
     if config.init_from is None or (last is not None and config.lora_rank is None):
         return None
     if config.lora_rank is None:
-        load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
+        load_initial_weights(Path(config.init_from), model)
         return None
     base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
@@ -161,7 +168,13 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
     return base
 
 
-def print_overview(task: Task, data: Dataset, model: nn.Module) -> None:
+@retry_while_run_changes
+def load_initial_weights(run: Path, model: nn.Module) -> None:
+    """Load the best weights of another run, which may be training."""
+    load_weights(model, checkpoint_folder(run, "best"))
+
+
+def print_overview(task: Task[Any, Any, Any], data: Dataset, model: nn.Module) -> None:
     """Print what is trained on what."""
     print_remarks(data.warnings)
     if languages := getattr(data.tokenizer, "languages", None):

@@ -7,32 +7,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from slp_transformer._internal.plugins import Libraries, Options
 from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result
+from slp_transformer.cli.flags import check_own_flags
 from slp_transformer.cli.parsing import parse_flags
 from slp_transformer.data.text_files import STANDARD_INPUT
-from slp_transformer.tasks.base import TASKS, DataSettings, load_task
-from slp_transformer.tasks.run_config import (
-    CONFIG_FILE,
-    TOKENIZER_SETTINGS,
-    RunConfig,
-    config_from_run,
-    load_config,
-)
+from slp_transformer.tasks.config_files import load_config
+from slp_transformer.tasks.data_settings import DataSettings
+from slp_transformer.tasks.registry import TASKS, load_task
+from slp_transformer.tasks.run_config import CONFIG_FILE, TOKENIZER_SETTINGS, RunConfig
+from slp_transformer.tasks.saved_runs import config_from_run
 from slp_transformer.training.run_folder import (
-    checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
     load_model_spec,
-    load_trainer_state,
-    run_lock,
+    load_run_state,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
 DataT = TypeVar("DataT", bound=DataSettings)
 
 
 @dataclass(frozen=True)
-class Train(Generic[DataT]):
+class Train(Options, Generic[DataT]):
     """Train a model.
 
     Examples:
@@ -40,7 +38,6 @@ class Train(Generic[DataT]):
       slp-transformer train text novel.txt --out-dir runs/novel --tokenizer bpe --steps 5000
       cat *.txt | slp-transformer train text - --out-dir runs/mine
       slp-transformer train text --config shakespeare --out-dir runs/plays
-      slp-transformer train tabs my-tabs --out-dir runs/tabs
       slp-transformer train pairs train.en --target train.de --out-dir runs/en-de
       slp-transformer train --out-dir runs/mine --resume
       slp-transformer train --out-dir runs/mine --resume --steps 9000     trains further
@@ -68,6 +65,10 @@ class Train(Generic[DataT]):
     print_config: bool = False
     tensorboard: bool = False
     quiet: bool = False
+
+    def libraries(self) -> Libraries:
+        """Return what the task takes for granted."""
+        return load_task(self.run.data.task).libraries()
 
 
 def parse_train(args: Sequence[str]) -> Train[Any]:
@@ -108,8 +109,9 @@ def parse_train(args: Sequence[str]) -> Train[Any]:
     task = load_task(layered.data.task)
     if given.init_from is not None and saved is None:
         layered = config_from_run(layered, task, Path(given.init_from))
-    flags: Any = Train[task.Data]  # type: ignore[name-defined]  # a class at run time
-    options = parse_flags(flags, f"train {task.name}", rest, Train(layered))
+    check_own_flags(task.name, task.Data, Train[DataSettings], "train")
+    kind: Any = Train[task.Data]  # type: ignore[name-defined]  # a class at run time
+    options: Train[Any] = parse_flags(kind, f"train {task.name}", rest, Train(layered))
     config = options.run.resolve_paths(Path())
     if options.print_config:
         print_result(config.to_toml(), end="")
@@ -142,7 +144,7 @@ def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) ->
                 f"The run was started with {name} {before}, not {after}: resume it without {flag}, "
                 "or start another run in another folder."
             )
-    state = load_trainer_state(checkpoint_folder(folder)) if find_checkpoints(folder) else None
+    state = load_run_state(folder) if find_checkpoints(folder) else None
     if state is None:
         return config
     steps, state = config.train.steps, replace(state, config=config.train)

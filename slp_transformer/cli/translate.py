@@ -17,7 +17,7 @@ from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Transla
 from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.pairs import to_translator
-from slp_transformer.tasks.run_config import load_run
+from slp_transformer.tasks.saved_runs import load_run
 
 
 def execute(options: Translate) -> None:

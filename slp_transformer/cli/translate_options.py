@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slp_transformer.cli.run_options import RunOptions, check_run
-from slp_transformer.tasks.base import Positional
+from slp_transformer.tasks.data_settings import Positional
 
 
 @dataclass(frozen=True)

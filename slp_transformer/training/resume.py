@@ -16,6 +16,7 @@ from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
     find_checkpoints,
     load_trainer_state,
+    verify_checkpoint,
 )
 
 
@@ -45,6 +46,7 @@ def load_last_checkpoint(
             f"{out_dir} holds a run already ({folder.name}): pass resume=True to "
             "resume it, or choose another folder."
         )
+    verify_checkpoint(folder)
     spec = load_validated(ModelSpec, folder / "config.json")
     mine, saved = model_spec(model), load_trainer_state(folder)
     if saved is None:
@@ -58,7 +60,10 @@ def load_last_checkpoint(
     try:
         if spec.model != mine["model"]:
             raise ValueError(f"its model is a {spec.model}, not a {mine['model']}")
-        check_unchanged("model", spec.to_dict(), mine)
+        before = spec.config
+        if isinstance(before, dict):  # an older version may lack settings that there are now
+            before = mine.get("defaults", {}) | before
+        check_unchanged("model.config", before, mine["config"])
         check_unchanged("config", saved.config.to_dict(), state.config.to_dict())
         check_unchanged("data", saved.data, state.data)
     except ValueError as error:

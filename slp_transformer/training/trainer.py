@@ -40,7 +40,13 @@ from slp_transformer.training.metrics import format_metric
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.resume import load_last_checkpoint
 from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, set_rng_state
-from slp_transformer.training.run_folder import EvalRecord, LoraBase, TrainerState, run_lock
+from slp_transformer.training.run_folder import (
+    EvalRecord,
+    LoraBase,
+    TrainerState,
+    delete_old_checkpoints,
+)
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.step import training_step
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
@@ -199,8 +205,10 @@ class Trainer:
                 if self.state.step == 0:
                     self.save()  # a folder that cannot be written to is known now, not in an hour
                 self.run_steps()
+                self.delete_old_checkpoints()
             except StoppedBySignal:
                 self.save()
+                self.delete_old_checkpoints()
                 raise StoppedBySignal(
                     f"Stopped after step {self.state.step} of {self.config.steps}, which is saved "
                     f"in {self.out_dir}: to resume, train again with resume=True.",
@@ -349,8 +357,14 @@ class Trainer:
             state=self.strategy.optimizer_state(self.optimizer) | random,
             tokenizer=self.tokenizer,
             lora_base=self.lora_base,
-            keep_last=self.config.keep_last,
+            keep_last=self.config.keep_last + 1,  # who reads the last one has time for it
         )
+
+    def delete_old_checkpoints(self) -> None:
+        """Delete the checkpoints that are not to be kept, once no other comes."""
+        if self.out_dir is not None:
+            keep_last = self.config.keep_last
+            self.strategy.on_rank_zero(delete_old_checkpoints, self.out_dir, keep_last)
 
     def restore(self, resume: bool) -> None:
         """Build the optimizer, and load the last checkpoint if there is one.

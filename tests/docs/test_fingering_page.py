@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import random
-import re
 import sys
 from contextlib import contextmanager
 from fractions import Fraction
@@ -36,24 +35,11 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 mido = pytest.importorskip("mido", reason="mido writes MIDI files")
 import model_pages  # noqa: E402
+from js_engines import Racer, constants  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("fingering page")  # most of its tests share one page
 MODEL = ROOT / "docs" / "assets" / "model"
-SETTINGS = model_pages.fingering_settings()
-
-
-def racer(name):
-    """Return V8 with the functions that a script without imports exports, as M."""
-    from py_mini_racer import MiniRacer
-
-    code = (MODEL / name).read_text("utf-8")
-    names = ",".join(re.findall(r"^export (?:class|const|function) (\w+)", code, re.MULTILINE))
-    engine = MiniRacer()
-    code = re.sub(r"^export ", "", code, flags=re.MULTILINE)
-    engine.eval(f"const M = (() => {{ {code}\nreturn {{{names}}}; }})();")
-    return lambda function, given: json.loads(
-        engine.eval(f"JSON.stringify(({function})({json.dumps(given)}))")
-    )
+FINGERING = constants.constants()["FINGERING"].value
 
 
 def random_options(rng, policy):
@@ -87,7 +73,7 @@ def random_moments(rng, options):
     return moments
 
 
-SOLVE = """({ settings, guitar, costs, moments, pins, octave }) => {
+SOLVE = """(M, { guitar, costs, moments, pins, octave }) => {
   const fitted = moments.map((pitches) => M.fitMoment(pitches, guitar, octave));
   const choices = fitted.map(({ notes }, t) => {
     return M.findPlayableGrips(notes.map(([pitch]) => pitch), guitar, pins[t] ?? []);
@@ -110,8 +96,8 @@ def ask_script(run, options, moments):
         "maxFret": options.max_fret,
         "maxSpan": options.max_span,
     }
-    costs = SETTINGS["costs"] | {
-        "per_open_string": -SETTINGS["open_string_cost"] * options.open_string_preference,
+    costs = FINGERING["costs"] | {
+        "per_open_string": -FINGERING["openStringCost"] * options.open_string_preference,
         "preferred_position": options.preferred_position,
     }
     pins = {number - 1: notes for (_, number), notes in options.pinned_notes.items()}
@@ -126,7 +112,7 @@ def as_lists(value):
 
 def compare_pieces(seeds):
     """Compare as many random pieces, each as it is and with pins."""
-    run, num_compared = racer("hand.js"), 0
+    run, num_compared = Racer("hand.js").run, 0
     for seed in seeds:
         rng = random.Random(seed)
         options = random_options(rng, rng.choice(["drop", "drop", "octave"]))

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from slp_transformer.tasks.base import Positional, UseAppendAction, arg
+from slp_transformer._internal.plugins import Options
+from slp_transformer.tasks.data_settings import Positional, UseAppendAction, arg
 
 
 @dataclass(frozen=True, kw_only=True)
-class SongOptions:
+class SongOptions(Options):
     """A file with notes, how to read it, and how to write another.
 
     Attributes:

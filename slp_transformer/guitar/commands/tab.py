@@ -9,9 +9,9 @@ from pathlib import Path
 from slp_transformer._internal.atomic_write import check_place
 from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer.cli.console import plural, print_remarks, print_result, print_status
-from slp_transformer.cli.song_options import Convert
-from slp_transformer.cli.song_options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
+from slp_transformer.guitar.commands.song_options import Convert
+from slp_transformer.guitar.commands.song_options import Tab as Options
 from slp_transformer.guitar.fingering.fingering_pieces import (
     Doubt,
     FingeringOptions,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from slp_transformer.cli.console import print_remarks, print_status
-from slp_transformer.cli.song_options import Convert as Options
-from slp_transformer.cli.tab import (
+from slp_transformer.guitar.commands.song_options import Convert as Options
+from slp_transformer.guitar.commands.tab import (
     add_time,
     check_output,
     print_cut_notes,
