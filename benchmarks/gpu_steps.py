@@ -309,8 +309,8 @@ def step_guitar(asked: argparse.Namespace, result: Result) -> None:
 
 def run_preset(name: str, data: Any, asked: argparse.Namespace, result: Result) -> None:
     """Train as a preset says, and write each measurement down as it comes."""
-    from slp_transformer.tasks.base import load_task
-    from slp_transformer.tasks.run_config import load_config
+    from slp_transformer.tasks.config_files import load_config
+    from slp_transformer.tasks.registry import load_task
 
     device, preset = device_of(asked), load_config(name)
     task = load_task(preset.data.task)
@@ -459,7 +459,7 @@ def step_sharded(asked: argparse.Namespace, result: Result) -> None:
 def in_shards(arguments: list[str]) -> list[float]:
     """Losses of ten steps with the weights in shards; the first process prints them."""
     from slp_transformer.training.devices import device_for_rank
-    from slp_transformer.training.strategy import FSDPStrategy
+    from slp_transformer.training.distributed import FSDPStrategy
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = torch.device(arguments[0])

@@ -13,6 +13,7 @@ import json
 import platform
 import shutil
 import statistics
+import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +24,13 @@ from playwright.sync_api import Route, sync_playwright
 from safetensors.torch import load
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.json_files import write_json
 from slp_transformer.training.checkpoints import save_checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "site_build"))
+import constants  # noqa: E402
+
 FOLDER = ROOT / "docs" / "assets" / "model"
 CONFIG = TransformerConfig(96, 256, model_dim=144, num_heads=6, num_blocks=4)
 IDS = [k * 37 % 71 for k in range(101)]
@@ -78,6 +82,7 @@ def measure(run: Path, rounds: int) -> dict[str, Any]:
     """Let the model in a folder write, and compare its logits with PyTorch's."""
     files = {n: (run / n).read_bytes() for n in ("config.json", "model.safetensors")}
     files |= {"engine.js": (FOLDER / "engine.js").read_bytes(), "worker.js": WORKER.encode()}
+    files["constants.js"] = constants.as_module().encode()
     found, version = in_chromium(files, rounds)
     spec = json.loads(files["config.json"])
     model = TransformerLM(TransformerConfig(**spec["config"])).eval()

@@ -28,10 +28,10 @@ import torch
 from safetensors.torch import save_file
 
 from slp_transformer import TransformerLM
-from slp_transformer._internal.atomic_write import read_json, write_json
+from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer.cli import main as slp_transformer
 from slp_transformer.data.text_tokenizer import TextTokenizer
-from slp_transformer.tasks.run_config import load_run
+from slp_transformer.tasks.saved_runs import load_run
 from slp_transformer.training.checkpoints import model_spec
 from slp_transformer.training.run_folder import checkpoint_folder
 

@@ -23,10 +23,11 @@ from typing import Any
 import torch
 from time_to_loss import Steps, trained, val_loss
 
-from slp_transformer._internal.atomic_write import read_json, write_json
+from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_corpus import prepare_corpus
-from slp_transformer.tasks.run_config import ModelSettings, load_config
+from slp_transformer.tasks.config_files import load_config
+from slp_transformer.tasks.model_settings import ModelSettings
 from slp_transformer.tasks.text import TextTask
 
 ROUNDS = 9  # of timing, a step each

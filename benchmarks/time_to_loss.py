@@ -33,13 +33,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.json_files import write_json
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_corpus import prepare_corpus
 from slp_transformer.modern import ModernLM
 from slp_transformer.plotting.figures import lines
-from slp_transformer.tasks.run_config import load_config
+from slp_transformer.tasks.config_files import load_config
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
 from slp_transformer.training.trainer import training_step

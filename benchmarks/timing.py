@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.json_files import write_json
 from slp_transformer.training.devices import synchronize
 
 CPU = torch.device("cpu")

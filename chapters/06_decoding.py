@@ -259,9 +259,9 @@ torch.testing.assert_close(cut[0], one_by_one)
 plotting.show_source(filter_logits)
 
 # %% [markdown]
-# [Figure](#fig-dials) shows all three on the book's four words. On the site it has a dial for each.
+# [Figure](#fig-dials) shows temperature and all cuts on the book's four words. On the site it has a dial for each.
 
-# %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="Temperature, top-k and top-p on one distribution" figure="dials"
+# %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="Temperature, top-k, top-p and min-p on one distribution" figure="dials"
 plotting.interactive_sampling(u, words)
 
 # %% [markdown]

@@ -376,10 +376,8 @@ for t, g in enumerate([3.0, 5.0, -4.0], start=1):
 # averages are still unreliable, and then decays to a tenth.
 
 # %% alt="The learning rate over 1,000 steps: a straight rise to 0.003 in the first 50, then half a cosine down to 0.0003." caption="The learning rate over a run"
-from slp_transformer.training.train_config import (
-    TrainConfig,
-    cosine_schedule,
-)
+from slp_transformer.training.schedules import cosine_schedule
+from slp_transformer.training.train_config import TrainConfig
 
 thousand = TrainConfig(steps=1000, learning_rate=3e-3)
 places = [0, *range(49, 1000, 19)]

@@ -494,9 +494,9 @@ torch.testing.assert_close(W.detach(), by_hand, rtol=0, atol=0.03)
 print(f"root mean square of the step: {W.square().mean().sqrt():.2f}")
 
 # %%
-from slp_transformer.training.optimizers import make_optimizer
+from slp_transformer.training.optimizers import make_muon
 
-plotting.show_source(make_optimizer)
+plotting.show_source(make_muon)
 
 # %% [markdown]
 # Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag (and so

@@ -4,23 +4,27 @@ The book's blocks are pre-norm: each sublayer reads a normalized copy of the str
 it found. Post-norm, the order of Vaswani et al. 2017, is an option.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import nn
 
 from slp_transformer._internal.choices import check_choice
-from slp_transformer._internal.config_checks import (
-    Activation,
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.dropout import Dropout
+from slp_transformer._internal.model_choices import (
+    BOOK_ACTIVATIONS,
+    INITIALIZATIONS,
+    NORM_ORDERS,
+    BookActivation,
     Initialization,
     NormOrder,
-    check_size,
+    load,
 )
-from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.cache import BlockCache, KVCache
-from slp_transformer.feedforward import FeedForward, SwiGLU
+from slp_transformer.feedforward import make_feedforward
 from slp_transformer.hooks import HookedModule
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.multi_head import MultiHeadAttention
@@ -70,8 +74,9 @@ class ResidualBlock(HookedModule):
             ValueError: if `norm` is neither "pre" nor "post".
         """
         super().__init__()
-        check_choice(NormOrder, norm=norm)
+        check_choice(NORM_ORDERS, norm=norm)
         self.norm = norm
+        self._steps: Callable[..., Any] = load(NORM_ORDERS[norm].steps)
         self.attention: nn.Module = attention
         self.norm_1: nn.Module = norm_1
         self.cross_attention: nn.Module | None = cross_attention
@@ -124,8 +129,7 @@ class ResidualBlock(HookedModule):
         caches = (cache.self_attention, cache.cross_attention) if cache else (None, None)
         here = {"mask": mask, "causal": causal, "cache": caches[0], **options}
         across = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
-        steps = self._pre_norm if self.norm == "pre" else self._post_norm
-        return self.hook_point("H", steps(self.hook_point("X", X), here, across))
+        return self.hook_point("H", self._steps(self, self.hook_point("X", X), here, across))
 
     def _pre_norm(self, X, self_kwargs, cross_kwargs):
         point = self.hook_point
@@ -165,7 +169,7 @@ class TransformerBlock(ResidualBlock):
         key_dim: int | None = None,
         value_dim: int | None = None,
         hidden_dim: int | None = None,
-        activation: Activation = "relu",
+        activation: BookActivation = "relu",
         norm: NormOrder = "pre",
         cross_attention: bool = False,
         dropout: float = 0.0,
@@ -189,25 +193,25 @@ class TransformerBlock(ResidualBlock):
         Raises:
             ValueError: if a size or a choice is not one of these.
         """
-        check_choice(Activation, activation=activation)
+        check_choice(BOOK_ACTIVATIONS, activation=activation)
         heads = (model_dim, num_heads, key_dim, value_dim, dropout)
         attention = MultiHeadAttention(*heads)
         across = MultiHeadAttention(*heads) if cross_attention else None
-        ffn: FeedForward | SwiGLU
-        if activation == "swiglu":
-            ffn = SwiGLU(model_dim, hidden_dim)
-        else:
-            ffn = FeedForward(model_dim, hidden_dim, activation)
         super().__init__(
             attention,
             LayerNorm(model_dim, eps),
-            ffn,
+            make_feedforward(model_dim, hidden_dim, activation),
             LayerNorm(model_dim, eps),
             cross_attention=across,
             norm_cross=LayerNorm(model_dim, eps) if cross_attention else None,
             norm=norm,
             dropout=dropout,
         )
+
+
+def draw_normal(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Fill a matrix with normal numbers of deviation 0.02, in place."""
+    return W.normal_(std=0.02)
 
 
 class BlockStack(nn.Module):
@@ -235,7 +239,7 @@ class BlockStack(nn.Module):
             ValueError: if the initialization is none that `initialize` knows.
         """
         super().__init__()
-        check_choice(Initialization, initialization=initialization)
+        check_choice(INITIALIZATIONS, initialization=initialization)
         self.blocks: nn.ModuleList = nn.ModuleList(blocks)
         self.final_norm: nn.Module | None = final_norm
         self.initialize(initialization)
@@ -256,14 +260,11 @@ class BlockStack(nn.Module):
         """
         blocks = [block for block in self.blocks if isinstance(block, ResidualBlock)]
         sublayers = [sublayer for block in blocks for sublayer in block.sublayers()]
+        draw, choice = load(INITIALIZATIONS[scheme].draw), INITIALIZATIONS[scheme]
         for sublayer in sublayers:
             for W in sublayer.matrices:
-                drawn = torch.empty(W.shape, dtype=W.dtype, device=W.device)
-                if scheme == "xavier":
-                    W.copy_(nn.init.xavier_uniform_(drawn))
-                else:
-                    W.copy_(drawn.normal_(std=0.02))
-            if scheme == "gpt2":
+                W.copy_(draw(torch.empty(W.shape, dtype=W.dtype, device=W.device)))
+            if choice.narrow_outputs:
                 sublayer.output_matrix.mul_(len(sublayers) ** -0.5)
 
     def forward(
@@ -328,6 +329,6 @@ class TransformerStack(BlockStack):
         """
         check_size(num_blocks=num_blocks)
         blocks = [TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)]
-        pre_norm = options.get("norm", "pre") == "pre"
-        final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if pre_norm else None
+        ends_in_norm = NORM_ORDERS[options.get("norm", "pre")].final_norm
+        final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if ends_in_norm else None
         super().__init__(blocks, final_norm, initialization)

@@ -4,14 +4,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from slp_transformer._internal.choices import check_choices
-from slp_transformer._internal.config_checks import (
-    Activation,
+from slp_transformer._internal.config_checks import check_dropout, check_size, to_builtin_ints
+from slp_transformer._internal.model_choices import (
+    BookActivation,
+    BookPositions,
     Initialization,
     NormOrder,
-    Positions,
-    check_dropout,
-    check_size,
-    to_builtin_ints,
 )
 
 
@@ -54,9 +52,9 @@ class TransformerConfig:
     key_dim: int | None = None
     value_dim: int | None = None
     hidden_dim: int | None = None
-    activation: Activation = "relu"
+    activation: BookActivation = "relu"
     norm: NormOrder = "pre"
-    positions: Positions = "learned"
+    positions: BookPositions = "learned"
     dropout: float = 0.0
     eps: float = 1e-5
     scaled_embeddings: bool = False

@@ -4,18 +4,16 @@ The book's of 2025, and the gated one of the August 2026 draft and of today's mo
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.choices import check_choice
 from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.model_choices import ACTIVATIONS, Activation, load
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer._internal.weight_matrices import affine, weight_matrix
-
-PointwiseActivation = Literal["relu", "gelu", "gelu_tanh", "relu2"]
 
 
 def squared_relu(X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -23,12 +21,9 @@ def squared_relu(X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     return F.relu(X).square()
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu_tanh": partial(F.gelu, approximate="tanh"),
-    "relu2": squared_relu,
-}
+def gelu_tanh(X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Return GELU by the approximation of GPT-2."""
+    return F.gelu(X, approximate="tanh")
 
 
 class FeedForward(ShapedModule):
@@ -46,11 +41,13 @@ class FeedForward(ShapedModule):
         b_2: [d].
     """
 
+    num_inputs: ClassVar[int] = 1  # matrices that read the stream; one more writes to it
+
     def __init__(
         self,
         model_dim: int,
         hidden_dim: int | None = None,
-        activation: PointwiseActivation = "relu",
+        activation: Activation = "relu",
         bias: bool = True,
     ):
         """Make a feedforward layer.
@@ -67,10 +64,11 @@ class FeedForward(ShapedModule):
         """
         super().__init__()
         check_size(model_dim=model_dim)
-        hidden_dim = 4 * model_dim if hidden_dim is None else hidden_dim
+        hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
         check_size(hidden_dim=hidden_dim)
-        check_choice(PointwiseActivation, activation=activation)
-        self.activation: Callable[[Tensor], Tensor] = ACTIVATIONS[activation]
+        pointwise = [name for name, choice in ACTIVATIONS.items() if choice.is_pointwise]
+        check_choice(Literal[tuple(pointwise)], activation=activation)
+        self.activation: Callable[[Tensor], Tensor] = load(ACTIVATIONS[activation].function)
         self.W_1 = weight_matrix(model_dim, hidden_dim)
         self.b_1: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
         self.W_2 = weight_matrix(hidden_dim, model_dim)
@@ -85,6 +83,11 @@ class FeedForward(ShapedModule):
     def matrices(self) -> list[nn.Parameter]:
         """W_1 and W_2."""
         return [self.W_1, self.W_2]
+
+    @staticmethod
+    def default_hidden_dim(model_dim: int) -> int:
+        """Return 4d."""
+        return 4 * model_dim
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Apply the network to each row of X."""
@@ -108,6 +111,8 @@ class SwiGLU(ShapedModule):
         W_3: [d_ff×d].
         b_3: [d].
     """
+
+    num_inputs: ClassVar[int] = 2
 
     def __init__(self, model_dim: int, hidden_dim: int | None = None, bias: bool = True):
         """Make a gated feedforward layer.
@@ -150,3 +155,26 @@ class SwiGLU(ShapedModule):
         """Apply the network to each row of X."""
         gate = F.silu(affine(X, self.W_1, self.b_1))
         return affine(gate * affine(X, self.W_2, self.b_2), self.W_3, self.b_3)
+
+
+def feedforward_class(activation: Activation) -> type[FeedForward] | type[SwiGLU]:
+    """Return the class of the layer that an activation belongs to."""
+    layer: type[FeedForward] | type[SwiGLU] = load(ACTIVATIONS[activation].layer)
+    return layer
+
+
+def make_feedforward(
+    model_dim: int, hidden_dim: int | None, activation: Activation, bias: bool = True
+) -> FeedForward | SwiGLU:
+    """Make the feedforward layer of an activation, plain or gated.
+
+    Raises:
+        ValueError: if a size is not a positive whole number, or the activation is unknown.
+    """
+    check_choice(ACTIVATIONS, activation=activation)
+    if ACTIVATIONS[activation].is_pointwise:
+        return FeedForward(model_dim, hidden_dim, activation, bias)
+    gated: FeedForward | SwiGLU = load(ACTIVATIONS[activation].layer)(
+        model_dim, hidden_dim, bias=bias
+    )
+    return gated

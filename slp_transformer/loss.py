@@ -48,7 +48,7 @@ def next_token_loss(
             f"{format_shape(targets)}."
         )
     # Logits of an autocast model are too coarse to sum up.
-    rows, words = U.flatten(0, -2).float(), targets.flatten()
+    rows, words = U.flatten(0, -2).float(), targets.flatten().long()
     if fast_paths_enabled():
         total = try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX)
         if total is not None:

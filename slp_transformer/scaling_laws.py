@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slp_transformer._internal.config_checks import head_sizes
+from slp_transformer._internal.model_choices import NORM_ORDERS, POSITIONS
 from slp_transformer.config import TransformerConfig
-from slp_transformer.feedforward import SwiGLU
+from slp_transformer.feedforward import feedforward_class
 
 
 def approximate_parameters(num_blocks: int, model_dim: int) -> int:
@@ -87,20 +88,20 @@ def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False
     """
     d, A = config.model_dim, config.num_heads
     d_k, d_v = head_sizes(d, A, config.key_dim, config.value_dim)
-    gated = config.activation == "swiglu"
-    d_ff = config.hidden_dim or (SwiGLU.default_hidden_dim(d) if gated else 4 * d)
+    layer = feedforward_class(config.activation)
+    d_ff = config.hidden_dim or layer.default_hidden_dim(d)
     decoder = config.num_blocks
     encoder = (config.num_encoder_blocks or decoder) if encoder_decoder else 0
     blocks = encoder + decoder
     attentions = blocks + (decoder if encoder_decoder else 0)
     stacks = 2 if encoder_decoder else 1
-    norms = attentions + blocks + (stacks if config.norm == "pre" else 0)
+    norms = attentions + blocks + (stacks if NORM_ORDERS[config.norm].final_norm else 0)
     vocabulary = config.vocab_size + (config.source_vocab_size or 0) * (stacks - 1)
-    learned = config.context_length * stacks if config.positions == "learned" else 0
+    learned = config.context_length * stacks if POSITIONS[config.positions].learned else 0
     return ParameterCount(
         attention=attentions * 2 * d * A * (d_k + d_v),
-        feedforward=blocks * (3 if gated else 2) * d * d_ff,
-        biases=blocks * ((2 if gated else 1) * d_ff + d),
+        feedforward=blocks * (layer.num_inputs + 1) * d * d_ff,
+        biases=blocks * (layer.num_inputs * d_ff + d),
         norms=norms * 2 * d,
         embeddings=(vocabulary + learned) * d,
     )

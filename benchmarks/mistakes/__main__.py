@@ -24,7 +24,7 @@ from table import MISTAKES
 from torch.nn.functional import cross_entropy
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.json_files import write_json
 
 HERE = Path(__file__).resolve().parent
 SOURCE = (HERE / "plain_model.py").read_text("utf-8")

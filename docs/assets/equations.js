@@ -157,7 +157,9 @@
     }
     document.documentElement.dataset.draft = draft;
   };
-  if (chosen()) renumber(chosen());
+  const renumberAll = () => chosen() && renumber(chosen());
+  renumberAll();
+  document.addEventListener("slp:replaced", renumberAll);
 
   /* The index: by number, symbol, words and chapter. */
   const filter = document.querySelector(".slp-filter");

@@ -57,6 +57,7 @@ document.head.appendChild = (node) =>
   addEventListener("load", soon);
   addEventListener("resize", soon);
   addEventListener("toggle", soon, true); // what was folded
+  addEventListener("slp:replaced", soon, true); // what a server has changed on an open page
   addEventListener("contentvisibilityautostatechange", soon, true); // what was off the screen
 })();
 

@@ -19,19 +19,27 @@ const Touch = {
     const sum = powers.reduce((a, b) => a + b, 0);
     return powers.map((x) => x / sum);
   },
-  /* Temperature, then the k largest, then the fewest with probability p among these. */
-  filtered(u, tau, k, p) {
-    const order = u.map((_, w) => w).sort((a, b) => u[b] - u[a] || a - b);
-    let kept = order.slice(0, k);
-    const cut = (some) => Touch.softmax(u.map((x, w) => (some.includes(w) ? x / tau : -Infinity)));
-    const y = cut(kept);
-    let before = 0;
-    kept = kept.filter((w) => {
-      const stays = before < p;
-      before += y[w];
-      return stays;
-    });
-    return cut(kept);
+  /* What each sampling option leaves of words in falling order of y: Python's table SAMPLING. */
+  filters: {
+    top_k: (kept, k) => kept.slice(0, k),
+    top_p(kept, p, y) {
+      let before = 0;
+      return kept.filter((w) => {
+        const stays = before < p;
+        before += y[w];
+        return stays;
+      });
+    },
+    min_p: (kept, p, y) => kept.filter((w) => y[w] >= p * y[kept[0]] * (1 - 1e-9)),
+  },
+  /* Probabilities at a temperature, cut by the other options in their order. */
+  filtered(u, { temperature: tau = 1, ...options }) {
+    let kept = u.map((_, w) => w).sort((a, b) => u[b] - u[a] || a - b);
+    if (tau === 0) return u.map((_, w) => Number(w === kept[0]));
+    const cut = () => Touch.softmax(u.map((x, w) => (kept.includes(w) ? x / tau : -Infinity)));
+    for (const [name, value] of Object.entries(options))
+      kept = Touch.filters[name](kept, value, cut());
+    return cut();
   },
   /* The scores of row i with the rows up to itself. */
   scores(X, i) {
@@ -139,20 +147,22 @@ const Touch = {
       );
       return [[one, two], draw];
     },
-    sampling({ u, words }, place, say) {
+    sampling({ u, words, options }, place, say) {
       const draw = () => {
-        const y = Touch.filtered(u, Number(tau.value), Number(k.value), Number(p.value));
+        const values = inputs.map(([input], n) => [options[n].name, Number(input.value)]);
+        const y = Touch.filtered(u, Object.fromEntries(values));
         const kept = y.filter((share) => share > 0).length;
         place.replaceChildren(strip(words, y, (w) => (y[w] > 0 ? "" : "cut")));
         say(
-          `τ = ${tau.value}, k = ${k.value}, p = ${p.value}: ${kept} of ${words.length} words stay; ${most(words, y)}.` +
+          `${values.map(([name, value]) => `${name} ${value}`).join(", ")}: ` +
+            `${kept} of ${words.length} words stay; ${most(words, y)}.` +
             (kept === 1 ? " With one word left, no temperature changes anything." : ""),
         );
       };
-      const [tau, one] = slide("Temperature τ", 0.1, 3, 0.1, 1, draw);
-      const [k, two] = slide("Top-k: k", 1, words.length, 1, words.length, draw);
-      const [p, three] = slide("Top-p: p", 0.05, 1, 0.05, 1, draw);
-      return [[one, two, three], draw];
+      const inputs = options.map(({ label, low, high, step, off }) =>
+        slide(label, low, high, step, off, draw),
+      );
+      return [inputs.map(([, control]) => control), draw];
     },
     scores({ X, words, features, start }, place, say) {
       const numbered = words.map((word, k) => `${k + 1}. ${word}`);
@@ -272,7 +282,7 @@ const Touch = {
     },
   };
 
-  for (const figure of document.querySelectorAll(".slp-touch")) {
+  const enliven = (figure) => {
     const values = JSON.parse(figure.dataset.values);
     const place = make("div", {
       class: "slp-touched",
@@ -294,5 +304,8 @@ const Touch = {
     figure.prepend(box, place, said);
     figure.classList.add("slp-alive");
     draw();
-  }
+  };
+  const enlivenAll = () => document.querySelectorAll(".slp-touch:not(.slp-alive)").forEach(enliven);
+  enlivenAll();
+  document.addEventListener("slp:replaced", enlivenAll); // while the site is edited
 })();

@@ -10,6 +10,7 @@ import ast
 import hashlib
 import platform
 import re
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -155,13 +156,19 @@ Ran = dict[str, list[str]]
 """The functions that ran, by their qualified names, of each file of the package."""
 
 
+PARSING = threading.RLock()
+"""Held while Python is parsed. Two threads that parse at once may fail in CPython before 3.11.8 and
+3.12.2 (SystemError: AST constructor recursion depth mismatch); griffe parses a whole package."""
+
+
 def key_of(chapter: Chapter, ran: Ran) -> str:
     """Hash what the chapter's outputs depend on, given what ran when it was executed."""
-    digest = hashlib.sha256(chapter.code.encode())
-    for name, functions in sorted(ran.items()):
-        path = chapter.root / name
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        digest.update(f"{name}\0{without_idle(text, frozenset(functions))}\0".encode())
+    with PARSING:
+        digest = hashlib.sha256(_tree_of_cells(chapter.code).encode())
+        for name, functions in sorted(ran.items()):
+            path = chapter.root / name
+            text = path.read_text(encoding="utf-8") if path.is_file() else ""
+            digest.update(f"{name}\0{without_idle(text, frozenset(functions))}\0".encode())
     for path in data_behind(chapter, ran):
         digest.update(path.relative_to(chapter.root).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
@@ -174,31 +181,54 @@ def key_of(chapter: Chapter, ran: Ran) -> str:
     return digest.hexdigest()[:24]
 
 
+@lru_cache(maxsize=256)
+def _tree_of_cells(code: str) -> str:
+    """Return the syntax trees of cells, which comments and blank lines are not part of."""
+    return "\0".join(_tree_of_cell(cell) for cell in code.split("\0"))
+
+
+def _tree_of_cell(cell: str) -> str:
+    try:
+        return ast.dump(ast.parse(cell))
+    except (SyntaxError, ValueError):  # a magic of IPython's, or what running it will refuse
+        return cell
+
+
 @lru_cache(maxsize=4096)
 def without_idle(text: str, ran: frozenset[str]) -> str:
-    """Return a module's text less the bodies of the functions that did not run.
+    """Return a module's syntax tree less the bodies of the functions that did not run.
+
+    Of a class or function whose source is shown there is the text too, with its comments.
 
     Args:
         text: the module.
-        ran: qualified names of functions; "Name.*" stands for the whole of a class or function.
+        ran: qualified names of functions; "Name.*" stands for the whole of a class or function
+            whose source is shown.
     """
-    lines: list[str | None] = [*text.splitlines()]
     shown = tuple(name.removesuffix("*") for name in ran if name.endswith("*"))
+    sources = []
 
     def visit(node: ast.AST, prefix: str) -> None:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.ClassDef):
-                visit(child, f"{prefix}{child.name}.")
-            elif not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if not isinstance(child, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 visit(child, prefix)
-            elif (name := prefix + child.name) in ran or f"{name}.".startswith(shown):
+                continue
+            name = prefix + child.name
+            if f"{name}." in shown:
+                start = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+                sources.extend(lines[start - 1 : child.end_lineno])
+            if isinstance(child, ast.ClassDef):
+                visit(child, f"{name}.")
+            elif name in ran or f"{name}.".startswith(shown):
                 visit(child, f"{name}.<locals>.")
             else:
-                start = max(child.body[0].lineno - 1, child.lineno)
-                lines[start : child.end_lineno] = [None] * (child.end_lineno - start)
+                child.body = []
 
-    visit(ast.parse(text), "")
-    return "\n".join(line for line in lines if line is not None)
+    tree, lines = ast.parse(text), text.splitlines()
+    visit(tree, "")
+    if ".*" in ran:  # the whole module is shown
+        sources = lines
+    return "\n".join([ast.dump(tree), *sources])
 
 
 def modules_named(chapter: Chapter) -> list[str]:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from difflib import SequenceMatcher
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
@@ -62,12 +63,26 @@ class Cache:
         except (OSError, ValueError, KeyError, SyntaxError):  # as of a module while it is edited
             return None
 
+    def load_stale(self, chapter: Chapter) -> list | None:
+        """The outputs of the last run, of cells that are as they were; None if there was none."""
+        try:
+            kept = json.loads(self._path(chapter).read_text(encoding="utf-8"))
+            before, outputs = kept["cells"], kept["outputs"]
+        except (OSError, ValueError, KeyError):
+            return None
+        now = [cell.source for cell in chapter.code_cells]
+        found: list[list] = [[] for _ in now]
+        for i, j, size in SequenceMatcher(None, before, now, False).get_matching_blocks():
+            found[j : j + size] = outputs[i : i + size]
+        return found
+
     def store(self, chapter: Chapter, outputs: list, ran: Ran) -> None:
         """Keeps the outputs, and what ran, in place of what was kept before."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(chapter)
         fresh = path.with_suffix(f".{os.getpid()}.tmp")
         kept = {"key": key_of(chapter, ran), "ran": ran, "outputs": outputs}
+        kept["cells"] = [cell.source for cell in chapter.code_cells]
         fresh.write_text(json.dumps(kept), encoding="utf-8")
         fresh.replace(path)
 
@@ -239,7 +254,7 @@ class Background:
         """Asks for a chapter to be run, unless it already is or has failed."""
         if self._wanted.get(chapter.name) == key or key in self.failures:
             return
-        self._wanted[chapter.name] = key
+        self._wanted[chapter.name] = key  # until the server has taken note of what came of it
         threading.Thread(target=self._run, args=(chapter, key), daemon=True).start()
 
     def _run(self, chapter: Chapter, key: str) -> None:
@@ -247,16 +262,31 @@ class Background:
             if self._wanted.get(chapter.name) != key:
                 return  # edited again before its turn came
             self.say(f"Running {chapter.name} in the background")
-            try:
-                self.cache.run(chapter)
-                self.say(f"Ran {chapter.name}")
-            except ChapterError as error:
-                self.failures[key] = error
-            except Exception as error:  # a thread that dies would say nothing
-                self.failures[key] = ChapterError(f"{chapter.name}: {error!r}")
+            start = time.perf_counter()
+            for is_last in (False, True):
+                try:
+                    self.cache.run(chapter)
+                    self.say(f"Ran {chapter.name} in {time.perf_counter() - start:.0f} s")
+                    break
+                except ChapterError as error:
+                    self.failures[key] = error
+                    break
+                except Exception as error:  # not of the chapter: it may do better another time
+                    if is_last:
+                        self.failures[key] = ChapterError(f"{chapter.name}: {error!r}")
+                    else:
+                        self.say(f"{chapter.name} is tried again, after {error!r}")
             if self._wanted.get(chapter.name) == key:
-                del self._wanted[chapter.name]
                 self.done(chapter, key)
+
+    def forget(self, chapter: Chapter) -> None:
+        """Take note that a chapter has finished, so that it may be wanted again."""
+        self._wanted.pop(chapter.name, None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a chapter runs, or waits for its turn."""
+        return bool(self._wanted)
 
 
 # ---------------------------------------------------------------------------- alt texts

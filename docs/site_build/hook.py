@@ -1,37 +1,40 @@
 """The site's MkDocs hook: chapters become pages, the package becomes its reference.
 
 `mkdocs build` runs every chapter whose code changed, two at a time, and fails when one raises.
-`mkdocs serve` shows a page at once, runs the chapter in the background and reloads the page.
+`mkdocs serve` shows a page at once, runs the chapter in the background and changes the open page.
 """
 
 import hashlib
 import html
 import logging
 import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import cards
 import chapter_source
+import choice_tables
+import constants
 import execution
-import figures
 import links
 import mkdocs_jupyter.config
 import model_pages
 import names_table
 import nbformat
 import notebook_html
+import page_steps
 import pages
 import postprocess
 import previews
 import reference
-from chapter_source import PACKAGE, Chapter, equations_of, with_numbers
+from chapter_source import PACKAGE, equations_of, with_numbers
+from live_build import LiveBuild, last
 from markdown.extensions.toc import nest_toc_tokens
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
+from page_steps import PageContext, Step
+from serving import LiveServer, PageServer
 from state import chapter_of, log, page_path, relative, site
 
 for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
@@ -44,6 +47,8 @@ def on_startup(command, dirty):
 
 def on_config(config):
     site.settings = Path(config.config_file_path)
+    if site.live is not None:
+        config.site_dir = str(site.live.spare)
     site.read(site.settings.parent)
     if site.serving:
         folders = ("chapters", PACKAGE, chapter_source.RESULTS)
@@ -92,9 +97,30 @@ def _set_template(config) -> None:
 
 
 def on_serve(server, config, builder):
-    site.finished.mkdir(parents=True, exist_ok=True)
-    server.watch(str(site.finished))
-    return server
+    """Serve by a server of our own: MkDocs' lets readers wait for each build, and reloads pages."""
+    server.server_close()
+    served = PageServer(server.server_address, Path(config.site_dir), server.mount_path)
+    site.live = LiveBuild(builder, served)
+    ours = LiveServer(served, site.live.step, site.live.wake)
+    for path in (config.docs_dir, config.config_file_path):
+        ours.watch(path)
+    log.info(f"Serving on {served.url}")
+    return ours
+
+
+def on_shutdown():
+    if site.live is not None:
+        site.live.close()
+
+
+def on_nav(nav, config, files):
+    last.config, last.nav, last.files = config, nav, files
+    return nav
+
+
+def on_env(env, config, files):
+    last.env = env
+    return env
 
 
 @event_priority(100)  # before mkdocs-jupyter, which then finds the notebooks among the pages
@@ -131,6 +157,7 @@ def on_files(files: Files, config) -> Files:
     shown = previews.as_json(site.equations, site.book, pages.ways_to, site.symbols)
     files.append(File.generated(config, "equations.json", content=pages.equations_json()))
     files.append(File.generated(config, "previews.json", content=shown))
+    files.append(File.generated(config, constants.FILE, content=constants.as_module()))
     return files
 
 
@@ -138,12 +165,9 @@ def run_chapters() -> None:
     """Runs what has to run: at once for a build, in the background for a server."""
     jobs = [(c, site.keys[c.path.stem]) for c in site.chapters if site.outputs[c.path.stem] is None]
     if site.serving:
-        if site.background is None:
-            site.background = execution.Background(site.cache, log.info, _done)
         # The very first page should wait neither for the reference nor for colors, however many
         # chapters there are: the rebuild after the first run has them.
         site.deferring = bool(jobs) and not site.reference.pages
-        site.waiting = jobs
     else:
         fresh = len(site.chapters) - len(jobs)
         if jobs:
@@ -161,7 +185,6 @@ def run_chapters() -> None:
 
 @event_priority(-100)  # after the search has written its index
 def on_post_build(config):
-    """Now that there is something to read, lets the chapters run: the first page comes first."""
     site.reference.save()
     postprocess.add_synonyms(Path(config.site_dir))
     postprocess.drop_switching(Path(config.site_dir))
@@ -169,8 +192,6 @@ def on_post_build(config):
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))
         _write_notebooks(config)
-    for job in site.waiting:
-        site.background.want(*job)
 
 
 def _write_notebooks(config) -> None:
@@ -187,17 +208,9 @@ def _write_notebooks(config) -> None:
         path.write_text(nbformat.writes(taken) + "\n", encoding="utf-8")
 
 
-def _done(chapter: Chapter, key: str) -> None:
-    failure = site.background.failures.get(key)
-    if failure:
-        log.error(str(failure))
-    site.finished.mkdir(parents=True, exist_ok=True)
-    (site.finished / chapter.path.stem).write_text(key, encoding="utf-8")
-
-
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
-    path = page.file.src_uri
+    path, markdown = page.file.src_uri, choice_tables.fill(markdown)
     if path == "index.md":
         markdown = with_numbers(markdown, equations_of(site.root))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
@@ -213,7 +226,7 @@ def on_page_markdown(markdown, page, config, files):
         text = contributing.read_text("utf-8").partition("\n")[2]
         text = text.partition("How a chapter is written")[0].replace("](docs/", "](")
         return markdown.replace("<!-- contributing -->", text)
-    if path == "reuse.md":
+    if path == "reuse.md" and not site.deferring:  # it builds models to look at their parameters
         return names_table.fill(markdown)
     if path == "api/index.md":
         return markdown.replace("<!-- modules -->", pages.page_table())
@@ -233,40 +246,23 @@ def on_page_content(content, page, config, files):
             content = kept["content"]
         elif site.deferring and uri in site.reference_keys:
             content += pages.PREPARING
-        content = pages.with_model(content, page)
-        drawn = _reported(postprocess.drawn, reference.renamed(content, pages.shown_as), uri)
-        if uri == "equations.md":  # each has its row
-            return drawn
-        return previews.linked(drawn, pages.link_from(page), site.book)
+        return _with_steps(content, page_steps.PAGE_STEPS, PageContext(page, site))
     body, headings = notebook_html.finished(content)
-    body = re.sub(r'href="(\d\d[a-z]?_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
-    body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
     page.toc = get_toc(nest_toc_tokens(headings))
-    stem = chapter.path.stem
-    body = figures.with_wirings(body, site.figures[stem], pages.link_from(page))
-    numbered = partial(figures.with_references, stem=stem, known=site.figures)
-    body = _reported(numbered, body, chapter.name)
-    body = pages.with_proofs(body, page)
-    below_title = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
-    below_title += pages.notes(chapter)
-    body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
-    body = (body if found else below_title + body) + pages.modules_used(chapter, page)
-    body = model_pages.with_player(body, relative("assets/alphatab/", page))
-    body = previews.with_symbols(body, site.symbols, relative("notation/", page))
-    body = _reported(postprocess.drawn, reference.renamed(body, pages.shown_as), chapter.name)
-    body = previews.linked(body, pages.link_from(page), site.book)
-    return f'<div class="slp-chapter">{body}</div>'
+    return _with_steps(body, page_steps.CHAPTER_STEPS, PageContext(page, site, chapter))
 
 
-def _reported(change: Callable[[str], str], content: str, name: str) -> str:
+def _with_steps(content: str, steps: tuple[Step, ...], context: PageContext) -> str:
     """Return a page's content, changed; what is wrong in it fails a build, a server logs it."""
-    try:
-        return change(content)
-    except ValueError as error:
-        if not site.serving:
-            raise PluginError(f"{name}: {error}") from None
-        log.error(f"{name}: {error}")
-        return content
+    for step in steps:
+        try:
+            content = step(content, context)
+        except ValueError as error:
+            name = context.chapter.name if context.chapter else context.page.file.src_uri
+            if not site.serving:
+                raise PluginError(f"{name}: {error}") from None
+            log.error(f"{name}: {error}")
+    return content
 
 
 def on_post_template(output_content, **_):
@@ -312,7 +308,7 @@ def _hide_from_search(context, page, config, nav):
         page.content = pages.with_links_back(page.content, page)
     page.all_content = page.content
     page.meta.setdefault("description", pages.description(page))
-    if config.site_url:
+    if config.site_url and not site.serving:
         page.meta["card"] = f"assets/cards/{page.url.strip('/').replace('/', '-') or 'home'}.png"
         title = re.sub(r"<[^>]+>", "", str(page.title if page.url else config.site_name))
         about, card = html.unescape(page.meta["description"]), page.meta["card"]

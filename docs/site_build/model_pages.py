@@ -4,17 +4,19 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import constants
 import diagrams
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markdown.extensions.toc import slugify
 
+from slp_transformer._internal.sampling_table import SAMPLING
 from slp_transformer.guitar import (
     Bar,
     Event,
@@ -28,18 +30,16 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.fingering.fingering_pieces import (
-    OPEN_STRING_COST,
     FingeringOptions,
     finger_piece,
     piece_from_tab,
 )
-from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
-from slp_transformer.guitar.formats import gpif, midi, musicxml
+from slp_transformer.guitar.fingering.viterbi import HandCosts
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi
-from slp_transformer.guitar.formats.musicxml import format_musicxml
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS
+from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
+from slp_transformer.guitar.fretboard import MAX_FRET, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 
@@ -275,15 +275,28 @@ RIFFS = {
 }
 
 
+MOST_TOKENS = 41  # on a slider, where it stands for all
+
+
 def fill_write(content: str, root: Path, assets: str, player_assets: str) -> str:
     """Return the page "Write with it" with its stage."""
     run = json.loads(
         (root / "benchmarks" / "results" / "page_model" / "writers.json").read_text("utf-8")
     )
+    begin = {
+        name: MOST_TOKENS if (off := option.slider.off) is None else off
+        for name, option in SAMPLING.items()
+        if option.slider
+    }
+    begin |= {name: o.flag_default for name, o in SAMPLING.items() if o.flag_default is not None}
+    begin["top_p"] = 0.95  # as the still text was written
     page = template("write.html").render(
         assets=assets,
         models=MODELS,
         riffs=RIFFS,
+        sampling=SAMPLING,
+        begin=begin,
+        most=MOST_TOKENS,
         player=player(player_assets),
         still=run["still"],
     )
@@ -333,28 +346,16 @@ def fill_mistakes(content: str, root: Path) -> str:
 # --- Finger a piece -------------------------------------------------------------------------------
 
 EXAMPLE_HALF_STEPS = 7  # in G, the hand has a choice of places
-MAX_BYTES = {"midi": midi.MAX_FILE_BYTES, "xml": musicxml.MAX_FILE_BYTES, "gp": gpif.MAX_FILE_BYTES}
-"""The largest files of each kind that the page reads: as large as the package does."""
-
-
-def fingering_settings() -> dict[str, Any]:
-    """Return the numbers of the package that the page's script computes with, and an example."""
-    return {
-        "example": format_alphatex(_fingered(EXAMPLE_HALF_STEPS).tab),
-        "costs": asdict(HandCosts()) | {"hand_frets": list(HAND_FRETS)},
-        "open_string_cost": OPEN_STRING_COST,
-        "tunings": {name: tuning.open_pitches for name, tuning in TUNINGS.items()},
-        "max_fret": MAX_FRET,
-        "max_span": MAX_SPAN,
-        "max_bytes": MAX_BYTES,
-        "max_notes": midi.MAX_NOTES,
-    }
 
 
 def fill_fingering(content: str, player_assets: str) -> str:
     """Return the page "Finger a piece" with its stage."""
     page = template("fingering.html").render(
-        settings=fingering_settings(),
+        example=format_alphatex(_fingered(EXAMPLE_HALF_STEPS).tab),
+        tunings=TUNINGS,
+        max_fret=MAX_FRET,
+        costs=HandCosts(),
+        suffixes=constants.file_kinds(),
         player=player(player_assets),
         still=format_tab(_fingered(EXAMPLE_HALF_STEPS).tab),
     )

@@ -1,4 +1,4 @@
-"""The names of parameters, settings and hooks, here and in four other places, for the page Reuse.
+"""The tables of the page Reuse: published families, parts of a model, and names in four places.
 
 Hugging Face's are read from the tables that `from_pretrained` and `save_pretrained` read, and
 nanoGPT's parameters are GPT-2's. The others are written down here.
@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from slp_transformer._internal.model_choices import MODEL_TABLES
 from slp_transformer.modern import ModernConfig, RopeScaling
-from slp_transformer.modern.hf_families import HF_FAMILIES
+from slp_transformer.modern.families import HF_FAMILIES
 from slp_transformer.modern.pretrained import build_on_meta
 
 BIASES: dict[str, Any] = {"attention_bias": True, "ffn_bias": True, "tied": False}
@@ -136,22 +137,54 @@ def find_settings(kind: str, change: dict[str, Any]) -> str:
     return ", ".join(name for name in after if after[name] != before.get(name))
 
 
+def choice_rows() -> list[list[str]]:
+    """Return the setting, the choice, and what it does, for each part of a model."""
+    return [
+        [table.name, choice, entry.summary]
+        for table in MODEL_TABLES
+        for choice, entry in table.items()
+    ]
+
+
+def family_rows() -> list[list[str]]:
+    """Return of each published family how it is recognized, its class, and what is refused."""
+    return [
+        [
+            family.title,
+            f"`{family.model_type}`",
+            f"`{family.architecture}`",
+            ", ".join(f"`{name}`" for name in family.required),
+        ]
+        for family in HF_FAMILIES.values()
+    ]
+
+
 def fill(markdown: str) -> str:
-    """Put the three tables where the page has their marks."""
+    """Put the tables where the page has their marks."""
     heads = {
-        "parameters": ["here", "PyTorch", "GPT-2, nanoGPT", "Llama", "TransformerLens"],
-        "settings": ["here", "PyTorch", "nanoGPT", "GPT-2", "Llama", "TransformerLens"],
-        "hooks": ["here", "Hugging Face", "TransformerLens"],
+        "names of parameters": ["here", "PyTorch", "GPT-2, nanoGPT", "Llama", "TransformerLens"],
+        "names of settings": ["here", "PyTorch", "nanoGPT", "GPT-2", "Llama", "TransformerLens"],
+        "names of hooks": ["here", "Hugging Face", "TransformerLens"],
     }
-    rows = {"parameters": parameter_rows(), "settings": setting_rows()}
-    rows["hooks"] = [[ours, *others] for ours, others in HOOKS.items()]
-    for kind, head in heads.items():
-        lines = [head, ["---"] * len(head), *(map(as_code, row) for row in rows[kind])]
-        text = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    rows = {"names of parameters": parameter_rows(), "names of settings": setting_rows()}
+    rows["names of hooks"] = [[ours, *others] for ours, others in HOOKS.items()]
+    for mark, head in heads.items():
+        text = format_rows(head, [list(map(as_code, row)) for row in rows[mark]])
         text = re.sub("`(.+?)`", breaking_at_dots, text)
         box = f'<div class="slp-wide slp-names" tabindex="0" markdown="1">\n\n{text}\n\n</div>'
-        markdown = markdown.replace(f"<!-- names of {kind} -->", box)
-    return markdown
+        markdown = markdown.replace(f"<!-- {mark} -->", box)
+    choices = [[as_code(setting), as_code(name), what] for setting, name, what in choice_rows()]
+    parts = format_rows(["setting", "choice", "what it is"], choices)
+    parts = re.sub("`(.+?)`", breaking_at_dots, parts)
+    markdown = markdown.replace("<!-- choices of parts -->", parts)
+    head = ["family", "`model_type`", "class in transformers", "settings with one value here"]
+    return markdown.replace("<!-- families -->", format_rows(head, family_rows()))
+
+
+def format_rows(head: list[str], rows: list[list[str]]) -> str:
+    """Return a table as Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def breaking_at_dots(match: re.Match[str]) -> str:

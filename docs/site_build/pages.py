@@ -109,7 +109,7 @@ def notes(chapter: Chapter) -> str:
     outputs = site.outputs[chapter.path.stem]
     if outputs is None:
         failure = _failure(chapter)
-        return _failed(failure) if failure else _RUNNING
+        return _failed(failure) if failure else _RUNNING_AGAIN if is_stale(chapter) else _RUNNING
     found = ""
     if site.serving:
         for sentence in execution.missing_alts(chapter, outputs):
@@ -133,6 +133,19 @@ _RUNNING = note(
     "Running …",
     "<p>This chapter is being executed. Its outputs appear here when it is done.</p>",
 )
+
+
+_RUNNING_AGAIN = note(
+    "slp-running",
+    "Running again …",
+    "<p>Outputs below are those of its last run, until this one is done.</p>",
+)
+
+
+def is_stale(chapter: Chapter) -> bool:
+    """Whether a page shows the outputs of an earlier run, since the next has not ended."""
+    has_new = site.outputs[chapter.path.stem] is not None or _failure(chapter) is not None
+    return site.serving and not has_new and site.cache.load_stale(chapter) is not None
 
 
 def _failed(failure: execution.ChapterError) -> str:
@@ -159,6 +172,8 @@ def write(chapter: Chapter, path: Path) -> None:
     """Writes a chapter's notebook for mkdocs-jupyter, if it has changed."""
     stem = chapter.path.stem
     outputs = site.outputs[stem] or failed_outputs(chapter)
+    if outputs is None and site.serving:
+        outputs = site.cache.load_stale(chapter)
     plain = site.deferring and outputs is None
     made_of = (chapter, id(outputs), plain, site.figures[stem])
     if path.is_file() and site.written.get(stem) == made_of:

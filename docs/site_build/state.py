@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import chapter_source
 import execution
@@ -10,6 +11,7 @@ import links
 import reference
 from chapter_source import PACKAGE, Chapter
 from mkdocs.utils import get_relative_url
+from serving import stamps
 
 log = logging.getLogger("mkdocs.hooks.chapters")
 
@@ -20,13 +22,13 @@ class Site:
     def __init__(self) -> None:
         self.serving = False
         self.background: execution.Background | None = None
+        self.live: Any = None  # a server's `LiveBuild`, from its first build on
         self.deferring = False
         self.settings = Path()
         self.repository = ""
-        self.waiting: list[tuple[Chapter, str]] = []
         self.warned: set[str] = set()
         self.written: dict[str, tuple] = {}
-        self.behind: dict[str, tuple[int, int]] = {}
+        self.behind: dict[Path, tuple[int, int]] = {}
         self.symbols: dict[str, list[str]] = {}
         self._loaded: dict[str, tuple[str, list]] = {}
 
@@ -37,7 +39,7 @@ class Site:
         self.cache = execution.Cache(root / ".cache" / "chapters")
         self.chapters = chapter_source.read_chapters(root)
         folders = (PACKAGE, chapter_source.RESULTS, "tests", self.settings.name)
-        behind = _stamps(*(root / name for name in folders))
+        behind = stamps([root / name for name in folders])
         if behind != self.behind:
             self.behind = behind
             self._read_package()
@@ -99,22 +101,6 @@ class Site:
     def proofs_of(self, slug: str) -> list[links.Proof]:
         """The tests that prove an equation."""
         return [proof for proof in self.proofs if slug in proof.slugs]
-
-    @property
-    def finished(self) -> Path:
-        """A folder that a server watches: a chapter that has run leaves its mark there."""
-        return self.root / ".cache" / "finished"
-
-
-def _stamps(*folders: Path) -> dict[str, tuple[int, int]]:
-    """Return when each file in some folders was written, and its size; of a file, its own."""
-    found = {}
-    for folder in folders:
-        for path in [folder] if folder.is_file() else sorted(folder.rglob("*")):
-            if "__pycache__" not in path.parts and path.is_file():
-                status = path.stat()
-                found[str(path)] = (status.st_mtime_ns, status.st_size)
-    return found
 
 
 site = Site()

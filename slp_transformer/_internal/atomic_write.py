@@ -1,58 +1,56 @@
-"""Atomic writes of files, JSON that is validated, and imports of optional dependencies.
+"""Atomic writes of files: whole or not at all, under names that nobody can guess.
 
-The schema of a JSON file is a dataclass with plain annotations, which pydantic checks. Nothing is
-converted: a number in quotes is no number. A missing setting takes its default; an unknown one is
-refused.
+What is being written has a random name in the same folder, and is created for that: a link that
+somebody put there is never followed. It gets its own name once it is complete and on the disk.
 """
 
-import importlib
-import json
+import errno
 import os
 import re
+import secrets
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import BinaryIO
 
-MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
 WINDOWS_RETRIES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts to rename
+LEFTOVER = re.compile(r"(\..+)?\.writing|\.preparing")  # of killed processes; older names, too
+STREAM_NAME = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/(self|\d+)/fd/\d+")
+# What a file system answers that cannot flush a folder, or a folder that may not be listed.
+NO_FOLDER_SYNC = {errno.EINVAL, errno.EACCES, getattr(errno, "ENOTSUP", errno.EINVAL)}
 
 
-def require_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
-    """Import a module of an optional dependency, at the moment it is needed.
-
-    Args:
-        module: the module's name, as in `import`.
-        purpose: what needs it, as the message's first word or words ("Checkpoints").
-        extra: the extra of this package that installs it.
-
-    Raises:
-        ImportError: naming the extra, if the module is not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise ImportError(
-            f"{purpose} need {module.partition('.')[0]}, which comes with the {extra} extra: "
-            f'python -m pip install "slp-transformer[{extra}]".'
-        ) from None
+class NotSyncedError(OSError):
+    """What was written is in its place, but the disk did not confirm that it will stay."""
 
 
 def fsync_path(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to the disk."""
-    if path.is_dir():
-        if os.name == "nt":
-            return  # Windows keeps a folder's names by itself and opens no folder
-        handle = os.open(path, os.O_RDONLY)
-    else:
+    """Flush a file, or the entries of a folder, to the disk.
+
+    Raises:
+        NotSyncedError: of a folder, in whose entries a power cut may now undo the last change.
+        OSError: of a file.
+    """
+    if not path.is_dir():
         handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        try:
+            return os.fsync(handle)
+        finally:
+            os.close(handle)
+    if os.name == "nt":
+        return  # Windows keeps a folder's names by itself and opens no folder
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in NO_FOLDER_SYNC:
+            raise NotSyncedError(error.errno, error.strerror, str(path)) from error
 
 
 def rename(source: Path, target: Path) -> None:
@@ -72,28 +70,110 @@ def rename(source: Path, target: Path) -> None:
     return os.replace(source, target)
 
 
-@contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; it is renamed to `path` once it is complete.
+def random_name() -> str:
+    """Return a name for what is being written, which `remove_leftovers` knows."""
+    return f".{secrets.token_hex(8)}.writing"
 
-    A process that is killed on the way leaves the old file untouched, and the temporary one, which
-    the next attempt overwrites.
+
+def create(path: Path) -> BinaryIO:
+    """Create a file, with the mode of the umask, and open it.
 
     Raises:
+        OSError: if it cannot be created, or there is anything of that name, a link as well.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+    for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    return os.fdopen(os.open(path, flags, 0o666), "w+b")
+
+
+def new_folder(parent: Path) -> Path:
+    """Create a folder under a random name."""
+    path = parent / random_name()
+    path.mkdir()  # never follows a link, nor takes what is there
+    return path
+
+
+def apply_umask(path: Path) -> None:
+    """Give a file the mode that others have in its folder, which this process created.
+
+    safetensors makes files that only their owner can read.
+    """
+    path.chmod(path.parent.stat().st_mode & 0o666)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes were writing in a folder; links go, what they name stays."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if LEFTOVER.fullmatch(path.name):
+                remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link (not what it names), or a folder with all that is in it, if it can."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def check_no_link(path: Path) -> None:
+    """Refuse a link where this package is about to write a name of its own.
+
+    Raises:
+        ValueError: if it is one.
+    """
+    if path.is_symlink():
+        raise ValueError(
+            f"{path} is a link, through which nothing is written: put what it names in its place, "
+            "or remove it."
+        )
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file to write to, which becomes `path` once it is complete.
+
+    A process that is killed on the way leaves the old file untouched. A pipe, a terminal or
+    another device, such as /dev/stdout, is written to at the end.
+
+    Raises:
+        NotSyncedError: if the file is in its place, but may not outlast a power cut.
         OSError: of the file, under its own name, if it cannot be written.
     """
-    unfinished = path.with_name(f".{path.name}.writing")
     try:
-        yield unfinished
-        fsync_path(unfinished)
-        rename(unfinished, path)
-    except BaseException as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
-    fsync_path(path.parent)
+        if STREAM_NAME.fullmatch(str(path)) or (path.exists() and not path.is_file()):
+            with tempfile.TemporaryFile() as unfinished:
+                yield unfinished
+                unfinished.seek(0)
+                with path.open("ab") as stream:  # what was written there before stays
+                    shutil.copyfileobj(unfinished, stream)
+            return
+        temp = path.with_name(random_name())
+        try:
+            with create(temp) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            rename(temp, path)
+        except BaseException:
+            remove(temp)
+            raise
+        fsync_path(path.parent)
+    except NotSyncedError as error:
+        raise NotSyncedError(error.errno, error.strerror, str(path)) from error
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all; text as UTF-8 with the line breaks that it has."""
+    with atomic_write(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def check_place(path: Path) -> None:
@@ -112,77 +192,3 @@ def error_message(error: Exception) -> str:
     """Return why a file could not be read or written: the system's message without its number."""
     message = getattr(error, "strerror", None) or str(error)
     return re.sub(r" \(os error \d+\)", "", message).rpartition("I/O error: ")[2].rstrip(".")
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file, whole or not at all."""
-    with atomic_write(path) as unfinished:
-        unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8", newline="\n")
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        ValueError: if it cannot be read, or is no JSON.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    # It is not there, is no UTF-8 or no JSON, is nested too deeply, or has a number without end.
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
-
-
-# --- JSON with a schema ---------------------------------------------------------------------------
-
-
-def load_validated(schema: Any, path: Path) -> Any:
-    """Load a JSON file, validated against a schema.
-
-    Args:
-        schema: a dataclass, or any type that pydantic knows.
-        path: the file.
-
-    Raises:
-        ValueError: naming the file and the first place that is wrong.
-        ImportError: if pydantic is not installed.
-    """
-    try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise ValueError(
-                f"{path} is too large: it should have at most {MAX_JSON_BYTES:,} bytes."
-            )
-        content = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-    return validate_json(schema, content, str(path))
-
-
-def validate_json(schema: Any, content: bytes, source_name: str) -> Any:
-    """Parse JSON text, validated against a schema.
-
-    Args:
-        schema: as there.
-        content: the text, in UTF-8.
-        source_name: what to call it in messages.
-
-    Raises:
-        ValueError: naming `source_name` and the first place that is wrong.
-        ImportError: if pydantic is not installed.
-    """
-    pydantic = require_extra("pydantic", "Kept runs")
-    try:
-        return type_adapter(schema).validate_json(content, strict=True, extra="forbid")
-    except pydantic.ValidationError as error:
-        wrong = error.errors(include_url=False)[0]
-    place = ".".join(map(str, wrong["loc"])) or "this"
-    reason = f"{place}: {wrong['msg']} (found {wrong['input']!r:.60})."
-    if wrong["type"] == "value_error":  # one of our own sentences
-        reason = wrong["msg"].removeprefix("Value error, ")
-    raise ValueError(f"{source_name}: {reason}")
-
-
-@cache
-def type_adapter(schema: Any) -> Any:
-    """Return pydantic's adapter of a type."""
-    return require_extra("pydantic", "Kept runs").TypeAdapter(schema)

@@ -22,6 +22,7 @@ import functools
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -53,15 +54,22 @@ class Choices(Mapping[str, ChoiceT]):
 
     Attributes:
         name: what is chosen, in a word or two: "schedule".
+        base: a table whose entries are this one's too.
     """
 
     # As a part of an `Annotated` type it must be hashable, and it may grow: it equals only itself.
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
-    def __init__(self, name: str, entries: Mapping[str, ChoiceT]):
-        """Make a table of some entries."""
+    def __init__(
+        self,
+        name: str,
+        entries: Mapping[str, ChoiceT],
+        base: "Choices[ChoiceT] | None" = None,
+    ):
+        """Make a table of some entries, and of those of another table before them."""
         self.name: str = name
+        self.base: Mapping[str, ChoiceT] = {} if base is None else base
         self._entries: dict[str, ChoiceT] = dict(entries)
 
     def __getitem__(self, name: str) -> ChoiceT:
@@ -70,15 +78,15 @@ class Choices(Mapping[str, ChoiceT]):
         Raises:
             KeyError: if there is none; `check_choice` refuses such a name in a sentence.
         """
-        return self._entries[name]
+        return self._entries[name] if name in self._entries else self.base[name]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
-        return iter(self._entries)
+        return chain(self.base, self._entries)
 
     def __len__(self) -> int:
         """Return the number of entries."""
-        return len(self._entries)
+        return len(self.base) + len(self._entries)
 
     def add(self, name: str, entry: ChoiceT) -> None:
         """Add an entry, as a plug-in does.
@@ -86,7 +94,7 @@ class Choices(Mapping[str, ChoiceT]):
         Raises:
             ValueError: if the name is taken.
         """
-        if name in self._entries:
+        if name in self:
             raise ValueError(f'There are two entries "{name}" for {self.name}: rename one.')
         self._entries[name] = entry
 

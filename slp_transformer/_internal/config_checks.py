@@ -1,16 +1,11 @@
-"""Sizes and choices that a model is made from, and the refusal of those that none can be made from.
+"""Sizes that a model is made from, and the refusal of those that none can be made from.
 
 Nothing here needs PyTorch, so that settings are read and refused before it is loaded.
 """
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
-
-Activation = Literal["relu", "gelu", "swiglu"]
-NormOrder = Literal["pre", "post"]
-Positions = Literal["learned", "sinusoidal"]
-Initialization = Literal["gpt2", "xavier", "bert"]
+from typing import Any
 
 Range = tuple[Callable[[Any], bool], str]
 

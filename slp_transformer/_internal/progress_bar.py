@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from slp_transformer._internal.atomic_write import require_extra
+from slp_transformer._internal.extras import require_extra
 
 BAR_DELAY_S = 0.5  # seconds that work may take before a bar appears
 BARS_ENABLED = ContextVar("BARS_ENABLED", default=True)  # whether work has bars

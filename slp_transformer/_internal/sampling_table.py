@@ -11,10 +11,26 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from slp_transformer._internal.choices import Choices
-from slp_transformer._internal.config_checks import is_integer
+from slp_transformer._internal.config_checks import Range, is_integer
+
+
+class Slider(NamedTuple):
+    """How the site's pages let a reader move a number.
+
+    Attributes:
+        low: the lowest value.
+        high: the highest one; None for the size of the vocabulary.
+        step: between values.
+        off: the value that leaves the logits alone; None for `high`.
+    """
+
+    low: float
+    high: float | None
+    step: float
+    off: float | None
 
 
 @dataclass(frozen=True)
@@ -29,6 +45,7 @@ class SamplingOption:
         neutral: the value that leaves the logits alone.
         fits: whether a value is in the option's range.
         range: the range in words, after "must be".
+        slider: of the pages, whose JavaScript has its own function for each option.
         summary: a phrase for `--help` and the documentation.
         reads_ids: whether the ids so far are needed.
         only_drawing: whether it matters only to what is drawn at random.
@@ -43,6 +60,7 @@ class SamplingOption:
     fits: Callable[[Any], bool]
     range: str
     summary: str
+    slider: Slider | None = None
     reads_ids: bool = False
     only_drawing: bool = True
     greedy_at: float | None = None
@@ -78,6 +96,7 @@ SAMPLING = Choices(
             lambda theta: 0 < theta < math.inf,
             "a number above 0",
             "above 1, tokens that are there already become less likely",
+            Slider(1, 2, 0.05, 1),
             reads_ids=True,
             only_drawing=False,
         ),
@@ -90,6 +109,7 @@ SAMPLING = Choices(
             "a number above 0, from 1e-6 on",
             "below 1 the model keeps to what is likely, above 1 it varies more; 0 always takes the "
             "most probable token",
+            Slider(0, 3, 0.1, 1),
             greedy_at=0,
             flag_default=0.8,
         ),
@@ -101,6 +121,7 @@ SAMPLING = Choices(
             lambda k: is_integer(k) and k >= 1,
             "a whole number of 1 or more",
             "sample from the k most probable tokens alone",
+            Slider(1, None, 1, None),
         ),
         "top_p": SamplingOption(
             "slp_transformer.sampling:top_p",
@@ -110,6 +131,7 @@ SAMPLING = Choices(
             is_share,
             "a share above 0 and at most 1",
             "sample from the most probable tokens that together have this probability",
+            Slider(0.05, 1, 0.05, 1),
         ),
         "min_p": SamplingOption(
             "slp_transformer.sampling:min_p",
@@ -120,10 +142,15 @@ SAMPLING = Choices(
             "a share above 0 and at most 1",
             "sample from the tokens that have at least this share of the probability of the most "
             "probable one",
+            Slider(0, 1, 0.05, 0),
         ),
     },
 )
 """The options by name; another package adds its own with `SAMPLING.add`."""
+
+
+LENGTH_PENALTY: Range = (lambda alpha: abs(alpha) <= 10, "a number from -10 to 10")
+"""The power of a length in a beam's score; what is beyond says nothing, and overflows."""
 
 
 def check_sampling_option(**value: Any) -> None:

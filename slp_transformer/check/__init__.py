@@ -8,17 +8,11 @@ true where the function is right. Where it is wrong, the verdict says which know
 very same answers, and shows the smallest case. `python -m slp_transformer.check` prints them all.
 """
 
-from importlib import import_module
-
+from slp_transformer._internal.plugins import import_checks
 from slp_transformer.check import (  # noqa: F401  each module adds its checks to CHECKS
     attention_checks,
     block_checks,
     encoder_decoder_checks,
-)
-
-import_module("slp_transformer.guitar.checks")  # by name: guitar builds on this package
-
-from slp_transformer.check import (  # noqa: E402, F401
     interpret_checks,
     language_model_checks,
     loss_checks,
@@ -29,8 +23,10 @@ from slp_transformer.check import (  # noqa: E402, F401
     scaling_checks,
     transformer_2017_checks,
 )
-from slp_transformer.check.diagnosing import CHECKS, Check  # noqa: E402
-from slp_transformer.check.verdict import Verdict, at_most  # noqa: E402
+from slp_transformer.check.diagnosing import CHECKS, Check
+from slp_transformer.check.verdict import Verdict, at_most
+
+import_checks()
 
 __all__ = ["CHECKS", "Check", "Verdict", "at_most"]
 __all__.extend(CHECKS)

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.check import CHECKS, own_model
 from slp_transformer.check.class_report import report_on, report_on_class
 from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
@@ -116,8 +116,7 @@ def write_template(path: Path) -> None:
             needed = "" if name in NEEDED else "  (not needed for the model)"
             lines.append(f"\n# {check.source}{needed}\n# {says[:1].upper() + says[1:]}")
             lines.append(f"def {check.signature_text}:\n    ...\n")
-    with atomic_write(path) as unfinished:
-        unfinished.write_text("\n".join(lines), encoding="utf-8", newline="\n")
+    write_file(path, "\n".join(lines))
 
 
 def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:

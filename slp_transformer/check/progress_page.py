@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.check.own_model import CHAPTERS, NEEDED
 from slp_transformer.check.verdict import Verdict
 
@@ -65,8 +65,7 @@ def write_progress_page(path: Path, title: str, verdicts: Verdicts) -> None:
     }.items():
         page = page.replace(f"<!-- {key} -->", value)
     try:
-        with atomic_write(path) as unfinished:
-            unfinished.write_text(page, encoding="utf-8", newline="\n")
+        write_file(path, page)
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror}.") from None
 

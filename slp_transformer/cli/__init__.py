@@ -1,4 +1,4 @@
-"""The command line: `slp-transformer train | generate | translate | ... | tab | convert`.
+"""The command line: `slp-transformer train | generate | translate | ...`.
 
 It ends with 0 if all went well; 2 after bad input, with a message on stderr; 130 after Ctrl-C
 (143 after SIGTERM, 129 after SIGHUP), with the command that resumes; 141 if nobody read on; 1 if
@@ -10,11 +10,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
+from pkgutil import resolve_name
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import error_message
+from slp_transformer._internal.plugins import TEXT_EXTRA, Libraries, take_problems
 from slp_transformer._internal.signals import SignalHandler
+from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import (
     BAD_INPUT,
     BROKEN_PIPE,
@@ -25,62 +27,65 @@ from slp_transformer.cli.console import (
     is_broken_pipe,
     print_error,
     print_result,
+    print_status,
     rank,
     resource_hint,
     set_utf8_output,
     silence_broken_pipe,
     torch_import_notice,
 )
+from slp_transformer.tasks.registry import TASKS
 
-LIBRARIES = {
-    "text": "tyro pydantic safetensors numpy filelock tomli_w tokenizers tqdm".split(),
-    "guitar": ["tyro", "mido", "guitarpro"],
-}
-"""The libraries of each extra that commands take for granted."""
-GUITAR_COMMANDS = ("tab", "convert")
-GUITAR_SUFFIXES = (".mid", ".gp3", ".gp4", ".gp5")  # of files that a library writes
-USAGE = f"""usage: {PROGRAM} COMMAND ...
+INTRODUCTION = f"""usage: {PROGRAM} COMMAND ...
 
-Train small language models on your own text or guitar tabs, and generate with them.
-
-  {PROGRAM} train text my-texts --out-dir runs/mine    a file or a folder of .txt files
-  {PROGRAM} train tabs --out-dir runs/tabs             guitar tabs
-  {PROGRAM} train pairs --out-dir runs/pairs           pairs of sentences
-  {PROGRAM} generate runs/mine --prompt "the "         continue a prompt
-  {PROGRAM} translate runs/pairs "A sentence."         translate with a model trained on pairs
-  {PROGRAM} evaluate runs/mine                         on data that it was not trained on
-  {PROGRAM} info runs/mine                             its model, tokenizer and progress
-  {PROGRAM} merge runs/lora --out-dir runs/merged      a LoRA run with its base
-  {PROGRAM} tab song.mid                               guitar tab that can be played
-  {PROGRAM} convert song.gp5 -o song.musicxml          guitar music as another kind of file
-
-{PROGRAM} COMMAND --help lists the options of a command."""
+Train small language models on your own data, and generate with them."""
 
 
-def check_libraries(command: str, output: Path | None = None) -> None:
+def usage() -> str:
+    """Return the help on all tasks and commands."""
+    entries = [*(task.usage for task in TASKS.values()), *(c.usage for c in COMMANDS.values())]
+    lines = [usage for usage in entries if usage is not None]
+    width = max(len(example) for example, _ in lines)
+    rows = (f"  {PROGRAM} {example:<{width}}  {what}" for example, what in lines)
+    end = f"{PROGRAM} COMMAND --help lists the options of a command."
+    return "\n".join([INTRODUCTION, "", *rows, "", end])
+
+
+def print_problems() -> None:
+    """Say which plug-ins were left out, and why."""
+    for sentence in take_problems():
+        print_status(sentence)
+
+
+def check_libraries(name: str, needed: Libraries) -> None:
     """Refuse to begin what would end for want of a library.
+
+    Args:
+        name: the command's name.
+        needed: what it takes for granted.
 
     Raises:
         ImportError: naming all that are missing, and how to install them.
     """
-    extras = ["guitar" if command in GUITAR_COMMANDS else "text"]
-    if output is not None and output.suffix.lower() in GUITAR_SUFFIXES and extras == ["text"]:
-        extras.append("guitar")
-    names = dict.fromkeys(name for extra in extras for name in LIBRARIES[extra])
-    if missing := [name for name in names if find_spec(name) is None]:
+    missing = {
+        requirement: [library for library in libraries if find_spec(library) is None]
+        for requirement, libraries in needed.items()
+    }
+    if libraries := dict.fromkeys(library for some in missing.values() for library in some):
+        requirements = " ".join(f'"{name}"' for name, some in missing.items() if some)
         raise ImportError(
-            f"{command} needs {', '.join(missing)}, which can be installed by: "
-            f'python -m pip install "slp-transformer[{",".join(extras)}]".'
+            f"{name} needs {', '.join(libraries)}, which can be installed by: "
+            f"python -m pip install {requirements}."
         )
 
 
 def check_utf8(args: Sequence[str]) -> None:
-    """Refuse words that cannot be written as UTF-8; names of guitar files may be anything.
+    """Refuse words that cannot be written as UTF-8.
 
     Raises:
         ValueError: showing the first of them.
     """
-    for word in args if args[0] not in GUITAR_COMMANDS else ():
+    for word in args:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise ValueError(
                 f"{ascii(word)} is not UTF-8: write it as UTF-8, and in a terminal of another "
@@ -106,19 +111,25 @@ def main(args: Sequence[str] | None = None) -> int:
 def run(args: Sequence[str]) -> int:
     """Run a command line, and return the exit code, whatever comes of it."""
     try:
+        print_problems()
         if not args or args[0] in ("-h", "--help", "--version"):
-            print_result(slp_transformer.__version__ if args[:1] == ["--version"] else USAGE)
+            print_result(slp_transformer.__version__ if args[:1] == ["--version"] else usage())
             return EXIT_OK if args else BAD_INPUT
-        check_utf8(args)
+        name, known = args[0], COMMANDS.get(args[0])
+        if known is None or not known.any_bytes:
+            check_utf8(args)
         if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
-            check_libraries(args[0])
-        from slp_transformer.cli.options import parse
+            check_libraries(name, known.libraries if known else TEXT_EXTRA)
+        from slp_transformer.cli.parsing import parse
 
         command, options = parse(args)
-        check_libraries(command, getattr(options, "output", None))
-        with torch_import_notice(getattr(options, "quiet", False) or command in GUITAR_COMMANDS):
-            module = importlib.import_module(f"slp_transformer.cli.{command}")
-        module.execute(options)
+        print_problems()
+        check_libraries(name, {**command.libraries, **options.libraries()})
+        with torch_import_notice(getattr(options, "quiet", False) or not command.loads_torch):
+            if command.loads_torch:
+                importlib.import_module("torch")
+            execute = resolve_name(command.execute)
+        execute(options)
         sys.stdout.flush()
         return EXIT_OK
     except SystemExit as ended:  # the reason has been printed

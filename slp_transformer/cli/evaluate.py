@@ -1,22 +1,72 @@
 """Measure how well a trained model predicts data that it was not trained on."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result
-from slp_transformer.cli.options import Evaluate
-from slp_transformer.tasks.base import to_json
-from slp_transformer.tasks.run_config import load_run
+from slp_transformer.cli.parsing import parse_run_flags
+from slp_transformer.cli.run_options import RunOptions
+from slp_transformer.tasks.base import EvaluateOptions, to_json
+from slp_transformer.tasks.saved_runs import find_task, load_run
+
+FlagsT = TypeVar("FlagsT")
 
 
-def execute(options: Evaluate) -> None:
+@dataclass(frozen=True)
+class Evaluate(RunOptions, Generic[FlagsT]):
+    """Measure how well a trained model predicts data that it was not trained on.
+
+    Examples:
+      slp-transformer evaluate runs/mine                 on the run's held-out data
+      slp-transformer evaluate runs/mine other.txt       on another text
+      slp-transformer evaluate runs/mine --samples 3     with three generated texts
+      slp-transformer evaluate runs/en-de test.en --target test.de --checkpoint average
+      slp-transformer evaluate runs/mine --help          with the options of the run's own task
+
+    Language models: the loss, perplexity and bits per character and byte, which unlike the loss
+    compare models with different tokenizers. Translation: loss, BLEU and chrF with sacrebleu's
+    signatures.
+
+    Attributes:
+        asked: on what, and with how many samples.
+        json: print JSON.
+    """
+
+    asked: EvaluateOptions[FlagsT] = field(kw_only=True)
+    json: bool = False
+
+    def check(self) -> None:
+        """Refuse options that the task of the run has no use for.
+
+        Raises:
+            ValueError: naming the flag, or the folder.
+        """
+        super().check()
+        find_task(self.run).check_evaluate(self.asked)
+
+    def libraries(self) -> Libraries:
+        """Return what the task of the run takes for granted."""
+        return find_task(self.run).libraries()
+
+
+def parse_evaluate(args: Sequence[str]) -> Evaluate[Any]:
+    """Parse the options of `evaluate`, of which some belong to the run's task."""
+    return parse_run_flags(Evaluate, lambda task: task.EvaluateFlags, "evaluate", args)
+
+
+def execute(options: Evaluate[Any]) -> None:
     """Evaluate, and print the results.
 
     Raises:
         ValueError: if there is no such run or source, too little in it, or an option has no effect.
     """
     run = load_run(options.run, options.checkpoint, options.device)
-    report = run.task.evaluate(run, options)
+    report = run.task.evaluate(run, options.asked)
     if options.json:
         about = {"run": str(options.run), "checkpoint": options.checkpoint}
-        about["source"] = options.source or "held out"
+        about["source"] = options.asked.source or "held out"
         print_result(to_json(about | report.values))
     else:
         print_result(report.text)

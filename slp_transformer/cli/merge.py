@@ -1,23 +1,31 @@
 """Merge a LoRA run with its base."""
 
 import shutil
+from pathlib import Path
+from typing import Any
 
-from slp_transformer._internal.atomic_write import read_json
+from torch import nn
+
+from slp_transformer._internal.atomic_write import atomic_write, check_no_link
 from slp_transformer.cli.console import command, print_result
-from slp_transformer.cli.options import Merge
+from slp_transformer.cli.merge_options import Merge
 from slp_transformer.cli.train import cleanup_on_error
 from slp_transformer.lora import merge_lora
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS
-from slp_transformer.tasks.run_config import CONFIG_FILE, find_config, find_task
+from slp_transformer.tasks.run_config import CONFIG_FILE
+from slp_transformer.tasks.saved_runs import find_config, find_task
 from slp_transformer.training.checkpoints import load_model, save_checkpoint
 from slp_transformer.training.run_folder import (
+    CheckpointChoice,
     checkpoint_folder,
     find_checkpoints,
     load_lora_base,
     load_tokenizer,
-    run_lock,
+    retry_while_run_changes,
+    step_of,
 )
+from slp_transformer.training.run_lock import run_lock
 
 
 def execute(options: Merge) -> None:
@@ -32,13 +40,24 @@ def execute(options: Merge) -> None:
         raise ValueError(f"{run} is not a LoRA run.")
     if find_checkpoints(folder):
         raise ValueError(f"{folder} holds a run already: choose another folder.")
-    model = load_model(run, which)
-    merge_lora(model)
+    model, step, tokenizer = load_merged(run, which)
     with run_lock(folder), cleanup_on_error(folder):
         if config := find_config(run):
             config.save(folder / CONFIG_FILE)
         if (run / TOKENS).is_dir():
-            shutil.copytree(run / TOKENS, folder / TOKENS, dirs_exist_ok=True)
-        step = read_json(checkpoint_folder(run, which) / "checkpoint.json")["step"]
-        save_checkpoint(folder, step, model, tokenizer=load_tokenizer(run, which))
+            check_no_link(folder / TOKENS)
+            (folder / TOKENS).mkdir(exist_ok=True)
+            for path in (run / TOKENS).iterdir():
+                with path.open("rb") as source, atomic_write(folder / TOKENS / path.name) as copy:
+                    shutil.copyfileobj(source, copy)
+        save_checkpoint(folder, step, model, tokenizer=tokenizer)
     print_result(f"The merged model is in {folder}. To use it:\n  {command('generate', folder)}")
+
+
+@retry_while_run_changes
+def load_merged(run: Path, which: CheckpointChoice) -> tuple[nn.Module, int, Any]:
+    """Load the model of a LoRA run and merge it; also return its step, and its tokenizer's JSON."""
+    folder = checkpoint_folder(run, which)
+    model = load_model(folder, which)
+    merge_lora(model)
+    return model, step_of(folder), load_tokenizer(folder)

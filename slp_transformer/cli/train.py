@@ -1,7 +1,6 @@
 """Train a model."""
 
 import contextlib
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.atomic_write import check_no_link, remove, remove_leftovers
 from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
@@ -22,11 +22,13 @@ from slp_transformer.cli.console import (
     processes,
     rank,
 )
-from slp_transformer.cli.options import Train
+from slp_transformer.cli.train_options import Train
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
+from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.lora import add_lora
-from slp_transformer.tasks.base import TOKENS, Task, load_task
+from slp_transformer.tasks.base import TOKENS, Task
+from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
 from slp_transformer.training.checkpoints import (
@@ -36,20 +38,20 @@ from slp_transformer.training.checkpoints import (
 )
 from slp_transformer.training.devices import check_memory
 from slp_transformer.training.run_folder import (
-    TEMP_FOLDER,
     EvalRecord,
     LoraBase,
     checkpoint_folder,
     find_checkpoints,
     load_lora_base,
-    run_lock,
+    retry_while_run_changes,
     step_of,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.trainer import train
 
 STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
-NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER, TEMP_FOLDER)
+NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER)
 
 
 def execute(options: Train[Any]) -> None:
@@ -120,17 +122,24 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     )
 
 
-def prepare_run(task: Task, config: RunConfig[Any], folder: Path, resume: bool) -> Dataset:
+def prepare_run(
+    task: Task[Any, Any, Any], config: RunConfig[Any], folder: Path, resume: bool
+) -> Dataset:
     """Prepare the data, and write the configuration once everything is known to fit.
 
     Raises:
-        ValueError: if there is no data, or too little.
+        ValueError: if there is no data, or too little, or a link where data would be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if not resume:  # a user may have put the tokens on another disk since
+        check_no_link(folder / TOKENS)
+        remove_leftovers(folder / TOKENS)
     source = getattr(config.data, "source", None)
     if not resume and source is not None and is_stream(source):
         copy = str(save_stdin((folder / STDIN_COPY).resolve(), source))
         config = replace(config, data=replace(config.data, source=copy))
+    if resume:
+        verify_token_folder(folder / TOKENS)
     data = (task.open if resume else task.prepare)(config, folder / TOKENS)
     config.save(folder / CONFIG_FILE)
     return data
@@ -149,7 +158,7 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
     if config.init_from is None or (last is not None and config.lora_rank is None):
         return None
     if config.lora_rank is None:
-        load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
+        load_initial_weights(Path(config.init_from), model)
         return None
     base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
@@ -159,7 +168,13 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
     return base
 
 
-def print_overview(task: Task, data: Dataset, model: nn.Module) -> None:
+@retry_while_run_changes
+def load_initial_weights(run: Path, model: nn.Module) -> None:
+    """Load the best weights of another run, which may be training."""
+    load_weights(model, checkpoint_folder(run, "best"))
+
+
+def print_overview(task: Task[Any, Any, Any], data: Dataset, model: nn.Module) -> None:
     """Print what is trained on what."""
     print_remarks(data.warnings)
     if languages := getattr(data.tokenizer, "languages", None):
@@ -189,9 +204,8 @@ def cleanup_on_error(folder: Path) -> Iterator[None]:
     except BaseException:
         names = () if find_checkpoints(folder) else NEW_FILES
         for path in {folder / name for name in names} - before:
-            shutil.rmtree(path, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                path.unlink()
+            remove(path)
+        remove_leftovers(folder)
         raise
 
 

@@ -1,6 +1,7 @@
 """Translate sentences with a trained model: from the command line, a file, a pipe or a terminal."""
 
 import contextlib
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TextIO
 
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_status
-from slp_transformer.cli.options import Translate
+from slp_transformer.cli.translate_options import Translate
 from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.data.text_files import encoding_error_message
@@ -16,7 +17,7 @@ from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Transla
 from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.pairs import to_translator
-from slp_transformer.tasks.run_config import load_run
+from slp_transformer.tasks.saved_runs import load_run
 
 
 def execute(options: Translate) -> None:
@@ -73,9 +74,10 @@ def open_output(options: Translate) -> Iterator[TextIO]:
     if options.output is None:
         yield sys.stdout
         return
-    with atomic_write(options.output) as unfinished:
-        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-            yield file
+    with atomic_write(options.output) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+        yield text
+        text.detach()  # flushes it; the file is not its own to close
     print_status(f"Written to {options.output}.")
 
 

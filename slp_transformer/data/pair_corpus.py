@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import torch
 
-from slp_transformer._internal.atomic_write import load_validated
+from slp_transformer._internal.json_files import load_validated
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
 from slp_transformer.data.dataset import Dataset

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, SupportsInt
 
-from slp_transformer._internal.atomic_write import validate_json
+from slp_transformer._internal.json_files import validate_json
 from slp_transformer.data.text_tokenizer import (
     EOS,
     PAD,

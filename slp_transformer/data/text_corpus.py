@@ -6,7 +6,6 @@ training reads them through `TokenStore`. On a terminal, slow steps show a progr
 
 import os
 import random
-import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any
 
 import torch
 
+from slp_transformer._internal.atomic_write import new_folder, remove, remove_leftovers
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
@@ -132,13 +132,14 @@ def working_dir(output_dir: Path | None) -> Iterator[Path]:
         with TemporaryDirectory(prefix="slp-transformer-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
         return
-    work, is_new = output_dir / ".preparing", not output_dir.exists()
-    shutil.rmtree(work, ignore_errors=True)  # of a process that was killed
-    work.mkdir(parents=True)
+    is_new = not output_dir.exists()
+    output_dir.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(output_dir)
+    work = new_folder(output_dir)
     try:
         yield work
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        remove(work)
         if is_new and not any(output_dir.iterdir()):
             output_dir.rmdir()
 

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import error_message, require_extra
+from slp_transformer._internal.atomic_write import atomic_write, error_message
+from slp_transformer._internal.extras import require_extra
 
 LOG = logging.getLogger("slp_transformer")
 STANDARD_INPUT = "-"
@@ -235,7 +236,7 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
     name = "Standard input" if source == STANDARD_INPUT else str(source)
     try:
         piped = nullcontext(sys.stdin.buffer) if source == STANDARD_INPUT else open(source, "rb")
-        with open(path, "wb") as file, piped as stream:
+        with atomic_write(path) as file, piped as stream:
             if stream.isatty():
                 LOG.warning("Waiting for text on standard input; Ctrl-D ends it (Windows: Ctrl-Z).")
             shutil.copyfileobj(stream, file)

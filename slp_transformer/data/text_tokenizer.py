@@ -19,8 +19,9 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, SupportsInt
 
-from slp_transformer._internal.atomic_write import require_extra, validate_json
 from slp_transformer._internal.choices import check_choice
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import validate_json
 
 TokenType = Literal["characters", "words", "bpe"]
 DEFAULT_VOCAB_SIZES = {"words": 30_000, "bpe": 2_048}  # tokens, if nobody says how many

@@ -7,12 +7,22 @@ import torch
 
 from slp_transformer._internal.argument_checks import check_ids
 from slp_transformer._internal.config_checks import check_size, is_integer
+from slp_transformer._internal.sampling_table import LENGTH_PENALTY
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.session import Model, TokenIds
 from slp_transformer.sampling import SAMPLING, Generators
 
-MAX_LENGTH_PENALTY = 10  # powers of a length beyond it say nothing, and overflow at some length
+GENERATE_HINTS = {
+    "input_ids": "the prompts are its second argument",
+    "attention_mask": "prompts of different lengths need no padding: give a list for each",
+    "do_sample": "temperature=0 takes the most probable token, and any other draws",
+    "max_length": "give max_new_tokens, which leaves the prompt out",
+    "eos_token_id": "give stop",
+    "pad_token_id": "prompts of different lengths need no padding: give a list for each",
+    "num_return_sequences": "give the prompt several times",
+}
+"""What arguments of Hugging Face's `generate` are here."""
 
 
 def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
@@ -22,6 +32,11 @@ def parse_prompt(model: Model, prompt: TokenIds) -> list[int]:
         ValueError: if it has no ids, leaves no room in the window, or has an id outside the
             vocabulary.
     """
+    if isinstance(prompt, str):
+        raise ValueError(
+            f"prompts are token ids, not text such as {prompt[:20]!r}: encode the text with the "
+            "model's tokenizer, and write [tokenizer.encode(text)]."
+        )
     ids, window = torch.as_tensor(prompt, device="cpu"), model.config.context_length
     if ids.dim() != 1:
         raise ValueError(
@@ -91,11 +106,9 @@ def check_beam_options(
     """
     sizes = {"max_new_tokens": max_new_tokens, "num_beams": num_beams}
     check_size(**{name: size for name, size in sizes.items() if size is not None})
-    if not abs(length_penalty) <= MAX_LENGTH_PENALTY:  # so that NaN is refused, too
-        raise ValueError(
-            f"length_penalty must be a number from -{MAX_LENGTH_PENALTY} to {MAX_LENGTH_PENALTY}, "
-            f"not {length_penalty!r}."
-        )
+    fits, what = LENGTH_PENALTY
+    if not fits(length_penalty):
+        raise ValueError(f"length_penalty must be {what}, not {length_penalty!r}.")
     if num_beams is None:
         return
     if useless := [name for name in sampling if SAMPLING[name].only_drawing]:

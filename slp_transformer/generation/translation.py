@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slp_transformer._internal.atomic_write import require_extra
+from slp_transformer._internal.extras import require_extra
 from slp_transformer.data.pair_tokenizer import PairTokenizer
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.decoding import generate

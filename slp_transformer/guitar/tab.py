@@ -13,13 +13,14 @@ notation: a note that is held over a bar line is one note with a duration that c
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
+from slp_transformer.guitar.techniques import TECHNIQUES
 
-TechniqueKind = Literal[
-    "hammer", "pull", "slide", "bend", "harmonic", "dead", "let ring", "vibrato"
-]
+TechniqueKind = str
+"""A name in `slp_transformer.guitar.techniques.TECHNIQUES`."""
 
 
 class Technique(NamedTuple):
@@ -42,7 +43,7 @@ class TabNote(NamedTuple):
     Attributes:
         note: string and fret.
         duration_steps: steps that it lasts, past the end of the bar too; 0 if unknown.
-        techniques: how it is played, in the order of `TechniqueKind`.
+        techniques: how it is played, in the order of `TECHNIQUES`.
         voice: 1 or 2, where a piece has parts that are written apart.
     """
 
@@ -120,6 +121,8 @@ class Bar:
         starts_repeat: whether a repeat begins with this bar.
         num_plays: how often the repeat that ends with this bar is played in all; 0 if none ends.
         endings: the times, from 1, that this bar is played when its repeat is; empty for always.
+        signs: the names of what stands at this bar in
+            `slp_transformer.guitar.playing_order.PLAYING_SIGNS`, as D.C. al Fine.
     """
 
     steps: int
@@ -129,6 +132,7 @@ class Bar:
     starts_repeat: bool = False
     num_plays: int = 0
     endings: tuple[int, ...] = ()
+    signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,6 @@ class ReadProblem:
 MIN_STRINGS, MAX_STRINGS = 4, 8
 MAX_STEPS_PER_QUARTER = 96
 """Most steps that a quarter note may have."""
-TECHNIQUE_KINDS = get_args(TechniqueKind)
 
 
 def check_tab(tab: Tab) -> None:
@@ -227,7 +230,7 @@ def check_tab(tab: Tab) -> None:
 
 
 def _check_bar(bar: Bar, bar_number: int) -> None:
-    """Refuse a time signature or a tempo that cannot be written down."""
+    """Refuse a time signature, sign or tempo that cannot be written down."""
     if bar.time_signature is not None:
         beats, unit = bar.time_signature
         if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
@@ -235,6 +238,11 @@ def _check_bar(bar: Bar, bar_number: int) -> None:
                 f"Bar {bar_number}: {beats}/{unit} is not a time signature; write so many halves, "
                 "quarters, eighths, ..., as in 6/8."
             )
+    if unknown := [sign for sign in bar.signs if sign not in PLAYING_SIGNS]:
+        raise ValueError(
+            f"Bar {bar_number}: {unknown[0]!r} is not a sign; choose from "
+            f"{', '.join(PLAYING_SIGNS)}."
+        )
     if bar.tempo_bpm is not None and not 1 <= bar.tempo_bpm <= 1000:
         raise ValueError(
             f"Bar {bar_number}: a tempo is 1 to 1000 quarter notes a minute, not {bar.tempo_bpm}."
@@ -274,8 +282,8 @@ def _check_event(event: Event, location: str, num_strings: int) -> None:
     if any(duration < 0 for duration in event.durations):
         raise ValueError(f"{location}: a note cannot last less than no time.")
     for technique in (each for several in event.techniques for each in several):
-        if technique.kind not in TECHNIQUE_KINDS:
+        if technique.kind not in TECHNIQUES:
             raise ValueError(
                 f"{location}: {technique.kind!r} is not a technique; choose from "
-                f"{', '.join(TECHNIQUE_KINDS)}."
+                f"{', '.join(TECHNIQUES)}."
             )

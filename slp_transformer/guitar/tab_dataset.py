@@ -14,7 +14,8 @@ from slp_transformer.guitar.guitarset import is_guitarset, read_guitarset
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.tab_header import is_valid_style
-from slp_transformer.guitar.tab_tokenizer import NUM_STRINGS, TabTokenizer, encode_all_tabs
+from slp_transformer.guitar.tab_tokenizer import TabTokenizer, encode_all_tabs
+from slp_transformer.guitar.token_reader import NUM_STRINGS
 
 MAX_STYLES = 64  # styles that a new tokenizer takes
 T = TypeVar("T")

@@ -1,8 +1,8 @@
 """From the book's block to today's: the few steps in between, and the models of others.
 
 RMSNorm, rotary positions, shared keys and values, the gated feedforward layer without biases; and
-GPT-2, Llama, Mistral, Qwen2, Qwen3 and BERT, loaded from the files that others publish and
-written to them.
+GPT-2, BERT, Llama and its relatives, loaded from the files that others publish and written to
+them.
 """
 
 from typing import TYPE_CHECKING

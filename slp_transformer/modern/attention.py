@@ -3,10 +3,11 @@
 from torch import nn, zeros
 
 from slp_transformer._internal.argument_checks import check_attention_inputs
+from slp_transformer._internal.model_choices import AttentionBias, has_bias
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.weight_matrices import affine
 from slp_transformer.cache import LayerCache
-from slp_transformer.modern.config import AttentionBias, check_num_kv_heads
+from slp_transformer.modern.config import check_num_kv_heads
 from slp_transformer.modern.rms_norm import RMSNorm
 from slp_transformer.modern.rotary import RotaryPositions
 from slp_transformer.multi_head import BaseAttention, join_heads, split_heads
@@ -73,8 +74,9 @@ class GroupedQueryAttention(BaseAttention):
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_num_kv_heads(num_heads, num_kv_heads)
         super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim, dropout)
-        self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if bias else None
-        self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias is True else None
+        qkv, output = has_bias(bias)
+        self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if qkv else None
+        self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if output else None
         self.norm_Q: RMSNorm | None = (
             None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
         )

@@ -7,20 +7,22 @@ import torch
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer._internal.config_checks import NormOrder, check_size
+from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.dropout import Dropout
-from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
-from slp_transformer._internal.weight_matrices import affine, weight_matrix
-from slp_transformer.feedforward import ACTIVATIONS
-from slp_transformer.language_model import lm_head
-from slp_transformer.layer_norm import LayerNorm
-from slp_transformer.modern.config import (
+from slp_transformer._internal.model_choices import (
+    ACTIVATIONS,
     Activation,
     AttentionBias,
-    ModernConfig,
     Normalization,
+    NormOrder,
     Positions,
+    load,
 )
+from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
+from slp_transformer._internal.weight_matrices import affine, weight_matrix
+from slp_transformer.language_model import lm_head
+from slp_transformer.layer_norm import LayerNorm
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import make_embedding, make_stack
 
 
@@ -126,5 +128,5 @@ class Bert(ShapedModule):
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
         hidden = affine(self.encode(ids, mask, segments), self.W_head, self.b_head)
-        hidden = ACTIVATIONS[self.config.activation](hidden)
+        hidden = load(ACTIVATIONS[self.config.activation].function)(hidden)
         return lm_head(self.norm_head(hidden), self.embedding.tokens.E) + self.b_words

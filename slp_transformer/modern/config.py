@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from slp_transformer._internal.choices import check_choice
+from slp_transformer._internal.choices import check_choices
 from slp_transformer._internal.config_checks import check_size, head_sizes
+from slp_transformer._internal.model_choices import (
+    POSITIONS,
+    Activation,
+    AttentionBias,
+    Normalization,
+    Positions,
+    RopeType,
+)
 from slp_transformer.config import TransformerConfig
-
-Activation = Literal["relu", "gelu", "gelu_tanh", "relu2", "swiglu"]
-Positions = Literal["learned", "sinusoidal", "rotary"]
-Normalization = Literal["layer", "rms"]
-AttentionBias = bool | Literal["qkv"]
-RopeType = Literal["linear", "llama3"]
 
 
 def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
@@ -34,13 +36,8 @@ def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
 class RopeScaling:
     """A stretch of rotary angles to a longer context than a model was trained on.
 
-    - "linear" (Chen et al. 2023, arXiv 2306.15595): all pairs turn `factor` times slower.
-    - "llama3": pairs that turn less than `low_freq_factor` times in the old context turn `factor`
-      times slower, those that turn more than `high_freq_factor` times stay as they are, and between
-      the two there is a mixture.
-
     Attributes:
-        rope_type: "linear" or "llama3".
+        rope_type: how, for example "linear".
         factor: how much longer the context becomes.
         original_context_length: tokens that the model was trained on; for "llama3".
         low_freq_factor: turns in the old context below which a pair is slowed in full.
@@ -59,7 +56,7 @@ class RopeScaling:
         Raises:
             ValueError: naming what must hold.
         """
-        check_choice(RopeType, rope_type=self.rope_type)
+        check_choices(self)
         check_size(original_context_length=self.original_context_length)
         if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
             raise ValueError(
@@ -77,10 +74,9 @@ class ModernConfig(TransformerConfig):
     it is the book's model again.
 
     Attributes:
-        activation: "swiglu" (`swiglu`), "relu" (`ffn`), "gelu", "gelu_tanh", as in GPT-2, or
-            "relu2", the square of ReLU (So et al. 2021, arXiv 2109.08668).
-        positions: "rotary", "learned" (the book's) or "sinusoidal".
-        normalization: "rms" or "layer" (the book's).
+        activation: of the feedforward layers, for example "swiglu" (`swiglu`) or "relu" (`ffn`).
+        positions: how the model knows where its tokens stand, for example "rotary".
+        normalization: the norms, "rms" or the book's "layer".
         eps: epsilon of the norms.
         num_kv_heads: how many heads have keys and values of their own, which the others share; as
             many as there are heads if None.
@@ -97,8 +93,8 @@ class ModernConfig(TransformerConfig):
         end_ids: tokens that end a text.
     """
 
-    activation: Activation = "swiglu"  # type: ignore[assignment]  # a wider choice
-    positions: Positions = "rotary"  # type: ignore[assignment]  # a wider choice
+    activation: Activation = "swiglu"
+    positions: Positions = "rotary"
     eps: float = 1e-6
     normalization: Normalization = "rms"
     num_kv_heads: int | None = None
@@ -132,11 +128,8 @@ class ModernConfig(TransformerConfig):
         check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )
-        key_dim, _ = head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
-        if self.positions == "rotary" and key_dim % 2:
-            raise ValueError(
-                f"Rotary positions turn pairs, so key_dim must be even: not {key_dim}."
-            )
+        head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
+        POSITIONS[self.positions].check(self)
 
     def qkv_widths(self) -> tuple[int, int, int]:
         """Return the columns of queries, keys and values in W_QKV."""

@@ -1,14 +1,17 @@
 """The language model of today: the book's, with a few of its parts exchanged."""
 
+from typing import Any
+
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_positions
+from slp_transformer._internal.argument_checks import check_positions, check_sequence
 from slp_transformer._internal.dropout import Dropout
+from slp_transformer._internal.model_choices import NORM_ORDERS, NORMALIZATIONS, POSITIONS, load
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.block import BlockStack, ResidualBlock
 from slp_transformer.cache import KVCache
 from slp_transformer.embedding import InputEncoding, TokenEmbedding
-from slp_transformer.feedforward import FeedForward, SwiGLU
+from slp_transformer.feedforward import make_feedforward
 from slp_transformer.language_model import TransformerLM, lm_head
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.attention import GroupedQueryAttention
@@ -19,8 +22,10 @@ from slp_transformer.modern.rotary import RotaryPositions
 
 def make_norm(config: ModernConfig) -> RMSNorm | LayerNorm:
     """Make a norm of the stream."""
-    kind = RMSNorm if config.normalization == "rms" else LayerNorm
-    return kind(config.model_dim, config.eps)
+    norm: RMSNorm | LayerNorm = load(NORMALIZATIONS[config.normalization].layer)(
+        config.model_dim, config.eps
+    )
+    return norm
 
 
 class ModernBlock(ResidualBlock):
@@ -46,11 +51,7 @@ class ModernBlock(ResidualBlock):
         """
         attention = GroupedQueryAttention(**config.attention_kwargs(), rotary=rotary)
         sizes = (config.model_dim, config.hidden_dim)
-        ffn: FeedForward | SwiGLU
-        if config.activation == "swiglu":
-            ffn = SwiGLU(*sizes, config.ffn_bias)
-        else:
-            ffn = FeedForward(*sizes, config.activation, config.ffn_bias)
+        ffn = make_feedforward(*sizes, config.activation, config.ffn_bias)
         across = GroupedQueryAttention(**config.attention_kwargs()) if cross_attention else None
         super().__init__(
             attention,
@@ -66,15 +67,13 @@ class ModernBlock(ResidualBlock):
 
 def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockStack:
     """Make the blocks, and the final norm of a pre-norm stack."""
-    rotary = None
-    if config.positions == "rotary":
-        key_dim = config.key_dim or config.model_dim // config.num_heads
-        rotary = RotaryPositions(key_dim, config.rope_base, config.rope_scaling)
+    attention = POSITIONS[config.positions].attention
+    rotary = None if attention is None else load(attention)(config)
     blocks = [
         ModernBlock(config, rotary, cross_attention=cross_attention)
         for _ in range(config.num_blocks)
     ]
-    stack = BlockStack(blocks, make_norm(config) if config.norm == "pre" else None)
+    stack = BlockStack(blocks, make_norm(config) if NORM_ORDERS[config.norm].final_norm else None)
     if config.zero_init:
         for sublayer in [sublayer for block in blocks for sublayer in block.sublayers()]:
             nn.init.zeros_(sublayer.output_matrix)
@@ -106,13 +105,14 @@ class TokenEmbeddingOnly(nn.Module):
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
+        check_sequence(ids)
         check_positions(start, ids.shape[-1], self.context_length)
         return self.drop(self.tokens(ids))
 
 
 def make_embedding(config: ModernConfig) -> InputEncoding | TokenEmbeddingOnly:
     """Make the input, with positions or without."""
-    if config.positions == "rotary":
+    if POSITIONS[config.positions].rows is None:
         sizes = (config.vocab_size, config.context_length, config.model_dim)
         return TokenEmbeddingOnly(*sizes, config.dropout)
     return InputEncoding(config.vocab_size, **config.embedding_kwargs())
@@ -155,6 +155,7 @@ class ModernLM(TransformerLM):
         *,
         cache: KVCache | None = None,
         position_ids: Int[Tensor, "... N"] | None = None,
+        **others: Any,
     ) -> Float[Tensor, "*batch N V"]:
         """Compute logits for the word after each position; see `TransformerLM.forward`.
 
@@ -162,14 +163,16 @@ class ModernLM(TransformerLM):
             ids: token ids, left to right.
             mask: additive mask on top of the causal one.
             cache: what was computed of earlier tokens.
-            position_ids: positions of the tokens where they do not follow one another, of a model
-                with rotary positions.
+            position_ids: positions of the tokens where they do not follow one another.
+            **others: refused, as by `TransformerLM.forward`.
 
         Raises:
-            ValueError: as `TransformerLM.forward`, or if the model's positions are not rotary.
+            TypeError: as `TransformerLM.forward`.
+            ValueError: likewise.
         """
-        if position_ids is None:
-            return super().forward(ids, mask, cache=cache)
+        of_attention = POSITIONS[self.config.positions].attention is not None
+        if position_ids is None or others or not of_attention:
+            return super().forward(ids, mask, cache=cache, position_ids=position_ids, **others)
         X = self.embedding(ids, start=0 if cache is None else cache.length)
         H = self.stack(X, mask, causal=True, cache=cache, position_ids=position_ids)
         return lm_head(H, self.unembedding)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import read_json
+from slp_transformer._internal.json_files import read_json
 
 CONFIG_FILE = "config.json"
 

@@ -1,20 +1,33 @@
 """Rotary positions: queries and keys are turned by an angle that grows with the position."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
 
 from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.model_choices import ROPE_SCALINGS, load
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.modern.config import RopeScaling
+from slp_transformer.modern.config import ModernConfig, RopeScaling
 
 
-def stretch_angles(theta: Float[Tensor, "pairs"], scaling: RopeScaling) -> Float[Tensor, "pairs"]:
-    """Return the angles a position, stretched to a longer context."""
-    if scaling.rope_type == "linear":
-        return theta / scaling.factor
+def stretch_all(theta: Float[Tensor, "pairs"], scaling: RopeScaling) -> Float[Tensor, "pairs"]:
+    """Let all pairs turn `factor` times slower (Chen et al. 2023, arXiv 2306.15595)."""
+    return theta / scaling.factor
+
+
+def stretch_slow_pairs(
+    theta: Float[Tensor, "pairs"], scaling: RopeScaling
+) -> Float[Tensor, "pairs"]:
+    """Slow down the pairs that turn little in the old context, as Llama 3 does.
+
+    Those that turn less than `low_freq_factor` times in it turn `factor` times slower, those that
+    turn more than `high_freq_factor` times stay as they are, and between the two there is a
+    mixture.
+    """
     turns = scaling.original_context_length * theta / (2 * math.pi)
     keep = (
         (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
@@ -26,7 +39,7 @@ def rotation_angles(
     positions: Float[Tensor, "*batch N"],
     key_dim: int,
     base: float = 10000.0,
-    scaling: RopeScaling | None = None,
+    stretch: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "*batch N pairs"]:
     r"""Return the angle by which each pair of columns turns at each position.
 
@@ -39,11 +52,10 @@ def rotation_angles(
         positions: where the tokens stand.
         key_dim: d_k, an even number.
         base: the larger, the slower the last pairs turn.
-        scaling: how to stretch the angles to a longer context, if at all.
+        stretch: gives the angles from one position to the next for a longer context.
     """
     theta = base ** -(torch.arange(0, key_dim, 2, device=positions.device).to(positions) / key_dim)
-    stretched = theta if scaling is None else stretch_angles(theta, scaling)
-    return positions.unsqueeze(-1) * stretched
+    return positions.unsqueeze(-1) * (theta if stretch is None else stretch(theta))
 
 
 def apply_rotary(
@@ -99,7 +111,17 @@ class RotaryPositions(nn.Module):
         self.key_dim: int = key_dim
         self.base: float = base
         self.scaling: RopeScaling | None = scaling
+        self._stretch: Callable[[Tensor], Tensor] | None = None
+        if scaling is not None:
+            stretch = load(ROPE_SCALINGS[scaling.rope_type].stretch)
+            self._stretch = partial(stretch, scaling=scaling)
         self._cached_tables: tuple[Tensor, Tensor] | None = None
+
+    @classmethod
+    def from_config(cls, config: ModernConfig) -> "RotaryPositions":
+        """Make the rotations of a model."""
+        key_dim = config.key_dim or config.model_dim // config.num_heads
+        return cls(key_dim, config.rope_base, config.rope_scaling)
 
     def forward(
         self, X: Float[Tensor, "*batch N d_k"], start: int | Int[Tensor, "... N"]
@@ -128,6 +150,6 @@ class RotaryPositions(nn.Module):
     def _cos_sin(self, positions: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""
         exact = positions.to(torch.promote_types(X.dtype, torch.float32))
-        angles = rotation_angles(exact, self.key_dim, self.base, self.scaling)
+        angles = rotation_angles(exact, self.key_dim, self.base, self._stretch)
         angles = torch.cat((angles, angles), dim=-1)
         return angles.cos().to(X.dtype), angles.sin().to(X.dtype)

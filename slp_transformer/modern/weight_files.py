@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 import torch
 
 from slp_transformer._internal.argument_checks import all_finite
-from slp_transformer._internal.atomic_write import (
-    fsync_path,
-    read_json,
-    require_extra,
-    write_json,
-)
+from slp_transformer._internal.atomic_write import apply_umask, fsync_path
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
-from slp_transformer.modern.hf_families import HFTensor
+from slp_transformer.modern.families.family import HFTensor
 
 SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 TORCH_DTYPES = {
@@ -178,6 +175,7 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
         path = folder / (SINGLE_FILE if len(shards) == 1 else several)
         whole = {n: tensors[n].cpu().clone(memory_format=torch.contiguous_format) for n in names}
         save_file(whole, path, metadata={"format": "pt"})
+        apply_umask(path)
         fsync_path(path)
         listed |= dict.fromkeys(names, path.name)
     if len(shards) > 1:

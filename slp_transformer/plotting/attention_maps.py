@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.interpret.translation_attention import attention_weights
@@ -97,8 +97,7 @@ class AttentionFigure:
             text = self.svg("background: white; color: black; font-family: sans-serif; ") + "\n"
         else:
             raise ValueError(f"Attention is drawn as .html or .svg, and {path.name} is neither.")
-        with atomic_write(path) as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
+        write_file(path, text)
 
 
 def _draw_maps(part: AttentionMaps) -> tuple[str, float, float]:

@@ -48,8 +48,8 @@ class Figure:
     def save(self, path: str | Path) -> None:
         """Write the figure to a file, whole; the format is the one that the name ends in."""
         path = Path(path)
-        with atomic_write(path) as unfinished:
-            self.figure.savefig(unfinished, format=path.suffix[1:])
+        with atomic_write(path) as file:
+            self.figure.savefig(file, format=path.suffix[1:])
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from slp_transformer._internal.sampling_table import SAMPLING
 from slp_transformer.plotting.figures import Figure, bars, heatmap, lines
 
 
@@ -69,7 +70,7 @@ def interactive_weights(alpha: Any, words: Sequence[str], start: int = -1) -> In
 
 
 def interactive_sampling(u: Any, words: Sequence[str]) -> InteractiveFigure:
-    """Slide temperature, top-k and top-p over a distribution.
+    """Slide the sampling options that need no text so far over a distribution.
 
     Args:
         u: [|V|], logits.
@@ -80,9 +81,20 @@ def interactive_sampling(u: Any, words: Sequence[str]) -> InteractiveFigure:
     """
     numbers = torch.as_tensor(u).detach()
     still = bars(torch.softmax(numbers, dim=-1), words, title="y", top=1)
-    return InteractiveFigure(
-        "sampling", {"u": _to_rounded_lists(numbers), "words": list(words)}, still
-    )
+    options = [
+        {
+            "name": name,
+            "label": f"{name.replace('_', '-')} ({option.symbol})",
+            "low": slider.low,
+            "high": slider.high or len(words),
+            "step": slider.step,
+            "off": len(words) if slider.off is None else slider.off,
+        }
+        for name, option in SAMPLING.items()
+        if (slider := option.slider) and not option.reads_ids
+    ]
+    values = {"u": _to_rounded_lists(numbers), "words": list(words), "options": options}
+    return InteractiveFigure("sampling", values, still)
 
 
 def interactive_scores(

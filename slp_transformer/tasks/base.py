@@ -1,44 +1,44 @@
 """The interface of a task to trainer and command line. Nothing here needs PyTorch."""
 
-import importlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import entry_points
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer._internal.plugins import Libraries, load_plugins
 from slp_transformer.data.dataset import Dataset
-
-T = TypeVar("T")
-try:
-    from tyro.conf import Positional, UseAppendAction, arg
-except ImportError:  # only commands need tyro
-    Positional = UseAppendAction = Annotated[T, "no flag"]
-
-    def arg(**options: Any) -> Any:  # type: ignore[no-redef]  # where tyro's own is missing
-        """Return a mark without effect."""
-        return options
-
+from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
+from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.run_config import RunConfig
+from slp_transformer.tasks.sampling_options import SamplingOptions
+from slp_transformer.training.run_folder import (
+    CheckpointChoice,
+    checkpoint_folder,
+    load_model_spec,
+    load_tokenizer,
+)
 
 if TYPE_CHECKING:
     from torch import nn
 
     from slp_transformer.config import TransformerConfig
-    from slp_transformer.tasks.generation_session import GenerationSession
-    from slp_transformer.tasks.run_config import RunConfig
 
-TASKS = {
-    "text": "slp_transformer.tasks.text:TextTask",
-    "pairs": "slp_transformer.tasks.pairs:PairTask",
-    "tabs": "slp_transformer.tasks.tabs:TabTask",
-    **{entry.name: entry.value for entry in entry_points(group="slp_transformer.tasks")},
-}
-"""Each task's class, as "module:name". Other packages add theirs as entry points of this group."""
+__all__ = [
+    *("DataSettings", "Dataset", "EvaluateOptions", "LoadedRun", "NoFlags", "Positional"),
+    *("Report", "Task", "check_windows", "format_table", "to_json"),
+]
+DataT = TypeVar("DataT", bound=DataSettings)
+GenerateT = TypeVar("GenerateT")
+EvaluateT = TypeVar("EvaluateT")
 TOKENS = "tokens"  # a run's tokens, in its folder
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(("samples", "max_new_tokens"), ((lambda n: n >= 1), "1 or more")),
+    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
+}
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class LoadedRun:
         config: the configuration of the run; None if it was trained from Python.
     """
 
-    task: "Task"
+    task: "Task[Any, Any, Any]"
     folder: Path
     model: Any
     tokenizer: Any
-    config: "RunConfig[Any] | None"
+    config: RunConfig[Any] | None
 
 
 @dataclass(frozen=True)
@@ -74,51 +74,80 @@ class Report:
 
 
 @dataclass(frozen=True)
-class DataSettings:
-    """The settings of a task's data: its fields are flags of `train`, and keys of config.toml.
+class EvaluateOptions(Generic[EvaluateT]):
+    """What is asked of an evaluation.
 
     Attributes:
-        task: the task's name.
-        paths: names of the fields that hold files.
+        source: what to evaluate on: a file, a folder, - for standard input, the name of a corpus;
+            the run's held-out data if None.
+        samples: generate this many texts too.
+        max_new_tokens: maximum number of tokens of a sample [500].
+        seed: random seed of the samples [0].
+        sampling: how the tokens of samples are drawn.
+        flags: options of the task alone.
     """
 
-    task: ClassVar[str]
-    paths: ClassVar[tuple[str, ...]] = ()
+    source: Positional[str | None] = None
+    samples: int | None = None
+    max_new_tokens: int | None = None
+    seed: int | None = None
+    sampling: SamplingOptions = SamplingOptions()
+    flags: EvaluateT = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse an impossible share of held-out data, or size of the vocabulary.
+        """Refuse numbers that no sample can be drawn with.
 
         Raises:
-            ValueError: naming the setting.
+            ValueError: naming the flag.
         """
-        share, size = getattr(self, "val_split", 0.1), getattr(self, "vocab_size", None)
-        if not 0 < share < 1:
-            raise ValueError(f"val_split must be a share between 0 and 1, not {share}.")
-        if size is not None:
-            check_size(vocab_size=size)
+        check_ranges(self, RANGES, flags=True)
+
+    def reject_samplings(self, why: str) -> None:
+        """Refuse the flags that say how samples are drawn.
+
+        Raises:
+            ValueError: naming the first that is given, and why it has no effect.
+        """
+        given = {"max_new_tokens": self.max_new_tokens, "seed": self.seed, **vars(self.sampling)}
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
 
 
-class Task(ABC):
+class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
     """A kind of data, with the model that is trained on it.
 
-    A task is a class with these attributes and methods, named in `TASKS`.
+    A task is a class with these attributes and methods, which a plug-in names in its `tasks`.
     Its module imports PyTorch inside its methods, so that `--help` does not wait for it.
 
     Attributes:
         name: as on the command line, and in a run's config.toml.
-        Data: the settings of its data.
+        Data: the settings of its data, a dataclass whose fields are flags of `train`.
+        GenerateFlags: a dataclass whose fields are flags of `generate` for its runs alone; each
+            takes one value or none.
+        EvaluateFlags: the same for `evaluate`.
         model_kind: the class of its model, "TransformerLM" or "EncoderDecoder".
         unit: what its data are counted in.
     """
 
     name: ClassVar[str]
-    Data: ClassVar[type[DataSettings]]
+    Data: type[DataT]
+    GenerateFlags: type[GenerateT] = NoFlags  # type: ignore[assignment]  # unless a task has its own
+    EvaluateFlags: type[EvaluateT] = NoFlags  # type: ignore[assignment]
     model_kind: ClassVar[str] = "TransformerLM"
     unit: ClassVar[str] = "tokens"
 
+    def libraries(self, output: Path | None = None) -> Libraries:
+        """Return what the task takes for granted, beyond what commands do.
+
+        Args:
+            output: the file that is to be written, if any.
+        """
+        return {}
+
     # --- training ---
 
-    def check(self, config: "RunConfig[Any]") -> None:
+    def check(self, config: RunConfig[DataT]) -> None:
         """Refuse settings that have no meaning for this task, and files that do not exist.
 
         Raises:
@@ -128,7 +157,7 @@ class Task(ABC):
             raise ValueError("batch_tokens has no effect here: it is for pairs.")
 
     @abstractmethod
-    def prepare(self, config: "RunConfig[Any]", folder: Path) -> Dataset:
+    def prepare(self, config: RunConfig[DataT], folder: Path) -> Dataset:
         """Read the data, split it, turn it into tokens, and keep these in a folder.
 
         Raises:
@@ -136,14 +165,18 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def open(self, config: "RunConfig[Any]", folder: Path) -> Dataset:
+    def open(self, config: RunConfig[DataT], folder: Path) -> Dataset:
         """Open the tokens that `prepare` kept.
 
         Raises:
             ValueError: if they are damaged or missing.
         """
 
-    def model_config(self, config: "RunConfig[Any]", tokenizer: Any) -> "TransformerConfig":
+    def initial_tokenizer(self, config: RunConfig[DataT]) -> Any:
+        """Return the tokenizer of the run to begin with; None if there is none."""
+        return self.tokenizer_of(Path(config.init_from)) if config.init_from else None
+
+    def model_config(self, config: RunConfig[DataT], tokenizer: Any) -> "TransformerConfig":
         """Return the model's configuration for a tokenizer."""
         sizes = tokenizer.vocab_size, getattr(tokenizer, "source_vocab_size", None)
         return config.model.to_config(*sizes)
@@ -155,7 +188,7 @@ class Task(ABC):
 
         return ModernLM(config) if isinstance(config, ModernConfig) else TransformerLM(config)
 
-    def sources(self, config: "RunConfig[Any]", data: Dataset) -> tuple[Any, Any]:
+    def sources(self, config: RunConfig[DataT], data: Dataset) -> tuple[Any, Any]:
         """Return what training and validation draw their batches from."""
         return data.train, data.val
 
@@ -177,23 +210,65 @@ class Task(ABC):
             ValueError: if it is not one of this task.
         """
 
+    def tokenizer_of(self, run: Path, which: CheckpointChoice = "best") -> Any:
+        """Return a run's tokenizer.
+
+        Raises:
+            ValueError: if there is no run, or it was saved without a tokenizer.
+        """
+        content, path = load_tokenizer(run, which), checkpoint_folder(run, which)
+        if content is None:
+            model = load_model_spec(path).model
+            for plugin in load_plugins().values():
+                if model in plugin.models:
+                    raise ValueError(f"{run} {plugin.models[model].format(run=run)}")
+            raise ValueError(f"{path} was saved without a tokenizer, so its tokens have no names.")
+        try:
+            return self.load_tokenizer(content)
+        except ValueError as error:
+            raise ValueError(f"{path / 'tokenizer.json'}: {error}") from None
+
+    def load(self, run: Path, which: CheckpointChoice, device: Any) -> LoadedRun:
+        """Load a run's model and tokenizer, without its configuration.
+
+        Raises:
+            ValueError: if there is no complete checkpoint, or its parts do not fit together.
+        """
+        from slp_transformer.lora import merge_lora
+        from slp_transformer.training.checkpoints import load_model
+
+        tokenizer, model = self.tokenizer_of(run, which), load_model(run, which)
+        vocab_size = getattr(model.config, "vocab_size", None)
+        if self.model_kind not in [kind.__name__ for kind in type(model).__mro__]:
+            raise ValueError(
+                f"{run} holds no {self.model_kind}, as the task {self.name} has, but a "
+                f"{type(model).__name__}."
+            )
+        merge_lora(model)  # the same matrices, made once rather than for each token
+        if tokenizer.vocab_size != vocab_size:
+            raise ValueError(
+                f"{checkpoint_folder(run, which)} is damaged: its tokenizer has "
+                f"{tokenizer.vocab_size} tokens, and its model {vocab_size}."
+            )
+        return LoadedRun(self, run, model.to(device), tokenizer, None)
+
     def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
         """Return what `info` shows of a tokenizer."""
         return {"tokens": tokenizer.vocab_size}
 
-    def check_generate(self, options: Any) -> None:
-        """Refuse options of `generate` that this task has no use for.
+    def check_generate(self, run: Path, output: Path | None, flags: GenerateT) -> None:
+        """Refuse flags of `generate` and a file to write that are not for this run.
+
+        Args:
+            run: the run's folder.
+            output: the file to write to in a format of the task; None for text or JSON.
+            flags: those of the task.
 
         Raises:
             ValueError: naming the first one.
         """
-        reject_unused_flags(
-            options,
-            ("tuning", "capo", "key", "time_signature", "style", "ending", "one_channel"),
-            f"{options.run} writes text, not tabs",
-        )
 
-    def session(self, run: LoadedRun, options: Any) -> "GenerationSession":
+    def session(self, run: LoadedRun, flags: GenerateT) -> GenerationSession:
         """Return what continues prompts with a run.
 
         Raises:
@@ -201,47 +276,22 @@ class Task(ABC):
         """
         raise ValueError(f"{run.folder} holds no model that continues prompts.")
 
-    @abstractmethod
-    def evaluate(self, run: LoadedRun, options: Any) -> Report:
-        """Evaluate a run.
-
-        Raises:
-            ValueError: if there is no data to evaluate on, or too little.
-        """
-
-    def check_evaluate(self, options: Any) -> None:
+    def check_evaluate(self, options: EvaluateOptions[EvaluateT]) -> None:
         """Refuse options of `evaluate` that this task has no use for.
 
         Raises:
             ValueError: naming the first one.
         """
-        why = f"{options.run} does not translate"
-        reject_unused_flags(options, ("target", "num_beams"), why)
         if options.samples is None:
-            why = "it is for --samples N, which is not given"
-            reject_unused_flags(options, ("max_new_tokens", "seed"), why)
+            options.reject_samplings("it is for --samples N, which is not given")
 
+    @abstractmethod
+    def evaluate(self, run: LoadedRun, options: EvaluateOptions[EvaluateT]) -> Report:
+        """Evaluate a run.
 
-def load_task(name: str) -> Task:
-    """Import the module of a task, and return the task.
-
-    Raises:
-        KeyError: if there is no such task.
-    """
-    module, _, attribute = TASKS[name].partition(":")
-    return getattr(importlib.import_module(module), attribute)()
-
-
-def reject_unused_flags(options: Any, names: Sequence[str], why: str) -> None:
-    """Refuse flags that would have no effect.
-
-    Raises:
-        ValueError: naming the first of them.
-    """
-    for name in names:
-        value = getattr(options, name, None)
-        if value is not None and value is not False:
-            raise ValueError(f"--{name.replace('_', '-')} has no effect here: {why}.")
+        Raises:
+            ValueError: if there is no data to evaluate on, or too little.
+        """
 
 
 def check_windows(data: Dataset, length: int, val_split: float | None) -> None:

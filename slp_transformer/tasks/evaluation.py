@@ -9,7 +9,14 @@ from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer.data.batches import PaddedPairs, TokenWindows
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.generation.translation import compute_translation_metrics
-from slp_transformer.tasks.base import TOKENS, LoadedRun, Report, Task, format_table
+from slp_transformer.tasks.base import (
+    TOKENS,
+    EvaluateOptions,
+    LoadedRun,
+    Report,
+    Task,
+    format_table,
+)
 from slp_transformer.tasks.generation_session import (
     GeneratedText,
     GenerationSession,
@@ -18,11 +25,9 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
     window_note,
 )
-from slp_transformer.tasks.text import window_of
 from slp_transformer.training.evaluation import mean_loss
 
 PROGRESS_BATCH = 256  # sentences translated before the bar moves
-TEMPERATURE = 0.8  # of samples, unless another is asked for
 MAX_WINDOW = 1024  # tokens in a window, of models that were not trained by a command
 
 
@@ -49,7 +54,7 @@ def mean_window_loss(run: LoadedRun, stream: Any) -> dict[str, Any]:
     if run.config is None:
         length = min(run.model.config.context_length, MAX_WINDOW, len(stream) - 1)
     else:
-        length = window_of(run.config)
+        length = run.config.window()
     windows = TokenWindows(stream, length)
     with progress_bar("Evaluate", len(windows), " sequences") as on_batch:
         batch_size = run.config.train.batch_size if run.config else 1
@@ -80,15 +85,17 @@ def loss_rows(values: dict[str, Any]) -> dict[str, str]:
     return rows | ({"tokens": f"{values['tokens']:,}"} if "tokens" in values else {})
 
 
-def sample(session: GenerationSession, run: LoadedRun, options: Any) -> list[GeneratedText]:
+def sample(
+    session: GenerationSession, run: LoadedRun, options: EvaluateOptions[Any]
+) -> list[GeneratedText]:
     """Generate the samples of an evaluation, as `generate` would without a prompt."""
     return continue_prompts(
         run.model,
         session,
-        [session.begin(None) for _ in range(options.samples)],
+        [session.begin(None) for _ in range(options.samples or 0)],
         options.max_new_tokens or 500,
         options.seed or 0,
-        temperature=TEMPERATURE if options.temperature is None else options.temperature,
+        **options.sampling.to_dict(),
     )
 
 
@@ -109,13 +116,17 @@ def add_samples(
 
 
 def with_samples(
-    task: Task, run: LoadedRun, options: Any, values: dict[str, Any], rows: dict[str, str]
+    task: Task[Any, Any, Any],
+    run: LoadedRun,
+    options: EvaluateOptions[Any],
+    values: dict[str, Any],
+    rows: dict[str, str],
 ) -> Report:
     """Return the report of an evaluation, with samples if they are asked for."""
     report = Report(values, format_table(rows))
     if options.samples is None:
         return report
-    session = task.session(run, options)
+    session = task.session(run, task.GenerateFlags())
     return add_samples(report, run, session, sample(session, run, options), options.seed)
 
 

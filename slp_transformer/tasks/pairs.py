@@ -3,19 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_tokenizer import TokenType
-from slp_transformer.tasks.base import (
-    TOKENS,
-    DataSettings,
-    LoadedRun,
-    Positional,
-    Report,
-    Task,
-    reject_unused_flags,
-)
+from slp_transformer.tasks.base import TOKENS, EvaluateOptions, LoadedRun, Report, Task
+from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
+from slp_transformer.tasks.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from slp_transformer.config import TransformerConfig
 
 NUM_SHOWN = 3  # translations shown after each evaluation
 NUM_SCORED = 128  # sentences whose BLEU is measured while a model trains
@@ -57,15 +54,37 @@ class PairData(DataSettings):
     vocab_size: int | None = None
 
 
-class PairTask(Task):
+@dataclass(frozen=True)
+class EvaluatePairs:
+    """Translation.
+
+    Attributes:
+        target: the file whose lines translate those of SOURCE.
+        num_beams: the beam width.
+    """
+
+    target: str | None = None
+    num_beams: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse a beam without a hypothesis.
+
+        Raises:
+            ValueError: naming the flag.
+        """
+        if self.num_beams < 1:
+            raise ValueError(f"--num-beams must be 1 or more, not {self.num_beams}.")
+
+
+class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
     """Encoder-decoders that translate."""
 
     name = "pairs"
-    Data: ClassVar[type[DataSettings]] = PairData
+    Data, EvaluateFlags = PairData, EvaluatePairs
     model_kind = "EncoderDecoder"
     unit = "pairs"
 
-    def check(self, config: Any) -> None:
+    def check(self, config: RunConfig[PairData]) -> None:
         """Refuse what only language models have.
 
         Raises:
@@ -78,7 +97,7 @@ class PairTask(Task):
         if parts := config.model.modern_parts():
             raise ValueError(f"Only language models have {' and '.join(parts)}, not translators.")
 
-    def prepare(self, config: Any, folder: Path) -> Dataset:
+    def prepare(self, config: RunConfig[PairData], folder: Path) -> Dataset:
         """Read pairs, hold some out, and turn them into tokens.
 
         Raises:
@@ -101,23 +120,23 @@ class PairTask(Task):
             vocab_size=data.vocab_size,
             shared_vocabulary=data.shared_vocabulary,
             overlong=data.overlong,
-            tokenizer=config.initial_tokenizer(),
+            tokenizer=self.initial_tokenizer(config),
             output_dir=folder,
         )
 
-    def open(self, config: Any, folder: Path) -> Dataset:
+    def open(self, config: RunConfig[PairData], folder: Path) -> Dataset:
         """Open the tokens of a run."""
         from slp_transformer.data.pair_corpus import load_pair_corpus
 
         return load_pair_corpus(folder)
 
-    def build_model(self, config: Any) -> Any:
+    def build_model(self, config: "TransformerConfig") -> Any:
         """Build the encoder-decoder."""
         from slp_transformer.encoder_decoder import EncoderDecoder
 
         return EncoderDecoder(config)
 
-    def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
+    def sources(self, config: RunConfig[PairData], data: Dataset) -> tuple[Any, Any]:
         """Return batches of pairs, of similar length if they are filled to a number of tokens.
 
         Raises:
@@ -189,26 +208,25 @@ class PairTask(Task):
         source = {} if own is None else {"source_tokens": own}
         return languages | {"tokens": tokenizer.vocab_size} | source
 
-    def check_generate(self, options: Any) -> None:
+    def check_generate(self, run: Path, output: Path | None, flags: NoFlags) -> None:
         """Refuse to generate text with a translator.
 
         Raises:
             ValueError: always.
         """
         raise ValueError(
-            f"{options.run} holds no language model: it translates (`slp-transformer translate`)."
+            f"{run} holds no language model: it translates (`slp-transformer translate`)."
         )
 
-    def check_evaluate(self, options: Any) -> None:
+    def check_evaluate(self, options: EvaluateOptions[EvaluatePairs]) -> None:
         """Refuse options that are for language models.
 
         Raises:
             ValueError: naming the first one.
         """
-        why = "a translation ends by itself, and draws nothing"
-        reject_unused_flags(options, ("max_new_tokens", "seed", "temperature"), why)
+        options.reject_samplings("a translation ends by itself, and draws nothing")
 
-    def evaluate(self, run: LoadedRun, options: Any) -> Report:
+    def evaluate(self, run: LoadedRun, options: EvaluateOptions[EvaluatePairs]) -> Report:
         """Measure loss, BLEU and chrF of translations of held-out pairs, or of others.
 
         Raises:
@@ -218,11 +236,12 @@ class PairTask(Task):
         from slp_transformer.tasks import evaluation
 
         translator = to_translator(run)
-        if options.source is None and options.target is None:
+        target, beams = options.flags.target, options.flags.num_beams
+        if options.source is None and target is None:
             pairs = evaluation.val_data(run).val_texts
         else:  # of two files nobody needs to say which languages they are
-            languages = run.tokenizer.languages if options.target is None else (None, None)
-            pairs, _ = read_pairs(options.source, options.target, languages)
+            languages = run.tokenizer.languages if target is None else (None, None)
+            pairs, _ = read_pairs(options.source, target, languages)
         window = run.model.config.context_length
         ids, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
         if not pairs:
@@ -230,7 +249,6 @@ class PairTask(Task):
         values = evaluation.loss_values(
             evaluation.mean_pair_loss(run, ids, special_ids(run.tokenizer)), run
         )
-        beams = options.num_beams or 4
         predictions = evaluation.translate_all(translator, [source for source, _ in pairs], beams)
         references = [reference for _, reference in pairs]
         exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))

@@ -1,4 +1,4 @@
-"""The configuration of a training run, the TOML file that repeats it, and runs in their folders.
+"""The configuration of a training run, and the TOML file that repeats it.
 
     task = "text"
 
@@ -11,104 +11,35 @@
     [train]
     steps = 5000
 
-The tables are the fields of the task's data settings, of `slp_transformer.config.TransformerConfig`
-with today's parts of `slp_transformer.modern.config.ModernConfig`, and of
+The tables are the fields of the task's data settings, of
+`slp_transformer.tasks.model_settings.ModelSettings`, and of
 `slp_transformer.training.train_config.TrainConfig`. What a file leaves out is taken from the
 preset of its task. TOML has no word for None: "none" stands for it. A path in a file is relative to
 the file's own folder.
 """
 
-import dataclasses
 import difflib
-import json
-import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, TypeVar
 
-from slp_transformer._internal.atomic_write import atomic_write, require_extra, validate_json
-from slp_transformer._internal.config_checks import Activation, Positions, check_size
-from slp_transformer.config import TransformerConfig
+from slp_transformer._internal.atomic_write import write_file
+from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.extras import require_extra
 from slp_transformer.data.text_files import is_stream, list_corpora
-from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.published_folders import is_pretrained_folder
-from slp_transformer.tasks.base import TASKS, DataSettings, LoadedRun, Task, load_task
-from slp_transformer.tasks.text import PublishedTask
-from slp_transformer.training.run_folder import (
-    CheckpointChoice,
-    checkpoint_folder,
-    flatten_dict,
-    load_lora_base,
-    load_model_spec,
-    load_tokenizer,
-)
+from slp_transformer.tasks.data_settings import DataSettings
+from slp_transformer.tasks.model_settings import ModelSettings
+from slp_transformer.training.run_folder import flatten_dict
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
-PRESETS = {p.stem: p for p in sorted((Path(__file__).parent / "presets").glob("*.toml"))}
 CONFIG_FILE = "config.toml"  # in a run's folder
 NONE = "none"
 GROUPS = ("data", "model", "train")  # tables of a configuration
 TOKENIZER_SETTINGS = ("tokenizer", "vocab_size", "shared_vocabulary")  # of a task's data
-MODERN_PARTS: dict[str, Any] = {  # settings of `ModernConfig`, and what the book's block has
-    "normalization": "layer",
-    "qk_norm": False,
-    "zero_init": False,
-    "tied": True,
-    "num_kv_heads": None,
-    "ffn_bias": True,
-    "rope_base": 10000.0,
-}
-FROM_DATA = ("vocab_size", "source_vocab_size", "num_encoder_blocks")  # fields that no file sets
 DataT = TypeVar("DataT", bound=DataSettings)
 Tables = dict[str, Any]
-
-
-class _ModelSettings:
-    """The settings of the book's block and of today's, but for those that follow from the data.
-
-    The defaults are the book's.
-    """
-
-    def __post_init__(self) -> None:
-        """Refuse sizes that no model can have.
-
-        Raises:
-            ValueError: naming the size.
-        """
-        self.to_config(1)
-
-    def modern_parts(self) -> list[str]:
-        """Name the settings that the book's block does not know; any of them makes a `ModernLM`."""
-        choices = {"activation": Activation, "positions": Positions}
-        return [n for n, book in MODERN_PARTS.items() if getattr(self, n) != book] + [
-            n for n, known in choices.items() if getattr(self, n) not in get_args(known)
-        ]
-
-    def to_config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:
-        """Return the configuration of the model, once the data is known."""
-        settings = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size, **vars(self)}
-        if self.modern_parts():
-            return ModernConfig(**settings)
-        return TransformerConfig(**{n: v for n, v in settings.items() if n not in MODERN_PARTS})
-
-
-_BOOK = {f.name: f.default for f in fields(TransformerConfig) if f.name not in FROM_DATA}
-_TYPES = get_type_hints(ModernConfig)
-_MORE = str(ModernConfig.__doc__).partition("Attributes:")[2]
-if TYPE_CHECKING:
-    ModelSettings: TypeAlias = Any  # made at run time
-else:
-    ModelSettings = dataclasses.make_dataclass(
-        "ModelSettings",
-        [
-            (name, _TYPES[name], dataclasses.field(default=default))
-            for name, default in (_BOOK | MODERN_PARTS).items()
-        ],
-        bases=(_ModelSettings,),
-        namespace={"__doc__": str(TransformerConfig.__doc__).rstrip() + _MORE},  # read by tyro
-        frozen=True,
-    )
 
 
 @dataclass(frozen=True)
@@ -169,12 +100,11 @@ class RunConfig(Generic[DataT]):
 
     def save(self, path: Path) -> None:
         """Write the configuration to a file."""
-        with atomic_write(path) as unfinished:
-            unfinished.write_text(self.to_toml(), encoding="utf-8", newline="\n")
+        write_file(path, self.to_toml())
 
-    def initial_tokenizer(self) -> Any:
-        """Return the tokenizer of the run to begin with; None if there is none."""
-        return self.init_from and load_tokenizer_of(Path(self.init_from))
+    def window(self) -> int:
+        """Return the number of tokens in a training window."""
+        return int(self.train.sequence_length or self.model.context_length)
 
     def resolve_paths(self, folder: Path) -> "RunConfig[Any]":
         """Return the same configuration with absolute paths, taken as relative to a folder."""
@@ -202,91 +132,6 @@ def replace_values(tables: Tables, old: Any, new: Any) -> Tables:
     }
 
 
-# --- Reading -----------------------------------------------------------------------------------
-
-
-def load_config(*files: str | Path, task: str | None = None) -> RunConfig[Any]:
-    """Load a run's configuration from presets and TOML files, later ones overriding earlier ones.
-
-    Args:
-        *files: names of presets, or files.
-        task: the task's name; that of the last file, or "text", if None.
-
-    Raises:
-        ValueError: if there is no such preset or file, it is not TOML, is of another task, or a
-            setting has an unknown name or an impossible value.
-    """
-    tables = [(read_tables(file), Path(PRESETS.get(str(file), file))) for file in files]
-    named = [table["task"] for table, _ in tables if "task" in table]
-    task = task or (named[-1] if named else "text")
-    if wrong := [path for table, path in tables if table.get("task", task) != task]:
-        raise ValueError(f"{wrong[0]} configures another task than {task}.")
-    data_type = load_task(task).Data
-    config = RunConfig(data_type(), ModelSettings(), TrainConfig(steps=2000))
-    if task in PRESETS:
-        tables.insert(0, (read_tables(task), PRESETS[task]))
-    for table, path in tables:
-        try:
-            config = override(config, table).resolve_paths(path.parent)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-    return config
-
-
-def read_tables(file: str | Path) -> Tables:
-    """Read a preset or a TOML file.
-
-    Raises:
-        ValueError: if there is none, or it is not TOML.
-    """
-    path = PRESETS.get(str(file), Path(file))
-    if path.suffix != ".toml" and not path.is_file():
-        raise ValueError(
-            f'There is no preset "{file}": {closest_match(str(file), PRESETS)} A configuration of '
-            "your own is a TOML file."
-        )
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"The configuration {path} cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"The configuration {path} is not TOML: {error}.") from None
-    if tables.get("task", "text") not in list(TASKS):  # a table cannot be looked up
-        names = closest_match(str(tables["task"]), TASKS)
-        raise ValueError(f'{path}: there is no task "{tables["task"]}": {names}')
-    return replace_values(tables, NONE, None)
-
-
-def override(config: RunConfig[Any], tables: Tables) -> RunConfig[Any]:
-    """Return a configuration with the settings of some tables in place of its own.
-
-    Raises:
-        ValueError: if a name is unknown, or a value of the wrong type or impossible.
-    """
-    settings = config.to_dict()
-    check_names(tables, ("task", *settings), "A configuration")
-    for name, value in tables.items():
-        if isinstance(value, dict) and isinstance(settings[name], dict):
-            check_names(value, settings[name], f"[{name}]")
-            settings[name] |= value
-        elif name != "task":
-            settings[name] = value
-    content = json.dumps(settings, default=str).encode()
-    return validate_json(RunConfig[type(config.data)], content, "The configuration")  # type: ignore[misc]  # a class at run time
-
-
-def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
-    """Refuse names that no setting has.
-
-    Raises:
-        ValueError: naming the first one, and the closest right one.
-    """
-    known = list(known)
-    for name in names:
-        if name not in known:
-            raise ValueError(f'{where} has no "{name}": {closest_match(name, known)}')
-
-
 def closest_match(name: str, known: Iterable[str]) -> str:
     """Return what somebody may have meant, as the end of a sentence."""
     known = sorted(known)
@@ -294,102 +139,14 @@ def closest_match(name: str, known: Iterable[str]) -> str:
     return f'did you mean "{found[0]}"?' if found else f"there are {', '.join(known)}."
 
 
-# --- A run, or a published model, in its folder ---------------------------------------------------
+MOVED = {
+    **dict.fromkeys(("PRESETS", "load_config", "override", "read_tables"), "config_files"),
+    **dict.fromkeys(("find_config", "find_task", "load_run", "load_tokenizer_of"), "saved_runs"),
+}
 
 
-def find_task(folder: Path) -> Task:
-    """Return the task that a run was trained for; of runs without a config.toml, that is text.
-
-    Raises:
-        ValueError: if there is no run.
-    """
-    if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}: name the folder of a run.")
-    if is_pretrained_folder(folder):
-        return PublishedTask()
-    path = folder / CONFIG_FILE
-    return load_task(read_tables(path).get("task", "text") if path.exists() else "text")
-
-
-def find_config(folder: Path) -> RunConfig[Any] | None:
-    """Return the configuration of a run; None if it has none.
-
-    Raises:
-        ValueError: if it cannot be read.
-    """
-    path = folder / CONFIG_FILE
-    return load_config(path) if path.exists() else None
-
-
-def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
-    """Return a run's tokenizer.
-
-    Raises:
-        ValueError: if there is no run, or it was saved without a tokenizer.
-    """
-    task = find_task(folder)
-    content, path = load_tokenizer(folder, which), checkpoint_folder(folder, which)
-    if content is None and load_model_spec(path).model == "HandModel":
-        raise ValueError(
-            f"{folder} holds a fingering model, which finds strings and frets for pitches: use "
-            f"it by `slp-transformer tab FILE --model {folder}`."
-        )
-    if content is None:
-        raise ValueError(f"{path} was saved without a tokenizer, so its tokens have no names.")
-    try:
-        return task.load_tokenizer(content)
-    except ValueError as error:
-        raise ValueError(f"{path / 'tokenizer.json'}: {error}") from None
-
-
-def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> LoadedRun:
-    """Load a run's model, and what belongs to it.
-
-    Args:
-        folder: the run's folder, or that of a published model.
-        which: its checkpoint.
-        device_name: where the model is to compute; the best device of this machine if None.
-
-    Raises:
-        ValueError: if there is no complete checkpoint, or its parts do not fit together.
-    """
-    from slp_transformer.lora import merge_lora
-    from slp_transformer.training.checkpoints import load_model
-    from slp_transformer.training.devices import pick_device
-
-    task, device = find_task(folder), pick_device(device_name)
-    if isinstance(task, PublishedTask):
-        return task.load(folder, device)
-    tokenizer, model = load_tokenizer_of(folder, which), load_model(folder, which)
-    config: Any = model.config
-    if task.model_kind not in [kind.__name__ for kind in type(model).__mro__]:
-        raise ValueError(
-            f"{folder} holds no {task.model_kind}, as the task {task.name} has, but a "
-            f"{type(model).__name__}."
-        )
-    merge_lora(model)  # the same matrices, made once rather than for each token
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(
-            f"{checkpoint_folder(folder, which)} is damaged: its tokenizer has "
-            f"{tokenizer.vocab_size} tokens, and its model {config.vocab_size}."
-        )
-    return LoadedRun(task, folder, model.to(device), tokenizer, find_config(folder))
-
-
-def config_from_run(config: RunConfig[Any], task: Task, run: Path) -> RunConfig[Any]:
-    """Return a configuration with the model and the tokenizer of a run to begin with.
-
-    Raises:
-        ValueError: if there is no such run, or it is of another task.
-    """
-    name, found = find_task(run).name, find_config(run)
-    if name != task.name:
-        raise ValueError(f"{run} was trained for the task {name}, not {task.name}.")
-    if load_lora_base(checkpoint_folder(run, "best")) is not None:
-        raise ValueError(
-            f"{run} is a LoRA run: merge it with its base first (`slp-transformer merge`)."
-        )
-    if found is None:
-        raise ValueError(f"{run} has no config.toml to say what model and tokenizer it has.")
-    same = {name: v for name, v in vars(found.data).items() if name in TOKENIZER_SETTINGS}
-    return replace(config, data=replace(config.data, **same), model=found.model)
+def __getattr__(name: str) -> Any:
+    """Return what stood here until version 0.2; imports from here work for one version more."""
+    if name in MOVED:
+        return getattr(import_module(f"slp_transformer.tasks.{MOVED[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,15 +9,10 @@ from typing import Any, ClassVar
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import find_text_files, is_stream
 from slp_transformer.data.text_tokenizer import TokenType
-from slp_transformer.tasks.base import (
-    DataSettings,
-    LoadedRun,
-    Positional,
-    Report,
-    Task,
-    check_windows,
-)
+from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
+from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.run_config import RunConfig
 
 TEXT_SUFFIXES = ("", ".txt", ".md")  # of what `generate` writes
 OTHER = "other"  # folder of the tokens of another source that is held out
@@ -47,13 +42,13 @@ class TextData(DataSettings):
     vocab_size: int | None = None
 
 
-class TextTask(Task):
+class TextTask(Task[TextData, NoFlags, NoFlags]):
     """Language models of text: characters, words or byte pairs."""
 
     name = "text"
-    Data: ClassVar[type[DataSettings]] = TextData
+    Data = TextData
 
-    def check(self, config: Any) -> None:
+    def check(self, config: RunConfig[TextData]) -> None:
         """Refuse a source that does not exist.
 
         Raises:
@@ -68,7 +63,7 @@ class TextTask(Task):
         if not is_stream(config.data.source):
             find_text_files(config.data.source)
 
-    def prepare(self, config: Any, folder: Path) -> Dataset:
+    def prepare(self, config: RunConfig[TextData], folder: Path) -> Dataset:
         """Read a text, hold a share out, and turn both parts into tokens.
 
         Raises:
@@ -76,20 +71,21 @@ class TextTask(Task):
         """
         from slp_transformer.data import prepare_corpus
 
-        data, tokenizer = config.data, config.initial_tokenizer()
+        data, tokenizer = config.data, self.initial_tokenizer(config)
+        assert data.source is not None, "check has refused it"
         share = data.val_split if data.val_data is None else 0.0
         text = prepare_corpus(
             data.source, data.tokenizer, data.vocab_size, share, folder, tokenizer
         )
-        if not share:
+        if data.val_data is not None:
             unseen = prepare_corpus(
                 data.val_data, val_split=0.0, output_dir=folder / OTHER, tokenizer=text.tokenizer
             )
             text = replace(text, val=unseen.train)
-        check_windows(text, window_of(config), share or None)
+        check_windows(text, config.window(), share or None)
         return text
 
-    def open(self, config: Any, folder: Path) -> Dataset:
+    def open(self, config: RunConfig[TextData], folder: Path) -> Dataset:
         """Open the tokens of a run.
 
         Raises:
@@ -108,21 +104,19 @@ class TextTask(Task):
 
         return TextTokenizer.from_json(content)
 
-    def check_generate(self, options: Any) -> None:
-        """Refuse options for guitar, and files that do not hold text.
+    def check_generate(self, run: Path, output: Path | None, flags: NoFlags) -> None:
+        """Refuse files that do not hold text.
 
         Raises:
-            ValueError: naming the first one.
+            ValueError: naming the file.
         """
-        super().check_generate(options)
-        output = options.output
-        if output is not None and not options.json and output.suffix.lower() not in TEXT_SUFFIXES:
+        if output is not None and output.suffix.lower() not in TEXT_SUFFIXES:
             raise ValueError(
-                f"{options.run} writes text, and {output.name} is no file of text: let it end in "
-                ".txt or .md."
+                f"{run} writes text, and {output.name} is no file of text: let it end in .txt or "
+                ".md."
             )
 
-    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
+    def session(self, run: LoadedRun, flags: NoFlags) -> GenerationSession:
         """Return what continues text."""
         return TextSession(run.tokenizer, run.tokenizer.end_id)
 
@@ -145,7 +139,7 @@ class TextTask(Task):
             return None
         return sum(len(tokenizer.token_bytes(i)) for i in ids)
 
-    def evaluate(self, run: LoadedRun, options: Any) -> Report:
+    def evaluate(self, run: LoadedRun, options: EvaluateOptions[NoFlags]) -> Report:
         """Measure the loss, and bits per character and byte, on held-out text or another source.
 
         Raises:
@@ -173,57 +167,6 @@ class TextTask(Task):
                 values[f"bits_per_{unit}"] = bits / size
                 rows[f"bits per {unit}"] = f"{bits / size:.4f}"
         return with_samples(self, run, options, values, rows)
-
-
-class PublishedTask(TextTask):
-    """Text in the tokens of a model that others have published."""
-
-    name = "published"
-
-    def load(self, folder: Path, device: Any) -> LoadedRun:
-        """Load a published model, with its tokenizer.
-
-        Raises:
-            ValueError: if one of them is missing, cannot be loaded, or writes no text.
-        """
-        from slp_transformer.language_model import TransformerLM
-        from slp_transformer.modern.hf_tokenizer import load_tokenizer
-        from slp_transformer.modern.pretrained import from_pretrained, read_config
-
-        tokenizer = load_tokenizer(folder, read_config(folder))
-        model = from_pretrained(folder, device=device)
-        if not isinstance(model, TransformerLM):
-            raise ValueError(
-                f"{folder} holds no language model, but a {type(model).__name__}: it predicts "
-                "masked words and cannot continue a text."
-            )
-        return LoadedRun(self, folder, model, tokenizer, None)
-
-    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
-        """Return what continues text."""
-        return PublishedSession(run.tokenizer, run.tokenizer.end_ids)
-
-    def read_stream(self, run: LoadedRun, source: str | None) -> Any:
-        """Return the tokens of a source.
-
-        Raises:
-            ValueError: if none is named, or it has fewer than two tokens.
-        """
-        import torch
-
-        from slp_transformer.data.text_files import read_documents
-
-        if source is None:
-            raise ValueError(f"{run.folder} was not trained here: name a SOURCE to evaluate on.")
-        texts = read_documents(source)
-        stream = torch.tensor([i for text in texts for i in run.tokenizer.encode(text, whole=True)])
-        if len(stream) < 2:
-            raise ValueError("There is too little to evaluate on: it takes two tokens.")
-        return stream
-
-    def count_bytes(self, tokenizer: Any, ids: list[int]) -> int:
-        """Return the bytes of what the tokens stand for, in UTF-8."""
-        return len(tokenizer.decode(ids).encode())
 
 
 class TextSession(GenerationSession):
@@ -262,27 +205,3 @@ class TextSession(GenerationSession):
     def stream(self) -> Any:
         """Return what turns one token after the other into text."""
         return self.tokenizer.stream_decoder()
-
-
-class PublishedSession(TextSession):
-    """Text in the tokens of a published model."""
-
-    def first_id(self) -> int:
-        """Return the token that precedes a text.
-
-        Raises:
-            ValueError: if the model has none.
-        """
-        for first in (self.tokenizer.begin_id, self.tokenizer.end_id):
-            if first is not None:
-                return first
-        raise ValueError("This model has no token to begin a text with: give a --prompt.")
-
-    def encode(self, prompt: str) -> list[int]:
-        """Return the tokens of a prompt, after the one that begins a text."""
-        return self.tokenizer.encode(prompt, whole=True)
-
-
-def window_of(config: Any) -> int:
-    """Return the number of tokens in a training window."""
-    return config.train.sequence_length or config.model.context_length

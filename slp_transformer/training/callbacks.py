@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import read_json, require_extra, write_json
+from slp_transformer._internal.atomic_write import check_no_link
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.training.run_folder import EvalRecord
@@ -112,13 +114,16 @@ class TensorBoard(Callback):
 
         Raises:
             ImportError: if TensorBoard is not installed.
+            ValueError: if its folder is a link.
         """
         require_extra("tensorboard", "TensorBoard curves")
         from torch.utils.tensorboard import SummaryWriter
 
         # Curves that were drawn beyond the checkpoint, before a crash, are removed.
-        folder = f"{trainer.out_dir}/{TENSORBOARD_FOLDER}"
-        self.writer = SummaryWriter(folder, purge_step=trainer.state.step + 1)
+        assert trainer.out_dir is not None
+        folder = trainer.out_dir / TENSORBOARD_FOLDER
+        check_no_link(folder)
+        self.writer = SummaryWriter(str(folder), purge_step=trainer.state.step + 1)
 
     def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
         """Draw losses, learning rate and speed."""

@@ -8,7 +8,7 @@ A run's folder has
         tokenizer.json        the tokenizer, if the caller gave one
         training.json         settings, evaluations and the data's fingerprints
         state.safetensors     optimizer and random state
-        checkpoint.json       format, step and the size of each file above
+        checkpoint.json       format, step, and size and checksum of each file above
 
 A LoRA adapter has two files in place of model.safetensors
 
@@ -23,7 +23,6 @@ complete. The last one is that of the last step, and its evaluations say which i
 import contextlib
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -35,13 +34,18 @@ from torch import nn
 
 from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import (
+    NotSyncedError,
+    apply_umask,
+    create,
     error_message,
     fsync_path,
-    read_json,
+    new_folder,
+    remove,
     rename,
-    require_extra,
-    write_json,
 )
+from slp_transformer._internal.checksums import file_crc32
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
@@ -54,7 +58,6 @@ from slp_transformer.training.run_folder import (
     LORA_WEIGHTS_FILE,
     MANIFEST_FILE,
     MODELS,
-    TEMP_FOLDER,
     WEIGHTS_FILE,
     CheckpointChoice,
     LoraBase,
@@ -66,6 +69,7 @@ from slp_transformer.training.run_folder import (
     load_lora_base,
     load_model_spec,
     load_trainer_state,
+    retry_while_run_changes,
     step_of,
 )
 
@@ -109,18 +113,17 @@ def save_checkpoint(
         ImportError: if safetensors is not installed.
     """
     run, earlier = Path(run), find_checkpoints(run)
-    target, temp = run / f"step-{step:08d}", run / TEMP_FOLDER
+    target = run / f"step-{step:08d}"
     if target.exists():
         if read_json(target / "training.json") == json.loads(json.dumps(training)):
             return target
         target = run / f"{target.name}{EVALUATED_SUFFIX}"
         if target.exists():
             return target
+    temp: Path | None = None
     try:
         run.mkdir(parents=True, exist_ok=True)
-        if temp.exists():  # of a process that was killed
-            shutil.rmtree(temp)
-        temp.mkdir()
+        temp = new_folder(run)
         write_json(temp / "config.json", model_spec(model))
         write_json(temp / "training.json", training)
         if tokenizer is not None:
@@ -131,13 +134,21 @@ def save_checkpoint(
         else:
             save_tensors(temp / WEIGHTS_FILE, unique_weights(model))
         save_tensors(temp / STATE_FILE, state or {})
-        sizes = {path.name: path.stat().st_size for path in sorted(temp.iterdir())}
-        write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes)))
+        paths = sorted(temp.iterdir())
+        sizes = {path.name: path.stat().st_size for path in paths}
+        checksums = {path.name: file_crc32(path) for path in paths}
+        write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes, checksums)))
         rename(temp, target)
         fsync_path(run)
+    except NotSyncedError as error:
+        raise ValueError(
+            f"The checkpoint of step {step} is in {run}, but the disk did not confirm it "
+            f"({error_message(error)}): a power cut may lose it; earlier ones were kept. Look at "
+            "the disk, then resume."
+        ) from error
     except (OSError, RuntimeError, safetensors_error()) as error:
-        for unfinished in (temp, target):
-            shutil.rmtree(unfinished, ignore_errors=True)
+        if temp is not None:
+            remove(temp)
         kept = f"{earlier[-1].name} was kept" if earlier else "there is no earlier one"
         raise ValueError(
             f"The checkpoint of step {step} could not be written to {run} "
@@ -151,8 +162,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write tensors to a file, and flush it to the disk."""
     save_file = require_extra("safetensors.torch", "Checkpoints").save_file
     save_file({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, path)
-    # safetensors makes a file that only its owner can read; the umask decided on the others.
-    shutil.copymode(path.with_name("config.json"), path)
+    apply_umask(path)
     fsync_path(path)
 
 
@@ -179,6 +189,7 @@ def safetensors_error() -> type[Exception]:
 # --- Loading -------------------------------------------------------------------------------------
 
 
+@retry_while_run_changes
 def load_model(
     run: str | Path,
     which: CheckpointChoice = "best",
@@ -250,12 +261,15 @@ def load_weights(model: nn.Module, folder: Path) -> None:
     load_tensors(path, lora_state_dict(model) if lora else unique_weights(model))
 
 
-def load_training_state(folder: Path, parameters: list[nn.Parameter]) -> dict[str, Tensor]:
+def load_training_state(
+    folder: Path, parameters: list[nn.Parameter], state_names: list[tuple[str, ...]]
+) -> dict[str, Tensor]:
     """Load the optimizer and random state of a checkpoint.
 
     Args:
         folder: what `checkpoint_folder` returned.
         parameters: the model's, in the order of the optimizer's numbers.
+        state_names: the names of what the optimizer keeps of each.
 
     Raises:
         ValueError: if the file cannot be read, or is not of this model.
@@ -266,16 +280,14 @@ def load_training_state(folder: Path, parameters: list[nn.Parameter]) -> dict[st
     for name, (shape, _) in headers.items():
         if name.startswith("random.") and name not in state:  # of an accelerator
             state[name] = torch.empty(shape, dtype=torch.uint8, device="cpu")
-    for i, W in enumerate(parameters):
-        # All but frozen weights have a state, from the first step on: AdamW's or Muon's.
-        moments: tuple[str, ...] = ("momentum_buffer",)
-        if f"optimizer.{i}.step" in headers:
-            state[f"optimizer.{i}.step"] = torch.empty((), device="cpu")
-            moments = ("exp_avg", "exp_avg_sq")
-        elif f"optimizer.{i}.momentum_buffer" not in headers:
+    for i, (W, parts) in enumerate(zip(parameters, state_names, strict=True)):
+        names = [f"optimizer.{i}.{part}" for part in parts]
+        if not headers.keys() & set(names):  # it is frozen, or there was no step
             continue
-        for moment in moments:
-            state[f"optimizer.{i}.{moment}"] = torch.empty_like(W, device="cpu")
+        for name in names:
+            scalar = name in headers and not headers[name][0]  # a count, whatever W's dtype is
+            like = torch.empty(()) if scalar else W
+            state[name] = torch.empty_like(like, device="cpu")
     load_tensors(path, state)
     return state
 
@@ -413,6 +425,7 @@ def rng_place(device: torch.device) -> tuple[torch.device, ...]:
 # --- LoRA ----------------------------------------------------------------------------------------
 
 
+@retry_while_run_changes
 def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best") -> LoraBase:
     """Describe a checkpoint as the base of a LoRA adapter, and mark it as one that is kept.
 
@@ -426,7 +439,7 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
             "slp-transformer merge."
         )
     with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
-        (folder / KEPT_FILE).touch()
+        create(folder / KEPT_FILE).close()
     return LoraBase(str(folder), file_sha256(folder / WEIGHTS_FILE), rank)
 
 

@@ -12,7 +12,7 @@ from slp_transformer.data.batches import Batch, DataSource, as_data_source
 from slp_transformer.data.token_file import TokenStore
 from slp_transformer.loss import next_token_loss
 from slp_transformer.training.devices import cpu_default_device
-from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess
+from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy
 
 Loss = Callable[..., Tensor]
 """Sums the loss over a batch's targets, as `summed_token_loss` does."""
@@ -32,7 +32,7 @@ def mean_loss(
     data: Int[Tensor, "tokens"] | TokenStore | DataSource,
     N: int | None = None,
     batch_size: int = 32,
-    strategy: SingleProcess = SINGLE_PROCESS,
+    strategy: Strategy = SINGLE_PROCESS,
     on_batch: Callable[[int], Any] = lambda count: None,
     loss: Loss = summed_token_loss,
 ) -> float:

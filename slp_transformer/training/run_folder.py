@@ -1,35 +1,34 @@
-"""A run's folder: its checkpoints, the JSON in them, and the lock; nothing here needs PyTorch.
+"""A run's folder: its checkpoints, and the JSON in them; nothing here needs PyTorch.
 
 `slp_transformer.training.checkpoints` describes the layout, and reads and writes tensors.
 """
 
 import contextlib
+import functools
 import json
 import re
-import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+import time
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path, PureWindowsPath
 from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
-from slp_transformer._internal.atomic_write import (
-    error_message,
-    load_validated,
-    read_json,
-    require_extra,
-    validate_json,
-)
+from slp_transformer._internal.atomic_write import new_folder, remove
+from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.json_files import load_validated, read_json, validate_json
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
+P = ParamSpec("P")
+T = TypeVar("T")
 CheckpointChoice = Literal["last", "best", "average"]
 
-MANIFEST_FILE, LORA_BASE_FILE, LOCK_FILE = "checkpoint.json", "base.json", ".lock"
+MANIFEST_FILE, LORA_BASE_FILE = "checkpoint.json", "base.json"
 WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
-TEMP_FOLDER = ".writing"
 EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
 KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
+MAX_READ_SECONDS = 10.0  # how long a reader looks for a checkpoint that stays
 CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
 BOOK_CONFIG = "slp_transformer.config:TransformerConfig"
 MODELS = {  # that are loaded by name: the class, and that of its configuration
@@ -38,6 +37,50 @@ MODELS = {  # that are loaded by name: the class, and that of its configuration
     "ModernLM": ("slp_transformer.modern:ModernLM", "slp_transformer.modern:ModernConfig"),
     "Bert": ("slp_transformer.modern:Bert", "slp_transformer.modern:BertConfig"),
 }
+
+
+# --- Reading beside a process that trains --------------------------------------------------------
+
+
+def retry_while_run_changes(read: Callable[P, T]) -> Callable[P, T]:
+    """Let a function that reads a run's checkpoints begin anew when one was deleted meanwhile.
+
+    An error counts if the run has the same checkpoints before and after it; as long as a process
+    saves and deletes some, it may be of a folder that is no longer there.
+
+    Args:
+        read: takes the run's folder, or a checkpoint's own, as its first argument.
+
+    Raises:
+        ValueError: by the function, also if the run still changes after `MAX_READ_SECONDS`.
+    """
+
+    @functools.wraps(read)
+    def read_until_unchanged(*args: P.args, **kwargs: P.kwargs) -> T:
+        run = Path(str(args[0] if args else next(iter(kwargs.values()))))
+        deadline = time.monotonic() + MAX_READ_SECONDS
+        while True:
+            before = names_of_checkpoints(run)
+            try:
+                return read(*args, **kwargs)
+            except (OSError, ValueError) as error:
+                if names_of_checkpoints(run) == before:
+                    raise
+                if time.monotonic() > deadline:
+                    raise ValueError(
+                        f"{run} could not be read in {MAX_READ_SECONDS:g} seconds, because a "
+                        "process that trains in it saves and deletes checkpoints all the time: "
+                        "try again, or let it keep more of them (--keep-last)."
+                    ) from error
+
+    return read_until_unchanged
+
+
+def names_of_checkpoints(run: Path) -> list[str]:
+    """Return the names of a run's checkpoints, or that of a checkpoint as long as it is there."""
+    if CHECKPOINT_NAME.fullmatch(run.name):
+        return [run.name] if run.exists() else []
+    return [path.name for path in list_checkpoints(run)]
 
 
 # --- The files of a checkpoint -------------------------------------------------------------------
@@ -123,11 +166,13 @@ class Manifest:
         format: the version of all its files together.
         step: training steps made so far.
         files: the size of each file in bytes.
+        crc32: the checksum of each file, in hexadecimal digits; empty in older checkpoints.
     """
 
     format: Literal[1]
     step: int
     files: dict[str, int]
+    crc32: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,15 +182,23 @@ class ModelSpec:
     Attributes:
         model: the name of its class.
         config: its configuration; JSON, or None, for a class that is not of this package.
+        defaults: the default of each setting in the version that wrote the file, so that a reader
+            without some setting may ignore it there; None in files of version 0.2.
     """
 
     model: str
     config: Any
+    defaults: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the specification as JSON."""
-        config = self.config.to_dict() if hasattr(self.config, "to_dict") else self.config
-        return {"model": self.model, "config": config}
+        """Return the specification as JSON, with the defaults of this version."""
+        if not hasattr(self.config, "to_dict"):
+            return {"model": self.model, "config": self.config}
+        spec = {"model": self.model, "config": self.config.to_dict()}
+        if is_dataclass(self.config):
+            own = {f.name: f.default for f in fields(self.config) if f.default is not MISSING}
+            spec["defaults"] = own
+        return spec
 
 
 @dataclass(frozen=True)
@@ -204,6 +257,13 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
     return load_validated(TrainerState | None, folder / "training.json")
 
 
+@retry_while_run_changes
+def load_run_state(run: str | Path, which: CheckpointChoice = "last") -> TrainerState | None:
+    """Read the state of a run at one of its checkpoints, as `load_trainer_state` does."""
+    return load_trainer_state(checkpoint_folder(run, which))
+
+
+@retry_while_run_changes
 def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
     """Read the tokenizer's JSON of a run's checkpoint; None if it was saved without one.
 
@@ -233,12 +293,34 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
         raise ValueError(f"There is no checkpoint in {run}.")
     folder = best_checkpoint(folders) if which == "best" else folders[-1]
     manifest = load_validated(Manifest, folder / MANIFEST_FILE)
+    if CHECKPOINT_NAME.fullmatch(folder.name) and manifest.step != step_of(folder):
+        raise ValueError(
+            f"The checkpoint {folder} is damaged: {MANIFEST_FILE} says step {manifest.step}."
+        )
     for name, size in manifest.files.items():
+        if PureWindowsPath(name).name != name:
+            raise ValueError(f"The checkpoint {folder} is damaged: it lists {name!r}.")
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
             has = "is missing" if found is None else f"has {found} bytes"
             raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}, not {size}.")
     return folder
+
+
+def verify_checkpoint(folder: Path) -> bool:
+    """Compare the files of a checkpoint with their checksums, and return whether it has any.
+
+    Args:
+        folder: what `checkpoint_folder` returned.
+
+    Raises:
+        ValueError: naming the file that has changed since it was written.
+    """
+    manifest = load_validated(Manifest, folder / MANIFEST_FILE)
+    earlier = [path.name for path in list_checkpoints(folder.parent) if path.name < folder.name]
+    advice = f" or delete the folder, to go on from {earlier[-1]}" if earlier else ""
+    verify_files(folder, manifest.crc32, "The checkpoint", f"restore it from a copy{advice}")
+    return bool(manifest.crc32)
 
 
 def list_checkpoints(run: str | Path) -> list[Path]:
@@ -264,24 +346,23 @@ def best_checkpoint(folders: list[Path]) -> Path:
 
 
 def delete_old_checkpoints(run: Path, keep_last: int) -> None:
-    """Delete what a killed process left, and checkpoints that nothing needs.
+    """Delete checkpoints that nothing needs.
 
-    The best one is needed, the last ones, and those that LoRA runs were trained on.
+    The best one is needed, the last ones, and those that LoRA runs were trained on. A link to a
+    checkpoint is its user's.
 
     Raises:
         ValueError: if the last checkpoint cannot be read.
     """
-    folders, temp = find_checkpoints(run), run / TEMP_FOLDER
+    folders = find_checkpoints(run)
     keep = {best_checkpoint(folders), *folders[-keep_last:]}
-    shutil.rmtree(temp, ignore_errors=True)
-    for unfinished in run.glob(".*.writing"):  # by `atomic_write`
-        unfinished.unlink()
     for old in list_checkpoints(run):
-        if old not in keep and not (old / KEPT_FILE).exists():
+        if old not in keep and not (old / KEPT_FILE).exists() and not old.is_symlink():
             # What Windows will not rename, because this process has it open, goes the next time.
             with contextlib.suppress(OSError):
-                old.rename(temp)
-                shutil.rmtree(temp)
+                temp = new_folder(run)
+                old.rename(temp / old.name)
+            remove(temp)
 
 
 def step_of(folder: Path) -> int:
@@ -314,50 +395,3 @@ def flatten_dict(prefix: str, value: Any) -> dict[str, Any]:
     for name, part in value.items():
         leaves |= flatten_dict(f"{prefix}.{name}", part)
     return leaves
-
-
-# --- The lock ------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def run_lock(run_dir: Path) -> Iterator[None]:
-    """Lock a folder, which is created if needed, and release it at the end.
-
-    The system releases it when the process dies. The same process may lock it again. A folder that
-    was created and stays empty is removed.
-
-    Raises:
-        ValueError: if another process has locked it, or it cannot be written to.
-        ImportError: if filelock is not installed.
-    """
-    filelock = require_extra("filelock", "Kept runs")
-    made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
-    lock = filelock.FileLock(run_dir.resolve() / LOCK_FILE, timeout=0, is_singleton=True)
-    before = lock.lock_counter
-    try:  # all of it, for a signal may end it anywhere
-        try:
-            run_dir.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except filelock.Timeout:
-            raise ValueError(
-                f"Another process trains in {run_dir}: wait for it, stop it, or choose another "
-                "folder."
-            ) from None
-        except OSError as error:
-            in_the_way = next((p for p in (run_dir, *run_dir.parents) if p.is_file()), None)
-            reason = f"{in_the_way} is a file" if in_the_way else error_message(error)
-            raise ValueError(
-                f"Nothing can be kept in {run_dir}: {reason}. Choose another folder."
-            ) from None
-        yield
-    finally:
-        if lock.lock_counter > before:
-            if not before:
-                # While it is held: filelock does not take a file for a lock that has lost its
-                # name. On Windows, which removes no open file, it goes when it is let go of.
-                with contextlib.suppress(OSError):
-                    (run_dir / LOCK_FILE).unlink()
-            lock.release()
-        for folder in made:
-            with contextlib.suppress(OSError):  # there is something in it, or it is not there
-                folder.rmdir()

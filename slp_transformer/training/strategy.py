@@ -1,26 +1,15 @@
-"""Several processes that train one model, each on its share of every batch.
+"""What the processes of a run share, and how: the interface, and a process of its own.
 
-`torchrun` starts the processes, which may run on several machines. However many there are, they
-take the same steps as a single process: they draw the same batches, and their gradients are added
-up. Each has a copy of the model (DDP) or a shard of its weights (FSDP). When one of them dies, the
-others end with a sentence.
-
-Checkpoints are gathered here rather than by `torch.distributed.checkpoint.state_dict`, which holds
-a second full model in rank 0 meanwhile, and names the optimizer's entries by weight, where the
-checkpoint of a single process numbers them.
+However many processes train a model, they take the same steps as a single one: they draw the same
+batches, and their gradients are added up. `slp_transformer.training.distributed` has several.
 """
 
-import atexit
 import os
-import re
-import signal
-import threading
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
-from copy import deepcopy
-from datetime import timedelta
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
@@ -28,34 +17,34 @@ import torch.distributed as dist
 from torch import nn
 
 from slp_transformer._internal.shape_types import Tensor
-from slp_transformer.block import ResidualBlock
 from slp_transformer.data.batches import Batch
 from slp_transformer.training.devices import device_for_rank, pick_device
-from slp_transformer.training.run_folder import flatten_dict
+from slp_transformer.training.parallel import PARALLEL
 from slp_transformer.training.train_config import TrainConfig
 
-TIMEOUT = timedelta(minutes=10)  # how long a process waits for one that does not answer
-CONNECTION_LOST_PATTERN = re.compile("gloo|nccl|connection|socket|peer|timed out", re.IGNORECASE)
 
-
-class SingleProcess(AbstractContextManager["SingleProcess"]):
-    """One process on one device.
+class Strategy(ABC):
+    """How the processes of a run share its work; within its context they are connected.
 
     Attributes:
-        device: the device.
-        rank: the number of this process, from 0.
+        device: the device of this process.
+        rank: its number, from 0.
         world_size: how many processes there are.
     """
 
-    rank: int = 0
-    world_size: int = 1
+    def __init__(self, device: torch.device, rank: int = 0, world_size: int = 1):
+        """Be one of some processes."""
+        self.device: torch.device = device
+        self.rank: int = rank
+        self.world_size: int = world_size
 
-    def __init__(self, device: torch.device):
-        """Use a device."""
-        self.device = device
+    @abstractmethod
+    def __enter__(self) -> "Strategy":
+        """Connect to the other processes."""
 
+    @abstractmethod
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Disconnect from the other processes, to which `__enter__` connects."""
+        """End the run, well or not."""
 
     def __str__(self) -> str:
         """Return the devices, as in "2 × CUDA"."""
@@ -64,9 +53,9 @@ class SingleProcess(AbstractContextManager["SingleProcess"]):
 
     # Computing.
 
+    @abstractmethod
     def wrap(self, model: nn.Module) -> nn.Module:
-        """Return the model to train, on the device."""
-        return model.to(self.device)
+        """Return the model to train, on the device, with rank 0's weights."""
 
     def shard(self, batch: Batch) -> Batch:
         """Return this process's share of a batch, of the same size in each process."""
@@ -82,18 +71,19 @@ class SingleProcess(AbstractContextManager["SingleProcess"]):
             with self.gradient_sync(part is parts[-1]):
                 yield part
 
+    @abstractmethod
     def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
         """Return a context in which gradients are synchronized, or accumulated for later."""
-        return nullcontext()
 
+    @abstractmethod
     def all_reduce(self, value: Tensor) -> Tensor:
-        """Return the sum over all processes."""
-        return value
+        """Return the sum over all processes, which is the same in each."""
 
     # Weights, optimizer and random numbers.
 
-    def gather_weights(self, model: nn.Module) -> None:
-        """Copy the current weights into the model that was wrapped."""
+    @abstractmethod
+    def copy_weights_into(self, model: nn.Module) -> None:
+        """Copy the current weights into the model that was wrapped, in place."""
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
         """Return the optimizer's tensors, named as in "optimizer.0.step"; rank 0 needs them."""
@@ -103,9 +93,9 @@ class SingleProcess(AbstractContextManager["SingleProcess"]):
                 state[f"optimizer.{i}.{name}"] = self.gather_tensor(value)
         return state
 
+    @abstractmethod
     def gather_tensor(self, value: Tensor) -> Tensor:
-        """Return a tensor as a single process has it."""
-        return value
+        """Return a tensor as a single process has it; only rank 0 needs it."""
 
     def load_optimizer(self, optimizer: torch.optim.Optimizer, state: dict[str, Tensor]) -> None:
         """Load what `optimizer_state` returned, which rank 0 has, one tensor at a time."""
@@ -120,274 +110,101 @@ class SingleProcess(AbstractContextManager["SingleProcess"]):
         groups = optimizer.state_dict()["param_groups"]  # the settings decide, not the file
         optimizer.load_state_dict({"state": entries, "param_groups": groups})
 
+    @abstractmethod
     def broadcast_tensor(self, value: Tensor, weight: Tensor) -> Tensor:
         """Return rank 0's tensor, as this process stores it with the weight."""
-        return value
 
-    def seed_step(self, seed: int, step: int) -> None:
-        """Seed dropout for a step, differently in each process."""
+    @abstractmethod
+    def seed_dropout(self, seed: int, step: int) -> None:
+        """Make dropout draw the same in a step whether or not the run was resumed before it."""
 
     # Coordination.
 
+    @abstractmethod
     def broadcast_object(self, value: Any) -> Any:
         """Return the value of rank 0."""
-        return value
 
+    @abstractmethod
     def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call a function in rank 0 only; if it fails there, it fails everywhere.
 
         Returns:
             What it returned there; None elsewhere.
         """
-        return function(*args, **kwargs)
 
-    def check_same(self, **values: Any) -> None:
-        """Refuse processes with different values."""
+    @abstractmethod
+    def check_equal_in_all(self, **values: Any) -> None:
+        """Refuse processes that were given different values.
 
+        Raises:
+            ValueError: in every process, naming a difference.
+        """
+
+    @abstractmethod
     def should_stop(self, requested: bool) -> bool:
         """Return whether to stop after this step, given whether this process was asked to."""
+
+
+class SingleProcess(Strategy):
+    """A process that trains alone."""
+
+    def __init__(self, device: torch.device):
+        """Use a device."""
+        super().__init__(device)
+
+    def __enter__(self) -> "SingleProcess":
+        """Do nothing: there is nobody to connect to."""
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        """Do nothing."""
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Return the model itself, moved to the device."""
+        return model.to(self.device)
+
+    def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
+        """Return a context that changes nothing."""
+        return nullcontext()
+
+    def all_reduce(self, value: Tensor) -> Tensor:
+        """Return the value."""
+        return value
+
+    def copy_weights_into(self, model: nn.Module) -> None:
+        """Do nothing: the model itself was trained."""
+
+    def gather_tensor(self, value: Tensor) -> Tensor:
+        """Return the tensor."""
+        return value
+
+    def broadcast_tensor(self, value: Tensor, weight: Tensor) -> Tensor:
+        """Return the tensor."""
+        return value
+
+    def seed_dropout(self, seed: int, step: int) -> None:
+        """Do nothing: the random numbers go on, and a checkpoint holds where they were."""
+
+    def broadcast_object(self, value: Any) -> Any:
+        """Return the value."""
+        return value
+
+    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return function(*args, **kwargs)
+
+    def check_equal_in_all(self, **values: Any) -> None:
+        """Do nothing: there is no other process."""
+
+    def should_stop(self, requested: bool) -> bool:
+        """Return whether it was asked to."""
         return requested
 
 
 SINGLE_PROCESS = SingleProcess(torch.device("cpu"))
 
 
-class DDPStrategy(SingleProcess):
-    """Processes with a copy of the model each, which add up their gradients."""
-
-    def __init__(self, device: torch.device, rank: int, world_size: int, out_dir: Path | None):
-        """Be one of several.
-
-        Args:
-            device: the device of this process.
-            rank: its number, from 0.
-            world_size: how many processes there are.
-            out_dir: the run's folder, if it has one.
-        """
-        super().__init__(device)
-        self.rank: int = rank
-        self.world_size: int = world_size
-        self.out_dir: Path | None = out_dir
-        self.pending: tuple[Tensor, dist.Work] | None = None  # a question of `should_stop`
-        self.cpu_group: dist.ProcessGroup | None = None  # None if the default one can use the CPU
-
-    # Connecting.
-
-    def __enter__(self) -> "DDPStrategy":
-        """Connect to the others, unless that was done already; the connection outlives the run.
-
-        Raises:
-            ConnectionError: if they do not come.
-            ValueError: if a variable of the environment, as torchrun sets it, is missing.
-        """
-        if not dist.is_initialized():
-            backend = "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo"
-            try:
-                dist.init_process_group(backend, timeout=TIMEOUT)
-            except (RuntimeError, dist.DistError) as error:
-                raise ConnectionError(
-                    f"Process {self.rank} of {self.world_size} could not connect to the others "
-                    f"({first_sentence(error)}): start all of them, with the same rendezvous."
-                ) from error
-            atexit.register(destroy_process_group_at_exit)
-        elif "cpu:" not in dist.get_backend_config():  # initialized by the script, with NCCL alone
-            self.cpu_group = dist.new_group(backend="gloo", timeout=TIMEOUT)
-        self.before: Any = None
-        if threading.current_thread() is threading.main_thread():
-            self.before = signal.signal(signal.SIGTERM, self.terminated)
-        return self
-
-    def terminated(self, *_: Any) -> None:
-        """Handle SIGTERM, which torchrun sends to the others when one process has died.
-
-        Raises:
-            ConnectionError: always.
-        """
-        raise ConnectionError(self.disconnect_message("torchrun or the cluster ended it"))
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """End the run together, well or not.
-
-        Raises:
-            ConnectionError: in place of PyTorch's error when another process is gone.
-        """
-        lost = isinstance(error, RuntimeError) and CONNECTION_LOST_PATTERN.search(str(error))
-        if not lost and not isinstance(error, ConnectionError | dist.DistError):
-            if self.before is not None:
-                signal.signal(signal.SIGTERM, self.before)
-            if self.pending is not None:
-                with suppress(RuntimeError):
-                    self.pending[1].wait()
-            return
-        atexit.unregister(destroy_process_group_at_exit)  # the others may be gone
-        if self.before is not None:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # or torchrun's cuts the sentence off
-        if error is not None and not isinstance(error, ConnectionError):
-            raise ConnectionError(self.disconnect_message(first_sentence(error))) from error
-
-    def disconnect_message(self, reason: str) -> str:
-        """Return why this process ends, and how to resume."""
-        end = (
-            f"Process {self.rank} of {self.world_size} ends, since another one died or cannot be "
-            f"reached ({reason})."
-        )
-        if self.out_dir is None:
-            return f"{end} The run was not saved."
-        return (
-            f"{end} The last checkpoint in {self.out_dir} was kept: to resume from it, start the "
-            "processes again, with resume=True."
-        )
-
-    # Computing.
-
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """Return a replica with rank 0's weights."""
-        device_ids = [self.device] if self.device.type == "cuda" else None
-        self.module: nn.Module = nn.parallel.DistributedDataParallel(
-            model.to(self.device), device_ids, gradient_as_bucket_view=True
-        )
-        return self.module
-
-    def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
-        """Return a context in which gradients are synchronized, or accumulated for later."""
-        assert isinstance(self.module, nn.parallel.DistributedDataParallel)
-        return nullcontext() if enabled else self.module.no_sync()
-
-    def all_reduce(self, value: Tensor) -> Tensor:
-        """Return the sum over all processes, which is the same in each."""
-        dist.all_reduce(value, group=self.cpu_group if value.device.type == "cpu" else None)
-        return value
-
-    # Optimizer and random numbers.
-
-    def broadcast_tensor(self, value: Tensor, weight: Tensor) -> Tensor:
-        """Return rank 0's tensor, as this process stores it with the weight."""
-        value = value.to(self.device)
-        dist.broadcast(value, 0)
-        return value
-
-    def seed_step(self, seed: int, step: int) -> None:
-        """Seed dropout by seed, step and process, so that a resumed run drops the same units."""
-        torch.manual_seed(((seed * 1_000_003 + step) * self.world_size + self.rank) % 2**63)
-
-    # Coordination.
-
-    def broadcast_object(self, value: Any) -> Any:
-        """Return the value of rank 0, which must be small, since it is pickled."""
-        box = [value]
-        dist.broadcast_object_list(box, 0, group=self.cpu_group)
-        return box[0]
-
-    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
-        """Call a function in rank 0 only, while the others wait.
-
-        Raises:
-            ValueError: in the others, with the message of the error in rank 0, which raises it.
-        """
-        result = error = None
-        if self.rank == 0:
-            try:
-                result = function(*args, **kwargs)
-            except Exception as caught:
-                error = caught
-        message = self.broadcast_object(
-            None if error is None else str(error) or type(error).__name__
-        )
-        if error is not None:
-            raise error
-        if message is not None:
-            raise ValueError(message)
-        return result
-
-    def check_same(self, **values: Any) -> None:
-        """Refuse processes with different values.
-
-        Raises:
-            ValueError: in every process, naming a difference.
-        """
-        gathered: list[Any] = [None] * self.world_size
-        dist.all_gather_object(gathered, flatten_dict("", values), group=self.cpu_group)
-        for rank, other in enumerate(gathered):
-            for name, value in gathered[0].items():
-                if other.get(name) != value:
-                    raise ValueError(
-                        f"Every process must be given the same, but {name.lstrip('.')} is "
-                        f"{value!r} in process 0 and {other.get(name)!r} in process {rank}."
-                    )
-
-    def should_stop(self, requested: bool) -> bool:
-        """Return whether any process was asked to stop, up to the step before this one.
-
-        The flag is reduced on the CPU while the next step is computed, so an accelerator does not
-        wait for it; and this fails, soon, if another process has died.
-        """
-        flag = torch.tensor(float(requested), device="cpu")
-        before = self.pending
-        self.pending = flag, dist.all_reduce(flag, group=self.cpu_group, async_op=True)
-        if before is None:
-            return False
-        before[1].wait()
-        return before[0].item() > 0
-
-
-class FSDPStrategy(DDPStrategy):
-    """Processes with a shard of every weight each, gathered when it is needed (FSDP2)."""
-
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """Return a sharded copy with rank 0's weights; the model itself stays as it is.
-
-        Each block is a group that is gathered when its turn comes. All else belongs to the model
-        itself, above all E, which both ends of it use.
-        """
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
-
-        for tensor in (*model.parameters(), *model.buffers()):
-            there = tensor.detach().to(self.device)
-            dist.broadcast(there, 0)
-            tensor.detach().copy_(there)
-        self.mesh: Any = init_device_mesh(self.device.type, (self.world_size,))
-        self.module: nn.Module = deepcopy(model)
-        for part in self.module.modules():
-            if isinstance(part, ResidualBlock):
-                fully_shard(part, mesh=self.mesh)
-        self.sharded: Any = fully_shard(self.module, mesh=self.mesh)
-        return self.module.to(self.device)
-
-    def gradient_sync(self, enabled: bool) -> AbstractContextManager[None]:
-        """Set whether the next gradients are synchronized, or accumulated for later."""
-        self.sharded.set_requires_gradient_sync(enabled)
-        return nullcontext()
-
-    @torch.no_grad()
-    def gather_weights(self, model: nn.Module) -> None:
-        """Gather the weights into the model, one at a time."""
-        self.sharded.reshard()  # evaluation leaves the root's weights gathered
-        for full, shard in zip(model.parameters(), self.module.parameters(), strict=True):
-            full.copy_(full_tensor(shard))
-
-    def gather_tensor(self, value: Tensor) -> Tensor:
-        """Return a tensor as a single process has it, on the CPU of rank 0."""
-        full = full_tensor(value)
-        if self.rank > 0:
-            return torch.empty(0)
-        return torch.empty_like(full, device="cpu").copy_(full)  # without the shards' padding
-
-    def broadcast_tensor(self, value: Tensor, weight: Tensor) -> Tensor:
-        """Return this process's shard of a tensor; all of one that is not of the weight's shape."""
-        from torch.distributed.tensor import Shard, distribute_tensor
-
-        if value.shape != weight.shape:
-            return super().broadcast_tensor(value, weight)
-        return distribute_tensor(value.to(self.device), self.mesh, [Shard(0)])
-
-
-def full_tensor(value: Tensor) -> Tensor:
-    """Return a tensor of which this process may have a shard."""
-    return value.full_tensor() if hasattr(value, "full_tensor") else value
-
-
-def make_strategy(config: TrainConfig, out_dir: Path | None = None) -> SingleProcess:
+def make_strategy(config: TrainConfig, out_dir: Path | None = None) -> Strategy:
     """Return the strategy for the processes that torchrun has started, or for this one alone.
 
     Args:
@@ -403,20 +220,6 @@ def make_strategy(config: TrainConfig, out_dir: Path | None = None) -> SinglePro
         return SingleProcess(pick_device(config.device))
     rank = dist.get_rank() if initialized else int(os.environ.get("RANK", "0"))
     device = device_for_rank(config.device, int(os.environ.get("LOCAL_RANK", "0")))
-    kind = FSDPStrategy if config.parallel == "fsdp" else DDPStrategy
-    return kind(device, rank, world_size, out_dir)
-
-
-def first_sentence(error: BaseException) -> str:
-    """Return the first sentence of PyTorch's message, without the place in its source."""
-    message = re.sub(r"\[\S+\.\w+:\d+\] *", "", str(error).strip())
-    return re.split(r"\.?\n|\.\s|\.$", message)[0]
-
-
-def destroy_process_group_at_exit() -> None:
-    """Disconnect from the other processes, at the end of this one."""
-    # Gloo's threads may still hold tensors of the last exchange. They need Python to release them,
-    # and would crash the process if it were gone.
-    time.sleep(0.2)
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    kind: type = resolve_name(PARALLEL[config.parallel].strategy)
+    strategy: Strategy = kind(device, rank, world_size, out_dir)
+    return strategy

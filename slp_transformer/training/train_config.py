@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from slp_transformer._internal.choices import check_choices
 from slp_transformer._internal.config_checks import (
@@ -12,10 +12,10 @@ from slp_transformer._internal.config_checks import (
     is_integer,
     to_builtin_ints,
 )
+from slp_transformer.training.optimizers import OPTIMIZERS
+from slp_transformer.training.parallel import PARALLEL
+from slp_transformer.training.schedules import SCHEDULES
 
-Parallel = Literal["ddp", "fsdp"]
-Optimizer = Literal["adamw", "muon"]
-Schedule = Literal["cosine", "linear", "wsd", "inverse-sqrt"]
 RESUMABLE_SETTINGS = {
     "device",
     "parallel",
@@ -66,12 +66,10 @@ class TrainConfig:
             pairs of any length.
         gradient_accumulation_steps: batches whose gradients are added up for one training step.
             Several processes share a step's batch_size × gradient_accumulation_steps sequences.
-        optimizer: "adamw", or "muon" for the matrices inside blocks and AdamW for everything else.
+        optimizer: what updates the weights, one of `OPTIMIZERS`.
         learning_rate: peak learning rate, after the warmup.
         warmup_steps: steps of linear warmup; a twentieth of all steps if None.
-        schedule: how the learning rate decays after the warmup: "cosine" (to a tenth), "linear"
-            (to 0), "wsd" (warmup, stable, decay: the same rate until a linear cooldown to 0) or
-            "inverse-sqrt" (of the step, as Vaswani et al. 2017).
+        schedule: how the learning rate decays after the warmup, one of `SCHEDULES`.
         cooldown_steps: steps of the cooldown of "wsd"; a fifth of all steps if None.
         adam_beta2: AdamW's β₂, the decay of its average of squared gradients.
         weight_decay: weight decay of matrices; biases and norms have none.
@@ -91,8 +89,8 @@ class TrainConfig:
         compile: use `torch.compile`; the first steps then take minutes.
         device: "cuda", "mps" or "cpu", or one of several as in "cuda:1"; the first available of
             the three if None.
-        parallel: how the processes that torchrun starts share the model: "ddp" (a copy each) or
-            "fsdp" (sharded weights); ignored by a single process.
+        parallel: how the processes that torchrun starts share the model, one of `PARALLEL`;
+            ignored by a single process.
     """
 
     steps: int
@@ -100,10 +98,10 @@ class TrainConfig:
     batch_size: int = 32
     batch_tokens: int | None = None
     gradient_accumulation_steps: int = 1
-    optimizer: Optimizer = "adamw"
+    optimizer: Annotated[str, OPTIMIZERS] = "adamw"
     learning_rate: float = 3e-3
     warmup_steps: int | None = None
-    schedule: Schedule = "cosine"
+    schedule: Annotated[str, SCHEDULES] = "cosine"
     cooldown_steps: int | None = None
     adam_beta2: float = 0.95
     weight_decay: float = 0.1
@@ -118,7 +116,7 @@ class TrainConfig:
     tf32: bool = True
     compile: bool = False
     device: str | None = None
-    parallel: Parallel = "ddp"
+    parallel: Annotated[str, PARALLEL] = "ddp"
 
     def __post_init__(self) -> None:
         """Refuse settings that no run can follow.
@@ -129,31 +127,36 @@ class TrainConfig:
         to_builtin_ints(self)
         check_ranges(self, RANGES)
         check_choices(self)
-        if self.optimizer == "muon" and self.parallel == "fsdp":
+        if OPTIMIZERS[self.optimizer].needs_whole_matrices:
+            self.check_whole_matrices()
+        for name, schedule in SCHEDULES.items():
+            for setting in set(schedule.settings) - {*SCHEDULES[self.schedule].settings}:
+                if getattr(self, setting) is not None:
+                    raise ValueError(
+                        f'{setting} belongs to schedule = "{name}", not to "{self.schedule}".'
+                    )
+
+    def check_whole_matrices(self) -> None:
+        """Refuse to give each process a part of a matrix.
+
+        Raises:
+            ValueError: naming what would do.
+        """
+        if PARALLEL[self.parallel].shards_matrices:
+            ways = [f'"{name}"' for name, way in PARALLEL.items() if not way.shards_matrices]
+            others = [f'"{name}"' for name, o in OPTIMIZERS.items() if not o.needs_whole_matrices]
             raise ValueError(
-                'optimizer = "muon" needs whole matrices, and parallel = "fsdp" gives each '
-                'process a part of them: choose "ddp", or the optimizer "adamw".'
-            )
-        if self.cooldown_steps is not None and self.schedule != "wsd":
-            raise ValueError(
-                f'cooldown_steps belongs to schedule = "wsd", not to "{self.schedule}".'
+                f'optimizer = "{self.optimizer}" needs whole matrices, and parallel = '
+                f'"{self.parallel}" gives each process a part of them: choose '
+                f"{' or '.join(ways)}, or the optimizer {' or '.join(others)}."
             )
 
     def learning_rate_at(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0.
-
-        "wsd" is that of Hu et al. 2024 (arXiv 2404.06395), section 4; "linear" has no level part.
-        """
+        """Return the learning rate of a step, counted from 0."""
         warmup = self.steps // 20 if self.warmup_steps is None else self.warmup_steps
-        if self.schedule == "cosine":
-            return self.learning_rate * cosine_schedule(step, self.steps, warmup)
-        rise = (step + 1) / max(1, warmup)
-        if self.schedule == "inverse-sqrt":
-            return self.learning_rate * min(rise, math.sqrt(max(1, warmup) / (step + 1)))
-        cooldown = self.steps - warmup
-        if self.schedule == "wsd":
-            cooldown = self.cooldown_steps or self.steps // 5
-        return self.learning_rate * min(rise, 1.0, (self.steps - step) / max(1, cooldown))
+        cooldown = self.cooldown_steps or self.steps // 5
+        share = SCHEDULES[self.schedule].share(step, self.steps, warmup, cooldown)
+        return self.learning_rate * share
 
     @classmethod
     def of_2017(
@@ -189,11 +192,3 @@ class TrainConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for JSON; `TrainConfig(**settings)` reads them."""
         return asdict(self)
-
-
-def cosine_schedule(step: int, steps: int, warmup: int) -> float:
-    """Return the share of the full rate at a step: a straight warm-up, then a cosine to 0.1."""
-    if step < warmup:
-        return (step + 1) / warmup
-    progress = (step - warmup) / max(1, steps - warmup)
-    return 0.1 + 0.45 * (1 + math.cos(math.pi * progress))

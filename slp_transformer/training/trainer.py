@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import load_validated
+from slp_transformer._internal.json_files import load_validated
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, as_data_source, eval_subset
@@ -61,9 +61,10 @@ from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
     find_checkpoints,
     load_trainer_state,
-    run_lock,
+    verify_checkpoint,
 )
-from slp_transformer.training.strategy import SINGLE_PROCESS, SingleProcess, make_strategy
+from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
 LOG = logging.getLogger("slp_transformer")
@@ -198,7 +199,7 @@ class Trainer:
         self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)), [], [])
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
         self.signals: SignalHandler = SignalHandler(defer=True)
-        self.strategy: SingleProcess = SINGLE_PROCESS
+        self.strategy: Strategy = SINGLE_PROCESS
         self.train_seconds: float = 0.0
         self.tokens_per_second: float = 0.0
 
@@ -238,7 +239,7 @@ class Trainer:
                 self.strategy.on_rank_zero(stack.enter_context, run_lock(self.out_dir))
                 stack.enter_context(self.signals)
             spec, settings = model_spec(self.model), self.config.to_dict()
-            self.strategy.check_same(model=spec, config=settings, data=self.state.data)
+            self.strategy.check_equal_in_all(model=spec, config=settings, data=self.state.data)
             self.restore(resume)
             self.monitor: DeviceMonitor = DeviceMonitor(
                 self.model, self.config, device, self.strategy.world_size
@@ -249,8 +250,10 @@ class Trainer:
                 if self.state.step == 0:
                     self.save()  # a folder that cannot be written to is known now, not in an hour
                 self.run_steps()
+                self.delete_old_checkpoints()
             except StoppedBySignal:
                 self.save()
+                self.delete_old_checkpoints()
                 raise StoppedBySignal(
                     f"Stopped after step {self.state.step} of {self.config.steps}, which is saved "
                     f"in {self.out_dir}: to resume, train again with resume=True.",
@@ -272,7 +275,7 @@ class Trainer:
                 self.evaluate_and_save()
             if self.state.finished():
                 return
-            self.strategy.seed_step(self.config.seed, self.state.step)
+            self.strategy.seed_dropout(self.config.seed, self.state.step)
             with cpu_default_device():
                 batch = self.train_data.draw(self.rows_per_step, self.generator)
             loss = training_step(
@@ -375,7 +378,7 @@ class Trainer:
             ValueError: if a weight or a loss is NaN or infinite, or the checkpoint cannot be
                 written. Earlier checkpoints are kept.
         """
-        self.strategy.gather_weights(self.model)
+        self.strategy.copy_weights_into(self.model)
         if self.out_dir is None:
             return
         finite = torch.stack([torch.isfinite(W).all() for W in self.model.parameters()]).all()
@@ -391,8 +394,14 @@ class Trainer:
             state=self.strategy.optimizer_state(self.optimizer) | random,
             tokenizer=self.tokenizer,
             lora_base=self.lora_base,
-            keep_last=self.config.keep_last,
+            keep_last=self.config.keep_last + 1,  # who reads the last one has time for it
         )
+
+    def delete_old_checkpoints(self) -> None:
+        """Delete the checkpoints that are not to be kept, once no other comes."""
+        if self.out_dir is not None:
+            keep_last = self.config.keep_last
+            self.strategy.on_rank_zero(delete_old_checkpoints, self.out_dir, keep_last)
 
     def restore(self, resume: bool) -> None:
         """Build the optimizer, and load the last checkpoint if there is one.
@@ -441,6 +450,7 @@ class Trainer:
                 f"{out_dir} holds a run already ({folder.name}): pass resume=True to "
                 "resume it, or choose another folder."
             )
+        verify_checkpoint(folder)
         spec = load_validated(ModelSpec, folder / "config.json")
         mine, saved = model_spec(self.model), load_trainer_state(folder)
         if saved is None:
@@ -454,7 +464,10 @@ class Trainer:
         try:
             if spec.model != mine["model"]:
                 raise ValueError(f"its model is a {spec.model}, not a {mine['model']}")
-            check_unchanged("model", spec.to_dict(), mine)
+            before = spec.config
+            if isinstance(before, dict):  # an older version may lack settings that there are now
+                before = mine.get("defaults", {}) | before
+            check_unchanged("model.config", before, mine["config"])
             check_unchanged("config", saved.config.to_dict(), self.config.to_dict())
             check_unchanged("data", saved.data, self.state.data)
         except ValueError as error:
@@ -463,8 +476,8 @@ class Trainer:
                 "another folder."
             ) from None
         saved.check_steps(self.config.steps, out_dir)
-        order = [p for group in split_parameters(self.model, self.config) for p in group]
-        tensors = load_training_state(folder, order)
+        groups = split_parameters(self.model, self.config)
+        tensors = load_training_state(folder, groups.ordered(), groups.state_names())
         load_weights(self.model, folder)
         delete_old_checkpoints(out_dir, self.config.keep_last)
         self.state.step, self.state.losses = saved.step, saved.losses
@@ -527,7 +540,7 @@ def training_step(
     step: int,
     config: TrainConfig,
     device: torch.device,
-    strategy: SingleProcess = SINGLE_PROCESS,
+    strategy: Strategy = SINGLE_PROCESS,
     loss: Loss = summed_token_loss,
 ) -> Float[Tensor, ""]:
     """Update the weights once.

@@ -13,7 +13,7 @@ import pytest
 from commands import SIZES
 from tiny_training import STREAM, run, same, with_dropout
 
-from slp_transformer._internal.atomic_write import read_json
+from slp_transformer._internal.json_files import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import TokenWindows
 from slp_transformer.training.run_folder import checkpoint_folder

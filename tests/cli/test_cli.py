@@ -17,7 +17,6 @@ from commands import SENTENCE, SMALL, fine, output, refused, result, weights
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal import progress_bar
 from slp_transformer.cli import main
-from slp_transformer.cli.options import Generate
 from slp_transformer.data import TextTokenizer, load_corpus
 from slp_transformer.guitar import (
     TabTokenizer,
@@ -27,11 +26,12 @@ from slp_transformer.guitar import (
     write_tab,
 )
 from slp_transformer.guitar.formats.registry import read_any_tab_file
+from slp_transformer.guitar.tab_task import GenerateTabs, TabTask
 from slp_transformer.guitar.theory import KEY_NAMES
+from slp_transformer.sampling import SAMPLING
 from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import GeneratedText, continue_prompts
-from slp_transformer.tasks.run_config import load_tokenizer_of
-from slp_transformer.tasks.tabs import TabTask
+from slp_transformer.tasks.saved_runs import load_tokenizer_of
 from slp_transformer.tasks.text import TextSession
 from slp_transformer.training import callbacks
 from slp_transformer.training.checkpoints import load_model
@@ -144,7 +144,7 @@ def test_words_and_bpe_without_a_prompt(at, capsys):
 def session_of(tokenizer, **options):
     """The session that `generate` begins with these options."""
     run = LoadedRun(TabTask(), Path("g"), None, tokenizer, None)
-    return TabTask().session(run, Generate(Path("g"), **options))
+    return TabTask().session(run, GenerateTabs(**options))
 
 
 def begun(session, count):
@@ -359,3 +359,17 @@ def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     monkeypatch.setattr("slp_transformer.cli.info.machine_info", broken)
     with pytest.raises(type(bug)):
         main(["info"])
+
+
+FLAGS = {"temperature": "0.1", "top_k": "1", "top_p": "0.2", "min_p": "0.9"}
+FLAGS["repetition_penalty"] = "1e6"
+
+
+@pytest.mark.parametrize("name", SAMPLING)
+def test_every_flag_of_drawing_makes_a_difference(name, text_run, capsys):
+    how = ["--max-new-tokens", "30", "--seed", "4"]
+    flag = [f"--{name.replace('_', '-')}", FLAGS[name]]
+    alone, other = (output(capsys, "generate", "a", *how, *more) for more in ([], flag))
+    assert alone != other
+    measured = result(capsys, "evaluate", "a", "--samples", "1", *how, *flag)
+    assert measured["samples"][0]["text"] == other.removesuffix("\n")

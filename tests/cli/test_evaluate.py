@@ -11,8 +11,8 @@ from commands import SENTENCE, SMALL, fine, output, result
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data import load_corpus
 from slp_transformer.guitar import make_practice_corpus, write_tab
-from slp_transformer.tasks.evaluate_tabs import piece_bits
-from slp_transformer.tasks.run_config import PRESETS
+from slp_transformer.guitar.tab_evaluation import piece_bits
+from slp_transformer.tasks.config_files import PRESETS
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss
 

@@ -96,12 +96,12 @@ def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
 
 @POSIX
 @pytest.mark.parametrize(
-    ("source", "begun"), [("long.txt", "a/tokens/.preparing"), ("-", "a/text.txt")]
+    ("source", "begun"), [("long.txt", "a/tokens/.*.writing"), ("-", "a/.*.writing")]
 )
 def test_ctrl_c_before_the_first_step_leaves_nothing(source, begun, at):
     Path("long.txt").write_text(load_moby_dick() * 40, encoding="utf-8")
     words = [*COMMAND, "train", "text", source, "--out-dir", "a", "--tokenizer", "bpe", *SMALL]
-    code, said = interrupted(words, lambda _: Path(begun).exists(), stdin=subprocess.PIPE)
+    code, said = interrupted(words, lambda _: any(Path().glob(begun)), stdin=subprocess.PIPE)
     assert (code, said) == (
         130, "slp-transformer: Stopped before the first step; nothing was saved.\n",
     )  # fmt: skip

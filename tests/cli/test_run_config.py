@@ -8,8 +8,10 @@ import pytest
 from commands import SMALL, fine, weights
 
 from slp_transformer import TransformerConfig
-from slp_transformer.tasks.base import TASKS, load_task
-from slp_transformer.tasks.run_config import FROM_DATA, PRESETS, load_config
+from slp_transformer.modern import ModernConfig
+from slp_transformer.tasks.config_files import PRESETS, load_config
+from slp_transformer.tasks.model_settings import FROM_DATA, ModelSettings
+from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.training.train_config import TrainConfig
 
 
@@ -17,11 +19,27 @@ from slp_transformer.training.train_config import TrainConfig
 def test_every_setting_has_a_flag_and_an_explanation(task, capsys):
     fine("train", task, "--help")
     shown = capsys.readouterr().out
-    for owner in (TransformerConfig, TrainConfig, load_task(task).Data):
+    for owner in (ModelSettings, TrainConfig, load_task(task).Data):
         for field in dataclasses.fields(owner):
             assert f"    {field.name}: " in owner.__doc__
-            if field.name not in (*FROM_DATA, "source"):
+            if field.name != "source":
                 assert f"--{field.name.replace('_', '-')}" in shown
+
+
+def test_the_settings_are_those_of_the_book_s_model_and_make_it():
+    book = {f.name: f.default for f in dataclasses.fields(TransformerConfig)}
+    ours = {f.name: f.default for f in dataclasses.fields(ModelSettings)}
+    assert book.keys() - ours.keys() == set(FROM_DATA)
+    assert ModelSettings().to_config(23) == TransformerConfig(23)
+    modern = {f.name for f in dataclasses.fields(ModernConfig)}
+    assert (
+        ours.keys() <= modern
+        and ours.items()
+        >= {name: value for name, value in book.items() if name not in FROM_DATA}.items()
+    )
+    for name, value in {"qk_norm": True, "positions": "rotary", "activation": "relu2"}.items():
+        settings = ModelSettings(**{name: value})
+        assert settings.modern_parts() == [name] and type(settings.to_config(23)) is ModernConfig
 
 
 def test_flags_win_over_the_file_and_the_file_over_the_preset(at, capsys):

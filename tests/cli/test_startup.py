@@ -10,7 +10,7 @@ import pytest
 
 import slp_transformer
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer._internal.atomic_write import load_validated, read_json
+from slp_transformer._internal.json_files import load_validated, read_json
 from slp_transformer.data import TextTokenizer
 from slp_transformer.data.text_tokenizer import byte_alphabet
 from slp_transformer.guitar import TabTokenizer

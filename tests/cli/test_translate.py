@@ -18,8 +18,8 @@ from torch._inductor.exc import CppCompileError, InductorError
 from slp_transformer.cli import main
 from slp_transformer.data import train_pair_tokenizer
 from slp_transformer.generation.translation import Translator, compute_translation_metrics
+from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.pairs import PairTask
-from slp_transformer.tasks.run_config import load_config
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import (
     checkpoint_folder,

@@ -88,7 +88,7 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
         assert corpus.val[:].equal(memory.val) and len(memory.val)
         assert corpus.train.vocab_size == memory.tokenizer.vocab_size
     assert TokenWindows(disk.train, 3).fingerprint() == TokenWindows(memory.train, 3).fingerprint()
-    names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json"}
+    names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json", "checksums.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
 
 
@@ -186,10 +186,11 @@ def test_what_a_killed_process_left_is_no_corpus(replaced, file, tmp_path, monke
         prepare_corpus("moby-dick", output_dir=run)
     with pytest.raises(ValueError, match="run holds no complete corpus"):
         load_corpus(run)
-    (run / ".preparing").mkdir(exist_ok=True)
-    (run / ".preparing" / "standard-input.txt").write_text("old", encoding="utf-8")
+    left = run / ".0123456789abcdef.writing"  # of a process that was killed
+    left.mkdir()
+    (left / "standard-input.txt").write_text("old", encoding="utf-8")
     prepare_corpus(file, output_dir=run)
-    assert len(load_corpus(run).train) == 4500 and not (run / ".preparing").exists()
+    assert len(load_corpus(run).train) == 4500 and not left.exists()
 
 
 @pytest.mark.parametrize("own", [None, train_tokenizer([TEXT])])
@@ -207,7 +208,7 @@ def test_a_bad_source_leaves_nothing_and_an_old_corpus_stands(own, file, tmp_pat
     with pytest.raises(OSError, match=r"whale.txt"):
         prepare_corpus(file, output_dir=file)
     assert all_of(load_corpus(old)) == train_tokenizer([TEXT]).encode(TEXT)
-    assert not (old / ".preparing").exists()
+    assert not list(old.glob(".*"))
 
 
 @pytest.mark.usefixtures("unchecked")

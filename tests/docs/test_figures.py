@@ -20,7 +20,7 @@ from slp_transformer.plotting.canvas import (
     max_text_width_px,
     text_width_px,
 )
-from slp_transformer.sampling import filter_logits
+from slp_transformer.sampling import SAMPLING, filter_logits
 
 ROOT = Path(__file__).parents[2]
 
@@ -151,12 +151,28 @@ def touch():
 @pytest.mark.parametrize("tau", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize("k", [1, 3, 7])
 @pytest.mark.parametrize("p", [0.05, 0.8, 1.0])
-def test_the_page_samples_as_the_package_does(tau, k, p, touch):
+@pytest.mark.parametrize("least", [0.2, 0.9])
+def test_the_page_samples_as_the_package_does(tau, k, p, least, touch):
     u = torch.tensor([1.2, 0.9, 0.1, -0.5, 0.9, -3.0, 2.0])
-    filtered = filter_logits(u[None], torch.tensor([[0]]), temperature=tau, top_k=k, top_p=p)
-    (ours,) = next_word_probabilities(filtered)
-    theirs = torch.tensor(touch("filtered", u.tolist(), tau, k, p)).float()
+    options = {"temperature": tau, "top_k": k, "top_p": p, "min_p": least}
+    (ours,) = next_word_probabilities(filter_logits(u[None], torch.tensor([[0]]), **options))
+    theirs = torch.tensor(touch("filtered", u.tolist(), options)).float()
     torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-4)
+
+
+def test_the_figure_has_every_sampling_option_that_needs_no_text(touch):
+    """At first each is where it changes nothing, and then each changes something."""
+    u = [1.2, 0.9, 0.1, -0.5]
+    figure = plotting.interactive_sampling(u, ["all", "the", "your", "that"])
+    options = figure.values["options"]
+    names = [name for name, option in SAMPLING.items() if not option.reads_ids]
+    assert [option["name"] for option in options] == names
+    first = {option["name"]: option["off"] for option in options}
+    y = pytest.approx(torch.tensor(u).softmax(-1).tolist(), abs=1e-6)
+    assert touch("filtered", u, first) == y
+    for name, value in {"temperature": 0, "top_k": 2, "top_p": 0.4, "min_p": 0.5}.items():
+        assert touch("filtered", u, first | {name: value}) != y
+    assert touch("filtered", u, first | {"temperature": 0}) == [1, 0, 0, 0]
 
 
 def test_the_page_scores_as_the_package_does(touch):

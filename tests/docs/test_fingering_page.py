@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import random
-import re
 import sys
 from contextlib import contextmanager
 from fractions import Fraction
@@ -26,7 +25,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     review_fingering,
 )
 from slp_transformer.guitar.formats.midi import format_midi, read_midi
-from slp_transformer.guitar.formats.registry import READER_OF_SUFFIX, write_tab
+from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import TUNINGS, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Tab, TabNote
 
@@ -36,24 +35,11 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site_build"))
 mido = pytest.importorskip("mido", reason="mido writes MIDI files")
 import model_pages  # noqa: E402
+from js_engines import Racer, constants  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("fingering page")  # most of its tests share one page
 MODEL = ROOT / "docs" / "assets" / "model"
-SETTINGS = model_pages.fingering_settings()
-
-
-def racer(name):
-    """Return V8 with the functions that a script without imports exports, as M."""
-    from py_mini_racer import MiniRacer
-
-    code = (MODEL / name).read_text("utf-8")
-    names = ",".join(re.findall(r"^export (?:class|const|function) (\w+)", code, re.MULTILINE))
-    engine = MiniRacer()
-    code = re.sub(r"^export ", "", code, flags=re.MULTILINE)
-    engine.eval(f"const M = (() => {{ {code}\nreturn {{{names}}}; }})();")
-    return lambda function, given: json.loads(
-        engine.eval(f"JSON.stringify(({function})({json.dumps(given)}))")
-    )
+FINGERING = constants.constants()["FINGERING"].value
 
 
 def random_options(rng, policy):
@@ -87,7 +73,7 @@ def random_moments(rng, options):
     return moments
 
 
-SOLVE = """({ settings, guitar, costs, moments, pins, octave }) => {
+SOLVE = """(M, { guitar, costs, moments, pins, octave }) => {
   const fitted = moments.map((pitches) => M.fitMoment(pitches, guitar, octave));
   const choices = fitted.map(({ notes }, t) => {
     return M.findPlayableGrips(notes.map(([pitch]) => pitch), guitar, pins[t] ?? []);
@@ -110,8 +96,8 @@ def ask_script(run, options, moments):
         "maxFret": options.max_fret,
         "maxSpan": options.max_span,
     }
-    costs = SETTINGS["costs"] | {
-        "per_open_string": -SETTINGS["open_string_cost"] * options.open_string_preference,
+    costs = FINGERING["costs"] | {
+        "per_open_string": -FINGERING["openStringCost"] * options.open_string_preference,
         "preferred_position": options.preferred_position,
     }
     pins = {number - 1: notes for (_, number), notes in options.pinned_notes.items()}
@@ -126,7 +112,7 @@ def as_lists(value):
 
 def compare_pieces(seeds):
     """Compare as many random pieces, each as it is and with pins."""
-    run, num_compared = racer("hand.js"), 0
+    run, num_compared = Racer("hand.js").run, 0
     for seed in seeds:
         rng = random.Random(seed)
         options = random_options(rng, rng.choice(["drop", "drop", "octave"]))
@@ -335,7 +321,7 @@ def download(page, kind, folder):
         page.click(f"#f-save-{kind}")
     path = folder / f"saved.{kind}"
     waiting.value.save_as(path)
-    (tab,), _ = READER_OF_SUFFIX[f".{kind}"](path)
+    (tab,), _ = read_any_tab_file(path)
     return tab
 
 
@@ -424,7 +410,7 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path):
     page.click("summary >> nth=0")
     for suffix in (".gp5", ".gp4", ".musicxml"):
         write_tab(made, tmp_path / f"piece{suffix}")
-        (read,), _ = READER_OF_SUFFIX[suffix](tmp_path / f"piece{suffix}")
+        (read,), _ = read_any_tab_file(tmp_path / f"piece{suffix}")
         options = FingeringOptions(read.tuning, unplayable_policy="drop")
         ((tab, _),), _ = finger_piece(piece_from_tab(read), options)
         drop(page, f"piece{suffix}", (tmp_path / f"piece{suffix}").read_bytes())

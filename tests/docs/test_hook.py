@@ -263,6 +263,8 @@ def test_in_the_background_a_failure_is_kept_and_not_tried_again(project, monkey
         background.want(good, "g")
         background.want(bad, "b")
         assert all(done.acquire(timeout=300) for _ in range(finished))
+        background.forget(good)
+        background.forget(bad)
     assert str(background.failures["b"]) == "chapters/08_bad.py, line 1"
     assert cache.load(good) == [[], []]
     assert sorted(tried) == ["chapters/07_small.py", "chapters/08_bad.py"]

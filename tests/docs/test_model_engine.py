@@ -9,9 +9,10 @@ from functools import cache
 
 import pytest
 import torch
-from js_engines import Chromium, Racer
+from js_engines import Chromium, Racer, constants
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
+from slp_transformer._internal.model_choices import ACTIVATIONS
 from slp_transformer.data.text_tokenizer import TextTokenizer, byte_alphabet
 from slp_transformer.generation import generate
 from slp_transformer.guitar.tab_tokenizer import TabTokenizer
@@ -19,7 +20,7 @@ from slp_transformer.hooks import HookedModule
 from slp_transformer.modern import RopeScaling
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import ModernLM
-from slp_transformer.sampling import filter_logits
+from slp_transformer.sampling import SAMPLING, filter_logits
 from slp_transformer.training.checkpoints import save_checkpoint
 
 pytest.importorskip("py_mini_racer", reason="the engine runs in V8")
@@ -62,8 +63,12 @@ FORWARD = "(M, {ids}) => [...kept.model.forward(ids).data]"
 @cache
 def model_of(form, dtype=torch.float32):
     """Return a model of a form with random weights, biases and gains, rounded to a type."""
+    return random_model(FORMS[form], dtype)
+
+
+def random_model(config, dtype=torch.float32):
+    """Return a model of a configuration with random weights, biases and gains."""
     torch.manual_seed(7)
-    config = FORMS[form]
     model = (ModernLM if isinstance(config, ModernConfig) else TransformerLM)(config)
     with torch.no_grad():
         for name, W in model.named_parameters():
@@ -87,10 +92,7 @@ def run_files(tmp_path_factory):
         model = model_of(form, dtype)
         model = type(model)(model.config).to(dtype)
         model.load_state_dict(model_of(form, dtype).state_dict())
-        folder = tmp_path_factory.mktemp("run")
-        path = save_checkpoint(folder, 0, model, tokenizer=letters().to_json())
-        names = "config.json", "tokenizer.json", "model.safetensors"
-        return {name: list((path / name).read_bytes()) for name in names}
+        return saved(tmp_path_factory.mktemp("run"), model)
 
     return files
 
@@ -128,6 +130,13 @@ def load(engine, run_files):
     return read
 
 
+def saved(folder, model):
+    """Return the files that a run of a model keeps, as lists of bytes."""
+    path = save_checkpoint(folder, 0, model, tokenizer=letters().to_json())
+    names = "config.json", "tokenizer.json", "model.safetensors"
+    return {name: list((path / name).read_bytes()) for name in names}
+
+
 def ids_of(length):
     return torch.randint(V, (length,), generator=torch.Generator().manual_seed(length)).tolist()
 
@@ -145,6 +154,33 @@ def test_logits_are_pytorch_s(form, engine, load):
     for length in (1, 2, 7, N):
         ids = ids_of(length)
         close(engine.run(FORWARD, {"ids": ids}), model(torch.tensor(ids)))
+
+
+def choices():
+    """Yield each choice that the package has for each setting of each model."""
+    for kind, some in constants.constants()["SETTINGS"].value.items():
+        for name, setting in some.items():
+            for choice in setting.get("choices", []):
+                yield kind, name, choice
+
+
+@pytest.mark.parametrize(("kind", "name", "choice"), list(choices()))
+def test_each_choice_of_the_package_is_computed_or_refused(kind, name, choice, v8, tmp_path):
+    make = {"TransformerLM": TransformerConfig, "ModernLM": ModernConfig}[kind]
+    try:
+        model = random_model(make(V, N, **EVEN, **SMALL, **{name: choice}))
+    except ValueError:
+        pytest.skip("no model has it")
+    script = """(M, { files, ids }) => {
+      const bytes = Object.entries(files).map(([n, b]) => [n, Uint8Array.from(b)]);
+      try { return { logits: [...M.readRun(Object.fromEntries(bytes)).model.forward(ids).data] } }
+      catch (error) { return { said: error.message } }
+    }"""
+    found = v8.run(script, {"files": saved(tmp_path, model), "ids": ids_of(7)})
+    if "said" in found:
+        assert_sentence(found["said"], f"{name} = .*which cannot be used: this page knows")
+    else:
+        close(found["logits"], model(torch.tensor(ids_of(7))))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -294,28 +330,38 @@ def test_greedy_text_is_the_package_s(form, engine, load):
     model = load(form)
     prompt = ids_of(3)
     (written,) = generate(model, [prompt], temperature=0)
-    theirs = engine.run("(M, {ids}) => [...M.generate(kept.model, ids, {tau: 0})]", {"ids": prompt})
+    given = {"ids": prompt, "options": {"temperature": 0}}
+    theirs = engine.run("(M, {ids, options}) => [...M.generate(kept.model, ids, {options})]", given)
     assert theirs == written.new_ids
     assert len(theirs) == N - 3
     stop = theirs[5]
     short = engine.run(
-        "(M, {ids, stop}) => [...M.generate(kept.model, ids, {tau: 0, stop: [stop], count: 9})]",
-        {"ids": prompt, "stop": stop},
+        """(M, {ids, stop, options}) =>
+          [...M.generate(kept.model, ids, {options, stop: [stop], count: 9})]""",
+        given | {"stop": stop},
     )
     assert short == theirs[: theirs.index(stop) + 1]
 
 
+FILTERS = {"repetition_penalty": 1.4, "temperature": 0.7, "top_k": 7, "top_p": 0.8, "min_p": 0.2}
+
+
+def test_the_page_has_every_sampling_option_in_the_tables_order(v8):
+    assert v8.run("(M) => Object.keys(M.SAMPLING)", {}) == list(SAMPLING) == list(FILTERS)
+
+
 @pytest.mark.parametrize(
-    "options", [{"tau": 0.7}, {"k": 3}, {"p": 0.6}, {"tau": 1.7, "k": 7, "p": 0.9}, {"k": 99}]
+    "options", [*({name: value} for name, value in FILTERS.items()), FILTERS, {"top_k": 99}]
 )
 def test_logits_are_filtered_as_the_package_filters_them(options, v8):
-    u = torch.randn(V, generator=torch.Generator().manual_seed(3)) * 2
+    u, ids = torch.randn(V, generator=torch.Generator().manual_seed(3)) * 2, [2, 5, 2]
     theirs = v8.run(
-        """(M, {u, tau = 1, k = Infinity, p = 1}) =>
-          [...M.topP(M.topK(M.temperature(Float32Array.from(u), tau), k), p)].map(String)""",
-        {"u": u.tolist()} | options,
+        """(M, {u, options, ids}) =>
+          [...M.filterLogits(Float32Array.from(u), options, ids)].map(String)""",
+        {"u": u.tolist(), "options": options, "ids": ids},
     )
-    ours = filter_logits(u[None], torch.zeros(1, 0).long(), **options)[0]
+    ours = filter_logits(u[None], torch.tensor([ids]), **options)[0]
+    assert torch.equal(ours, u) == (options == {"top_k": 99})
     found = torch.tensor([float(x.replace("Infinity", "inf")) for x in theirs])
     torch.testing.assert_close(found, ours, rtol=1e-6, atol=1e-6)
 
@@ -442,7 +488,7 @@ def tensors_edited(files, change):
 
 
 CONFIGS = {
-    "mish": ({"activation": "mish"}, 'activation = "mish".* relu, gelu, gelu_tanh, relu2, swiglu'),
+    "mish": ({"activation": "mish"}, f'activation = "mish".* {", ".join(ACTIVATIONS)}'),
     "alibi": ({"positions": "alibi"}, 'positions = "alibi"'),
     "unknown": ({"sliding_window": 4096}, "sliding_window, which this page does not know"),
     "no size": ({"model_dim": None}, "model_dim = null"),
@@ -464,6 +510,24 @@ def test_a_configuration_that_is_not_known_is_refused_by_name(case, v8, run_file
     changes, said = CONFIGS[case]
     files = edited(run_files("llama"), "config.json", lambda c: c["config"].update(changes))
     assert_sentence(refusal(v8, files), said)
+
+
+def test_a_setting_of_a_later_version_is_read_at_its_default_alone(v8, run_files):
+    def with_window(window):
+        def change(content):
+            content["config"]["sliding_window"] = window
+            content["defaults"] = {"sliding_window": None, "rope_base": 500.0}
+            del content["config"]["rope_base"]
+
+        return edited(run_files("llama"), "config.json", change)
+
+    assert_sentence(refusal(v8, with_window(4096)), "sliding_window, which this page does not know")
+    assert refusal(v8, with_window(None)) is None
+    script = """(M, files) => {
+      const bytes = Object.entries(files).map(([n, b]) => [n, Uint8Array.from(b)]);
+      return M.readRun(Object.fromEntries(bytes)).model.config.rope_base;
+    }"""
+    assert v8.run(script, with_window(None)) == 500.0  # as that version has it
 
 
 def assert_sentence(message, pattern, case=""):

@@ -14,7 +14,7 @@ from torch import nn
 
 from slp_transformer.interpret import find_hook_points, patch_activations
 from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained
-from slp_transformer.modern.hf_families import HF_FAMILIES
+from slp_transformer.modern.families import HF_FAMILIES
 from slp_transformer.modern.language_model import make_stack
 
 ROOT = Path(__file__).parents[2]

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -43,11 +45,8 @@ e2 = { title = "Two", 2026-01 = "8.2" }
 
 
 @pytest.fixture
-def build(tmp_path, monkeypatch):
-    """Builds a small site as its server does; returns every file of it."""
-    from mkdocs.commands.build import build
-    from mkdocs.config import load_config
-
+def root(tmp_path, monkeypatch):
+    """A small project, whose two chapters have run."""
     root = tmp_path / "project"
     for name in PAGES:
         page = root / "docs" / f"{name}.md"
@@ -69,21 +68,39 @@ def build(tmp_path, monkeypatch):
     shutil.copy(ROOT / "mkdocs.yml", root)
     monkeypatch.chdir(root)
     state.site.__init__()  # what another test may have left
+    yield root
+    state.site.__init__()
 
-    def again(afresh=False):
+
+def build_site(root, folder, command="serve"):
+    """Builds a project as its server does."""
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    config = load_config(str(root / "mkdocs.yml"), site_dir=str(folder))
+    config.plugins.on_startup(command=command, dirty=False)
+    build(config, serve_url="http://127.0.0.1:8000/" if command == "serve" else None)
+
+
+def files_in(folder):
+    """Returns every file of a built site; what is packed has the time in it."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz"]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def build(root, tmp_path):
+    """Builds a small site as its server does; returns every file of it."""
+
+    def again(afresh=False, command="serve"):
         if afresh:
             state.site.__init__()
             shutil.rmtree(root / ".cache" / "pages")
             (root / ".cache" / "reference.json").unlink()
-        config = load_config(str(root / "mkdocs.yml"), site_dir=str(tmp_path / "site"))
-        config.plugins.on_startup(command="serve", dirty=False)
-        build(config, serve_url="http://127.0.0.1:8000/")
-        files = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
-        # What is packed has the time in it.
-        return {path: path.read_bytes() for path in files if path.suffix != ".gz"}
+        build_site(root, tmp_path / "site", command)
+        return files_in(tmp_path / "site")
 
-    yield again
-    state.site.__init__()
+    return again
 
 
 @pytest.mark.parametrize(
@@ -106,16 +123,146 @@ def test_a_server_shows_an_edit_as_a_fresh_build_does(build, path, old, new):
     assert build(afresh=True) == quick
 
 
+@pytest.fixture
+def live(root, tmp_path):
+    """A server's builds, with what it would tell open pages."""
+    import live_build
+
+    class Pages:
+        folder = tmp_path / "site"
+        told: list = []
+
+        def announce(self, urls):
+            self.told.append(urls)
+
+    build_site(root, Pages.folder)
+    pages = Pages()
+    pages.told = []
+    made = live_build.LiveBuild(lambda: build_site(root, state.site.live.spare), pages)
+    made.pages = pages
+    state.site.live = made
+    yield made
+    made.close()
+
+
+def edit(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return path.resolve()
+
+
+def after_quiet(live, monkeypatch):
+    monkeypatch.setattr("live_build.QUIET_S", 0)
+    live.step(set())
+    return files_in(live.pages.folder)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "url"),
+    [
+        ("chapters/01_one.py", "Some prose", "Other prose", "chapters/01_one/"),
+        ("docs/notation.md", "Words on", "Thoughts about", "notation/"),
+        ("docs/index.md", "Words on", "Thoughts about", "./"),
+    ],
+)
+def test_an_edit_is_shown_by_its_page_alone_and_the_rest_follows(
+    live, root, tmp_path, monkeypatch, path, old, new, url
+):
+    before = files_in(live.pages.folder)
+    live.step({edit(root / path, old, new)})
+    now = files_in(live.pages.folder)
+    page = f"{url.removeprefix('./')}index.html"
+    assert live.pages.told == [[url]]
+    changed = {name for name in now if now[name] != before.get(name)}
+    assert page in changed and changed <= {page, f"{url}01_one.ipynb", "assets/_mkdocstrings.css"}
+    assert new.encode() in now[page]
+    built = after_quiet(live, monkeypatch)
+    assert live.pages.told == [[url], None]
+    assert built[page] == now[page]  # one page alone is as it is in a build of everything
+    live.step(set())
+    assert live.pages.told == [[url], None]  # once
+    state.site.__init__()
+    build_site(root, tmp_path / "fresh")
+    assert files_in(tmp_path / "fresh") == built
+
+
+def test_what_concerns_more_than_a_page_is_built_at_once_and_elsewhere(live, root):
+    folder = live.pages.folder
+    before = files_in(folder)
+    live.step({edit(root / "slp_transformer" / "high.py", "no chapter", "not one chapter")})
+    assert live.pages.told == [None]
+    assert live.pages.folder != folder and files_in(folder) == before
+    assert b"not one chapter" in b"".join(files_in(live.pages.folder).values())
+
+
+def test_an_error_leaves_the_pages_as_they_were(live, root, caplog):
+    before = files_in(live.pages.folder)
+    good = (root / "mkdocs.yml").read_text(encoding="utf-8")
+    path = edit(root / "mkdocs.yml", "theme:", "theme")
+    live.step({path})
+    assert files_in(live.pages.folder) == before and live.pages.told == []
+    assert "stay as they were" in caplog.text
+    path.write_text(good, encoding="utf-8")
+    live.step({path})
+    assert live.pages.told == [None]
+
+
+def test_old_outputs_stay_until_a_chapter_has_run_again_and_it_runs_once(live, root, monkeypatch):
+    chapter = root / "chapters" / "01_one.py"
+    ran = threading.Semaphore(0)
+    go = threading.Event()
+    runs = []
+
+    def run(chapter):
+        runs.append(chapter.path.stem)
+        go.wait(60)
+        ran.release()
+        told = [{"output_type": "stream", "name": "stdout", "text": f"run {len(runs)}"}]
+        return [told for _ in chapter.code_cells], {}
+
+    monkeypatch.setattr(execution, "run_chapter", run)
+    page = "chapters/01_one/index.html"
+
+    def shown():
+        return files_in(live.pages.folder)[page].decode()
+
+    def finish():
+        go.set()
+        assert ran.acquire(timeout=60)
+        end = time.monotonic() + 60
+        while not live.wake.is_set() and time.monotonic() < end:
+            time.sleep(0.01)
+        live.wake.clear()
+        go.clear()
+        live.step(set())
+
+    live.step({edit(chapter, "# %%\n", "# %%\n1 + 1\n\n# %%\n")})
+    assert "Running again" in shown() and 'class="slp-chapter slp-stale"' in shown()
+    live.step(set())
+    finish()
+    assert runs == ["01_one"] and shown().count("run 1") == 2 and "Running" not in shown()
+    live.step({edit(chapter, "1 + 1", "2 + 2")})
+    assert shown().count("run 1") == 1  # of the cell that is as it was
+    assert "slp-stale" in shown()
+    finish()
+    assert runs == ["01_one"] * 2 and shown().count("run 2") == 2
+    live.step({edit(chapter, "2 + 2", "2 + 2  # a comment")})
+    live.step(set())
+    assert "Running" not in shown() and "a comment" in shown()
+    assert len(runs) == 2
+
+
 def test_a_published_page_is_shown_elsewhere_with_a_picture_of_its_own(
     build, monkeypatch, tmp_path
 ):
     fonts = tmp_path / "project" / "docs" / "assets" / "fonts"
     shutil.copytree(ROOT / "docs" / "assets" / "fonts", fonts)
     monkeypatch.setenv("SITE_URL", "https://a.org/book/")
-    built = build()
+    built = build(command="build")
     pictures = set()
     for name in ("index.html", "chapters/01_one/index.html", "chapters/02_one/index.html"):
-        page = built[tmp_path / "site" / name].decode()
+        page = built[name].decode()
         (url,) = re.findall(r'property="og:image" content="https://a.org/book/([^"]+)"', page)
         with Image.open(tmp_path / "site" / url) as card:
             assert card.size == (1200, 630)

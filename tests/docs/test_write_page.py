@@ -20,6 +20,7 @@ from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.interpret.head_scores import induction_score
 from slp_transformer.interpret.lens import logit_lens
+from slp_transformer.sampling import SAMPLING
 from slp_transformer.tasks.text import TextTask
 from slp_transformer.training.checkpoints import load_model
 
@@ -40,6 +41,11 @@ def answer():
     return answering("Write with it", "write", body)
 
 
+def test_the_page_has_a_slider_for_every_sampling_option():
+    body = model_pages.fill_write(model_pages.WRITE_MARK, ROOT, "", "")
+    assert re.findall(r'data-option="(\w+)"', body) == list(SAMPLING)
+
+
 pytestmark = pytest.mark.xdist_group("write page")  # its tests share one page
 
 
@@ -53,7 +59,7 @@ def opened(browser):
 
 # Takes the text model again, with the sliders where they are at first.
 AFRESH = """() => {
-  for (const name of ["tau", "k", "p", "seed", "riff"]) {
+  for (const name of ["temperature", "top_k", "top_p", "seed", "riff"]) {
     const field = document.getElementById(`w-${name}`);
     field.value = field.defaultValue;
   }
@@ -213,7 +219,7 @@ def test_a_text_beyond_the_window_loses_its_beginning(modules):
 def test_the_same_seed_writes_the_same_and_the_address_brings_it_back(page, browser):
     page.check("[value=letters]")  # the smallest model
     page.wait_for_function("document.querySelectorAll('.w-heads tbody tr').length === 4")
-    page.fill("#w-tau", "2")
+    page.fill("#w-temperature", "2")
     page.fill("#w-text", "ahab")
     page.fill("#w-seed", "7")
     page.click("#w-many")
@@ -241,18 +247,18 @@ def test_the_bars_follow_the_sliders_and_write(page):
     best = characters[u.argmax()]
     first = "c => document.querySelector('.w-next span').textContent === c"
     page.wait_for_function(first, arg=best)
-    page.fill("#w-p", "1")
+    page.fill("#w-top_p", "1")
     for tau in ("1", "2", "0.5"):
-        page.fill("#w-tau", tau)
+        page.fill("#w-temperature", tau)
         y = (u / float(tau)).softmax(dim=-1).topk(12).values
         shown = [
             float(text.split("\n")[-1]) for text in bars.all_inner_texts() if "removed" not in text
         ]
         assert shown == pytest.approx(y.tolist()[: len(shown)], abs=6e-3)
-    page.fill("#w-k", "2")
+    page.fill("#w-top_k", "2")
     assert sum("removed" in text for text in bars.all_inner_texts()) == 10
     assert "2 of 74" in page.inner_text("#w-kept")
-    page.fill("#w-tau", "0")
+    page.fill("#w-temperature", "0")
     assert "1 of 74" in page.inner_text("#w-kept")
     bars.first.click()
     written = "t => document.getElementById('w-text').value === t"
@@ -375,8 +381,8 @@ def test_a_run_of_one_s_own_is_read_from_its_best_checkpoint(page, run):
     page.wait_for_function("document.getElementById('w-about').textContent.startsWith('Your run')")
     assert "3 blocks of 2 heads" in page.inner_text("#w-about")
     page.fill("#w-text", "two three four")
-    page.fill("#w-tau", "1")
-    page.fill("#w-p", "1")
+    page.fill("#w-temperature", "1")
+    page.fill("#w-top_p", "1")
     page.wait_for_function("document.querySelectorAll('.w-heads tbody tr').length === 6")
     page.wait_for_function("document.querySelector('.w-strip').childElementCount === 3")
     model = load_model(run, "best")

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from slp_transformer.guitar import ascii_reader
-from slp_transformer.guitar.ascii_bars import realign_bar_rows
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file, read_tab_folder
+from slp_transformer.guitar.ascii_repair import realign_bar_rows
 from slp_transformer.guitar.formats.safe_read import decode_text
 from slp_transformer.guitar.fretboard import DOUBLE_DROP_D, DROP_D, HALF_STEP_DOWN, STANDARD, Note
 from slp_transformer.guitar.tab import Technique

@@ -15,21 +15,12 @@ from slp_transformer.guitar.formats.registry import describe_losses
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Tab, Technique
 
-TECHNIQUES = {"hammer-ons and pull-offs", "slides", "bends", "harmonics", "vibratos"}
-TECHNIQUES |= {"notes that ring on"}
 NOT_HELD = {
-    ".txt": {
-        "lengths of notes", "marks of a second voice", "harmonics", "notes that ring on",
-        "bends",  # of three eighths of a step, and so on
-    },
-    ".mid": {"the repeats, which are played out", "marks of a second voice", "dead notes"}
-    | TECHNIQUES,
-    ".gp3": {"marks of a second voice", "harmonics", "vibratos"},
-    ".gp4": {"marks of a second voice"},
-    ".gp5": set(),
-    ".musicxml": set(),
-    ".atex": set(),
-}  # fmt: skip
+    each.suffixes[0]: set(each.cannot_hold)
+    for each in registry.FORMATS.values()
+    if each.reader and each.writer
+}
+NOT_HELD[".txt"].add("bends")  # of three eighths of a step, and so on
 
 
 def random_band(rng):

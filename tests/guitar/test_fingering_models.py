@@ -13,20 +13,22 @@ from slp_transformer import EncoderDecoder, TransformerConfig, cli
 from slp_transformer.cache import KVCache
 from slp_transformer.guitar.fingering import hand_model, hand_training, seq2seq
 from slp_transformer.guitar.fingering.grips import allowed_next_notes
-from slp_transformer.guitar.fingering.hand_model import (
+from slp_transformer.guitar.fingering.hand_lattice import (
     FEATURE_OFFSETS,
     MAX_STATES_PER_MOMENT,
-    HandEnsemble,
-    HandModel,
     PassageWindows,
     build_moment_states,
     classify_gap,
-    compute_state_marginals,
     extract_features,
+    possible_hand_frets,
+)
+from slp_transformer.guitar.fingering.hand_model import (
+    HandEnsemble,
+    HandModel,
+    compute_state_marginals,
     hand_model_loss,
     load_hand_ensemble,
     log_partition,
-    possible_hand_frets,
     select_best_grip,
 )
 from slp_transformer.guitar.fingering.hand_training import HandWindows, main, make_hand_trainer

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from slp_transformer.guitar.guitarset import read_guitarset, read_jams
+from slp_transformer.guitar.tab_task import TabData, TabTask
 from slp_transformer.tasks.base import Dataset
-from slp_transformer.tasks.run_config import load_config, override
-from slp_transformer.tasks.tabs import TabData, TabTask
+from slp_transformer.tasks.config_files import load_config, override
 
 REAL = os.environ.get("SLP_GUITARSET", "")
 """A folder with files of the publisher's, 00_BN1-129-Eb_comp and _solo among them."""

@@ -19,12 +19,14 @@ from slp_transformer.guitar.fretboard import (
 )
 from slp_transformer.guitar.practice import (
     STUDY_KINDS,
-    find_chord_shapes,
     make_practice_corpus,
     make_practice_studies,
+    scale_sequence_degrees,
+)
+from slp_transformer.guitar.practice_material import (
+    find_chord_shapes,
     notes_in_position,
     parse_grip_diagram,
-    scale_sequence_degrees,
 )
 from slp_transformer.guitar.theory import (
     TABLES,

@@ -2,10 +2,15 @@
 
 import json
 import re
+import sys
+from functools import cache
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / "docs" / "assets" / "model"
-SOURCE = FOLDER / "engine.js"
+DOCS = Path(__file__).parents[2] / "docs"
+FOLDER = DOCS / "assets" / "model"
+sys.path.insert(0, str(DOCS / "site_build"))
+import constants  # noqa: E402
+
 # V8 alone has no decoder of UTF-8; a browser's own is used there.
 SHIM = """
 class TextDecoder {
@@ -19,23 +24,31 @@ class TextEncoder {
 """
 
 
-def exported():
-    """Return the names that the engine exports."""
-    pattern = r"^export (?:class|const|function\*?) (\w+)"
-    return re.findall(pattern, SOURCE.read_text("utf-8"), flags=re.MULTILINE)
+@cache
+def script(name):
+    """Return a script of the site; the one of constants is made, as a build makes it."""
+    made = name == Path(constants.FILE).name
+    return constants.as_module() if made else (FOLDER / name).read_text("utf-8")
+
+
+def as_module(name):
+    """Return a script that imports constants alone as an expression: an object of its exports."""
+    code = script(name)
+    exported = re.findall(r"^export (?:class|const|function\*?) (\w+)", code, flags=re.MULTILINE)
+    code = re.sub(r'^import \{[^}]*\} from "\./constants\.js";', "", code, flags=re.MULTILINE)
+    before = script("constants.js") if name != "constants.js" else ""
+    code = re.sub(r"^export ", "", before + code, flags=re.MULTILINE)
+    return f"(() => {{ {code}\nreturn {{{','.join(exported)}}}; }})()"
 
 
 class Racer:
     """V8 without a browser."""
 
-    def __init__(self):
+    def __init__(self, name="engine.js"):
         from py_mini_racer import MiniRacer
 
-        code = re.sub(r"^export ", "", SOURCE.read_text("utf-8"), flags=re.MULTILINE)
         self.engine = MiniRacer()
-        self.engine.eval(
-            f"{SHIM} const M = (() => {{ {code}\nreturn {{{','.join(exported())}}} }})();"
-        )
+        self.engine.eval(f"{SHIM} const M = {as_module(name)};")
 
     def run(self, function, given=None):
         """Return what a JavaScript function of the module M and JSON returns."""
@@ -57,8 +70,8 @@ class Chromium:
         self.page.evaluate("async () => { window.M = await import('/engine.js') }")
 
     def _answer(self, route):
-        if route.request.url.endswith("/engine.js"):
-            route.fulfill(body=SOURCE.read_text("utf-8"), content_type="text/javascript")
+        if (name := route.request.url.rpartition("/")[2]).endswith(".js"):
+            route.fulfill(body=script(name), content_type="text/javascript")
         else:
             route.fulfill(body="<!doctype html><title>engine</title>", content_type="text/html")
 

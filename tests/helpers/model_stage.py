@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from js_engines import constants
 
 from slp_transformer import TransformerConfig, TransformerLM
 
@@ -41,8 +42,11 @@ def answering(title, name, body):
     )
 
     def answer(route):
-        path = DOCS / route.request.url.removeprefix(ADDRESS).partition("?")[0]
-        if path.is_file():
+        name = route.request.url.removeprefix(ADDRESS).partition("?")[0]
+        path = DOCS / name
+        if name == constants.FILE:
+            route.fulfill(body=constants.as_module(), content_type=KINDS[".js"])
+        elif path.is_file():
             kind = KINDS.get(path.suffix, "application/octet-stream")
             route.fulfill(body=path.read_bytes(), content_type=kind)
         else:

@@ -13,7 +13,7 @@ from tiny_training import STREAM, files, run, same, stop_at
 from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig
-from slp_transformer._internal.atomic_write import write_json
+from slp_transformer._internal.json_files import write_json
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training import checkpoints
 from slp_transformer.training.callbacks import METRICS_FILE
@@ -84,7 +84,10 @@ def test_weights_are_safetensors_with_e_once_and_the_rest_is_json(tmp_path):
     with safe_open(folder / "model.safetensors", framework="pt") as file:
         stored = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118
     assert stored == sum(p.numel() for p in model.parameters())
-    assert json.loads((folder / "config.json").read_text("utf-8"))["config"] == config.to_dict()
+    spec = json.loads((folder / "config.json").read_text("utf-8"))
+    assert spec["config"] == config.to_dict()
+    assert spec["defaults"].items() >= {"num_blocks": 4, "activation": "relu"}.items()
+    assert "vocab_size" not in spec["defaults"], "it has none"
     random = torch.get_rng_state()
     loaded = load_model(tmp_path)
     assert torch.equal(torch.get_rng_state(), random)
@@ -102,6 +105,23 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     assert same(load_model(tmp_path, "best"), tiny(seed=2))
     assert same(load_model(tmp_path, "last"), tiny(seed=6))
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
+
+
+def test_while_it_trains_one_checkpoint_more_is_there_for_readers(tmp_path):
+    """So who loads the last one has until the next but one; at the end it goes."""
+    losses: dict[int, float] = {}
+
+    def checkpoints_there() -> set[int]:
+        return {int(path.name.split("-")[1]) for path in tmp_path.glob("step-*")}
+
+    def look(record):
+        losses[record.step] = record.val_loss
+        best = min(losses, key=losses.__getitem__)
+        last = [step for step in (0, *losses)][-3:]
+        assert checkpoints_there() == {best, *last}
+
+    run(tmp_path, steps=12, keep_last=2, report=look)
+    assert checkpoints_there() == {min(losses, key=losses.__getitem__), 10, 12}
 
 
 @pytest.mark.parametrize(("steps", "averaged"), [((0, 2, 4, 6), (4, 6)), ((0, 2), (2,))])
@@ -170,7 +190,8 @@ def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name
     [
         ("{}", "format: Field required"),
         ('{"format": 99, "step": 1, "files": {}}', "format: Input should be 1"),
-        ('{"format": 1, "step": 1, "files": {"x": 3}}', "damaged: x is missing, not 3"),
+        ('{"format": 1, "step": 4, "files": {"x": 3}}', "damaged: x is missing, not 3"),
+        ('{"format": 1, "step": 5, "files": {}}', "damaged: checkpoint.json says step 5"),
         ("#", "Invalid JSON"),
         ("[]", "should be an object"),
     ],
@@ -218,6 +239,7 @@ def test_a_step_that_its_losses_do_not_fit_is_refused(tmp_path):
     manifest = json.loads((folder / "checkpoint.json").read_text("utf-8"))
     write_json(folder / "training.json", damaged)
     manifest["files"]["training.json"] = (folder / "training.json").stat().st_size
+    del manifest["crc32"]  # as in older checkpoints
     write_json(folder / "checkpoint.json", manifest)
     with pytest.raises(ValueError, match="training.json is damaged: step 3 with 0 losses since"):
         run(tmp_path, resume=True)

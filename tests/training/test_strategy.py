@@ -12,7 +12,7 @@ import torch
 from own_process import python
 from safetensors.torch import load_file
 
-from slp_transformer.training import strategy
+from slp_transformer.training import distributed
 from slp_transformer.training.checkpoints import STATE_FILE, load_model
 from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.strategy import make_strategy
@@ -192,7 +192,7 @@ def test_ctrl_c_at_torchrun_saves_once_and_says_how_to_go_on(tmp_path):
 
 
 def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
-    monkeypatch.setattr(strategy, "TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr(distributed, "TIMEOUT", timedelta(seconds=1))
     with pytest.raises(ConnectionError, match="Process 1 of 2 could not connect to the others"):
         with make_strategy(TrainConfig(steps=1, device="cpu")):
             pass

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from slp_transformer.training.train_config import TrainConfig, cosine_schedule
+from slp_transformer.training.schedules import cosine_schedule
+from slp_transformer.training.train_config import TrainConfig
 
 COUNTS = ("steps", "sequence_length", "batch_size", "gradient_accumulation_steps")
 COUNTS += ("eval_interval", "early_stopping_patience")

@@ -3,6 +3,20 @@
    of equations it has its numbers. A matrix has a token in each row, as X [N×d].
    At the end: reading what a training run keeps. */
 
+import {
+  BOOK,
+  END_TOKEN,
+  KEY_NAMES,
+  ROPE_TYPES,
+  SETTINGS,
+  SILENT_TOKENS,
+  TAB_TOKENS,
+  TIME_SIGNATURES,
+  TOKEN_TYPES,
+  TUNINGS,
+  UNKNOWN_TOKENS,
+} from "./constants.js";
+
 /** What a reader is told, in one sentence, when something cannot be used. */
 export class Refusal extends Error {}
 
@@ -239,23 +253,24 @@ export function rotate(X, start, thetas) {
   return Y;
 }
 
+/** How the angle of a pair is stretched to a longer context. */
+const STRETCHES = {
+  linear: (theta, { factor }) => theta / factor,
+  llama3: (theta, { factor, original_context_length, low_freq_factor, high_freq_factor }) => {
+    const turns = (original_context_length * theta) / (2 * Math.PI);
+    const share = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor);
+    const keep = Math.min(1, Math.max(0, share));
+    return keep * theta + ((1 - keep) * theta) / factor;
+  },
+};
+
 /** The angle that each pair turns from one position to the next, base^(−2i/d_k), stretched if asked
    for. */
 export function rotaryAngles(dk, base, scaling) {
   const pairs = dk / 2;
   return Float32Array.from({ length: pairs }, (_, i) => {
     const theta = base ** -(i / pairs);
-    if (!scaling) return theta;
-    const {
-      rope_type,
-      factor,
-      original_context_length: old,
-      low_freq_factor: low,
-      high_freq_factor: high,
-    } = scaling;
-    if (rope_type === "linear") return theta / factor;
-    const keep = Math.min(1, Math.max(0, ((old * theta) / (2 * Math.PI) - low) / (high - low)));
-    return keep * theta + ((1 - keep) * theta) / factor;
+    return scaling ? STRETCHES[scaling.rope_type](theta, scaling) : theta;
   });
 }
 
@@ -311,7 +326,14 @@ export function rmsNorm(X, { gamma }, eps) {
   return Y;
 }
 
-const norm = (X, W, eps) => (W.beta ? layerNorm : rmsNorm)(X, W, eps);
+/** The norms that a model can have: how each is computed, and what it learns. */
+const NORMALIZATIONS = {
+  layer: { compute: layerNorm, learned: ["gamma", "beta"] },
+  rms: { compute: rmsNorm, learned: ["gamma"] },
+};
+
+/** The norm that a model of these sizes has. */
+export const norm = (X, W, sizes) => NORMALIZATIONS[sizes.normalization].compute(X, W, sizes.eps);
 
 /** Abramowitz and Stegun 7.1.26, to 1.5e-7. */
 function erf(x) {
@@ -321,17 +343,20 @@ function erf(x) {
   return Math.sign(x) * (1 - rest * Math.exp(-x * x));
 }
 
-export const ACTIVATIONS = {
-  relu: (x) => Math.max(0, x),
-  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
-  gelu_tanh: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
-  relu2: (x) => Math.max(0, x) ** 2,
-  swiglu: (x) => x / (1 + Math.exp(-x)), // Swish, of the gate. Source: `swish`
+/** What a feedforward layer does to each of its numbers, and whether a gate is multiplied. */
+const ACTIVATIONS = {
+  relu: { of: (x) => Math.max(0, x) },
+  gelu: { of: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)) },
+  gelu_tanh: {
+    of: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  },
+  relu2: { of: (x) => Math.max(0, x) ** 2 },
+  swiglu: { of: (x) => x / (1 + Math.exp(-x)), isGated: true }, // of the gate. Source: `swish`
 };
 
 /** ReLU(x W₁ + b₁) W₂ + b₂, or with a gate. Source: `ffn`, `swiglu` */
 export function ffn(X, W, pass) {
-  let hidden = affine(X, W.W_1, W.b_1).map(ACTIVATIONS[pass.sizes.activation]);
+  let hidden = affine(X, W.W_1, W.b_1).map(ACTIVATIONS[pass.sizes.activation].of);
   if (W.W_3) {
     const gated = affine(X, W.W_2, W.b_2);
     hidden = hidden.map((gate, k) => gate * gated.data[k]);
@@ -340,25 +365,33 @@ export function ffn(X, W, pass) {
   return W.W_3 ? affine(hidden, W.W_3, W.b_3) : affine(hidden, W.W_2, W.b_2);
 }
 
-/** One block of the residual stream. Source: `T1` to `T-H`; post-norm: `postnorm-t` */
-export function block(X, W, pass) {
-  const { point } = pass,
-    { eps } = pass.sizes;
-  X = point("X", X);
-  if (pass.sizes.norm === "post") {
+/** The sublayers of a block and its norms, in their order. */
+const NORM_ORDERS = {
+  /** Source: `T1` to `T-H` */
+  pre: (X, W, pass) => {
+    const { point, sizes } = pass;
+    const T1 = point("T1", norm(X, W.norm_1, sizes));
+    const T2 = point("T2", multiHeadAttention(T1, W.attention, pass));
+    const T3 = point("T3", add(T2, X));
+    const T4 = point("T4", norm(T3, W.norm_2, sizes));
+    const T5 = point("T5", ffn(T4, W.ffn, pass));
+    return point("H", add(T5, T3));
+  },
+  /** Source: `postnorm-t` */
+  post: (X, W, pass) => {
+    const { point, sizes } = pass;
     const T1 = point("T1", multiHeadAttention(X, W.attention, pass));
     const T2 = point("T2", add(T1, X));
-    const T3 = point("T3", norm(T2, W.norm_1, eps));
+    const T3 = point("T3", norm(T2, W.norm_1, sizes));
     const T4 = point("T4", ffn(T3, W.ffn, pass));
     const T5 = point("T5", add(T4, T3));
-    return point("H", norm(T5, W.norm_2, eps));
-  }
-  const T1 = point("T1", norm(X, W.norm_1, eps));
-  const T2 = point("T2", multiHeadAttention(T1, W.attention, pass));
-  const T3 = point("T3", add(T2, X));
-  const T4 = point("T4", norm(T3, W.norm_2, eps));
-  const T5 = point("T5", ffn(T4, W.ffn, pass));
-  return point("H", add(T5, T3));
+    return point("H", norm(T5, W.norm_2, sizes));
+  },
+};
+
+/** One block of the residual stream. */
+export function block(X, W, pass) {
+  return NORM_ORDERS[pass.sizes.norm](pass.point("X", X), W, pass);
 }
 
 /** Block after block, then in pre-norm the final norm. Source: `stack`, `final-ln` */
@@ -368,7 +401,7 @@ export function stack(X, W, pass) {
     X = block(X, own, pass);
   });
   pass.block = null;
-  if (W.final_norm && pass.finalNorm) X = norm(X, W.final_norm, pass.sizes.eps);
+  if (W.final_norm && pass.finalNorm) X = norm(X, W.final_norm, pass.sizes);
   return pass.point("final", X);
 }
 
@@ -385,6 +418,15 @@ export function sinusoid(position, d) {
   });
 }
 
+/** How a token's row learns its place: what is added to it, or how queries and keys are turned. */
+const POSITIONS = {
+  learned: { row: (model, i) => model.weights.embedding.positions.P.row(i) },
+  sinusoidal: { row: (model, i) => sinusoid(i, model.config.model_dim) },
+  rotary: {
+    angles: ({ sizes, config }) => rotaryAngles(sizes.dk, config.rope_base, config.rope_scaling),
+  },
+};
+
 /** A language model: its settings, and its weights by the names of slp_transformer. */
 export class LanguageModel {
   constructor(config, weights) {
@@ -397,7 +439,8 @@ export class LanguageModel {
   }
   /** X = E[id] + P[i]. Source: `X` */
   embed(ids, start, point) {
-    const { model_dim: d, vocab_size, context_length, positions, scaled_embeddings } = this.config;
+    const { model_dim: d, vocab_size, context_length, scaled_embeddings } = this.config;
+    const { row } = POSITIONS[this.config.positions];
     if (start + ids.length > context_length)
       throw new Refusal(
         `The model has ${context_length} positions, and ${start + ids.length} tokens do not fit.`,
@@ -408,11 +451,10 @@ export class LanguageModel {
       if (!Number.isInteger(id) || id < 0 || id >= vocab_size)
         throw new Refusal(`Ids go from 0 to ${vocab_size - 1}, not ${id}.`);
       E.row(i).set(this.E.row(id));
-      if (positions === "learned") P.row(i).set(this.weights.embedding.positions.P.row(start + i));
-      if (positions === "sinusoidal") P.row(i).set(sinusoid(start + i, d));
+      if (row) P.row(i).set(row(this, start + i));
     });
     const tokens = point("E", scaled_embeddings ? E.map((x) => x * Math.sqrt(d)) : E);
-    return positions === "rotary" ? tokens : add(tokens, point("P", P));
+    return row ? add(tokens, point("P", P)) : tokens;
   }
   /** The logits U of the word after each of these ids; with a cache they go on from its tokens.
 
@@ -436,9 +478,7 @@ export class LanguageModel {
       N = ids.length;
     const pass = { cache, scaled, finalNorm, start, block: null, sizes: this.sizes };
     pass.point = hook ? (name, X) => sameShape(name, X, hook(name, X, pass.block)) : (_, X) => X;
-    const { positions, rope_base, rope_scaling } = this.config;
-    pass.angles =
-      positions === "rotary" ? rotaryAngles(this.sizes.dk, rope_base, rope_scaling) : null;
+    pass.angles = POSITIONS[this.config.positions].angles?.(this) ?? null;
     pass.mask = causal && N > 1 ? causalMask(N, start + N) : null;
     const X = this.embed(ids, start, pass.point);
     let H = stack(X, this.weights.stack, pass);
@@ -471,7 +511,7 @@ export function headsOff(heads) {
 // --- Choosing the next word --------------------------------------------------------------------
 
 /** u/τ. Source: `temperature` */
-export const temperature = (u, tau) => u.map((x) => x / tau);
+const temperature = (u, tau) => u.map((x) => x / tau);
 
 const ordered = (u) => [...u.keys()].sort((a, b) => u[b] - u[a] || a - b);
 const keeping = (u, kept) => {
@@ -480,10 +520,10 @@ const keeping = (u, kept) => {
 };
 
 /** Keep the k largest; the others become −∞. Source: `top-k` */
-export const topK = (u, k) => (k >= u.length ? u : keeping(u, ordered(u).slice(0, k)));
+const topK = (u, k) => (k >= u.length ? u : keeping(u, ordered(u).slice(0, k)));
 
 /** Keep the fewest words whose probabilities sum to at least p. Source: `top-p` */
-export function topP(u, p) {
+function topP(u, p) {
   if (p >= 1) return u;
   const y = softmax(new Tensor([1, u.length], u)).data;
   let before = 0;
@@ -495,6 +535,38 @@ export function topP(u, p) {
       return stays;
     }),
   );
+}
+
+/** Keep the words with at least p times the largest probability. Source: Nguyen et al. 2024 */
+function minP(u, p) {
+  const top = Math.max(...u);
+  return u.map((x) => (Math.exp(x - top) >= p * (1 - 2 ** -21) ? x : -Infinity));
+}
+
+/** Divide positive logits of the words in `ids` by θ, and multiply others. Source: Keskar et al.
+   2019 */
+function repetitionPenalty(u, theta, ids) {
+  const seen = new Set(ids);
+  return u.map((x, w) => (seen.has(w) ? (x > 0 ? x / theta : x * theta) : x));
+}
+
+/** The sampling options in the order in which they are applied: Python's table `SAMPLING`. */
+export const SAMPLING = {
+  repetition_penalty: repetitionPenalty,
+  temperature,
+  top_k: topK,
+  top_p: topP,
+  min_p: minP,
+};
+
+/** Apply the options that are given to logits; `ids` are the tokens so far. With temperature 0
+   only the most probable word is left. */
+export function filterLogits(u, options, ids) {
+  for (const [name, filter] of Object.entries(SAMPLING)) {
+    if (options[name] === undefined) continue;
+    u = name === "temperature" && options[name] === 0 ? topK(u, 1) : filter(u, options[name], ids);
+  }
+  return u;
 }
 
 /** The most probable word. Source: `greedy` */
@@ -527,20 +599,11 @@ export function seeded(seed) {
 }
 
 /** Write on after `ids`, a word at a time: yields each new id, and stops where the window ends.
-    `tau` 0 takes the most probable word; `allowed(ids)` may name the words that can come next. */
+    `options` are those of `SAMPLING`; `allowed(ids)` may name the words that can come next. */
 export function* generate(
   model,
   ids,
-  {
-    count = Infinity,
-    tau = 1,
-    k = Infinity,
-    p = 1,
-    stop = [],
-    random = Math.random,
-    allowed = null,
-    ...how
-  } = {},
+  { count = Infinity, options = {}, stop = [], random = Math.random, allowed = null, ...how } = {},
 ) {
   if (!ids.length) throw new Refusal("A model goes on from one token at least.");
   const cache = new KVCache(),
@@ -549,7 +612,7 @@ export function* generate(
   while (count-- > 0 && text.length < model.config.context_length) {
     let u = model.forward(next, { ...how, cache, last: true }).row(0);
     if (allowed) u = keeping(u, allowed(text));
-    const id = tau === 0 ? greedy(u) : sample(topP(topK(temperature(u, tau), k), p), random);
+    const id = sample(filterLogits(u, options, text), random);
     text.push(id);
     next = [id];
     yield id;
@@ -559,67 +622,70 @@ export function* generate(
 
 // --- What a training run keeps -----------------------------------------------------------------
 
-const MAX_BYTES = 1 << 28;
+export const MAX_BYTES = 1 << 28;
 const size =
   (least = 1) =>
   (x) =>
     Number.isSafeInteger(x) && x >= least;
-const orNull = (check) => (x) => x === null || check(x);
-const oneOf = (...choices) => Object.assign((x) => choices.includes(x), { choices });
-const bool = oneOf(true, false);
-const anything = () => true;
 
 /** What stretches rotary angles: of a known type, with numbers above 0. */
 function isRopeScaling(x) {
   const numbers = ["factor", "original_context_length", "low_freq_factor", "high_freq_factor"];
   const known =
     isObject(x) &&
-    ["linear", "llama3"].includes(x.rope_type) &&
+    ROPE_TYPES.includes(x.rope_type) &&
+    Object.hasOwn(STRETCHES, x.rope_type) &&
     Object.keys(x).every((name) => name === "rope_type" || numbers.includes(name));
   return known && numbers.every((name) => x[name] > 0) && x.low_freq_factor < x.high_freq_factor;
 }
 
-// Each setting of a configuration: what it may be, and what it is where it is missing.
-const BOOK = {
-  vocab_size: [size()],
-  context_length: [size(), 128],
-  model_dim: [size(), 128],
-  num_heads: [size(), 4],
-  num_blocks: [size(), 4],
-  key_dim: [orNull(size()), null],
-  value_dim: [orNull(size()), null],
-  hidden_dim: [orNull(size()), null],
-  activation: [oneOf("relu", "gelu", "swiglu"), "relu"],
-  norm: [oneOf("pre", "post"), "pre"],
-  positions: [oneOf("learned", "sinusoidal"), "learned"],
-  eps: [(x) => typeof x === "number" && x >= 0, 1e-5],
-  scaled_embeddings: [bool, false],
-  ...Object.fromEntries(
-    ["dropout", "initialization", "source_vocab_size", "num_encoder_blocks"].map((name) => [
-      name,
-      [anything, null],
-    ]),
+/** The biases of an attention layer. */
+const ATTENTION_BIASES = { false: [], qkv: ["b_QKV"], true: ["b_QKV", "b_O"] };
+/** What this page can compute of the choices that the package has. */
+const COMPUTED = {
+  activation: ACTIVATIONS,
+  norm: NORM_ORDERS,
+  normalization: NORMALIZATIONS,
+  positions: POSITIONS,
+  attention_bias: ATTENTION_BIASES,
+};
+/** Other settings that matter to what a model computes. */
+const READ = new Set(
+  "vocab_size context_length model_dim num_heads num_blocks key_dim value_dim hidden_dim".split(
+    " ",
   ),
-};
-const MODERN = {
-  ...BOOK,
-  activation: [oneOf("relu", "gelu", "gelu_tanh", "relu2", "swiglu"), "swiglu"],
-  positions: [oneOf("learned", "sinusoidal", "rotary"), "rotary"],
-  eps: [BOOK.eps[0], 1e-6],
-  scaled_embeddings: [oneOf(false), false],
-  normalization: [oneOf("rms", "layer"), "rms"],
-  num_kv_heads: [orNull(size()), null],
-  qk_norm: [bool, false],
-  attention_bias: [oneOf(true, false, "qkv"), false],
-  ffn_bias: [bool, false],
-  tied: [bool, true],
-  rope_base: [(x) => typeof x === "number" && x > 1, 10000],
-  rope_scaling: [orNull(isRopeScaling), null],
-  zero_init: [anything, null],
-  begin_id: [anything, null],
-  end_ids: [anything, null],
-};
-const MODELS = { TransformerLM: BOOK, ModernLM: MODERN };
+);
+for (const name of ["num_kv_heads", "scaled_embeddings", "qk_norm", "ffn_bias", "tied"])
+  READ.add(name);
+/** Those with a range of their own. */
+const RANGES = { eps: (x) => x >= 0, rope_base: (x) => x > 1, rope_scaling: isRopeScaling };
+/** Settings of training, and of what is around a model: it computes the same with any value. */
+const IGNORED = new Set([
+  "dropout",
+  "initialization",
+  "zero_init",
+  "source_vocab_size",
+  "num_encoder_blocks",
+  "begin_id",
+  "end_ids",
+]);
+
+/** Why a setting cannot be used; "" if it can. */
+function findFault(name, value, { kind, default: usual, choices }) {
+  if (IGNORED.has(name)) return "";
+  const computed = COMPUTED[name];
+  if (!computed && !READ.has(name) && !Object.hasOwn(RANGES, name))
+    return JSON.stringify(value) === JSON.stringify(usual) ? "" : "which this page does not know";
+  if (value === null && kind.endsWith("?")) return "";
+  const known = choices?.filter((choice) => !computed || Object.hasOwn(computed, String(choice)));
+  const isOfKind = known
+    ? known.includes(value)
+    : kind.startsWith("size")
+      ? size()(value)
+      : kind.startsWith("other") || Number.isFinite(value);
+  if (isOfKind && (RANGES[name]?.(value) ?? true)) return "";
+  return `which cannot be used${known ? `: this page knows ${known.join(", ")}` : ""}`;
+}
 
 const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
 
@@ -632,34 +698,32 @@ export function readJSON(bytes, name) {
   }
 }
 
-/** The settings in config.json, each of them checked. */
+/** The settings in config.json, each of them checked. What this page does not know has to be as it
+   is by default, which a run says of its own version in "defaults". */
 export function readConfig(content) {
   if (!isObject(content) || !("model" in content))
     throw new Refusal("config.json is not from a run of slp_transformer: it names no model.");
-  const settings = Object.hasOwn(MODELS, content.model) ? MODELS[content.model] : null;
+  const settings = Object.hasOwn(SETTINGS, content.model) ? SETTINGS[content.model] : null;
   if (!settings || !isObject(content.config))
     throw new Refusal(
-      `config.json names ${JSON.stringify(content.model)}; this page reads language models, ${Object.keys(MODELS).join(" and ")}.`,
+      `config.json names ${JSON.stringify(content.model)}; this page reads language models, ` +
+        `${Object.keys(SETTINGS).join(" and ")}.`,
     );
-  for (const name of Object.keys(content.config))
-    if (!Object.hasOwn(settings, name))
+  const given = content.config,
+    usual = isObject(content.defaults) ? content.defaults : {};
+  for (const [name, value] of Object.entries(given)) {
+    const isUsual =
+      Object.hasOwn(usual, name) && JSON.stringify(value) === JSON.stringify(usual[name]);
+    if (!Object.hasOwn(settings, name) && !isUsual)
       throw new Refusal(`config.json has ${name}, which this page does not know.`);
-  const config = {
-    normalization: "layer",
-    attention_bias: false,
-    ffn_bias: true,
-    tied: true,
-    num_kv_heads: null,
-    qk_norm: false,
-  };
-  for (const [name, [check, missing]] of Object.entries(settings)) {
-    config[name] = content.config[name] === undefined ? missing : content.config[name];
-    if (config[name] === undefined || !check(config[name])) {
-      const known = check.choices ? `: this page knows ${check.choices.join(", ")}` : "";
-      throw new Refusal(
-        `config.json says ${name} = ${JSON.stringify(config[name])}, which cannot be used${known}.`,
-      );
-    }
+  }
+  const config = { ...BOOK };
+  for (const [name, setting] of Object.entries(settings)) {
+    const from = [given, usual].find((some) => Object.hasOwn(some, name));
+    config[name] = from ? from[name] : setting.default;
+    const fault = findFault(name, config[name], setting);
+    if (fault)
+      throw new Refusal(`config.json says ${name} = ${JSON.stringify(config[name])}, ${fault}.`);
   }
   const { A, G, dk } = sizesOf(config);
   if (!Number.isInteger(dk))
@@ -671,12 +735,13 @@ export function readConfig(content) {
 }
 
 function sizesOf(config) {
-  const { model_dim: d, num_heads: A, activation, norm, eps } = config;
+  const { model_dim: d, num_heads: A, activation, norm, normalization, eps } = config;
   const dk = config.key_dim ?? d / A,
     dv = config.value_dim ?? d / A,
     G = config.num_kv_heads ?? A;
-  const hidden = config.hidden_dim ?? (activation === "swiglu" ? Math.ceil((8 * d) / 3) : 4 * d);
-  return { A, G, dk, dv, hidden, activation, norm, eps };
+  const hidden =
+    config.hidden_dim ?? (ACTIVATIONS[activation].isGated ? Math.ceil((8 * d) / 3) : 4 * d);
+  return { A, G, dk, dv, hidden, activation, norm, normalization, eps };
 }
 
 /** The shape of each tensor that a model of these settings has, by its name. */
@@ -685,8 +750,7 @@ export function shapesOf(config) {
     { A, G, dk, dv, hidden } = sizesOf(config);
   const shapes = { "embedding.tokens.E": [V, d] };
   const normOf = (name) => {
-    shapes[`${name}.gamma`] = [d];
-    if (config.normalization === "layer") shapes[`${name}.beta`] = [d];
+    for (const one of NORMALIZATIONS[config.normalization].learned) shapes[`${name}.${one}`] = [d];
   };
   if (config.positions === "learned") shapes["embedding.positions.P"] = [config.context_length, d];
   for (let l = 0; l < config.num_blocks; l++) {
@@ -694,23 +758,13 @@ export function shapesOf(config) {
       across = A * dk + G * (dk + dv);
     shapes[`${own}.attention.W_QKV`] = [d, across];
     shapes[`${own}.attention.W_O`] = [A * dv, d];
-    if (config.attention_bias) shapes[`${own}.attention.b_QKV`] = [across];
-    if (config.attention_bias === true) shapes[`${own}.attention.b_O`] = [d];
+    for (const bias of ATTENTION_BIASES[String(config.attention_bias)])
+      shapes[`${own}.attention.${bias}`] = [bias === "b_QKV" ? across : d];
     if (config.qk_norm)
       shapes[`${own}.attention.norm_Q.gamma`] = shapes[`${own}.attention.norm_K.gamma`] = [dk];
     normOf(`${own}.norm_1`);
-    const matrices =
-      config.activation === "swiglu"
-        ? [
-            [d, hidden],
-            [d, hidden],
-            [hidden, d],
-          ]
-        : [
-            [d, hidden],
-            [hidden, d],
-          ];
-    matrices.forEach(([rows, columns], k) => {
+    const inward = Array(ACTIVATIONS[config.activation].isGated ? 2 : 1).fill([d, hidden]);
+    [...inward, [hidden, d]].forEach(([rows, columns], k) => {
       shapes[`${own}.ffn.W_${k + 1}`] = [rows, columns];
       if (config.ffn_bias) shapes[`${own}.ffn.b_${k + 1}`] = [columns];
     });
@@ -836,9 +890,8 @@ export function readRun(files) {
 
 // --- Tokens ------------------------------------------------------------------------------------
 
-const END = "<|end|>",
-  UNK = "[UNK]",
-  SILENT = new Set([END, "[PAD]", "[SOS]", "[EOS]"]);
+const [UNK, UNKNOWN_WORD] = UNKNOWN_TOKENS,
+  SILENT = new Set(SILENT_TOKENS);
 const SPACE = "\\p{White_Space}",
   LETTER = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾"; // \\w, as the tokenizers library has it
 const pattern = (text) => new RegExp(text, "gu");
@@ -846,6 +899,12 @@ const WORDS = pattern(` ?[${LETTER}]+(?:'[${LETTER}]+)*| ?[^${LETTER}${SPACE}]|$
 const BPE = pattern(
   `'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`,
 );
+/** How a text is cut into tokens, by their type. */
+const TOKEN_PATTERNS = new Map([
+  ["characters", null],
+  ["words", WORDS],
+  ["bpe", BPE],
+]);
 
 /** The character that stands for each byte in a BPE token, as GPT-2 has it. */
 const BYTE_CHARACTERS = (() => {
@@ -858,13 +917,13 @@ const BYTE_OF = new Map(BYTE_CHARACTERS.map((character, b) => [character, b]));
 /** Text as ids and back: characters, words or BPE. */
 class TextTokenizer {
   constructor(kind, vocabulary, merges) {
-    Object.assign(this, { kind, vocabulary, pattern: kind === "words" ? WORDS : BPE });
+    Object.assign(this, { kind, vocabulary, pattern: TOKEN_PATTERNS.get(kind) });
     this.ids = new Map(vocabulary.map((token, id) => [token, id]));
     this.ranks = new Map(merges.map(([left, right], rank) => [`${left} ${right}`, rank]));
-    this.unknown = this.ids.get(UNK) ?? (kind === "words" ? this.ids.get("<unk>") : undefined);
+    this.unknown = this.ids.get(UNK) ?? (kind === "words" ? this.ids.get(UNKNOWN_WORD) : undefined);
   }
   get end() {
-    return this.ids.get(END);
+    return this.ids.get(END_TOKEN);
   }
   encode(text) {
     if (this.kind === "bpe")
@@ -929,25 +988,7 @@ class TabTokenizer {
   }
 }
 
-const TUNINGS = [
-  "standard",
-  "drop-D",
-  "double-drop-D",
-  "open-G",
-  "open-D",
-  "DADGAD",
-  "half-step-down",
-  "lute",
-  "lute-drop-D",
-  "drop-D-and-G",
-];
 const upTo = (from, to) => Array.from({ length: to - from + 1 }, (_, k) => from + k);
-const NOTES = ["C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B"];
-const METRES = [
-  [2, [2, 3, 4]],
-  [4, [2, 3, 4, 5, 6]],
-  [8, [3, 5, 6, 7, 9, 12]],
-];
 
 /** The vocabulary of guitar tabs, from its settings. */
 function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: units, styles }) {
@@ -957,25 +998,22 @@ function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: unit
   );
   const positions = upTo(1, max_position);
   const header = [
-    "<pad>",
-    "<bos>",
-    "<eos>",
-    ...named("TUNING", TUNINGS),
-    ...named("OPEN", upTo(28, 76)),
-    ...named("CAPO", upTo(0, 12)),
+    ...TAB_TOKENS.special,
+    ...named("TUNING", Object.keys(TUNINGS)),
+    ...named("OPEN", upTo(...TAB_TOKENS.openPitches)),
+    ...named("CAPO", upTo(0, TAB_TOKENS.maxCapo)),
     "COLUMNS",
     ...named("STEPS", units),
   ];
   return [
     ...header,
-    ...METRES.flatMap(([kind, beats]) => beats.map((b) => `METRE<${b}/${kind}>`)),
-    "METRE<none>",
-    ...named("KEY", [...NOTES, ...NOTES.map((note) => `${note}m`), "none"]),
+    ...named("METRE", [...TIME_SIGNATURES.map((metre) => metre.join("/")), "none"]),
+    ...named("KEY", [...KEY_NAMES, "none"]),
     ...named("BAR", positions),
     "LONGER",
     "LONG",
     ...named("POS", positions),
-    ...named("SAME", upTo(1, 128)),
+    ...named("SAME", upTo(1, TAB_TOKENS.maxBarsBack)),
     ...named("TAB", places),
     ...named("WITH", places),
     ...(styles.length ? named("STYLE", [...styles, "none"]) : []),
@@ -991,17 +1029,18 @@ export function readTokenizer(content) {
   if (content.kind === "tab tokens") {
     const lists = Array.isArray(content.steps_per_quarter_options) && Array.isArray(content.styles);
     const limits = ["max_fret", "max_position"].every(
-      (name) => size(0)(content[name]) && content[name] <= 65536,
+      (name) => size(0)(content[name]) && content[name] <= TAB_TOKENS.maxLimit,
     );
     if (!lists || !limits) refuse("has settings of tab tokens that cannot be used");
     return new TabTokenizer(tabVocabulary(content));
   }
   const { token_type: kind, vocabulary, merges = [] } = content;
-  if (!["characters", "words", "bpe"].includes(kind))
+  const types = TOKEN_TYPES.filter((type) => TOKEN_PATTERNS.has(type));
+  if (!types.includes(kind))
     refuse(
       kind === undefined
         ? "is of no text and of no tabs"
-        : `says token_type = ${JSON.stringify(kind)}; this page reads characters, words and bpe`,
+        : `says token_type = ${JSON.stringify(kind)}; this page reads ${types.join(", ")}`,
     );
   if (!Array.isArray(vocabulary) || !vocabulary.length) refuse("has no vocabulary");
   const seen = new Map();
@@ -1016,8 +1055,8 @@ export function readTokenizer(content) {
     if (kind === "bpe" && ![...token].every((c) => BYTE_OF.has(c)))
       refuse(`has ${JSON.stringify(token)}, which is no row of bytes`);
   }
-  if (kind === "words" && !seen.has("<unk>") && !seen.has(UNK))
-    refuse("lacks <unk>, which stands for every other word");
+  if (kind === "words" && !seen.has(UNKNOWN_WORD) && !seen.has(UNK))
+    refuse(`lacks ${UNKNOWN_WORD}, which stands for every other word`);
   if (!Array.isArray(merges)) refuse("has merges that are no list");
   for (const pair of merges) {
     if (

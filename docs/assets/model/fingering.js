@@ -2,6 +2,7 @@
    almost as good, and the reader's choice between them. alphaTab reads, draws, plays and writes the
    score; the hand is in hand.js. */
 
+import { FILE_KINDS, FINGERING, MAX_FILE_BYTES, TUNINGS } from "./constants.js";
 import { make } from "./elements.js";
 import { Refusal } from "./engine.js";
 import { Lattice, findPlayableGrips, fitMoment, formatPitch } from "./hand.js";
@@ -11,8 +12,7 @@ import { gcd, plainTab } from "./tab.js";
 const stage = document.getElementById("slp-fingering"),
   player = document.getElementById("slp-hear");
 const find = (name) => document.getElementById(`f-${name}`);
-const settings = JSON.parse(find("settings").textContent),
-  { example } = settings;
+const example = JSON.parse(find("example").textContent);
 const MAX_WAYS = 5,
   MOMENTS_PER_QUESTION = 16,
   LEAST_QUESTIONS = 3,
@@ -32,26 +32,13 @@ let pins = new Map(),
 
 // --- Files -------------------------------------------------------------------------------------
 
-const KINDS = {
-  mid: "midi",
-  midi: "midi",
-  gp: "gp",
-  gp3: "gp",
-  gp4: "gp",
-  gp5: "gp",
-  gpx: "gp",
-  musicxml: "xml",
-  xml: "xml",
-  mxl: "xml",
-};
-
 async function readFile(given) {
   const name = given.name,
-    kind = KINDS[name.split(".").at(-1).toLowerCase()],
-    most = settings.max_bytes[kind];
+    kind = FILE_KINDS[`.${name.split(".").at(-1).toLowerCase()}`],
+    most = MAX_FILE_BYTES[kind];
   if (!kind)
     throw new Refusal(
-      `${name} is none of the files that this page reads: .mid, .gp3, .gp4, .gp5, .gp, .gpx, .musicxml, .xml, .mxl.`,
+      `${name} is none of the files that this page reads: ${Object.keys(FILE_KINDS).join(", ")}.`,
     );
   if (given.size > most)
     throw new Refusal(
@@ -79,7 +66,7 @@ async function readFile(given) {
 const texScore = (tex) => alphaTab.importer.ScoreLoader.loadAlphaTex(tex, api.settings);
 
 function midiParts(bytes, title) {
-  const midi = readMidi(bytes, settings.max_notes);
+  const midi = readMidi(bytes);
   return partsOf(midi).map(({ name, notes }) => ({
     name,
     score: () => {
@@ -152,14 +139,10 @@ function takePart(from, part = Number(find("part").value)) {
   const asked = find("tuning").value,
     capo = find("capo").value;
   const guitar = {
-    open: asked
-      ? settings.tunings[asked]
-      : wasStringed
-        ? [...staff.stringTuning.tunings]
-        : settings.tunings.standard,
+    open: asked ? TUNINGS[asked] : wasStringed ? [...staff.stringTuning.tunings] : TUNINGS.standard,
     capo: capo === "" ? (wasStringed ? staff.capo : 0) : Number(capo),
     maxFret: Number(find("frets").value),
-    maxSpan: settings.max_span,
+    maxSpan: FINGERING.maxSpan,
   };
   const isOwn =
     wasStringed &&
@@ -253,8 +236,8 @@ function makeLattice(freeAt = -1) {
   });
   const preference = Number(find("open").value);
   return new Lattice(choices, {
-    ...settings.costs,
-    per_open_string: -settings.open_string_cost * preference,
+    ...FINGERING.costs,
+    per_open_string: -FINGERING.openStringCost * preference,
   });
 }
 

@@ -3,7 +3,7 @@
    to the last bit; its costs are given. A place is [string, fret], string 1 the highest; a guitar
    is { open, capo, maxFret, maxSpan }. */
 
-const SHARPS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
+import { SHARPS } from "./constants.js";
 
 export const formatPitch = (pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`;
 

@@ -1,11 +1,11 @@
 /* A MIDI file's notes in bars, and as alphaTex. Bounded: what is too large, damaged or no MIDI file
    is refused in a sentence. As slp_transformer.guitar.formats.midi has it: grid, strums, bars. */
 
+import { MIDI, SHARPS } from "./constants.js";
 import { Refusal } from "./engine.js";
 import { gcd, signatureOf, stretches } from "./tab.js";
 
-const MAX_EXACT_UNIT = 24,
-  PERFORMANCE_UNITS = [2, 4, 12]; // steps to a quarter note, as they are and as people play
+const PERFORMANCE_UNITS = [2, 4, MIDI.performanceUnit]; // steps to a quarter, as people play
 // where notes end in finer steps than they begin, that is how a program plays them
 const MAX_UNIT_OF_ENDS = 6;
 const NEAR_SECONDS = 0.05,
@@ -14,15 +14,13 @@ const FAMILIES =
   "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad,synth effects,plucked,percussion,effects".split(
     ",",
   );
-const STRUM_SECONDS = 0.03,
-  MAX_BARS = 3000,
-  DRUMS = 10;
+const MAX_BARS = 3000; // that can be drawn
 
 /** What is in a file: notes in ticks, by track and channel from 1, time signatures, tempos,
    names. */
-export function readMidi(bytes, maxNotes) {
+export function readMidi(bytes) {
   try {
-    return readChunks(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), maxNotes);
+    return readChunks(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   } catch (error) {
     if (error instanceof RangeError)
       throw new Refusal("It is damaged: it ends in the middle of its data.");
@@ -30,7 +28,7 @@ export function readMidi(bytes, maxNotes) {
   }
 }
 
-function readChunks(view, maxNotes) {
+function readChunks(view) {
   const word = (at) => String.fromCharCode(...[0, 1, 2, 3].map((k) => view.getUint8(at + k)));
   if (view.byteLength < 14 || word(0) !== "MThd")
     throw new Refusal(
@@ -57,19 +55,14 @@ function readChunks(view, maxNotes) {
       throw new Refusal(`It is damaged: track ${track} does not begin where it should.`);
     if (end > view.byteLength)
       throw new Refusal(`It is damaged: it ends in the middle of track ${track}.`);
-    readTrack(
-      new DataView(view.buffer, view.byteOffset + at + 8, end - at - 8),
-      track,
-      found,
-      maxNotes,
-    );
+    readTrack(new DataView(view.buffer, view.byteOffset + at + 8, end - at - 8), track, found);
     at = end;
   }
   for (const changes of [found.signatures, found.tempos]) changes.sort((a, b) => a[0] - b[0]);
   return found;
 }
 
-function readTrack(view, track, found, maxNotes) {
+function readTrack(view, track, found) {
   let at = 0,
     now = 0,
     status = 0;
@@ -125,8 +118,8 @@ function readTrack(view, track, found, maxNotes) {
         const key = channel * 128 + first;
         if (!sounding.has(key)) sounding.set(key, []);
         sounding.get(key).push(now);
-        if (found.notes.length > maxNotes)
-          throw new Refusal(`It has more than ${maxNotes.toLocaleString("en")} notes.`);
+        if (found.notes.length > MIDI.maxNotes)
+          throw new Refusal(`It has more than ${MIDI.maxNotes.toLocaleString("en")} notes.`);
       } else if (kind === 8 || kind === 9) stop(channel, first, now);
     } else
       throw new Refusal(
@@ -155,7 +148,7 @@ function decodeName(view, at, size) {
 /** What can be fingered: each track's instruments, and all of it; which of them is likely meant
    stands first. */
 export function partsOf({ notes, names, programs }) {
-  const played = notes.filter(({ channel }) => channel !== DRUMS),
+  const played = notes.filter(({ channel }) => channel !== MIDI.drumChannel),
     parts = new Map();
   for (const note of played) {
     const program = programs.get(`${note.track} ${note.channel}`) ?? 0,
@@ -186,7 +179,7 @@ function gatherStrums(notes, { tempos, ticks }) {
     .sort((a, b) => a.start - b.start || a.end - b.end)
     .map((note) => {
       while (next < tempos.length && tempos[next][0] <= note.start) tempo = tempos[next++][1];
-      if (first < 0 || note.start - first > ((STRUM_SECONDS * tempo) / 60) * ticks)
+      if (first < 0 || note.start - first > ((MIDI.strumSeconds * tempo) / 60) * ticks)
         first = note.start;
       return { ...note, start: first };
     });
@@ -215,7 +208,7 @@ export function intoBars(midi, chosen, asked = 0) {
     strummed = gatherStrums(chosen, midi);
   const unitOf = (moments) => ticks / moments.reduce(gcd, ticks),
     startsOf = (own) => own.map(({ start }) => start);
-  const notated = [chosen, strummed].find((own) => unitOf(startsOf(own)) <= MAX_EXACT_UNIT);
+  const notated = [chosen, strummed].find((own) => unitOf(startsOf(own)) <= MIDI.maxExactUnit);
   let notes = notated ?? strummed,
     grid = guessGrid(strummed, midi),
     isExact = false;
@@ -310,8 +303,7 @@ function writeVoice(notes, bars, unit, withHeader) {
     })
     .join(" |\n");
 }
-const pitchName = (pitch) =>
-  `${["c", "c#", "d", "d#", "e", "f", "f#", "g", "g#", "a", "a#", "b"][pitch % 12]}${Math.floor(pitch / 12) - 1}`;
+const pitchName = (pitch) => `${SHARPS[pitch % 12].toLowerCase()}${Math.floor(pitch / 12) - 1}`;
 
 /** Music in alphaTex, as pitches in two voices: a note held while higher ones begin is in the
    second. */

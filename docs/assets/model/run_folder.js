@@ -1,6 +1,6 @@
 /* A reader's own run: its folder is chosen or dropped, and its best checkpoint is read. */
 
-import { Refusal, readJSON } from "./engine.js";
+import { MAX_BYTES, Refusal, readJSON } from "./engine.js";
 
 /** The files of a run's best checkpoint, out of a folder's. */
 export async function bestCheckpoint(files) {
@@ -35,9 +35,9 @@ export async function bestCheckpoint(files) {
     (name) => chosen[name],
   );
   for (const name of names)
-    if (chosen[name].size > 1 << 28)
+    if (chosen[name].size > MAX_BYTES)
       throw new Refusal(
-        `${name} has ${chosen[name].size} bytes; this page reads up to ${1 << 28}.`,
+        `${name} has ${chosen[name].size} bytes; this page reads up to ${MAX_BYTES}.`,
       );
   return Object.fromEntries(
     await Promise.all(names.map(async (name) => [name, await bytes(chosen[name])])),

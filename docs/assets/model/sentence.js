@@ -11,6 +11,7 @@ import {
   readRun,
   softmax,
 } from "./engine.js";
+import { BOOK } from "./constants.js";
 import { make } from "./elements.js";
 import { bestCheckpoint, offered } from "./run_folder.js";
 
@@ -757,22 +758,22 @@ function follow() {
 const LONGEST = 16,
   LARGEST = 40000; // tokens in a row, and numbers in a matrix, that can still be read
 const most = () => Math.min(model.config.context_length, LONGEST);
-const BOOK = {
-  positions: "learned",
-  norm: "pre",
-  normalization: "layer",
-  activation: "relu",
-  tied: true,
-  qk_norm: false,
-  attention_bias: false,
-  ffn_bias: true,
-  scaled_embeddings: false,
-};
+const MADE_OF = [
+  "positions",
+  "norm",
+  "normalization",
+  "activation",
+  "tied",
+  "qk_norm",
+  "attention_bias",
+  "ffn_bias",
+  "scaled_embeddings",
+]; // settings that this page explains the book's choice of
 
 /** Refuse a model whose numbers are made in other ways than the book's, or are too many to be
    shown. */
 function check({ config, sizes, E }) {
-  const other = Object.keys(BOOK).find((name) => config[name] !== BOOK[name]);
+  const other = MADE_OF.find((name) => config[name] !== BOOK[name]);
   if (other)
     throw new Refusal(
       `This page shows the book's own block, with ${other} = ${BOOK[other]}; this model has ${config[other]}. “Write with it” reads it.`,

@@ -1,22 +1,9 @@
 /* Guitar tab from the tokens of a model: what may follow, the music in them, and three ways to
    write it down, as slp_transformer.guitar has it. */
 
+import { NOTE_VALUES, SHARPS, TUNINGS, TUPLETS } from "./constants.js";
 import { Refusal } from "./engine.js";
 
-const OPEN_PITCHES = {
-  // string 1, the highest, first
-  standard: [64, 59, 55, 50, 45, 40],
-  "drop-D": [64, 59, 55, 50, 45, 38],
-  "double-drop-D": [62, 59, 55, 50, 45, 38],
-  "open-G": [62, 59, 55, 50, 43, 38],
-  "open-D": [62, 57, 54, 50, 45, 38],
-  DADGAD: [62, 57, 55, 50, 45, 38],
-  "half-step-down": [63, 58, 54, 49, 44, 39],
-  lute: [64, 59, 54, 50, 45, 40],
-  "lute-drop-D": [64, 59, 54, 50, 45, 38],
-  "drop-D-and-G": [64, 59, 55, 50, 43, 38],
-};
-const SHARPS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
 const DURING = new Set(["BAR", "SAME", "<eos>"]); // what ends a bar
 
 /** Kind and argument of a token's name: TAB<6,3> is TAB and "6,3". */
@@ -42,7 +29,7 @@ export class TabReader {
     ].filter((some) => kinds.has(some[0]));
     this.header.push(["BAR", "<eos>"]);
     this.tab = {
-      open: OPEN_PITCHES.standard,
+      open: TUNINGS.standard,
       capo: 0,
       unit: null,
       signature: null,
@@ -70,7 +57,7 @@ export class TabReader {
       if (kind === "BAR") this.beginBar(numbers[0]);
       if (kind === "SAME") tab.bars.push(tab.bars.at(-numbers[0]));
     } else if (this.expected) {
-      if (kind === "TUNING") tab.open = OPEN_PITCHES[text];
+      if (kind === "TUNING") tab.open = TUNINGS[text];
       if (kind === "CAPO") tab.capo = numbers[0];
       if (kind === "STEPS") tab.unit = numbers[0];
       if (kind === "METRE" && text !== "none") tab.signature = text.split("/").map(Number);
@@ -180,24 +167,20 @@ export function riffTokens(text) {
 
 // --- Notation ----------------------------------------------------------------------------------
 
-const VALUES = [
-  [1, 1],
-  [3, 2],
-  [5, 4],
-  [7, 4],
-].flatMap((tuplet) =>
-  [1, 2, 4, 8, 16, 32, 64].flatMap((kind) => [
+const VALUES = TUPLETS.flatMap((tuplet) =>
+  NOTE_VALUES.flatMap((kind) => [
     [kind, true, ...tuplet],
     [kind, false, ...tuplet],
   ]),
 );
+const DIVISORS = TUPLETS.map(([notes]) => notes);
 
 export const gcd = (a, b) => (b ? gcd(b, a % b) : a);
 
 /** The fewest note values, of a tuplet or of none, that last 0, 1, 2, … steps, up to four whole
    notes. */
 function spellings(unit, tuplet) {
-  const own = VALUES.filter((value) => value[2] === tuplet || ![1, 3, 5, 7].includes(tuplet));
+  const own = VALUES.filter((value) => value[2] === tuplet || !DIVISORS.includes(tuplet));
   const coins = own
     .map((value) => [(unit * 4 * value[3] * (value[1] ? 3 : 2)) / (2 * value[0] * value[2]), value])
     .filter(([size]) => Number.isInteger(size));
@@ -224,7 +207,8 @@ function tupletsOf(cuts, start, quarters, unit) {
     return part;
   });
   if (start >= last || odd.every((part) => part === 1)) return [];
-  const even = parts.every((part) => part === parts[0]) && [3, 5, 7].includes(parts[0]);
+  const even =
+    parts.every((part) => part === parts[0]) && parts[0] > 1 && DIVISORS.includes(parts[0]);
   if (end <= last && Number.isInteger(end) && (even || (quarters <= 1 && !parts.includes(2))))
     return [[start, end, odd.reduce((a, b) => (a * b) / gcd(a, b))]];
   const middle = start + size / 2;

@@ -1,7 +1,7 @@
 /* The page "Write with it": a beginning, sliders, and what the model makes of them. The model
    itself is in a worker. */
 
-import { Refusal, Tensor, softmax, temperature, topK, topP } from "./engine.js";
+import { Refusal, Tensor, filterLogits, softmax } from "./engine.js";
 import { make } from "./elements.js";
 import { bestCheckpoint, offered } from "./run_folder.js";
 
@@ -43,23 +43,27 @@ function shown(id) {
   if (isTab()) return token.replace(/^(?:TAB|WITH)<(.*)>$/, "$1").replace(/^POS<(.*)>$/, "@$1");
   return token.replace(/[ Ġ]/g, "␣").replace(/[\nĊ]/g, "⏎");
 }
-const options = () => ({
-  tau: Number(find("tau").value),
-  k: Number(find("k").value) > 40 ? about.vocabulary.length : Number(find("k").value),
-  p: Number(find("p").value),
-  seed: Math.max(0, Math.floor(Number(find("seed").value)) || 0),
-});
+const sliders = [...stage.querySelectorAll("[data-option]")];
+const isOff = (slider) => slider.value === slider.dataset.off;
+/** The sampling options that the sliders ask for, by Python's names. */
+const options = () =>
+  Object.fromEntries(
+    sliders.filter((one) => !isOff(one)).map((one) => [one.dataset.option, Number(one.value)]),
+  );
+const seed = () => Math.max(0, Math.floor(Number(find("seed").value)) || 0);
 
 // --- Drawing -----------------------------------------------------------------------------------
 
 /** The next token's probabilities, as the sliders leave them. */
 function drawNext() {
-  const { tau, k, p } = options();
-  find("tau").nextElementSibling.textContent = tau ? tau.toFixed(1) : "0: the best";
-  find("k").nextElementSibling.textContent = k === about.vocabulary.length ? "all" : k;
-  find("p").nextElementSibling.textContent = p.toFixed(2);
+  for (const one of sliders)
+    one.nextElementSibling.textContent = isOff(one)
+      ? "off"
+      : one.value === one.dataset.greedy
+        ? "0: the best"
+        : one.value;
   if (!seen) return;
-  const u = tau ? topP(topK(temperature(seen.u, tau), k), p) : topK(seen.u, 1);
+  const u = filterLogits(seen.u, options(), seen.ids);
   const y = softmax(new Tensor([1, u.length], u)).data,
     plain = softmax(new Tensor([1, u.length], seen.u)).data;
   const best = [...plain.keys()]
@@ -273,6 +277,7 @@ const write = tried(async (count) => {
       ids,
       count: Math.min(8, left),
       options: options(),
+      seed: seed(),
     });
     if (mine !== busy) return;
     ids = [...ids, ...more];
@@ -303,7 +308,7 @@ const piece = tried(async () => {
     wanted = Object.fromEntries(
       ["TUNING", "KEY"].map((kind) => [kind, find(kind).value]).filter(([, value]) => value),
     );
-  ({ ids } = await ask("beginTab", { asked: wanted, riff, options: options() }));
+  ({ ids } = await ask("beginTab", { asked: wanted, riff, options: options(), seed: seed() }));
   begun = riff;
   for (const kind of ["TUNING", "KEY"]) {
     const own = ids.map((id) => about.vocabulary[id]).find((token) => token.startsWith(`${kind}<`));
@@ -405,7 +410,8 @@ const firstIds = () => {
 
 // --- The address -------------------------------------------------------------------------------
 
-const FIELDS = { tau: "tau", k: "k", p: "p", seed: "seed" };
+const FIELDS = [...sliders.map((one) => one.dataset.option), "seed"];
+const OLD_FIELDS = { tau: "temperature", k: "top_k", p: "top_p" }; // of addresses already shared
 
 /** Put into the address what makes this text again: the model, the beginning, the sliders and the
    seed. */
@@ -413,7 +419,7 @@ function share(count) {
   find("share").hidden = stage.dataset.model === "own";
   if (stage.dataset.model === "own") return;
   const given = new URLSearchParams({ model: stage.dataset.model });
-  for (const [name, field] of Object.entries(FIELDS)) given.set(name, find(field).value);
+  for (const name of FIELDS) given.set(name, find(name).value);
   if (isTab()) for (const name of ["TUNING", "KEY", "riff"]) given.set(name, find(name).value);
   else given.set("text", find("text").value.slice(-400));
   given.set("write", count);
@@ -426,8 +432,9 @@ async function follow() {
   const given = new URLSearchParams(location.hash.slice(1)),
     model = given.get("model");
   if (!["text", "tab", "letters"].includes(model)) return choose("text");
-  for (const name of [...Object.values(FIELDS), "riff"])
-    if (given.has(name)) find(name).value = given.get(name);
+  for (const [old, name] of Object.entries(OLD_FIELDS))
+    if (given.has(old)) find(name).value = given.get(old);
+  for (const name of [...FIELDS, "riff"]) if (given.has(name)) find(name).value = given.get(name);
   await choose(model, given.get("text"));
   if (model === "tab") {
     for (const name of ["TUNING", "KEY"]) find(name).value = given.get(name) ?? "";
@@ -440,7 +447,7 @@ async function follow() {
 function listen() {
   for (const radio of stage.querySelectorAll("[name=w-model]"))
     radio.addEventListener("change", () => choose(radio.value));
-  for (const name of ["tau", "k", "p"]) find(name).addEventListener("input", drawNext);
+  for (const one of sliders) one.addEventListener("input", drawNext);
   find("text").addEventListener("input", typed);
   find("one").addEventListener("click", () => write(1));
   find("many").addEventListener("click", async () => {
@@ -450,7 +457,7 @@ function listen() {
     await write(isTab() ? about.config.context_length : 200);
   });
   find("new").addEventListener("click", async () => {
-    find("seed").value = (options().seed + 1) % 1000000;
+    find("seed").value = (seed() + 1) % 1000000;
     await piece();
     await write(about.config.context_length);
   });

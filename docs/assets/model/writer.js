@@ -4,18 +4,14 @@ import {
   KVCache,
   Refusal,
   Tensor,
-  greedy,
+  filterLogits,
   headsOff,
-  layerNorm,
   lmHead,
+  norm,
   readRun,
-  rmsNorm,
   sample,
   seeded,
   softmax,
-  temperature,
-  topK,
-  topP,
 } from "./engine.js";
 import { allowedNext, alphaTex, headerAfter, plainTab, riffTokens, tabOf } from "./tab.js";
 
@@ -72,13 +68,12 @@ export class Reading {
   /** What the model would say if the stream ended below the first block, or after each one.
      Source: `logit-lens` */
   lens() {
-    const { stack, E_out } = this.model.weights,
-      norm = stack.final_norm;
-    if (!norm) return null; // post-norm: no stream that is only added to
+    const { stack, E_out } = this.model.weights;
+    if (!stack.final_norm) return null; // post-norm: no stream that is only added to
     const H = this.rows.at(-1).stream;
     return H.map((h) => {
       const X = new Tensor([1, h.length], h),
-        read = (norm.beta ? layerNorm : rmsNorm)(X, norm, this.model.sizes.eps);
+        read = norm(X, stack.final_norm, this.model.sizes);
       return probabilities(lmHead(read, E_out ?? this.model.E).row(0));
     });
   }
@@ -110,13 +105,10 @@ let model,
   changed,
   off = [];
 
-/** The next token at a place of a text: the same for the same seed. */
-export function chosen(u, place, { tau, k, p, seed }) {
-  if (tau === 0) return greedy(u);
-  return sample(
-    topP(topK(temperature(u, tau), k), p),
-    seeded(Math.imul(seed + 1, 0x9e3779b1) + place),
-  );
+/** The token after a text: the same for the same seed. */
+export function chosen(u, ids, options, seed) {
+  const random = seeded(Math.imul(seed + 1, 0x9e3779b1) + ids.length);
+  return sample(filterLogits(u, options, ids), random);
 }
 
 const isTab = () => tokenizer.kind === "tab tokens";
@@ -128,13 +120,13 @@ function nextLogits(ids) {
   return u.map((x, id) => (allowed.has(id) ? x : -Infinity));
 }
 
-function write(ids, count, options) {
+function write(ids, count, ...how) {
   const written = [];
   while (written.length < count) {
     const text = [...ids, ...written];
     if (isTab() && text.length >= model.config.context_length) break;
     if (isTab() && text.at(-1) === tokenizer.end) break;
-    const id = chosen(nextLogits(text), text.length, options);
+    const id = chosen(nextLogits(text), text, ...how);
     if (!isTab() && id === tokenizer.end) break;
     written.push(id);
   }
@@ -143,7 +135,7 @@ function write(ids, count, options) {
 
 /** The header of a piece: what was asked for, what a riff needs, and for the rest what the model
    says; then the riff. */
-function beginTab({ asked, riff }, options) {
+function beginTab({ asked, riff }, ...how) {
   const tokens = riffTokens(riff),
     ids = tokenizer.encode("<bos>"),
     wanted = { CAPO: "0", ...(tokens.length ? { STEPS: "4" } : {}), ...asked };
@@ -153,7 +145,7 @@ function beginTab({ asked, riff }, options) {
     kinds = headerAfter(tokenizer, ids)
   ) {
     const kind = kinds.find((one) => one in wanted);
-    ids.push(...(kind ? tokenizer.encode(`${kind}<${wanted[kind]}>`) : write(ids, 1, options).ids));
+    ids.push(...(kind ? tokenizer.encode(`${kind}<${wanted[kind]}>`) : write(ids, 1, ...how).ids));
   }
   return [...ids, ...tokenizer.encode(tokens.join(" "))];
 }
@@ -185,8 +177,8 @@ export const ANSWERS = {
   },
   encode: ({ text }) => ({ ids: tokenizer.encode(text) }),
   decode: ({ ids }) => ({ text: tokenizer.decode(ids) }),
-  beginTab: ({ options, ...given }) => ({ ids: beginTab(given, options) }),
-  write: ({ ids, count, options }) => write(ids, count, options),
+  beginTab: ({ options, seed, ...given }) => ({ ids: beginTab(given, options, seed) }),
+  write: ({ ids, count, options, seed }) => write(ids, count, options, seed),
   music: ({ ids }) => {
     const tab = tabOf(tokenizer, ids);
     return {

@@ -21,10 +21,9 @@ from torch.nn.utils.rnn import pad_sequence
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.data.batches import Batch, compute_checksum
 from slp_transformer.guitar.ascii_reader import read_tab_folder
+from slp_transformer.guitar.fingering.hand_lattice import NUM_STRINGS, PassageWindows
 from slp_transformer.guitar.fingering.hand_model import (
-    NUM_STRINGS,
     HandModel,
-    PassageWindows,
     hand_model_loss,
     load_hand_ensemble,
 )

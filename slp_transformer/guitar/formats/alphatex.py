@@ -10,38 +10,32 @@ from fractions import Fraction
 from pathlib import Path
 
 from slp_transformer.guitar.formats.notation import (
-    AFTER_BAR,
-    BarHeader,
     Beat,
     Measure,
-    NoteEvent,
-    TabBuilder,
     TiedNote,
-    build_tabs,
     check_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
+from slp_transformer.guitar.formats.tab_builder import (
+    AFTER_BAR,
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
+    extend_endings,
+)
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import (
     MAX_STRINGS,
     MIN_STRINGS,
     ReadProblem,
     Tab,
     Technique,
-    TechniqueKind,
 )
 from slp_transformer.guitar.tab_header import parse_pitches_with_octaves
-
-EFFECT_OF_TECHNIQUE: dict[TechniqueKind, str] = {
-    "hammer": "h",
-    "pull": "h",
-    "slide": "ss",
-    "harmonic": "nh",
-    "dead": "x",
-    "let ring": "lr",
-    "vibrato": "v",
-}
+from slp_transformer.guitar.techniques import TECHNIQUES, find_technique
 
 
 def format_alphatex(*tracks: Tab) -> str:
@@ -94,6 +88,8 @@ def _format_bar_header(measure: Measure) -> str:
         tags += f"\\ae ({' '.join(map(str, bar.endings))}) "
     if bar.num_plays > 1:
         tags += f"\\rc {bar.num_plays} "
+    for sign in bar.signs:
+        tags += f"\\jump {sign.replace('DaSegno', 'DalSegno')} "
     return tags
 
 
@@ -114,8 +110,9 @@ def _format_note(tied: TiedNote) -> str:
     """Return one note: ``3.1``, or ``-.1`` if it is held on, and how it is played."""
     string, fret = tied.tab_note.note
     effects = [
-        f"b (0 {max(1, size)})" if kind == "bend" else EFFECT_OF_TECHNIQUE[kind]
+        f"b (0 {max(1, size)})" if kind == "bend" else TECHNIQUES[kind].alphatex[0]
         for kind, size in tied.techniques
+        if kind == "bend" or TECHNIQUES[kind].alphatex
     ]
     return f"{fret if tied.is_struck else '-'}.{string}{_format_effects(effects)}"
 
@@ -132,11 +129,6 @@ MAX_BEATS = 100_000
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 BEAT_EFFECTS = ("d", "dd", "tu")
-TECHNIQUE_OF_EFFECT: dict[str, TechniqueKind] = {
-    **{effect: kind for kind, effect in EFFECT_OF_TECHNIQUE.items() if kind != "pull"},
-    **{"sl": "slide", "ah": "harmonic", "vw": "vibrato"},
-}
-
 _STRING = r""" (?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') """
 _EFFECTS = r""" (?:\s*\{(?:[^{}"]|"[^"\n]*")*\})* """
 _PLACE = r""" (?:\d{1,2}|[xX-])\.\d{1,2}(?!\d) """
@@ -241,6 +233,7 @@ class _AlphaTexParser:
         self.finish_track()
         if not self.builder.bars:
             raise self.error("there is no music in it")
+        extend_endings(self.builder.bars)
 
     def parse_tag(self, name: str, arguments: str) -> None:
         """Read a tag, whose arguments are numbers or words, in brackets or not."""
@@ -274,6 +267,8 @@ class _AlphaTexParser:
                 self.header.starts_repeat = True
             case "ae":
                 self.header.endings = tuple(sorted(set(numbers)))
+            case "jump" if (sign := plain.strip(" ()").replace("DalS", "DaS")) in PLAYING_SIGNS:
+                self.header.signs += (sign,)
             case "voice" if self.bar_index or self.has_notes:
                 if self.has_notes:
                     self.finish_bar()
@@ -374,8 +369,8 @@ class _AlphaTexParser:
         note = Note(string, int(fret) if fret.isdigit() else 0)
         techniques = {Technique("dead")} if fret in "xX" else set()
         for name, numbers in effects:
-            if name in TECHNIQUE_OF_EFFECT:
-                techniques.add(Technique(TECHNIQUE_OF_EFFECT[name]))
+            if kind := find_technique("alphatex", name):
+                techniques.add(Technique(kind))
             elif name in ("b", "be") and numbers:
                 size = max(numbers[1::2] if name == "be" else numbers, default=0)
                 techniques.add(Technique("bend", min(max(size, 1), 24)))

@@ -9,21 +9,24 @@ from fractions import Fraction
 from pathlib import Path
 
 from slp_transformer.guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
-from slp_transformer.guitar.formats.notation import (
-    AFTER_BAR,
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
-)
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
     read_zip_member,
     translate_read_errors,
 )
+from slp_transformer.guitar.formats.tab_builder import (
+    AFTER_BAR,
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
+    extend_endings,
+)
 from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
+from slp_transformer.guitar.techniques import TECHNIQUES
 
 MAX_FILE_BYTES = 8 << 20
 MAX_UNPACKED_BYTES = 64 << 20
@@ -80,6 +83,7 @@ class _Song:
         )
         self.master_bars = root.findall("MasterBars/MasterBar")
         self.headers = [_read_master_bar(bar) for bar in self.master_bars]
+        extend_endings(self.headers)
         for automation in root.iterfind("MasterTrack/Automations/Automation[Type='Tempo']"):
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
@@ -146,6 +150,8 @@ def _read_master_bar(element: ET.Element) -> BarHeader:
         header.starts_repeat = repeat.get("start") == "true"
         header.num_plays = int(repeat.get("count", 2)) if repeat.get("end") == "true" else 0
     header.endings = tuple(map(int, element.findtext("AlternateEndings", "").split()))
+    signs = (each.text or "" for each in element.iterfind("Directions/*"))
+    header.signs = tuple(sign for sign in signs if sign in PLAYING_SIGNS)
     return header
 
 
@@ -179,13 +185,11 @@ def _read_note(element: ET.Element, num_strings: int) -> tuple[Note, set[Techniq
     is_tied = tie is not None and tie.get("destination") == "true"
     bends = ("BendOriginValue", "BendMiddleValue", "BendDestinationValue")
     top = round(max(float(value(name)) for name in bends) / BEND_UNITS_PER_QUARTER_TONE)
-    marked = {
-        Technique("hammer"): "HopoOrigin" in properties,
-        Technique("slide"): "Slide" in properties,
-        Technique("bend", min(max(top, 1), 24)): "Bended" in properties,
-        Technique("harmonic"): "Harmonic" in properties or "HarmonicType" in properties,
-        Technique("dead"): "Muted" in properties,
-        Technique("let ring"): element.find("LetRing") is not None,
-        Technique("vibrato"): element.find("Vibrato") is not None,
+    techniques = {
+        Technique(kind)
+        for kind, signs in TECHNIQUES.items()
+        if any(element.find(path) is not None for path in signs.gpif)
     }
-    return note, {technique for technique, is_marked in marked.items() if is_marked}, is_tied
+    if "Bended" in properties:
+        techniques.add(Technique("bend", min(max(top, 1), 24)))
+    return note, techniques, is_tied

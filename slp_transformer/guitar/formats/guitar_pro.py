@@ -6,21 +6,18 @@ music is reported.
 """
 
 import io
+import re
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from slp_transformer._internal.atomic_write import require_extra
+from slp_transformer._internal.extras import require_extra
 from slp_transformer.guitar.formats.notation import (
-    AFTER_BAR,
-    BarHeader,
     Beat,
-    NoteEvent,
-    TabBuilder,
     TiedNote,
-    build_tabs,
     check_same_bars,
     measures_from_tab,
 )
@@ -30,13 +27,24 @@ from slp_transformer.guitar.formats.safe_read import (
     read_bytes,
     translate_read_errors,
 )
+from slp_transformer.guitar.formats.tab_builder import (
+    AFTER_BAR,
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
+    extend_endings,
+)
 from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
+from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import (
+    Bar,
     ReadProblem,
     Tab,
     Technique,
-    TechniqueKind,
 )
+from slp_transformer.guitar.techniques import TECHNIQUES
 
 MAX_FILE_BYTES = 4 << 20
 BEND_UNITS_PER_QUARTER_TONE = 25
@@ -93,8 +101,14 @@ def _read_headers(song: Any) -> list[BarHeader]:
             starts_repeat=header.isRepeatOpen,
             num_plays=header.repeatClose + 1 if header.repeatClose > 0 else 0,
             endings=tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1),
+            signs=tuple(
+                "".join(word.capitalize() for word in sign.name.split())
+                for sign in (header.direction, header.fromDirection)
+                if sign
+            ),
         )
         headers.append(bar)
+    extend_endings(headers)
     return headers
 
 
@@ -145,15 +159,13 @@ def _duration_in_quarters(duration: Any) -> Fraction:
 def _read_techniques(note: Any, builder: TabBuilder, kinds: Any) -> set[Technique]:
     """Return how a note is played, and count what of it no tab has."""
     effect = note.effect
-    marked: dict[TechniqueKind, bool] = {
-        "hammer": effect.hammer,
-        "slide": effect.slides,
-        "harmonic": effect.harmonic,
-        "dead": note.type == kinds.dead,
-        "let ring": effect.letRing,
-        "vibrato": effect.vibrato or note.beat.effect.vibrato,
+    techniques = {
+        Technique(kind)
+        for kind, signs in TECHNIQUES.items()
+        if any(attrgetter(name)(note) for name in signs.guitar_pro)
     }
-    techniques = {Technique(kind) for kind, is_marked in marked.items() if is_marked}
+    if note.type == kinds.dead:
+        techniques.add(Technique("dead"))
     if effect.isBend:
         top = max((point.value for point in effect.bend.points), default=0)
         size = top if top > 0 else effect.bend.value // BEND_UNITS_PER_QUARTER_TONE
@@ -188,11 +200,25 @@ def format_guitar_pro(*tracks: Tab, version: int = 5) -> bytes:
             note value.
     """
     check_same_bars(tracks)
+    if not _can_have_signs(tracks[0].bars, version):
+        tracks = tuple(map(expand_repeats, tracks))
     for tab in tracks:
         _check_writable(tab)
     gp, content = import_guitarpro(), io.BytesIO()
     gp.write(_build_song(tracks, version, gp), content, FULL_VERSIONS[version], "utf-8")
     return content.getvalue()
+
+
+def _can_have_signs(bars: Sequence[Bar], version: int) -> bool:
+    """Return whether a file can have the signs of some bars: each once, and from version 5 on.
+
+    PyGuitarPro has one sign to lead to and one that leads on for a bar.
+    """
+    signs = [sign for bar in bars for sign in bar.signs]
+    kinds = [
+        (place, bool(PLAYING_SIGNS[s].leads_to)) for place, b in enumerate(bars) for s in b.signs
+    ]
+    return not signs or version == 5 and len(set(signs)) == len(signs) == len(set(kinds))
 
 
 def _check_writable(tab: Tab) -> None:
@@ -226,6 +252,10 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
             repeatClose=bar.num_plays - 1 if bar.num_plays > 1 else -1,
             repeatAlternative=sum(1 << (time - 1) for time in bar.endings),
         )
+        for sign in bar.signs:
+            words = re.sub("(?<=[a-z])(?=[A-Z])", " ", sign).replace(" Al ", " al ")
+            attribute = "fromDirection" if PLAYING_SIGNS[sign].leads_to else "direction"
+            setattr(header, attribute, gp.DirectionSign(words))
         song.addMeasureHeader(header)
     for number, (tab, measures) in enumerate(zip(tracks, parts, strict=True), start=1):
         name = _shorten(tab.track, 40) or "Guitar"
@@ -276,13 +306,12 @@ def _build_note(tied_note: TiedNote, beat: Any, version: int, gp: ModuleType) ->
     note = gp.Note(
         beat, value=fret, string=string, type=kind if tied_note.is_struck else gp.NoteType.tie
     )
-    note.effect.hammer = "hammer" in sizes or "pull" in sizes
-    note.effect.slides = [gp.SlideType.shiftSlideTo] if "slide" in sizes else []
-    note.effect.letRing = "let ring" in sizes
-    # In a .gp3 file these two belong to whole chords.
-    note.effect.vibrato = "vibrato" in sizes and version > 3
-    if "harmonic" in sizes and version > 3:
-        note.effect.harmonic = gp.NaturalHarmonic()
+    values = {"slide": [gp.SlideType.shiftSlideTo], "harmonic": gp.NaturalHarmonic()}
+    for kind in sizes.keys() | ({"hammer"} if "pull" in sizes else set()):
+        signs = TECHNIQUES[kind]
+        if signs.guitar_pro and version >= signs.since_guitar_pro:
+            owner, _, attribute = signs.guitar_pro[0].rpartition(".")
+            setattr(attrgetter(owner)(note), attribute, values.get(kind, True))
     if "bend" in sizes:  # goes up evenly and stays
         size = max(1, sizes["bend"])
         points = [gp.BendPoint(0, 0), gp.BendPoint(6, size), gp.BendPoint(12, size)]

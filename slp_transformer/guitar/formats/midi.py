@@ -15,12 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from slp_transformer._internal.atomic_write import require_extra
+from slp_transformer._internal.extras import require_extra
 from slp_transformer.guitar.formats.notation import (
-    BarHeader,
-    NoteEvent,
-    TabBuilder,
-    build_tabs,
     check_same_bars,
     fill_durations,
 )
@@ -30,13 +26,19 @@ from slp_transformer.guitar.formats.safe_read import (
     read_bytes,
     translate_read_errors,
 )
+from slp_transformer.guitar.formats.tab_builder import (
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
+)
 from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
+from slp_transformer.guitar.playing_order import expand_repeats
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
 from slp_transformer.guitar.timing import (
     add_time_signatures,
     bar_start_steps,
-    expand_repeats,
     require_steps_per_quarter,
 )
 

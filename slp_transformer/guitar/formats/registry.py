@@ -1,25 +1,29 @@
-"""One way in and one way out for tabs in files, whose names say what they are; and what is lost."""
+"""The kinds of files that hold guitar music: one table, one way in and out, and what is lost."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import atomic_write
+from slp_transformer._internal.atomic_write import write_file
+from slp_transformer._internal.choices import Choices
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex
 from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro
 from slp_transformer.guitar.formats.midi import format_midi, read_midi
-from slp_transformer.guitar.formats.musicxml import format_musicxml, read_musicxml
+from slp_transformer.guitar.formats.musicxml import read_musicxml
+from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import ReadProblem, Tab
-from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps, expand_repeats
+from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.tab import Bar, ReadProblem, Tab
+from slp_transformer.guitar.techniques import TECHNIQUES
+from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps
 
 
 def _format_tabs(*tracks: Tab) -> str:
@@ -32,27 +36,142 @@ def _format_tabs(*tracks: Tab) -> str:
     return "\n".join(format_tab(tab, show_timing=True) for tab in tracks)
 
 
-FORMATTER_OF_SUFFIX: dict[str, Callable[..., str | bytes]] = {
-    **dict.fromkeys((".txt", ".tab"), _format_tabs),
-    **dict.fromkeys((".mid", ".midi"), format_midi),
-    **{f".gp{version}": partial(format_guitar_pro, version=version) for version in (3, 4, 5)},
-    **dict.fromkeys((".musicxml", ".xml"), format_musicxml),
-    **dict.fromkeys((".atex", ".alphatex"), format_alphatex),
-}
-"""What makes the content of each file type, by suffix."""
+def _read_midi(
+    path: Path,
+    tracks: Collection[int] = (),
+    channels: Collection[int] = (),
+    quantize: int | None = None,
+) -> tuple[list[Tab], list[ReadProblem]]:
+    """Read a MIDI file by the flags of the commands."""
+    return read_midi(path, tracks, channels, quantize)
 
-READER_OF_SUFFIX: dict[str, Callable[[Path], tuple[list[Tab], list[ReadProblem]]]] = {
-    **dict.fromkeys((".txt", ".tab"), read_tab_file),
-    **dict.fromkeys((".mid", ".midi"), read_midi),
-    **dict.fromkeys((".gp3", ".gp4", ".gp5"), read_guitar_pro),
-    ".gp": read_gp,
-    **dict.fromkeys((".musicxml", ".mxl", ".xml"), read_musicxml),
-    **dict.fromkeys((".atex", ".alphatex"), read_alphatex),
-}
-"""The reader of each file type, by suffix."""
 
-UNTIMED_SUFFIXES = (".txt", ".tab")
-"""Files that hold tabs whose steps are columns."""
+@dataclass(frozen=True)
+class TabFormat:
+    """A kind of file that holds guitar music.
+
+    Attributes:
+        suffixes: how the names of such files end; the first is the usual one.
+        reader: reads a file, with the flags of `reader_flags`; None for what is only written.
+        writer: returns the content of a file; None for what is only read.
+        cannot_hold: what of a tab is not in such a file, as `describe_losses` calls it. Files that
+            are read back show it themselves; the others are judged by this.
+        library: what must be installed, by the name that it is imported by; empty for nothing.
+        is_timed: whether its steps must be time; else they may be columns.
+        reader_flags: flags of commands that change how such files alone are read.
+        writer_flags: flags of commands that change how such files alone are written.
+        advice: what to do with one that is not read.
+        page_reader: what reads it on the page "Finger a piece": midi, gp or xml; empty for nothing.
+    """
+
+    suffixes: tuple[str, ...]
+    reader: Callable[..., tuple[list[Tab], list[ReadProblem]]] | None = None
+    writer: Callable[..., str | bytes] | None = None
+    cannot_hold: tuple[str, ...] = ()
+    library: str = ""
+    is_timed: bool = True
+    reader_flags: tuple[str, ...] = ()
+    writer_flags: tuple[str, ...] = ()
+    advice: str = ""
+    page_reader: str = ""
+
+    @property
+    def summary(self) -> str:
+        """Return its suffixes, and what can be done with it."""
+        verbs = [verb for verb, can in (("read", self.reader), ("written", self.writer)) if can]
+        lost = f"; without {', '.join(self.cannot_hold)}" if self.cannot_hold else ""
+        names = ", ".join(f"`{suffix}`" for suffix in self.suffixes)
+        return f"{names}: {' and '.join(verbs) or f'neither read nor written, {self.advice}'}{lost}"
+
+
+def _guitar_pro(version: int, *cannot_hold: str) -> TabFormat:
+    """Return the entry of a version that PyGuitarPro writes."""
+    return TabFormat(
+        (f".gp{version}",),
+        read_guitar_pro,
+        partial(format_guitar_pro, version=version),
+        cannot_hold,
+        "guitarpro",
+        page_reader="gp",
+    )
+
+
+FORMATS: Choices[TabFormat] = Choices(
+    "file format",
+    {
+        "ASCII tab": TabFormat(
+            (".txt", ".tab"),
+            read_tab_file,
+            _format_tabs,
+            ("lengths of notes", "marks of a second voice", "harmonics", "notes that ring on"),
+            is_timed=False,
+        ),
+        "Guitar Pro 3": _guitar_pro(3, "marks of a second voice", "harmonics", "vibratos"),
+        "Guitar Pro 4": _guitar_pro(4, "marks of a second voice"),
+        "Guitar Pro 5": _guitar_pro(5),
+        "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5", page_reader="gp"),
+        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp, page_reader="gp"),
+        "MusicXML": TabFormat(
+            (".musicxml", ".xml"), read_musicxml, format_musicxml, page_reader="xml"
+        ),
+        "packed MusicXML": TabFormat((".mxl",), read_musicxml, page_reader="xml"),
+        "MIDI": TabFormat(
+            (".mid", ".midi"),
+            _read_midi,
+            format_midi,
+            (
+                "the repeats, which are played out",
+                "marks of a second voice",
+                *dict.fromkeys(signs.plural for signs in TECHNIQUES.values()),
+            ),
+            "mido",
+            reader_flags=("tracks", "channels", "quantize"),
+            writer_flags=("one_channel",),
+            page_reader="midi",
+        ),
+        "alphaTex": TabFormat((".atex", ".alphatex"), read_alphatex, format_alphatex),
+    },
+)
+"""The kinds of files by name."""
+
+
+def find_format(path: str | Path) -> TabFormat | None:
+    """Return the kind of a file by the end of its name; None for one that is not known."""
+    suffix = Path(path).suffix.lower()
+    return next((each for each in FORMATS.values() if suffix in each.suffixes), None)
+
+
+def readable_suffixes() -> list[str]:
+    """Return the suffixes of all files that can be read."""
+    return [suffix for each in FORMATS.values() if each.reader for suffix in each.suffixes]
+
+
+def writable_suffixes() -> list[str]:
+    """Return the usual suffix of each kind of file that can be written."""
+    return [each.suffixes[0] for each in FORMATS.values() if each.writer]
+
+
+def check_flag_has_effect(flag: str, path: str | Path, flags: Collection[str]) -> None:
+    """Refuse a flag that a kind of file does not heed.
+
+    Args:
+        flag: the flag.
+        path: the file.
+        flags: those that change how such a file is read or written.
+
+    Raises:
+        ValueError: naming the kinds of files that the flag is for.
+    """
+    if flag not in flags:
+        kinds = [
+            name
+            for name, each in FORMATS.items()
+            if flag in (*each.reader_flags, *each.writer_flags)
+        ]
+        raise ValueError(
+            f"--{flag.replace('_', '-')} has no effect here: {Path(path).name} is no "
+            f"{' or '.join(kinds)} file."
+        )
 
 
 def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
@@ -61,13 +180,13 @@ def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
     Raises:
         ValueError: naming the suffixes that can.
     """
-    if one_channel and Path(path).suffix.lower() not in (".mid", ".midi"):
-        raise ValueError(f"--one-channel has no effect here: {Path(path).name} is no MIDI file.")
-    if Path(path).suffix.lower() not in FORMATTER_OF_SUFFIX:
-        aliases = {".tab", ".midi", ".xml", ".alphatex"}
+    found = find_format(path)
+    if one_channel:
+        check_flag_has_effect("one_channel", path, found.writer_flags if found else ())
+    if found is None or found.writer is None:
         raise ValueError(
             f"{Path(path).name} does not say what to write: let it end in "
-            f"{', '.join(sorted(set(FORMATTER_OF_SUFFIX) - aliases))}."
+            f"{', '.join(sorted(writable_suffixes()))}."
         )
 
 
@@ -87,9 +206,9 @@ def write_tab(tab: Tab, path: str | Path, *others: Tab, one_channel: bool = Fals
     """
     check_writable_suffix(path, one_channel)
     options = {"one_channel": True} if one_channel else {}
-    content = FORMATTER_OF_SUFFIX[Path(path).suffix.lower()](tab, *others, **options)
-    with atomic_write(Path(path)) as unfinished:
-        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+    found = find_format(path)
+    assert found and found.writer  # so it was checked
+    write_file(Path(path), found.writer(tab, *others, **options))
 
 
 def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -> Tab:
@@ -99,33 +218,56 @@ def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -
         ValueError: as `check_writable_suffix` and `slp_transformer.guitar.timing.columns_to_steps`.
     """
     check_writable_suffix(path)
-    timeless = tab.steps_per_quarter is None and Path(path).suffix.lower() not in UNTIMED_SUFFIXES
-    return columns_to_steps(tab, steps_per_quarter) if timeless else tab
+    return columns_to_steps(tab, steps_per_quarter) if lacks_time(tab, path) else tab
 
 
-def read_any_tab_file(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read the tabs in a file: text, Guitar Pro, MusicXML, alphaTex or MIDI.
+def lacks_time(tab: Tab, path: str | Path) -> bool:
+    """Return whether a file of that name needs time and the tab's steps are columns."""
+    found = find_format(path)
+    return tab.steps_per_quarter is None and found is not None and found.is_timed
+
+
+def read_any_tab_file(path: str | Path, **flags: Any) -> tuple[list[Tab], list[ReadProblem]]:
+    """Read the tabs in a file of the kind that its name says.
+
+    Args:
+        path: the file.
+        flags: those of the kind's `TabFormat.reader_flags` that are given.
 
     Returns:
         The tabs, and what of the file is not in them.
 
     Raises:
-        ValueError: if there is no such file, or it is not what its name says.
+        ValueError: if there is no such file, it is not what its name says, or of no kind that is
+            read.
     """
-    return READER_OF_SUFFIX.get(Path(path).suffix.lower(), read_tab_file)(Path(path))
+    found = find_format(path)
+    if found is not None and found.reader is not None:
+        return found.reader(Path(path), **flags)
+    if found is not None and found.advice:
+        name = next(name for name, each in FORMATS.items() if each is found)
+        raise ValueError(f"{path} is of {name}, which is not read: {found.advice}.")
+    raise ValueError(
+        f"{path} has an unsupported file type; supported are {', '.join(readable_suffixes())}."
+    )
 
-
-TECHNIQUE_NAMES = {
-    "hammer": "hammer-ons and pull-offs",
-    "pull": "hammer-ons and pull-offs",
-    "slide": "slides",
-    "bend": "bends",
-    "harmonic": "harmonics",
-    "let ring": "notes that ring on",
-    "vibrato": "vibratos",
-}
 
 NOTES = ("notes", "dead notes")
+
+
+def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
+    """Return what of some tabs is not in the file that they were written to.
+
+    The file is read back wherever its kind is read: what stands in it counts, not what should.
+
+    Raises:
+        ValueError: if it cannot be read.
+    """
+    found = find_format(path)
+    if found is not None and found.reader is None:
+        held = Counter(what for tab in tabs for what, _, _ in _iter_details(tab, True))
+        return _count_losses({what: held[what] for what in found.cannot_hold if held[what]})
+    return describe_losses(tabs, read_any_tab_file(path)[0])
 
 
 def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
@@ -141,9 +283,10 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
     for own, read in zip(before, after, strict=True):
         if len(before) == 1:
             own = replace(own, track="")
-        if len(read.bars) > len(own.bars):
-            lost["the repeats, which are played out"] = 1
-            own = expand_repeats(own)
+        if any(map(_marks_of, own.bars)) and not any(map(_marks_of, read.bars)):
+            played = expand_repeats(own)
+            if len(played.bars) == len(read.bars):
+                lost["the repeats, which are played out"], own = 1, played
         has_strings = read.is_fingered or not own.is_fingered
         if not has_strings:
             lost["the strings"] = 1
@@ -153,7 +296,18 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         for (what, place, _), count in missing.items():
             if what in NOTES or place not in gone:
                 lost[what] += count
+    return _count_losses(lost)
+
+
+def _count_losses(lost: Mapping[str, int]) -> list[str]:
+    """Return losses in words; of what a tab has once, the number is not said."""
     return [what if what.startswith("the ") else f"{n:,} {what}" for what, n in lost.items()]
+
+
+def _marks_of(bar: Bar) -> tuple[Any, ...]:
+    """Return what a bar says of the order of playing; nothing if it says nothing."""
+    marks = bar.starts_repeat, max(bar.num_plays, 1), bar.endings, tuple(sorted(bar.signs))
+    return marks if marks != (False, 1, (), ()) else ()
 
 
 def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]:
@@ -172,8 +326,8 @@ def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]
         for what, value in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
             if value:
                 yield what, where, value
-        if bar.starts_repeat or bar.num_plays > 1 or bar.endings:
-            yield "marks of repeats", where, (bar.starts_repeat, bar.num_plays, bar.endings)
+        if marks := _marks_of(bar):
+            yield "marks of repeats", where, marks
         for event in bar.events:
             for (string, fret), length, techniques, voice in event.tab_notes():
                 if not has_strings:
@@ -188,4 +342,4 @@ def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]
                 if voice == 2:
                     yield "marks of a second voice", place, None
                 for kind in kinds.keys() - {"dead"}:
-                    yield TECHNIQUE_NAMES[kind], place, kinds[kind]
+                    yield TECHNIQUES[kind].plural, place, kinds[kind]

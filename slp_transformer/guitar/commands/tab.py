@@ -9,9 +9,9 @@ from pathlib import Path
 from slp_transformer._internal.atomic_write import check_place
 from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer.cli.console import plural, print_remarks, print_result, print_status
-from slp_transformer.cli.options import Convert
-from slp_transformer.cli.options import Tab as Options
 from slp_transformer.guitar.ascii_writer import format_tab
+from slp_transformer.guitar.commands.song_options import Convert
+from slp_transformer.guitar.commands.song_options import Tab as Options
 from slp_transformer.guitar.fingering.fingering_pieces import (
     Doubt,
     FingeringOptions,
@@ -20,13 +20,13 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     review_fingering,
     summarize_fingering,
 )
-from slp_transformer.guitar.formats.midi import read_midi
 from slp_transformer.guitar.formats.notation import count_cut_notes
 from slp_transformer.guitar.formats.registry import (
-    READER_OF_SUFFIX,
-    UNTIMED_SUFFIXES,
     add_time_if_needed,
+    check_flag_has_effect,
     check_writable_suffix,
+    find_format,
+    lacks_time,
     read_any_tab_file,
     write_tab,
 )
@@ -35,7 +35,6 @@ from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 from slp_transformer.guitar.tab_header import parse_tuning
 from slp_transformer.tasks.base import format_table
 
-MIDI_SUFFIXES = (".mid", ".midi")
 FINGERING_FLAGS = (
     *("tuning", "capo", "max_fret", "max_span", "position", "open_strings"),
     *("pin", "review", "alternatives", "unplayable", "model", "refinger"),
@@ -145,22 +144,18 @@ def read_tracks(options: Options | Convert) -> list[Tab]:
     Raises:
         ValueError: if it cannot be read, or an option has no effect on it.
     """
-    path, suffix = options.song, options.song.suffix.lower()
+    path = options.song
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file.")
-    if suffix == ".gpx":
-        raise ValueError(f"{path} is of Guitar Pro 6, which is not read: save it as .gp or .gp5.")
-    if suffix not in READER_OF_SUFFIX:
-        raise ValueError(
-            f"{path} has an unsupported file type; supported are {', '.join(READER_OF_SUFFIX)}."
-        )
-    if suffix in MIDI_SUFFIXES:
-        tabs, problems = read_midi(path, options.tracks, options.channels, options.quantize)
-    else:
-        for flag in ("channels", "quantize"):
-            if getattr(options, flag):
-                raise ValueError(f"--{flag} has no effect here: {path} is no MIDI file.")
-        tabs, problems = read_any_tab_file(path)
+    found = find_format(path)
+    reader_flags = found.reader_flags if found else ()
+    for flag in ("channels", "quantize"):
+        if found and found.reader and getattr(options, flag):
+            check_flag_has_effect(flag, path, reader_flags)
+    tabs, problems = read_any_tab_file(
+        path, **{flag: getattr(options, flag) for flag in reader_flags}
+    )
+    if "tracks" not in reader_flags:
         if wrong := [number for number in options.tracks if not 1 <= number <= len(tabs)]:
             raise ValueError(f"{path} has no track {wrong[0]}: its tracks are 1 to {len(tabs)}.")
         tabs = [tabs[number - 1] for number in options.tracks] or tabs
@@ -243,8 +238,7 @@ def add_time(tab: Tab, path: Path, options: Options | Convert) -> Tab:
     Raises:
         ValueError: if the file needs time that the tab does not have.
     """
-    timeless = tab.steps_per_quarter is None and path.suffix.lower() not in UNTIMED_SUFFIXES
-    if timeless and options.steps_per_quarter is None:
+    if lacks_time(tab, path) and options.steps_per_quarter is None:
         ((steps, count),) = Counter(bar.steps for bar in tab.bars).most_common(1)
         fits = " or ".join(f"{steps // n} in {n}/4" for n in (4, 3) if steps % n == 0)
         hint = f" Of {len(tab.bars)} bars {count} have {steps} steps: {fits}." if fits else ""

@@ -1,197 +1,28 @@
-"""The task of modeling guitar tablature."""
+"""What generates tabs that the grammar of their tokens allows."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
 
-from slp_transformer.data.dataset import Dataset
-from slp_transformer.guitar import TUNINGS, Note, TabTokenizer, Tuning, encode_all_tabs, format_tab
+from slp_transformer.guitar import Note, TabTokenizer, Tuning, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import (
-    UNTIMED_SUFFIXES,
     add_time_if_needed,
     check_writable_suffix,
+    find_format,
     write_tab,
 )
-from slp_transformer.guitar.tab_tokenizer import fits_columns
 from slp_transformer.guitar.theory import (
-    KEY_NAMES,
-    TIME_SIGNATURES,
     chord_pitch_classes,
     ends_on_tonic,
     estimate_key,
     key_pitch_classes,
 )
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
-from slp_transformer.tasks.base import (
-    DataSettings,
-    LoadedRun,
-    Positional,
-    Report,
-    Task,
-    check_windows,
-)
+from slp_transformer.guitar.token_reader import fits_columns
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
-from slp_transformer.tasks.run_config import closest_match
-from slp_transformer.tasks.text import window_of
 
 MAX_TUNING_TOKENS = 8  # <bos>, six OPEN, CAPO
-
-
-@dataclass(frozen=True)
-class TabData(DataSettings):
-    """The guitar tabs to train on.
-
-    Attributes:
-        source: a file or folder of ASCII tabs, or GuitarSet; a generated practice corpus if None.
-        val_split: the share of the pieces that is held out for validation, always the same.
-        val_data: other tabs to validate on, in place of a share of the first.
-    """
-
-    task: ClassVar[str] = "tabs"
-    paths: ClassVar[tuple[str, ...]] = ("source", "val_data")
-
-    source: Positional[str | None] = None
-    val_split: float = 0.1
-    val_data: str | None = None
-
-
-class TabTask(Task):
-    """Language models of guitar tablature."""
-
-    name = "tabs"
-    Data: ClassVar[type[DataSettings]] = TabData
-
-    def check(self, config: Any) -> None:
-        """Refuse a source that does not exist.
-
-        Raises:
-            ValueError: naming it.
-        """
-        super().check(config)
-        source = config.data.source
-        if source is not None and not Path(source).exists():
-            raise ValueError(f"There is no folder {source}: name one with .txt or .tab files.")
-
-    def prepare(self, config: Any, folder: Path) -> Dataset:
-        """Read tabs, hold whole pieces out, and turn them into tokens.
-
-        Raises:
-            ValueError: if there are none, or too few for a window.
-        """
-        from slp_transformer.data.token_file import write_token_folder
-        from slp_transformer.guitar.tab_dataset import (
-            collect_styles,
-            describe_tab,
-            read_train_val_tabs,
-        )
-
-        data = config.data
-        train, val, skipped = read_train_val_tabs(data.source, data.val_data or data.val_split)
-        warnings = [f"skipped: {problem}" for problem in skipped]
-        tokenizer = config.initial_tokenizer()
-        if tokenizer is None:
-            styles, remarks = collect_styles(train)
-            tokenizer = TabTokenizer(styles=styles)
-            warnings = remarks + warnings
-        names = [describe_tab(tab) for tab in val]
-        train_ids, val_ids = (encode_all_tabs(part, tokenizer) for part in (train, val))
-        made = Dataset(tokenizer, train_ids, val_ids)
-        check_windows(made, window_of(config), None if data.val_data else data.val_split)
-        write_token_folder(folder, tokenizer, train_ids, val_ids, names)
-        return replace(self.open(config, folder), warnings=warnings, val_names=names)
-
-    def open(self, config: Any, folder: Path) -> Dataset:
-        """Open the tokens of a run.
-
-        Raises:
-            ValueError: if they are damaged or missing.
-        """
-        from slp_transformer.data.token_file import open_token_folder
-
-        return open_token_folder(folder, self.load_tokenizer)
-
-    def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
-        """Return windows of which half begin with a piece, and the held-out stream."""
-        from slp_transformer.data.batches import DocumentWindows
-
-        return DocumentWindows(data.train, window_of(config), data.tokenizer.bos_id), data.val
-
-    def load_tokenizer(self, content: Any) -> Any:
-        """Return the tokenizer that a checkpoint holds as JSON."""
-        return TabTokenizer.from_json(content)
-
-    def check_generate(self, options: Any) -> None:
-        """Refuse a tuning, key or time signature that is not known, and files of another kind.
-
-        Raises:
-            ValueError: naming the first one, and what is nearest.
-        """
-        time_signatures = [f"{beats}/{unit}" for beats, unit in TIME_SIGNATURES]
-        known = {"tuning": TUNINGS, "key": KEY_NAMES, "time-signature": time_signatures}
-        for flag, choices in known.items():
-            value = getattr(options, flag.replace("-", "_"))
-            if value is not None and value not in choices:
-                raise ValueError(
-                    f'--{flag} has no choice "{value}": {closest_match(value, choices)}'
-                )
-        if options.output is not None and not options.json:
-            is_music_file(options.output)
-        if options.one_channel:
-            check_writable_suffix(options.output or "standard output", one_channel=True)
-
-    def session(self, run: LoadedRun, options: Any) -> GenerationSession:
-        """Return what generates tabs.
-
-        Raises:
-            ValueError: if the model does not know what is asked for.
-        """
-        fields = {"KEY": "key", "METRE": "time_signature", "STYLE": "style"}
-        header = {kind: getattr(options, name, None) for kind, name in fields.items()}
-        known = {kind: value for kind, value in header.items() if value is not None}
-        tuning = TUNINGS[getattr(options, "tuning", None) or "standard"]
-        tuning = Tuning(tuning.open_pitches, getattr(options, "capo", None) or 0)
-        session = TabSession(run.tokenizer, tuning, known)
-        session.tonic_ending = getattr(options, "ending", "any") != "any"
-        session.one_channel = getattr(options, "one_channel", False)
-        return session
-
-    def evaluate(self, run: LoadedRun, options: Any) -> Report:
-        """Measure the loss and bits per note; with samples, statistics of generated pieces.
-
-        Raises:
-            ValueError: if there are no tabs, or too few.
-        """
-        import torch
-
-        from slp_transformer.guitar.tab_dataset import read_tab_source
-        from slp_transformer.tasks import evaluate_tabs as tabs
-        from slp_transformer.tasks import evaluation
-
-        if options.source is None:
-            stream = evaluation.val_data(run).val
-        else:
-            found, _ = read_tab_source(options.source)
-            stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
-        values = evaluation.mean_window_loss(run, stream)
-        rows = evaluation.loss_rows(values)
-        val = tabs.split_pieces(stream, run.tokenizer.bos_id)
-        train = tabs.training_pieces(run)
-        values["bits_per_note"] = tabs.bits_per_note(run, val, train)
-        rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
-        if options.samples is None:
-            return Report(values, evaluation.format_table(rows))
-        session = self.session(run, options)
-        free = TabSession(run.tokenizer, TUNINGS["standard"], constrained=False)
-        groups = {
-            "model": evaluation.sample(session, run, options),
-            "unconstrained": evaluation.sample(free, run, options),
-        }
-        statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
-        text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
-        report = Report(values | {"statistics": statistics}, text)
-        return evaluation.add_samples(report, run, session, groups["model"], options.seed)
 
 
 class TabSession(GenerationSession):
@@ -371,7 +202,8 @@ def is_music_file(path: Path) -> bool:
         ValueError: if there is a suffix, and no format has it.
     """
     suffix = path.suffix.lower()
-    if not suffix or suffix in (*UNTIMED_SUFFIXES, ".md"):
+    if not suffix or suffix == ".md":
         return False
     check_writable_suffix(path)
-    return True
+    found = find_format(path)
+    return found is not None and found.is_timed

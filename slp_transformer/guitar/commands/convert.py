@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from slp_transformer.cli.console import print_remarks, print_status
-from slp_transformer.cli.options import Convert as Options
-from slp_transformer.cli.tab import (
+from slp_transformer.guitar.commands.song_options import Convert as Options
+from slp_transformer.guitar.commands.tab import (
     add_time,
     check_output,
     print_cut_notes,
@@ -15,7 +15,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     finger_piece,
     piece_from_tab,
 )
-from slp_transformer.guitar.formats.registry import describe_losses, read_any_tab_file, write_tab
+from slp_transformer.guitar.formats.registry import find_losses, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Tuning
 
 BASS = Tuning((43, 38, 33, 28))
@@ -47,7 +47,7 @@ def execute(options: Options) -> None:
             tab = replace(tab, tuning=Tuning(raised))
         tabs.append(add_time(tab, output, options))
     write_tab(tabs[0], output, *tabs[1:], one_channel=options.one_channel)
-    if lost := describe_losses(tabs, read_any_tab_file(output)[0]):
+    if lost := find_losses(tabs, output):
         print_status(f"{output.name} does not hold {', '.join(lost)}.")
     if any(tab.tuning.capo for tab in tabs) and output.suffix.lower() in (".musicxml", ".xml"):
         print_status("MuseScore ignores capos: for it, write the file by --no-capo.")

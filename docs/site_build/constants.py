@@ -1,0 +1,210 @@
+"""What Python and the pages' scripts share, as a module of JavaScript that each build writes.
+
+A choice, a limit or a table has one home, in the package. Here it is only named: `constants` lists
+what the scripts import from `assets/model/constants.js`, which is in no folder of the project.
+
+`python docs/site_build/constants.py FOLDER` writes it for those who check types.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, asdict, fields
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+from slp_transformer._internal.choices import choice_names, union_parts
+from slp_transformer._internal.model_choices import ROPE_SCALINGS
+from slp_transformer.config import TransformerConfig
+from slp_transformer.data.text_tokenizer import (
+    END_TOKEN,
+    SILENT_TOKENS,
+    UNK,
+    UNKNOWN_TOKEN,
+    TokenType,
+)
+from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
+from slp_transformer.guitar.formats import gpif, midi, musicxml, notation
+from slp_transformer.guitar.formats.registry import FORMATS
+from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
+from slp_transformer.guitar.tab_tokenizer import (
+    MAX_BARS_BACK,
+    MAX_CAPO,
+    MAX_LIMIT,
+    MAX_OPEN_PITCH,
+    MIN_OPEN_PITCH,
+    SPECIAL_TOKENS,
+)
+from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
+from slp_transformer.modern.config import ModernConfig
+from slp_transformer.tasks.model_settings import ModelSettings
+
+FILE = "assets/model/constants.js"
+"""Its place in the site."""
+
+
+class Shared(NamedTuple):
+    """A constant that scripts import.
+
+    Attributes:
+        value: what it is, as JSON has it.
+        type: its type in TypeScript, for those who check the scripts.
+        says: what it is, in a few words.
+    """
+
+    value: Any
+    type: str
+    says: str
+
+
+def constants() -> dict[str, Shared]:
+    """Return everything that scripts share with the package, by its name there."""
+    settings = {"TransformerLM": TransformerConfig, "ModernLM": ModernConfig}
+    book = {setting.name: setting.default for setting in fields(ModelSettings)}
+    names, numbers = "string[]", "number[]"
+    return {
+        # Models
+        "SETTINGS": Shared(
+            {model: dict(_settings(kind)) for model, kind in settings.items()},
+            "Record<string, Record<string, import('./types').Setting>>",
+            "The settings of each model: what each may be, and what it is by default.",
+        ),
+        "BOOK": Shared(
+            book | {"attention_bias": False},
+            "import('./types').Parts",
+            "The book's own choice in each setting.",
+        ),
+        "ROPE_TYPES": Shared(list(ROPE_SCALINGS), names, "What stretches rotary angles."),
+        # Tokens
+        "TOKEN_TYPES": Shared(list(choice_names(TokenType)), names, "What tokens can be."),
+        "END_TOKEN": Shared(END_TOKEN, "string", "The token after each document."),
+        "UNKNOWN_TOKENS": Shared(
+            [UNK, UNKNOWN_TOKEN], names, "What stands for others: of any kind, and of words."
+        ),
+        "SILENT_TOKENS": Shared(sorted(SILENT_TOKENS), names, "Tokens that no text shows."),
+        "TAB_TOKENS": Shared(
+            {
+                "special": SPECIAL_TOKENS,
+                "openPitches": [MIN_OPEN_PITCH, MAX_OPEN_PITCH],
+                "maxCapo": MAX_CAPO,
+                "maxBarsBack": MAX_BARS_BACK,
+                "maxLimit": MAX_LIMIT,
+            },
+            "{ special: string[], openPitches: [number, number], maxCapo: number, "
+            "maxBarsBack: number, maxLimit: number }",
+            "The first tokens of tabs, and how far the others go.",
+        ),
+        # Music
+        "TUNINGS": Shared(
+            {name: tuning.open_pitches for name, tuning in TUNINGS.items()},
+            "Record<string, number[]>",
+            "The open strings of each tuning that has a name, string 1 first.",
+        ),
+        "SHARPS": Shared(
+            [format_pitch(pitch)[:-1] for pitch in range(60, 72)], names, "Twelve notes from C."
+        ),
+        "KEY_NAMES": Shared(KEY_NAMES, names, "The keys that have a token."),
+        "TIME_SIGNATURES": Shared(
+            TIME_SIGNATURES, "[number, number][]", "The time signatures that have a token."
+        ),
+        "NOTE_VALUES": Shared(
+            notation.NOTE_VALUE_DENOMINATORS, numbers, "Whole notes, halves, quarters …"
+        ),
+        "TUPLETS": Shared(
+            [[1, 1], *notation.TUPLET_TIMES.items()],
+            "[number, number][]",
+            "How many notes come in the time of how many.",
+        ),
+        # Fingering
+        "FINGERING": Shared(
+            {
+                "costs": asdict(HandCosts()) | {"hand_frets": list(HAND_FRETS)},
+                "openStringCost": OPEN_STRING_COST,
+                "maxFret": MAX_FRET,
+                "maxSpan": MAX_SPAN,
+            },
+            "{ costs: import('./types').Costs, openStringCost: number, maxFret: number, "
+            "maxSpan: number }",
+            "What a hand pays, and how far it reaches.",
+        ),
+        "FILE_KINDS": Shared(
+            file_kinds(),
+            "Record<string, 'midi' | 'gp' | 'xml'>",
+            "The files that can be fingered, by their suffix.",
+        ),
+        "MAX_FILE_BYTES": Shared(
+            {
+                "midi": midi.MAX_FILE_BYTES,
+                "gp": gpif.MAX_FILE_BYTES,
+                "xml": musicxml.MAX_FILE_BYTES,
+            },
+            "Record<string, number>",
+            "How large a file of each kind may be.",
+        ),
+        "MIDI": Shared(
+            {
+                "maxNotes": midi.MAX_NOTES,
+                "maxExactUnit": midi.MAX_EXACT_STEPS_PER_QUARTER,
+                "performanceUnit": midi.PERFORMANCE_STEPS_PER_QUARTER,
+                "drumChannel": midi.DRUM_CHANNEL,
+                "strumSeconds": midi.STRUM_SECONDS,
+            },
+            "{ maxNotes: number, maxExactUnit: number, performanceUnit: number, "
+            "drumChannel: number, strumSeconds: number }",
+            "Limits of MIDI files, and how they are read.",
+        ),
+    }
+
+
+def _settings(config: type) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each setting of a configuration: its kind of value, its choices, its default."""
+    hints = get_type_hints(config, include_extras=True)
+    for one in fields(config):
+        found = {"default": None if one.default is MISSING else one.default}
+        parts = union_parts(hints[one.name])
+        some = [value for part in parts for value in _values(part)]
+        kinds = [part for part in parts if part is not type(None)]
+        found["kind"] = "choice" if some else {int: "size", float: "number"}.get(kinds[0], "other")
+        if some:
+            found["choices"] = some
+        if type(None) in parts:
+            found["kind"] += "?"
+        yield one.name, found
+
+
+def _values(hint: Any) -> list[Any]:
+    """Return the values of a type that has few."""
+    return [True, False] if hint is bool else list(choice_names(hint) or ())
+
+
+def file_kinds() -> dict[str, str]:
+    """Return what reads the files that can be fingered, by their suffix."""
+    return {
+        suffix: entry.page_reader
+        for entry in FORMATS.values()
+        for suffix in entry.suffixes
+        if entry.page_reader
+    }
+
+
+def as_module() -> str:
+    """Return the module that scripts import."""
+    lines = ["/* Made by docs/site_build/constants.py from the package. */"]
+    for name, shared in constants().items():
+        value = json.dumps(shared.value, ensure_ascii=False)
+        lines.append(
+            f"/** {shared.says} @type {{{shared.type}}} */\nexport const {name} = {value};"
+        )
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Write the module into a folder."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / Path(FILE).name).write_text(as_module(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

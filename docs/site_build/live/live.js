@@ -1,0 +1,247 @@
+/* Keeps an open page up to date while the site is built, without loading it again: the blocks of its
+   article that differ from those it was made of are replaced, and nothing else is touched.
+
+   The server puts this right behind the article, so it runs before any script has changed a block. */
+
+(() => {
+  const me = document.currentScript;
+  const article = me.previousElementSibling;
+  const CONTAINERS = "div, section, details, article";
+  const FIELDS = "input, select, textarea";
+  const STAGES = "#slp-sentence, #slp-write, #slp-fingering, #slp-hear"; // have a script
+  const MAX_DEPTH = 4; // an article, a chapter, an exercise's fold, a box in it
+  const MAX_COMPARED = 1000; // blocks that differ, on one level
+  let digest = me.dataset.digest;
+
+  /* --- what a reader has done: folds, fields, the place --------------------------------------- */
+
+  const headings = () => [...article.querySelectorAll("h1, h2, h3, h4")].filter((one) => one.id);
+
+  /* A name for each fold and field that outlives new blocks around it: its heading, and which it is. */
+  const named = (selector) => {
+    const found = new Map();
+    let heading = "";
+    const counts = new Map();
+    for (const one of article.querySelectorAll(`h1, h2, h3, h4, ${selector}`)) {
+      if (one.matches("h1, h2, h3, h4")) heading = one.id;
+      else {
+        const what = one.matches("details") ? one.querySelector("summary")?.textContent : one.type;
+        const name = `${heading} ${what}`;
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+        found.set(`${name} ${counts.get(name)}`, one);
+      }
+    }
+    return found;
+  };
+
+  const valueOf = (field) => (/^(checkbox|radio)$/.test(field.type) ? field.checked : field.value);
+  const setValue = (field, value) => {
+    if (field.type === "file" || valueOf(field) === value) return;
+    if (typeof value === "boolean") field.checked = value;
+    else field.value = value;
+    for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, { bubbles: true }));
+  };
+
+  const remember = () => {
+    const folds = [...named("details")].map(([name, fold]) => [name, fold.open]);
+    const fields = [...named(FIELDS)]
+      .filter(([, field]) => field.type !== "file")
+      .map(([name, field]) => [name, valueOf(field)]);
+    return { folds, fields };
+  };
+  const restore = ({ folds, fields }) => {
+    const foldOf = named("details");
+    for (const [name, open] of folds) if (foldOf.has(name)) foldOf.get(name).open = open;
+    const fieldOf = named(FIELDS);
+    for (const [name, value] of fields) if (fieldOf.has(name)) setValue(fieldOf.get(name), value);
+  };
+
+  /* The last heading above the middle of the screen, and where it stands. */
+  const place = () => {
+    const above = headings().filter((one) => one.getBoundingClientRect().top < innerHeight / 2);
+    const last = above.at(-1);
+    return last ? { id: last.id, top: last.getBoundingClientRect().top } : null;
+  };
+  const goTo = (where) => {
+    const heading = where && document.getElementById(where.id);
+    const moved = heading ? heading.getBoundingClientRect().top - where.top : 0;
+    if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
+  };
+
+  const key = `slp-live ${location.pathname}`;
+  addEventListener("pagehide", () => {
+    try {
+      sessionStorage.setItem(key, JSON.stringify({ ...remember(), place: place() }));
+    } catch {
+      /* a browser that keeps nothing */
+    }
+  });
+  addEventListener("load", () => {
+    let kept = null;
+    try {
+      kept = JSON.parse(sessionStorage.getItem(key));
+    } catch {
+      /* as above */
+    }
+    const how = performance.getEntriesByType("navigation")[0]?.type;
+    if (!kept || (how !== "reload" && how !== "back_forward")) return;
+    restore(kept);
+    if (!location.hash) requestAnimationFrame(() => goTo(kept.place));
+  });
+
+  /* --- blocks ---------------------------------------------------------------------------------- */
+
+  /* The elements on the screen, in the form of the page as it came: `kids` of one are its blocks. */
+  const capture = (live, depth) => ({
+    live,
+    kids:
+      depth < MAX_DEPTH && live.matches(CONTAINERS)
+        ? [...live.children].map((one) => capture(one, depth + 1))
+        : null,
+  });
+  let blocks = capture(article, 0);
+
+  const shell = (element) => {
+    const empty = element.cloneNode(false);
+    empty.classList.remove("slp-stale"); // set and taken away on the container, whose blocks stay
+    return empty.outerHTML;
+  };
+  const hasText = (element) =>
+    [...element.childNodes].some((one) => one.nodeType === Node.TEXT_NODE && one.data.trim());
+
+  /* Which of the new blocks are the old ones: a longest common subsequence of their HTML. */
+  const align = (before, after) => {
+    let start = 0;
+    while (start < before.length && start < after.length && before[start] === after[start]) start++;
+    let end = 0;
+    const room = Math.min(before.length, after.length) - start;
+    while (end < room && before.at(-1 - end) === after.at(-1 - end)) end++;
+    const [a, b] = [before, after].map((list) => list.slice(start, list.length - end));
+    const pairs = [];
+    for (let k = 0; k < start; k++) pairs.push([k, k]);
+    if (a.length <= MAX_COMPARED && b.length <= MAX_COMPARED) {
+      const best = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+      for (let i = a.length - 1; i >= 0; i--)
+        for (let j = b.length - 1; j >= 0; j--)
+          best[i][j] =
+            a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+      for (let i = 0, j = 0; i < a.length && j < b.length; )
+        if (a[i] === b[j]) pairs.push([start + i++, start + j++]);
+        else if (best[i + 1][j] >= best[i][j + 1]) i++;
+        else j++;
+    }
+    for (let k = end; k > 0; k--) pairs.push([before.length - k, after.length - k]);
+    return pairs;
+  };
+
+  /* An element as it stands among the children of its container: some are wrapped by other scripts. */
+  const within = (element, container) => {
+    let one = element;
+    while (one && one.parentElement !== container) one = one.parentElement;
+    return one;
+  };
+
+  /* Make the blocks of one container those of its new version; returns the elements that are new. */
+  const patch = (node, before, after, depth) => {
+    const [old, fresh] = [before, after].map((element) => [...element.children]);
+    const pairs = align(...[old, fresh].map((list) => list.map((one) => one.outerHTML)));
+    pairs.push([old.length, fresh.length]);
+    const kids = [];
+    const added = [];
+    let [i, j] = [0, 0];
+    for (const [nextOld, nextFresh] of pairs) {
+      while (i < nextOld || j < nextFresh) {
+        const [a, b] = [i < nextOld ? old[i] : null, j < nextFresh ? fresh[j] : null];
+        const kid = a && node.kids[i];
+        const same = a && b && kid.kids && shell(a) === shell(b) && !hasText(a) && !hasText(b);
+        if (same) {
+          kid.live.classList.toggle("slp-stale", b.matches(".slp-stale"));
+          added.push(...patch(kid, a, b, depth + 1));
+          kids.push(kid);
+        } else {
+          const here = kid && within(kid.live, node.live);
+          if (b) {
+            const made = document.importNode(b, true);
+            const next = here ?? (node.kids[i] && within(node.kids[i].live, node.live)) ?? null;
+            node.live.insertBefore(made, next);
+            kids.push(capture(made, depth + 1));
+            added.push(made);
+          }
+          here?.remove();
+        }
+        if (a) i++;
+        if (b) j++;
+      }
+      if (nextOld < old.length) kids.push(node.kids[i++]);
+      j++;
+    }
+    node.kids = kids;
+    return added;
+  };
+
+  /* --- the server ------------------------------------------------------------------------------ */
+
+  const parse = (html) => new DOMParser().parseFromString(html, "text/html");
+
+  /* Scripts and styles that only the new version of the page asks for, as for figures to touch. */
+  const addToHead = (page) => {
+    for (const one of page.head.querySelectorAll("script[src], link[rel=stylesheet]")) {
+      const name = one.matches("script") ? "src" : "href";
+      const url = one.getAttribute(name);
+      if (document.querySelector(`${one.localName}[${name}="${CSS.escape(url)}"]`)) continue;
+      const made = document.createElement(one.localName);
+      for (const { name: key, value } of one.attributes) made.setAttribute(key, value);
+      document.head.append(made);
+    }
+  };
+
+  let busy = Promise.resolve();
+  const update = async () => {
+    const answer = await fetch(location.pathname, { cache: "no-store" });
+    const now = answer.headers.get("X-Page-Digest");
+    if (!answer.ok || !now || now === digest) return;
+    const [fresh, base] = await Promise.all(
+      [now, digest].map((one) => fetch(`/_live/page/${one}`, { cache: "no-store" })),
+    );
+    if (!fresh.ok) return;
+    const page = parse(await fresh.text());
+    const after = page.querySelector("article");
+    const before = base.ok ? parse(await base.text()).querySelector("article") : null;
+    if (!before || !after) return location.reload();
+    digest = now;
+    const [state, where] = [remember(), place()];
+    article.className = after.className;
+    document.title = page.title;
+    const added = patch(blocks, before, after, 0);
+    const hasStage = (one) => one.matches(STAGES) || one.querySelector(STAGES);
+    // A script that has run knows the old stage alone; one that comes now will find the new one.
+    if (before.querySelector(STAGES) && added.some(hasStage)) return location.reload();
+    addToHead(page);
+    document.dispatchEvent(new CustomEvent("slp:replaced", { detail: added }));
+    restore(state);
+    goTo(where);
+    document.documentElement.dataset.updates =
+      1 + Number(document.documentElement.dataset.updates ?? 0);
+  };
+  const soon = () => {
+    busy = busy.then(update).catch(() => {}); // the server is being started again
+  };
+
+  const mount = me.dataset.mount ?? "/";
+  const own = location.pathname.slice(mount.length).replace(/index\.html$/, "") || "./";
+  let events = null;
+  const listen = () => {
+    if (document.visibilityState !== "visible") {
+      events?.close(); // a browser has few connections for all its tabs
+      events = null;
+    } else if (!events) {
+      events = new EventSource("/_live/events");
+      events.onmessage = ({ data }) => {
+        const urls = data.split(" ").map(decodeURIComponent);
+        if (data === "*" || urls.includes(own)) soon();
+      };
+    }
+  };
+  document.addEventListener("visibilitychange", listen);
+  addEventListener("load", listen);
+})();

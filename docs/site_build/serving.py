@@ -1,0 +1,328 @@
+"""A server for people who read while the site is built: no page waits, none is reloaded.
+
+It serves the folder of the last finished build and knows nothing of what builds it. When a page has
+changed it tells the open ones, whose `live/live.js` fetches the page again and replaces the blocks
+that differ. Nothing of this is in the site that is published.
+"""
+
+import hashlib
+import mimetypes
+import posixpath
+import socket
+import sys
+import threading
+import webbrowser
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+LIVE = "/_live/"
+"""The beginning of addresses that are the server's own."""
+SCRIPTS = Path(__file__).with_name("live")
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+PAGES_KEPT = 64  # in the form in which browsers have them, to compare with their new one
+TICK_S = 5.0  # between signs of life to a page: writing is how a server learns that it was closed
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves a folder that may be exchanged for another while pages are read.
+
+    Attributes:
+        folder: the finished build.
+        mount_path: what addresses begin with, "/" or "/name/".
+    """
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], folder: Path, mount_path: str = "/") -> None:
+        """Bind an address.
+
+        Args:
+            address: host and port; port 0 takes a free one.
+            folder: the finished build.
+            mount_path: what addresses begin with, "/" or "/name/".
+        """
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        super().__init__(address, PageHandler)
+        self.folder = folder
+        self.mount_path = mount_path
+        self._changes: list[Collection[str] | None] = []
+        self._changed = threading.Condition()
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._closing = False
+
+    @property
+    def url(self) -> str:
+        """The address to open in a browser."""
+        host = str(self.server_address[0])
+        host = f"[{host}]" if ":" in host else host
+        return f"http://{host}:{self.server_port}{self.mount_path}"
+
+    def announce(self, urls: Collection[str] | None) -> None:
+        """Tell open pages what has changed.
+
+        Args:
+            urls: addresses of pages below `mount_path`, as "chapters/01/"; None for any of them.
+        """
+        with self._changed:
+            self._changes.append(urls)
+            self._changed.notify_all()
+
+    def next_changes(self, seen: int) -> tuple[int, list[Collection[str] | None]]:
+        """Wait for changes, or a tick.
+
+        Args:
+            seen: how many changes are known already.
+
+        Returns:
+            How many there are now, and those that are new.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._changes) > seen or self._closing, TICK_S)
+            if self._closing:
+                raise ConnectionAbortedError
+            return len(self._changes), self._changes[seen:]
+
+    @property
+    def num_changes(self) -> int:
+        """How many changes were announced."""
+        return len(self._changes)
+
+    def keep(self, page: bytes) -> str:
+        """Keep a page as a browser gets it, and return its digest."""
+        digest = hashlib.sha256(page).hexdigest()[:24]
+        with self._changed:
+            self._kept[digest] = page
+            self._kept.move_to_end(digest)
+            while len(self._kept) > PAGES_KEPT:
+                self._kept.popitem(last=False)
+        return digest
+
+    def kept(self, digest: str) -> bytes | None:
+        """Return a page that a browser got earlier; None if it is too long ago."""
+        with self._changed:
+            return self._kept.get(digest)
+
+    def close(self) -> None:
+        """Stop serving, and let go of the address."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that has left; anything else is a bug of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class PageHandler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: PageServer
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self) -> None:
+        """Answer with the head alone."""
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        """Answer with a file of the build, or with what is the server's own."""
+        if not self.is_addressed_to_us():
+            # A name that somebody else's server gave this address would make our pages its own.
+            return self.answer(403, b"This server answers to localhost only.", "text/plain")
+        path = unquote(urlsplit(self.path).path)
+        if path == f"{LIVE}events":
+            return self.send_events()
+        if path.startswith(f"{LIVE}page/"):
+            page = self.server.kept(path.rpartition("/")[2])
+            return self.answer(200, page, "text/html") if page is not None else self.not_found()
+        if path.startswith(LIVE):
+            script = SCRIPTS / path.rpartition("/")[2]
+            known = script.is_file() and script.suffix == ".js"
+            return self.answer_file(script) if known else self.not_found()
+        mount = self.server.mount_path
+        if not f"{path}/".startswith(mount):
+            return self.redirect(mount) if path == "/" else self.not_found()
+        inside = posixpath.normpath(f"/{path[len(mount) :]}").lstrip("/")
+        found = self.server.folder / inside
+        if found.is_dir() and (found / "index.html").is_file():
+            if not path.endswith("/"):
+                return self.redirect(f"{path}/")
+            found /= "index.html"
+        if not found.is_file():
+            return self.not_found()
+        return self.answer_file(found)
+
+    def is_addressed_to_us(self) -> bool:
+        """Tell if the Host names loopback, where the server is bound to that."""
+        bound = str(self.server.server_address[0])
+        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        return bound not in LOOPBACK or host in LOOPBACK
+
+    def answer_file(self, path: Path, status: int = 200) -> None:
+        """Answer with a file; a page also gets the script that keeps it up to date."""
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return self.not_found()
+        if path.suffix != ".html":
+            kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            kind = "text/javascript" if path.suffix in (".js", ".mjs") else kind
+            return self.answer(status, content, kind)
+        digest = self.server.keep(content)
+        given = f'data-digest="{digest}" data-mount="{self.server.mount_path}"'
+        script = f'<script src="{LIVE}live.js" {given}></script>'.encode()
+        # Right behind the article, so that it sees the blocks before any other script changes them.
+        before, end, after = content.rpartition(b"</article>")
+        if not end:  # nothing to keep up to date
+            return self.answer(status, content, "text/html", digest)
+        self.answer(status, before + end + script + after, "text/html", digest)
+
+    def answer(self, status: int, content: bytes, kind: str, digest: str = "") -> None:
+        """Answer with some bytes."""
+        self.send_response(status)
+        utf8 = kind.startswith("text/") or kind.endswith(("json", "javascript", "svg+xml"))
+        self.send_header("Content-Type", f"{kind}; charset=utf-8" if utf8 else kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-cache")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        if digest:
+            self.send_header("X-Page-Digest", digest)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def redirect(self, path: str) -> None:
+        """Answer that something is elsewhere."""
+        self.send_response(302)
+        self.send_header("Location", quote(path))
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def not_found(self) -> None:
+        """Answer that there is no such page."""
+        missing = self.server.folder / "404.html"
+        if missing.is_file():
+            return self.answer_file(missing, 404)
+        return self.answer(404, b"There is no such page.", "text/plain")
+
+    def send_events(self) -> None:
+        """Tell a page what changes, until it is closed."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-cache")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        seen = self.server.num_changes
+        self.wfile.write(b"data: *\n\n")  # it may have missed some while it was hidden
+        while True:
+            self.wfile.flush()
+            seen, changes = self.server.next_changes(seen)
+            for urls in changes:
+                words = "*" if urls is None else " ".join(quote(url) for url in urls)
+                self.wfile.write(f"data: {words}\n\n".encode())
+            if not changes:
+                self.wfile.write(b":\n\n")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing of each request."""
+
+
+class Watcher:
+    """Notices which files below some folders have changed."""
+
+    def __init__(self) -> None:
+        """Watch nothing yet."""
+        self.paths: list[Path] = []
+        self._stamps: dict[Path, tuple[int, int]] = {}
+
+    def watch(self, path: Path) -> None:
+        """Watch a file or a folder, as it is now."""
+        if path not in self.paths:
+            self.paths.append(path)
+            self._stamps |= stamps([path])
+
+    def changed(self) -> set[Path]:
+        """Return the files that are new, gone or written since the last call."""
+        now = stamps(self.paths)
+        found = {path for path, _ in now.items() ^ self._stamps.items()}
+        self._stamps = now
+        return found
+
+
+def stamps(paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+    """Return when each file below some folders was written, and its size."""
+    found = {}
+    for path in paths:
+        for one in path.rglob("*") if path.is_dir() else [path]:
+            if "__pycache__" in one.parts:
+                continue
+            try:
+                status = one.stat()
+            except OSError:  # it was there a moment ago
+                continue
+            if not one.is_dir():
+                found[one] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+class LiveServer:
+    """What `mkdocs serve` runs in place of its own server.
+
+    Attributes:
+        pages: the server of the built folder.
+    """
+
+    def __init__(
+        self, pages: PageServer, step: Callable[[set[Path]], None], wake: threading.Event
+    ) -> None:
+        """Serve pages, and let somebody build.
+
+        Args:
+            pages: the server of the built folder.
+            step: called over and over with the files that have changed; builds what is needed.
+            wake: set by whoever wants `step` to be called at once.
+        """
+        self.pages = pages
+        self.step = step
+        self._wake = wake
+        self._watcher = Watcher()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=pages.serve_forever, daemon=True)
+
+    def watch(self, path: str, func: None = None, *, recursive: bool = True) -> None:
+        """Watch a file or a folder; MkDocs calls it so."""
+        self._watcher.watch(Path(path).resolve())
+
+    def unwatch(self, path: str) -> None:
+        """Watch a file or a folder no longer."""
+        self._watcher.paths.remove(Path(path).resolve())
+
+    def serve(self, *, open_in_browser: bool = False) -> None:
+        """Serve until Ctrl-C."""
+        self._thread.start()
+        if open_in_browser:
+            webbrowser.open(self.pages.url)
+        while not self._stopped.is_set():
+            self._wake.wait(0.2)
+            self._wake.clear()
+            self.step(self._watcher.changed())
+
+    def shutdown(self, wait: bool = False) -> None:
+        """Stop."""
+        self._stopped.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self.pages.close()
+        else:
+            self.pages.server_close()

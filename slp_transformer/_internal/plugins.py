@@ -1,0 +1,176 @@
+"""Plug-ins, which add tasks, commands, checks and presets. No PyTorch here.
+
+Another package registers its `Plugin` as an entry point of the group "slp_transformer.plugins".
+What a plug-in adds it names by strings "module:name", and each is imported once it is used.
+"""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pkgutil import resolve_name
+from typing import Any
+
+OURS = ("guitar",)  # found by name, since entry points are absent where nothing was installed
+GROUP, TASK_GROUP = "slp_transformer.plugins", "slp_transformer.tasks"
+Libraries = Mapping[str, tuple[str, ...]]
+"""Modules that are taken for granted, by the requirement that pip installs them by."""
+TEXT_EXTRA: Libraries = {
+    "slp-transformer[text]": (
+        *("tyro", "pydantic", "safetensors", "numpy", "filelock", "tomli_w", "tokenizers", "tqdm"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """A task, by name.
+
+    Attributes:
+        task: the `slp_transformer.tasks.base.Task`, as "module:name".
+        usage: its line of `slp-transformer --help`: an example, and what that does.
+    """
+
+    task: str
+    usage: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the command line, by name.
+
+    Attributes:
+        options: a subclass of `Options` whose fields are the flags, or a function that returns the
+            options that some words mean; as "module:name". The module imports no PyTorch.
+        execute: the function that is called with the options, as "module:name".
+        usage: its line of `slp-transformer --help`: an example, and what that does; None for none.
+        libraries: what it takes for granted.
+        any_bytes: whether its words may be names of files that are not UTF-8.
+        loads_torch: whether it imports PyTorch, which takes seconds.
+    """
+
+    options: str
+    execute: str
+    usage: tuple[str, str] | None
+    libraries: Libraries = field(default_factory=dict)
+    any_bytes: bool = False
+    loads_torch: bool = True
+
+
+class Options:
+    """The options of a command, a dataclass."""
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, or what there is.
+
+        Raises:
+            ValueError: naming the flag.
+        """
+
+    def libraries(self) -> Libraries:
+        """Return what these options take for granted, beyond what the command does."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """What a plug-in adds.
+
+    Attributes:
+        tasks: tasks by name.
+        commands: commands by name.
+        checks: modules that add to `slp_transformer.check.CHECKS`.
+        presets: a package whose folder `presets` has .toml files for `train --config`.
+        models: of models that belong to no task, what a run of one is for, by the class's name:
+            "holds ..., {run} ..." after the folder's name.
+    """
+
+    tasks: Mapping[str, TaskEntry] = field(default_factory=dict)
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    checks: tuple[str, ...] = ()
+    presets: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+
+
+_problems: list[str] = []
+
+
+def report_problem(sentence: str) -> None:
+    """Keep a sentence on what was left out, for the command line to print."""
+    _problems.append(sentence)
+
+
+def take_problems() -> list[str]:
+    """Return sentences on plug-ins that were left out, each of them once."""
+    taken, _problems[:] = _problems[:], []
+    return taken
+
+
+@cache
+def load_plugins() -> dict[str, Plugin]:
+    """Return all plug-ins that can be loaded, by name: ours, then those of other packages."""
+    found: dict[str, Plugin] = {}
+    for name in OURS:
+        if find_spec(f"slp_transformer.{name}"):
+            add_plugin(found, name, f"slp_transformer.{name}.plugin:PLUGIN")
+    entries = entry_points()
+    for entry in sorted(entries.select(group=GROUP)):
+        add_plugin(found, entry.name, entry.value)
+    for entry in sorted(entries.select(group=TASK_GROUP)):  # as in version 0.2: a task alone
+        usage = f"train {entry.name} --out-dir runs/{entry.name}", provider(entry)
+        found[f"task {entry.name}"] = Plugin({entry.name: TaskEntry(entry.value, usage)})
+    return found
+
+
+def provider(entry: EntryPoint) -> str:
+    """Return which package brings an entry point."""
+    return f"a task of {entry.dist.name if entry.dist else entry.module}"
+
+
+def add_plugin(found: dict[str, Plugin], name: str, place: str) -> None:
+    """Load a plug-in; say what is wrong if it is broken, and go on without it."""
+    try:
+        plugin = resolve_name(place)
+        if not isinstance(plugin, Plugin):
+            raise TypeError(f"{place} is a {type(plugin).__name__} and no Plugin")
+        if name in found:
+            raise ValueError(f"{found[name]} has this name already")
+        found[name] = plugin
+    except Exception as error:  # whatever its modules raise
+        reason = f"{type(error).__name__}: {error}".rstrip(".")
+        _problems.append(f"The plug-in {name} is left out, for it cannot be loaded ({reason}).")
+
+
+def add_entries(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return our entries of a kind, and those of plug-ins that do not take the name of another.
+
+    Args:
+        kind: "tasks" or "commands", an attribute of `Plugin`.
+        own: our entries by name.
+    """
+    entries, owners = dict(own), dict.fromkeys(own, "this package")
+    for plugin, its in load_plugins().items():
+        for name, entry in getattr(its, kind).items():
+            if name in entries:
+                _problems.append(
+                    f'Two plug-ins have {kind} named "{name}": that of {owners[name]} is taken, '
+                    f"and that of the plug-in {plugin} left out."
+                )
+            else:
+                entries[name], owners[name] = entry, f"the plug-in {plugin}"
+    return entries
+
+
+def import_checks() -> None:
+    """Import the checks of all plug-ins; what cannot be imported is left out."""
+    for plugin, its in load_plugins().items():
+        for module in its.checks:
+            try:
+                importlib.import_module(module)
+            except Exception as error:  # whatever it raises
+                _problems.append(
+                    f"The checks of the plug-in {plugin} are left out, for {module} cannot be "
+                    f"imported ({type(error).__name__}: {error})."
+                )

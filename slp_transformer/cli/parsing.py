@@ -1,0 +1,149 @@
+"""From the words of a command to its options. Nothing here needs PyTorch.
+
+The names of flags are checked here, so that a wrong one is answered with the nearest right one.
+tyro turns their values into the fields of a dataclass, and says itself what is wrong with one.
+"""
+
+import contextlib
+import io
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from pkgutil import resolve_name
+from traceback import walk_tb
+from typing import Any, TypeVar
+
+from slp_transformer._internal.choices import tyro_registry
+from slp_transformer._internal.plugins import Command, Options
+from slp_transformer.cli.commands import COMMANDS
+from slp_transformer.cli.console import PROGRAM, rank
+from slp_transformer.cli.flags import (
+    HELP,
+    check_flags,
+    check_own_flags,
+    find_run,
+    list_flags,
+    parse_flag,
+)
+from slp_transformer.tasks.base import Task
+from slp_transformer.tasks.data_settings import NoFlags
+from slp_transformer.tasks.registry import TASKS, load_task
+from slp_transformer.tasks.run_config import closest_match
+from slp_transformer.tasks.saved_runs import find_task
+
+T = TypeVar("T")
+
+
+def parse(args: Sequence[str]) -> tuple[Command, Options]:
+    """Parse the words after the program's name.
+
+    Returns:
+        The command, and its options.
+
+    Raises:
+        SystemExit: with 0 after help, or if there is nothing to do; with 2 after tyro has said what
+            is wrong with a value.
+        ValueError: if an option is unknown, impossible, or has no effect on this run.
+    """
+    name, rest = args[0], args[1:]
+    if name not in COMMANDS:
+        raise ValueError(f'There is no command "{name}": {closest_match(name, COMMANDS)}')
+    command = COMMANDS[name]
+    found = resolve_name(command.options)
+    options: Options = parse_flags(found, name, rest) if isinstance(found, type) else found(rest)
+    options.check()
+    return command, options
+
+
+def parse_flags(
+    options: Callable[..., T], name: str, args: Sequence[str], default: T | None = None
+) -> T:
+    """Parse the flags of a command.
+
+    Args:
+        options: the class of the options.
+        name: the command's name.
+        args: the words after it.
+        default: the values of what is not among them, instead of the class's own.
+
+    Raises:
+        SystemExit: with 0 after help; with 2 after tyro has said what is wrong with a value.
+        ValueError: if there is no such flag, or a dataclass refuses its values.
+    """
+    import tyro
+
+    check_flags(list_flags(options), name, args)
+    config: list[Any] = [tyro.conf.OmitArgPrefixes]
+    how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "registry": tyro_registry()}
+    if default is not None:
+        how["default"] = default
+    else:  # only `train` has presets, whose values None takes back
+        config += [tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff]
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            return tyro.cli(
+                options, args=args, config=tuple(config), console_outputs=rank() == 0, **how
+            )
+    except SystemExit as ended:
+        if refusal := find_refusal(ended):
+            raise ValueError(str(refusal)) from None
+        sys.stderr.write(printed.getvalue())
+        raise
+
+
+def find_refusal(ended: SystemExit) -> ValueError | None:
+    """Return why a dataclass refused its values, which tyro has caught; None if none did."""
+    error = ended.__context__
+    while error is not None:
+        functions = (frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__))
+        if isinstance(error, ValueError) and "__post_init__" in functions:
+            return error
+        error = error.__context__
+    return None
+
+
+# --- Flags of the run's task ---------------------------------------------------------------------
+
+
+def parse_run_flags(
+    options: Any, own: Callable[[Task[Any, Any, Any]], type], name: str, args: Sequence[str]
+) -> Any:
+    """Parse the flags of a command on a run, of which some belong to the run's task.
+
+    Args:
+        options: the class of the options, generic in the flags of the task.
+        own: returns the class of a task's own flags.
+        name: the command's name.
+        args: the words after it.
+
+    Raises:
+        SystemExit: as `parse_flags`.
+        ValueError: as `parse_flags`; also if there is no such run, or a flag belongs to another
+            task, or to both command and task.
+    """
+    general = list_flags(options[NoFlags])
+    given = {flag for flag in map(parse_flag, args) if flag and flag != "--help"}
+    # Tasks are imported only for a flag that may be theirs: before the run its value is no run.
+    others = list(iter_tasks()) if given - general.keys() else []
+    flags = [*general.items(), *(item for each in others for item in list_flags(own(each)).items())]
+    run = find_run(args, flags)
+    if run is None or ({*HELP} & {*args} and not Path(run).is_dir()):
+        return parse_flags(options[NoFlags], name, args)
+    task = find_task(Path(run))
+    check_own_flags(task.name, own(task), options[NoFlags], name)
+    kept = {*general, *list_flags(own(task))}
+    for other in others:
+        if wrong := sorted(given & list_flags(own(other)).keys() - kept):
+            raise ValueError(
+                f"{wrong[0]} has no effect here: it is for the task {other.name}, and {run} is of "
+                f"the task {task.name}."
+            )
+    return parse_flags(options[own(task)], name, args)
+
+
+def iter_tasks() -> Iterator[Task[Any, Any, Any]]:
+    """Yield all tasks that can be imported."""
+    for name in TASKS:
+        with contextlib.suppress(Exception):  # whatever a plug-in's module raises
+            yield load_task(name)

@@ -1,0 +1,73 @@
+"""The options of every command that uses a trained model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from slp_transformer._internal.atomic_write import check_place
+from slp_transformer._internal.config_checks import Range, check_ranges
+from slp_transformer._internal.plugins import Options
+from slp_transformer._internal.sampling_table import LENGTH_PENALTY
+from slp_transformer.modern.published_folders import is_pretrained_folder
+from slp_transformer.tasks.data_settings import Positional
+from slp_transformer.tasks.saved_runs import find_task
+from slp_transformer.training.run_folder import (
+    CheckpointChoice,
+    load_run_state,
+)
+
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(
+        ("max_new_tokens", "num_samples", "num_beams", "n_best"), ((lambda n: n >= 1), "1 or more")
+    ),
+    "length_penalty": LENGTH_PENALTY,
+    "seed": ((lambda n: 0 <= n < 2**63), "from 0 to 2**63 - 1"),
+}
+
+
+@dataclass(frozen=True)
+class RunOptions(Options):
+    """A trained model, and where it is to compute.
+
+    Attributes:
+        run: the folder of a run, or of a published model.
+        checkpoint: the one with the lowest validation loss, the last one, or the average of the
+            last ones that were kept (--keep-last).
+        device: cuda, mps or cpu; the first of them that is there if None.
+    """
+
+    run: Positional[Path]
+    checkpoint: CheckpointChoice = "best"
+    device: str | None = None
+
+    def check(self) -> None:
+        """Refuse numbers that no model can use, a file that cannot be written, and no run.
+
+        Raises:
+            ValueError: naming the flag, or the folder.
+        """
+        check_ranges(self, RANGES, flags=True)
+        output: Path | None = getattr(self, "output", None)
+        if output is not None:
+            check_place(output)
+        check_run(self.run, self.checkpoint)
+
+
+def check_run(run: Path, checkpoint: CheckpointChoice = "last", trained: bool = False) -> None:
+    """Refuse a folder without a model.
+
+    Args:
+        run: the folder of a run, or of a published model.
+        checkpoint: the one to be used.
+        trained: refuse a model that has made no step.
+
+    Raises:
+        ValueError: saying what is wrong.
+    """
+    find_task(run)
+    if not is_pretrained_folder(run):
+        state = load_run_state(run, checkpoint)
+        if trained and state is not None and state.step == 0:
+            raise ValueError(
+                f"The model in {run} has not been trained yet: its run ended before the first "
+                "evaluation."
+            )

@@ -1,0 +1,1 @@
+"""The commands `tab` and `convert`."""

@@ -1,0 +1,105 @@
+"""The options of `tab` and `convert`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from slp_transformer._internal.plugins import Options
+from slp_transformer.tasks.data_settings import Positional, UseAppendAction, arg
+
+
+@dataclass(frozen=True, kw_only=True)
+class SongOptions(Options):
+    """A file with notes, how to read it, and how to write another.
+
+    Attributes:
+        song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
+        tracks: tracks to read, from 1; all of them if empty, but `tab` then takes the first, except
+            of a MIDI file.
+        channels: channels of a MIDI file; all but 10, drums, if empty.
+        quantize: steps to a quarter note to which the notes of a MIDI file are moved.
+        one_channel: write MIDI with one channel for each guitar, in place of one for each string.
+        steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
+            step is the number of columns in which all its notes are spaced.
+    """
+
+    song: Positional[Path]
+    tracks: tuple[int, ...] = ()
+    channels: tuple[int, ...] = ()
+    quantize: int | None = None
+    one_channel: bool = False
+    steps_per_quarter: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tab(SongOptions):
+    """Turn notes without strings, or a tab for another guitar, into tab that can be played.
+
+    Examples:
+      slp-transformer tab song.mid                                on the terminal
+      slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2
+      slp-transformer tab song.mid -o song.txt --position 7       around the seventh fret
+      slp-transformer tab song.mid -o song.txt --alternatives 3   also song-2.txt and song-3.txt
+      slp-transformer tab song.txt --tuning DADGAD                the same notes on another guitar
+      slp-transformer tab song.mid --review 5                     where another way is as good
+      slp-transformer tab song.mid --pin 3:1=2/5                  bar 3, first moment: string 2,
+      fret 5
+
+    The fingering is the one with the lowest cost for the hand over the whole piece: no model is
+    needed. A tab keeps the fingering that it has, unless --refinger or another flag asks for a new
+    one.
+
+    Attributes:
+        output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
+        tuning: a name, or the strings from the lowest, as in "D A D G B E" [the file's, or
+            standard].
+        capo: capo fret [the file's, or none].
+        max_fret: highest fret.
+        max_span: frets that a grip may reach over.
+        position: preferred position, 1 to 15.
+        open_strings: use open strings more often, or less often.
+        pin: force notes onto a string and fret, as BAR:MOMENT=STRING/FRET, or several of a moment
+            as BAR:MOMENT=4/5,2/6; the rest follows. May be given several times.
+        review: show so many moments where another grip is almost as good, the least certain first,
+            each with its two best alternatives and what pins them.
+        alternatives: ways to play the piece.
+        unplayable: what to do about notes that cannot be played: refuse the piece and name them,
+            move them by octaves, or drop them.
+        model: fingering models, trained on written tab; their probabilities are averaged.
+        refinger: find a new fingering for a tab.
+    """
+
+    output: Annotated[Path | None, arg(aliases=["-o"])] = None
+    tuning: str | None = None
+    capo: int | None = None
+    max_fret: int = 19
+    max_span: int = 4
+    position: int | None = None
+    open_strings: Literal["more", "less"] | None = None
+    pin: UseAppendAction[tuple[str, ...]] = ()
+    review: int = 0
+    alternatives: int = 1
+    unplayable: Literal["refuse", "octave", "drop"] = "refuse"
+    model: tuple[Path, ...] = ()
+    refinger: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convert(SongOptions):
+    """Convert guitar music from one kind of file into another.
+
+    Examples:
+      slp-transformer convert song.gp5 -o song.musicxml
+      slp-transformer convert band.gp5 -o bass.txt --tracks 3
+      slp-transformer convert song.txt -o song.gp5 --steps-per-quarter 2
+
+    Strings and frets, tuning, capo, playing techniques, repeats, tracks and voices are kept, and
+    what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.
+
+    Attributes:
+        output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
+        no_capo: write open strings as the capo has them, for programs that ignore capos.
+    """
+
+    output: Annotated[Path, arg(aliases=["-o"])]
+    no_capo: bool = False

@@ -1,0 +1,199 @@
+"""Tabs from the notes of a file: ties are joined, and time is in steps as coarse as can be.
+
+Every reader of files that have time collects the bars and notes of an instrument in a `TabBuilder`,
+in quarter notes, and what of the file no tab has.
+"""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.tab import (
+    MAX_STRINGS,
+    MIN_STRINGS,
+    Bar,
+    Event,
+    ReadProblem,
+    Tab,
+    TabNote,
+    Technique,
+)
+from slp_transformer.guitar.techniques import TECHNIQUES
+from slp_transformer.guitar.timing import drop_repeated_changes, find_common_steps_per_quarter
+
+AFTER_BAR = "notes after the end of their bar are left out"
+FALLBACK_STEPS_PER_QUARTER = 24
+"""Steps to a quarter note for what is in no grid that a tab may have."""
+
+
+@dataclass
+class BarHeader:
+    """A bar without its notes; lengths are in quarter notes."""
+
+    length_quarters: Fraction
+    time_signature: tuple[int, int] | None = None
+    tempo: int | None = None
+    starts_repeat: bool = False
+    num_plays: int = 0
+    endings: tuple[int, ...] = ()
+    signs: tuple[str, ...] = ()
+
+
+def extend_endings(headers: Sequence[BarHeader]) -> None:
+    """Have each ending last until its repeat sign, where files mark only its first bar.
+
+    The last ending needs no sign; one behind it is another repeat's.
+    """
+    open_from: int | None = None
+    for number, header in enumerate(headers):
+        if header.endings:
+            open_from = number
+        elif header.starts_repeat:
+            open_from = None
+        if header.num_plays > 1 and open_from is not None:
+            own, after = headers[open_from].endings, headers[number + 1 : number + 2]
+            if 1 in own or any(each.endings for each in after):
+                for inside in headers[open_from + 1 : number + 1]:
+                    inside.endings = own
+            open_from = None
+
+
+@dataclass
+class NoteEvent:
+    """A note as it is read; moments are in quarter notes from the beginning of the piece.
+
+    A note that has no string yet is on string 0, and its fret is its pitch.
+    """
+
+    onset_quarters: Fraction
+    duration_quarters: Fraction
+    note: Note
+    techniques: set[Technique] = field(default_factory=set)
+    voice: int = 1
+
+
+@dataclass
+class TabBuilder:
+    """Collects the bars and notes of one instrument and builds a tab.
+
+    Attributes:
+        name: what the file calls it; may be empty.
+        tuning: its guitar; None if its notes have no strings.
+        bars: the headers of the bars.
+        notes: the notes.
+        omission_counts: how often something was left out, by message.
+        reason_left_out: why no tab is made of it; empty if one is.
+    """
+
+    name: str = ""
+    tuning: Tuning | None = None
+    bars: list[BarHeader] = field(default_factory=list)
+    notes: list[NoteEvent] = field(default_factory=list)
+    omission_counts: Counter[str] = field(default_factory=Counter)
+    reason_left_out: str = ""
+    _last_by_voice_and_string: dict[tuple[int, int], NoteEvent] = field(default_factory=dict)
+
+    def read_note(self, event: NoteEvent, is_tied: bool = False) -> None:
+        """Take in a note, or hold on the last one of its voice and string if it is tied to it."""
+        lane = event.voice, _lane(event.note)
+        struck = self._last_by_voice_and_string.get(lane)
+        if not is_tied:
+            self.notes.append(event)
+            self._last_by_voice_and_string[lane] = event
+        elif struck and struck.onset_quarters + struck.duration_quarters == event.onset_quarters:
+            struck.duration_quarters += event.duration_quarters
+            struck.techniques |= event.techniques
+        else:
+            self.omission_counts["ties that continue no note are left out"] += 1
+
+    def build_tab(self, title: str, source: str) -> tuple[Tab, list[str]]:
+        """The tab, whose notes have no strings if it has no tuning; and what is not in it."""
+        starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
+        moments = [*starts, *(n.onset_quarters for n in self.notes)]
+        moments += [n.onset_quarters + n.duration_quarters for n in self.notes]
+        unit = find_common_steps_per_quarter(moments)
+        if unit is None:
+            unit = FALLBACK_STEPS_PER_QUARTER
+            self.omission_counts[f"times are rounded to {unit} steps to a quarter note"] = 1
+        steps = [round(start * unit) for start in starts]
+        self._mark_pull_offs()
+        events: list[dict[int, dict[int, TabNote]]] = [defaultdict(dict) for _ in self.bars]
+        for struck in self.notes:
+            onset = min(round(struck.onset_quarters * unit), steps[-1] - 1)
+            number = bisect_right(steps, onset) - 1
+            moment = events[number][onset - steps[number]]
+            if _lane(struck.note) in moment:
+                self.omission_counts["notes on a string that is struck already are left out"] += 1
+                continue
+            end = round((struck.onset_quarters + struck.duration_quarters) * unit)
+            techniques = tuple(
+                sorted(struck.techniques, key=lambda t: ([*TECHNIQUES].index(t.kind), t))
+            )
+            moment[_lane(struck.note)] = TabNote(
+                struck.note, max(1, end - onset), techniques, struck.voice
+            )
+        tuning = self.tuning
+        if tuning is None:  # as many strings as notes sound together, all tuned to pitch 0
+            moments_of_notes = [moment for own in events for moment in own.values()]
+            tuning = Tuning((0,) * max(map(len, moments_of_notes), default=1))
+            for moment in moments_of_notes:
+                for string, lane in enumerate(sorted(moment), start=1):
+                    pitch = moment[lane].note.fret
+                    moment[lane] = moment[lane]._replace(note=Note(string, pitch))
+        bars = [
+            Bar(
+                after - start,
+                tuple(Event.from_notes(step, own[step].values()) for step in sorted(own)),
+                *astuple(header)[1:],
+            )
+            for (start, after), header, own in zip(pairwise(steps), self.bars, events, strict=True)
+        ]
+        omissions = [
+            f"{count} {what}" if count > 1 else what for what, count in self.omission_counts.items()
+        ]
+        bars = drop_repeated_changes(bars)
+        return Tab(title, tuning, tuple(bars), source, unit, "", self.name), omissions
+
+    def _mark_pull_offs(self) -> None:
+        """Tell pulls from hammers, which most files do not: a pull leads down."""
+        following: dict[int, NoteEvent] = {}
+        for struck in sorted(self.notes, key=lambda note: note.onset_quarters, reverse=True):
+            after = following.get(struck.note.string)
+            if Technique("hammer") in struck.techniques and after:
+                if after.note.fret < struck.note.fret:
+                    struck.techniques ^= {Technique("hammer"), Technique("pull")}
+            following[struck.note.string] = struck
+
+
+def build_tabs(
+    source: str, title: str, builders: Sequence[TabBuilder]
+) -> tuple[list[Tab], list[ReadProblem]]:
+    """Return the tabs of a file, named where there are several; and what is not in them.
+
+    Raises:
+        ValueError: if there is no instrument of which a tab can be made.
+    """
+    tabs, problems = [], []
+    for number, builder in enumerate(builders, start=1):
+        builder.name = " ".join(builder.name.split()) if len(builders) > 1 else ""
+        where = f"{builder.name or f'track {number}'}: " if len(builders) > 1 else ""
+        reason, tuning = builder.reason_left_out, builder.tuning
+        if tuning and not MIN_STRINGS <= len(tuning.open_pitches) <= MAX_STRINGS:
+            reason = f"it has {len(tuning.open_pitches)} strings"
+        messages = [f"left out, since {reason}"]
+        if not reason:
+            tab, messages = builder.build_tab(" ".join(title.split()), source)
+            tabs.append(tab)
+        problems += [ReadProblem(source, 0, where + message) for message in messages]
+    if not tabs:
+        raise ValueError("it has no track of 4 to 8 strings with notes")
+    return tabs, problems
+
+
+def _lane(note: Note) -> int:
+    """What two notes at once cannot share: a string, or before strings are known a pitch."""
+    return note.string or -note.fret

@@ -1,0 +1,37 @@
+"""What the guitar adds. Names only: nothing here is imported before it is used."""
+
+from slp_transformer._internal.plugins import Command, Plugin, TaskEntry
+
+HERE = "slp_transformer.guitar"
+EXTRA = {"slp-transformer[guitar]": ("tyro", "mido", "guitarpro")}
+PLUGIN = Plugin(
+    tasks={
+        "tabs": TaskEntry(
+            f"{HERE}.tab_task:TabTask", ("train tabs --out-dir runs/tabs", "guitar tabs")
+        )
+    },
+    commands={
+        "tab": Command(
+            f"{HERE}.commands.song_options:Tab",
+            f"{HERE}.commands.tab:execute",
+            ("tab song.mid", "guitar tab that can be played"),
+            EXTRA,
+            any_bytes=True,
+            loads_torch=False,
+        ),
+        "convert": Command(
+            f"{HERE}.commands.song_options:Convert",
+            f"{HERE}.commands.convert:execute",
+            ("convert song.gp5 -o song.musicxml", "guitar music as another kind of file"),
+            EXTRA,
+            any_bytes=True,
+            loads_torch=False,
+        ),
+    },
+    checks=(f"{HERE}.checks",),
+    presets=HERE,
+    models={
+        "HandModel": "holds a fingering model, which finds strings and frets for pitches: use it "
+        "by `slp-transformer tab FILE --model {run}`."
+    },
+)

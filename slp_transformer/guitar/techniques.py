@@ -1,0 +1,122 @@
+"""The ways to play a note, and the sign that each has in every kind of file.
+
+A technique is one row of one table. Readers and writers look signs up here, so what has no sign in
+a kind of file cannot be written there, and `convert` names it as lost.
+"""
+
+from typing import NamedTuple
+
+from slp_transformer._internal.choices import Choices
+
+
+class TechniqueSigns(NamedTuple):
+    """What a technique is called, and how it is written.
+
+    Attributes:
+        plural: what several are called in messages.
+        leads_on: whether it leads to the next note on the string, and so is marked where a note
+            ends that is held over beats; else it is marked where the note is struck.
+        ascii: the marks right behind a fret of ASCII tab; the first is written.
+        alphatex: the effects of a note in alphaTex; the first is written.
+        musicxml: the elements of a note in MusicXML, as ElementTree finds them.
+        guitar_pro: the attributes of a note that PyGuitarPro has.
+        since_guitar_pro: the first version of Guitar Pro that has it for single notes.
+        gpif: the elements of a note in a .gp file.
+    """
+
+    plural: str
+    leads_on: bool = False
+    ascii: str = ""
+    alphatex: tuple[str, ...] = ()
+    musicxml: tuple[str, ...] = ()
+    guitar_pro: tuple[str, ...] = ()
+    since_guitar_pro: int = 3
+    gpif: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """Return what several are called."""
+        return self.plural
+
+
+TECHNIQUES: Choices[TechniqueSigns] = Choices(
+    "technique",
+    {
+        "hammer": TechniqueSigns(
+            "hammer-ons and pull-offs",
+            leads_on=True,
+            ascii="hH",
+            alphatex=("h",),
+            musicxml=("notations/technical/hammer-on[@type='start']",),
+            guitar_pro=("effect.hammer",),
+            gpif=("Properties/Property[@name='HopoOrigin']",),
+        ),
+        # Most files do not tell it from a hammer-on: `TabBuilder` does, by where it leads.
+        "pull": TechniqueSigns(
+            "hammer-ons and pull-offs",
+            leads_on=True,
+            ascii="pP",
+            alphatex=("h",),
+            musicxml=("notations/technical/pull-off[@type='start']",),
+        ),
+        "slide": TechniqueSigns(
+            "slides",
+            leads_on=True,
+            ascii="/\\s",
+            alphatex=("ss", "sl"),
+            musicxml=("notations/slide[@type='start']", "notations/glissando[@type='start']"),
+            guitar_pro=("effect.slides",),
+            gpif=("Properties/Property[@name='Slide']",),
+        ),
+        # How far it goes is beside the sign everywhere, so each format has code of its own for it.
+        "bend": TechniqueSigns("bends"),
+        "harmonic": TechniqueSigns(
+            "harmonics",
+            alphatex=("nh", "ah"),
+            musicxml=("notations/technical/harmonic",),
+            guitar_pro=("effect.harmonic",),
+            since_guitar_pro=4,
+            gpif=(
+                "Properties/Property[@name='Harmonic']",
+                "Properties/Property[@name='HarmonicType']",
+            ),
+        ),
+        "dead": TechniqueSigns(
+            "dead notes",
+            alphatex=("x",),
+            musicxml=("[notehead='x']",),
+            gpif=("Properties/Property[@name='Muted']",),
+        ),
+        "let ring": TechniqueSigns(
+            "notes that ring on",
+            alphatex=("lr",),
+            musicxml=("notations/tied[@type='let-ring']",),
+            guitar_pro=("effect.letRing",),
+            gpif=("LetRing",),
+        ),
+        "vibrato": TechniqueSigns(
+            "vibratos",
+            ascii="~",
+            alphatex=("v", "vw"),
+            musicxml=(
+                "notations/technical/[other-technical='vibrato']",
+                "notations/ornaments/wavy-line[@type='start']",
+            ),
+            guitar_pro=("effect.vibrato", "beat.effect.vibrato"),
+            since_guitar_pro=4,
+            gpif=("Vibrato",),
+        ),
+    },
+)
+"""The techniques by name, in the order in which a note has them."""
+
+
+def find_technique(sign_kind: str, sign: str) -> str | None:
+    """Return the technique that has a sign; of two with the same, the first in the table.
+
+    Args:
+        sign_kind: an attribute of `TechniqueSigns`.
+        sign: the sign.
+    """
+    named = TECHNIQUES.items()
+    return next((kind for kind, signs in named if sign in getattr(signs, sign_kind)), None)

@@ -1,0 +1,18 @@
+"""The published models that are loaded and written, a record for each family."""
+
+from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.families.bert import BERT
+from slp_transformer.modern.families.family import HFFamily
+from slp_transformer.modern.families.gpt2 import GPT2
+from slp_transformer.modern.families.llama import LLAMA, MISTRAL, QWEN2, QWEN3
+
+HF_FAMILIES: dict[str, HFFamily] = {
+    family.model_type: family for family in (GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, BERT)
+}
+"""Each family by its `model_type`; the first that has all parts of a model of ours is written."""
+
+
+def choose_family(config: ModernConfig) -> HFFamily:
+    """Return the first family that has the parts of a model of ours; else one that lacks fewest."""
+    missing = {family: len([*HF_FAMILIES[family].missing_parts(config)]) for family in HF_FAMILIES}
+    return HF_FAMILIES[min(missing, key=missing.__getitem__)]

@@ -1,0 +1,185 @@
+"""What is known of a family of published models: one record says it all."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from slp_transformer._internal.config_checks import head_sizes
+from slp_transformer._internal.model_choices import POSITIONS
+from slp_transformer.feedforward import feedforward_class
+from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
+
+WITHOUT_EFFECT = (
+    *("dropout", "initialization", "zero_init", "begin_id", "end_ids"),
+    *("source_vocab_size", "num_encoder_blocks"),
+)
+"""Settings that change nothing in what a trained language model computes."""
+
+
+@dataclass(frozen=True)
+class HFTensor:
+    """A tensor of a published model, which is ours or some of its columns.
+
+    Attributes:
+        name: its name there.
+        transposed: whether it has rows for outputs, as in `torch.nn.Linear`.
+        columns: how many columns of ours it is; None for all.
+    """
+
+    name: str
+    transposed: bool = False
+    columns: int | None = None
+
+
+def no_settings(_: Any) -> dict[str, Any]:
+    """Return no settings: a family's tables say it all."""
+    return {}
+
+
+@dataclass(frozen=True)
+class HFFamily:
+    """A family of published models.
+
+    A setting of ours that has no place in it must be at its default: a new one is refused here by
+    name, never lost on the way.
+
+    Attributes:
+        model_type: its name in config.json, by which it is recognized.
+        title: its name for people.
+        architecture: the class of `transformers` that opens its models.
+        settings: what is read and written as it is.
+        activations: its setting for the activation, and ours for each of its words; the first is
+            the default.
+        fixed: settings of ours that it has in one way only.
+        required: settings of its own that can be loaded in one way only.
+        params: for modules of ours its modules, "#" standing for the number of a block; three of
+            them where its queries, keys and values are matrices of their own.
+        prefix: how names of tensors begin, but the head's; files of the bare model go without.
+        tied: tensors that a file may hold a second time, if the head is E.
+        ignored: endings of names that are not loaded.
+        read: our settings that take more than a name.
+        write: its settings that take more than a name.
+        written: the settings of ours that `write` writes.
+        stored: by a fixed setting, other values of it that can be written as the one that is read.
+        transposed: whether its matrices have rows for outputs, as in `torch.nn.Linear`.
+        config_class: our class of its configuration.
+    """
+
+    model_type: str
+    title: str
+    architecture: str
+    settings: SettingsTable
+    activations: tuple[str, dict[str, str]]
+    fixed: dict[str, Any]
+    required: dict[str, Any]
+    params: dict[str, str | tuple[str, str, str]]
+    prefix: str
+    tied: dict[str, str]
+    ignored: tuple[str, ...]
+    read: Callable[[HFConfigReader], dict[str, Any]] = no_settings
+    write: Callable[[Any], dict[str, Any]] = no_settings
+    written: tuple[str, ...] = ()
+    stored: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    transposed: bool = True
+    config_class: type[ModernConfig] = ModernConfig
+
+    def read_config(self, settings: HFConfigReader) -> ModernConfig:
+        """Return our configuration of such a model.
+
+        Raises:
+            ValueError: if it has a part that we don't have.
+        """
+        settings.require(**self.required, quantization_config=False)
+        found = settings.read(self.settings) | self.fixed | settings.read_token_ids()
+        name, known = self.activations
+        found["activation"] = settings.get_choice(name, known, next(iter(known)))
+        return self.config_class(**found | self.read(settings))
+
+    def missing_parts(self, config: ModernConfig) -> Iterator[str]:
+        """Yield the parts of a model of ours that this family has not, in words."""
+        if type(config) is not self.config_class:
+            yield f"parts of a {type(config).__name__.removesuffix('Config')}"
+            return
+        known = dict.fromkeys(self.activations[1].values())
+        if config.activation not in known:
+            yield f"{config.activation}, only {', '.join(known)}"
+        defaults = {f.name: f.default for f in fields(config)} | usual_sizes(config)
+        unused = {n for choice in POSITIONS.values() for n in choice.settings}
+        unused -= set(POSITIONS[config.positions].settings)
+        config, written = with_sizes(config), dict[str, Any]()
+        for name in defaults.keys() - {"activation", *WITHOUT_EFFECT, *unused, *self.written}:
+            value = getattr(config, name)
+            if name in self.settings:
+                theirs, default = self.settings[name]
+                kind = default if isinstance(default, type) else type(default)
+                if type(value) not in (kind, int if kind is float else kind):
+                    yield f"{name} = {value!r}"
+                elif written.setdefault(theirs, value) != value:
+                    yield f"{name} of its own"
+            elif name in self.fixed:
+                only = self.fixed[name]
+                if value not in (only, *self.stored.get(name, ())):
+                    yield f"{name} = {value!r}, only {only!r}"
+            elif value != defaults[name]:
+                yield f"{name} of its own" if "dim" in name else f"{name} = {value!r}"
+
+    def write_config(self, config: ModernConfig) -> dict[str, Any]:
+        """Return the settings of config.json for a model of ours.
+
+        Raises:
+            ValueError: if the family has no such part.
+        """
+        for part in sorted(self.missing_parts(config)):
+            raise ValueError(f"{self.model_type} has no {part}.")
+        activation, known = self.activations
+        sizes, ends = with_sizes(config), config.end_ids
+        return {
+            "model_type": self.model_type,
+            "architectures": [self.architecture],
+            activation: next(word for word, ours in known.items() if ours == config.activation),
+            **{theirs: getattr(sizes, ours) for ours, (theirs, _) in self.settings.items()},
+            "bos_token_id": config.begin_id,
+            "eos_token_id": [*ends] if len(ends) > 1 else next(iter(ends), None),
+            **self.write(config),
+        }
+
+    def find_param(self, ours: str, config: ModernConfig) -> tuple[HFTensor, ...]:
+        """Return the tensors that one of ours is made of, side by side."""
+        owner, _, leaf = ours.rpartition(".")
+        if leaf in ("gamma", "beta"):
+            module = owner
+        else:
+            module = f"{owner}.{leaf[2:]}".lstrip(".") if leaf[:2] in ("W_", "b_") else ours
+        block = re.search(r"blocks\.(\d+)", module)
+        number = block[1] if block else ""
+        place = self.params[re.sub(r"blocks\.\d+", "blocks.#", module)]
+        suffix = "bias" if leaf == "beta" or leaf.startswith("b_") else "weight"
+        names = [place] if isinstance(place, str) else place
+        widths = [None] if isinstance(place, str) else config.qkv_widths()
+        transposed = self.transposed and leaf.startswith("W_")
+        return tuple(
+            HFTensor(f"{name.replace('#', number)}.{suffix}", transposed, width)
+            for name, width in zip(names, widths, strict=True)
+        )
+
+
+def usual_sizes(config: ModernConfig) -> dict[str, int | None]:
+    """Return the sizes of heads that a family has without settings of their own."""
+    share, rest = divmod(config.model_dim, config.num_heads)
+    own = None if rest else share
+    return {"key_dim": own, "value_dim": own, "num_kv_heads": config.num_heads}
+
+
+def with_sizes(config: ModernConfig) -> ModernConfig:
+    """Return the same configuration with numbers for the sizes that follow from others."""
+    A, d = config.num_heads, config.model_dim
+    key_dim, value_dim = head_sizes(d, A, config.key_dim, config.value_dim)
+    return replace(
+        config,
+        key_dim=key_dim,
+        value_dim=value_dim,
+        num_kv_heads=config.num_kv_heads or A,
+        hidden_dim=config.hidden_dim or feedforward_class(config.activation).default_hidden_dim(d),
+    )

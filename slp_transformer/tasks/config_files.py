@@ -1,0 +1,129 @@
+"""Presets and TOML files: from them to the configuration of a run. Nothing here needs PyTorch."""
+
+import json
+import tomllib
+from collections.abc import Iterable
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from slp_transformer._internal.json_files import validate_json
+from slp_transformer._internal.plugins import load_plugins, report_problem
+from slp_transformer.tasks.model_settings import ModelSettings
+from slp_transformer.tasks.registry import TASKS, load_task
+from slp_transformer.tasks.run_config import (
+    NONE,
+    RunConfig,
+    Tables,
+    closest_match,
+    replace_values,
+)
+from slp_transformer.training.train_config import TrainConfig
+
+
+def find_presets() -> dict[str, Traversable]:
+    """Return the files of all presets by name: ours, then those of plug-ins."""
+    found: dict[str, Traversable] = {}
+    packages = {name: plugin.presets for name, plugin in load_plugins().items() if plugin.presets}
+    for plugin, package in {"": "slp_transformer.tasks", **packages}.items():
+        try:
+            own = sorted(files(package).joinpath("presets").iterdir(), key=lambda file: file.name)
+        except (ImportError, OSError) as error:
+            report_problem(f"The presets of the plug-in {plugin} cannot be read: {error}.")
+            continue
+        for file in own:
+            name, dot, suffix = file.name.rpartition(".")
+            if suffix == "toml" and found.setdefault(name, file) is not file:
+                report_problem(
+                    f'Two plug-ins have a preset "{name}": that of {plugin} is left out.'
+                )
+    return found
+
+
+PRESETS = find_presets()
+
+
+def load_config(*names: str | Path, task: str | None = None) -> RunConfig[Any]:
+    """Load a run's configuration from presets and TOML files, later ones overriding earlier ones.
+
+    Args:
+        *names: names of presets, or files.
+        task: the task's name; that of the last file, or "text", if None.
+
+    Raises:
+        ValueError: if there is no such preset or file, it is not TOML, is of another task, or a
+            setting has an unknown name or an impossible value.
+    """
+    tables = [(read_tables(name), str(name)) for name in names]
+    named = [table["task"] for table, _ in tables if "task" in table]
+    task = task or (named[-1] if named else "text")
+    if wrong := [name for table, name in tables if table.get("task", task) != task]:
+        raise ValueError(f"{wrong[0]} configures another task than {task}.")
+    config: RunConfig[Any] = RunConfig(
+        load_task(task).Data(), ModelSettings(), TrainConfig(steps=2000)
+    )
+    if task in PRESETS:
+        tables.insert(0, (read_tables(task), task))
+    for table, name in tables:
+        try:
+            config = override(config, table)
+            if name not in PRESETS:
+                config = config.resolve_paths(Path(name).parent)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return config
+
+
+def read_tables(name: str | Path) -> Tables:
+    """Read a preset or a TOML file.
+
+    Raises:
+        ValueError: if there is none, or it is not TOML.
+    """
+    file = PRESETS.get(str(name), Path(name))
+    if not (file.is_file() or file.name.endswith(".toml")):
+        raise ValueError(
+            f'There is no preset "{name}": {closest_match(str(name), PRESETS)} A configuration of '
+            "your own is a TOML file."
+        )
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"The configuration {name} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"The configuration {name} is not TOML: {error}.") from None
+    if tables.get("task", "text") not in list(TASKS):  # a table cannot be looked up
+        names = closest_match(str(tables["task"]), TASKS)
+        raise ValueError(f'{name}: there is no task "{tables["task"]}": {names}')
+    return replace_values(tables, NONE, None)
+
+
+def override(config: RunConfig[Any], tables: Tables) -> RunConfig[Any]:
+    """Return a configuration with the settings of some tables in place of its own.
+
+    Raises:
+        ValueError: if a name is unknown, or a value of the wrong type or impossible.
+    """
+    settings = config.to_dict()
+    check_names(tables, ("task", *settings), "A configuration")
+    for name, value in tables.items():
+        if isinstance(value, dict) and isinstance(settings[name], dict):
+            check_names(value, settings[name], f"[{name}]")
+            settings[name] |= value
+        elif name != "task":
+            settings[name] = value
+    content = json.dumps(settings, default=str).encode()
+    return validate_json(RunConfig[type(config.data)], content, "The configuration")  # type: ignore[misc]  # a class at run time
+
+
+def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse names that no setting has.
+
+    Raises:
+        ValueError: naming the first one, and the closest right one.
+    """
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ValueError(f'{where} has no "{name}": {closest_match(name, known)}')

@@ -1,0 +1,49 @@
+"""The settings of a task's data, and what marks fields as arguments. Nothing here needs PyTorch."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from slp_transformer._internal.config_checks import check_size
+
+T = TypeVar("T")
+try:
+    from tyro.conf import Positional, UseAppendAction, arg
+except ImportError:  # only commands need tyro
+    Positional = UseAppendAction = Annotated[T, "no flag"]
+
+    def arg(**options: Any) -> Any:  # type: ignore[no-redef]  # where tyro's own is missing
+        """Return a mark without effect."""
+        return options
+
+
+__all__ = ["DataSettings", "NoFlags", "Positional", "UseAppendAction", "arg"]
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """The settings of a task's data: its fields are flags of `train`, and keys of config.toml.
+
+    Attributes:
+        task: the task's name.
+        paths: names of the fields that hold files.
+    """
+
+    task: ClassVar[str]
+    paths: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse an impossible share of held-out data, or size of the vocabulary.
+
+        Raises:
+            ValueError: naming the setting.
+        """
+        share, size = getattr(self, "val_split", 0.1), getattr(self, "vocab_size", None)
+        if not 0 < share < 1:
+            raise ValueError(f"val_split must be a share between 0 and 1, not {share}.")
+        if size is not None:
+            check_size(vocab_size=size)
+
+
+@dataclass(frozen=True)
+class NoFlags:
+    """The flags of a task that has none of its own."""

@@ -1,0 +1,88 @@
+"""A run, or a published model, in its folder. Nothing here needs PyTorch on import."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from slp_transformer.modern.published_folders import is_pretrained_folder
+from slp_transformer.tasks.base import LoadedRun, Task
+from slp_transformer.tasks.config_files import load_config, read_tables
+from slp_transformer.tasks.published import PublishedTask
+from slp_transformer.tasks.registry import load_task
+from slp_transformer.tasks.run_config import CONFIG_FILE, TOKENIZER_SETTINGS, RunConfig
+from slp_transformer.training.run_folder import (
+    CheckpointChoice,
+    checkpoint_folder,
+    load_lora_base,
+    retry_while_run_changes,
+)
+
+
+def find_task(folder: Path) -> Task[Any, Any, Any]:
+    """Return the task that a run was trained for; of runs without a config.toml, that is text.
+
+    Raises:
+        ValueError: if there is no run.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {folder}: name the folder of a run.")
+    if is_pretrained_folder(folder):
+        return PublishedTask()
+    path = folder / CONFIG_FILE
+    return load_task(read_tables(path).get("task", "text") if path.exists() else "text")
+
+
+def find_config(folder: Path) -> RunConfig[Any] | None:
+    """Return the configuration of a run; None if it has none.
+
+    Raises:
+        ValueError: if it cannot be read.
+    """
+    path = folder / CONFIG_FILE
+    return load_config(path) if path.exists() else None
+
+
+@retry_while_run_changes
+def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
+    """Return a run's tokenizer.
+
+    Raises:
+        ValueError: if there is no run, or it was saved without a tokenizer.
+    """
+    return find_task(folder).tokenizer_of(folder, which)
+
+
+def load_run(folder: Path, which: CheckpointChoice, device_name: str | None) -> LoadedRun:
+    """Load a run's model, and what belongs to it.
+
+    Args:
+        folder: the run's folder, or that of a published model.
+        which: its checkpoint.
+        device_name: where the model is to compute; the best device of this machine if None.
+
+    Raises:
+        ValueError: if there is no complete checkpoint, or its parts do not fit together.
+    """
+    from slp_transformer.training.devices import pick_device
+
+    run = find_task(folder).load(folder, which, pick_device(device_name))
+    return replace(run, config=find_config(folder))
+
+
+def config_from_run(config: RunConfig[Any], task: Task[Any, Any, Any], run: Path) -> RunConfig[Any]:
+    """Return a configuration with the model and the tokenizer of a run to begin with.
+
+    Raises:
+        ValueError: if there is no such run, or it is of another task.
+    """
+    name, found = find_task(run).name, find_config(run)
+    if name != task.name:
+        raise ValueError(f"{run} was trained for the task {name}, not {task.name}.")
+    if load_lora_base(checkpoint_folder(run, "best")) is not None:
+        raise ValueError(
+            f"{run} is a LoRA run: merge it with its base first (`slp-transformer merge`)."
+        )
+    if found is None:
+        raise ValueError(f"{run} has no config.toml to say what model and tokenizer it has.")
+    same = {name: v for name, v in vars(found.data).items() if name in TOKENIZER_SETTINGS}
+    return replace(config, data=replace(config.data, **same), model=found.model)

@@ -1,0 +1,119 @@
+"""The tables of file formats and of techniques: every entry is acted on, also one from outside."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from guitar_pieces import event, timed
+
+from slp_transformer.cli import main
+from slp_transformer.guitar.formats import registry
+from slp_transformer.guitar.formats.registry import FORMATS, TabFormat
+from slp_transformer.guitar.tab import Bar, Technique, check_tab
+from slp_transformer.guitar.techniques import TECHNIQUES, TechniqueSigns
+
+DOCS = Path(__file__).parents[2] / "docs"
+BOTH_WAYS = [name for name, each in FORMATS.items() if each.reader and each.writer]
+
+
+def played(kind):
+    """A piece of two notes on one string, the first of them played so."""
+    first = replace(
+        event(0, (2, 3), durations=(2,)), techniques=((Technique(kind, kind == "bend"),),)
+    )
+    return timed(Bar(4, (first, event(2, (2, 5), durations=(2,))), (4, 4), 90), unit=1)
+
+
+def written(tab, folder, name):
+    path = folder / f"piece{FORMATS[name].suffixes[0]}"
+    registry.write_tab(tab, path)
+    return path
+
+
+@pytest.fixture
+def outsider():
+    """A format from outside that is only written, and loses bends."""
+    added = TabFormat((".abc",), writer=lambda *tabs: "X:1\n", cannot_hold=("bends", "slides"))
+    FORMATS.add("ABC", added)
+    yield
+    FORMATS.remove("ABC")
+
+
+def test_every_format_does_something_and_is_found_by_each_suffix():
+    suffixes = [suffix for each in FORMATS.values() for suffix in each.suffixes]
+    assert len(set(suffixes)) == len(suffixes)
+    for name, each in FORMATS.items():
+        assert each.reader or each.writer or each.advice, name
+        for suffix in each.suffixes:
+            assert registry.find_format(f"A.B{suffix.upper()}") is each
+            assert (suffix in registry.readable_suffixes()) == (each.reader is not None)
+
+
+@pytest.mark.parametrize("name", BOTH_WAYS)
+@pytest.mark.parametrize("kind", TECHNIQUES)
+def test_a_technique_is_in_a_file_or_the_table_says_that_it_is_not(tmp_path, name, kind):
+    tab = played(kind)
+    lost = registry.find_losses([tab], written(tab, tmp_path, name))
+    plain = replace(
+        tab,
+        bars=(
+            replace(
+                tab.bars[0],
+                events=tuple(replace(each, techniques=()) for each in tab.bars[0].events),
+            ),
+        ),
+    )
+    always = registry.find_losses([plain], written(plain, tmp_path, name))
+    said = {re.sub(r"^[\d,]+ ", "", each) for each in set(lost) - set(always)}
+    assert said <= set(FORMATS[name].cannot_hold) | {"lengths of notes"}
+    assert (TECHNIQUES[kind].plural in said) == (
+        TECHNIQUES[kind].plural in FORMATS[name].cannot_hold
+    )
+
+
+def test_a_format_from_outside_is_written_listed_and_judged(tmp_path, capsys, outsider):
+    source = tmp_path / "piece.atex"
+    registry.write_tab(played("bend"), source)
+    assert main(["convert", str(source), "-o", str(tmp_path / "piece.abc")]) == 0
+    said = capsys.readouterr()
+    assert "piece.abc does not hold 1 bends." in said.err + said.out
+    assert (tmp_path / "piece.abc").read_text(encoding="utf-8") == "X:1\n"
+    with pytest.raises(ValueError, match="piece.xyz does not say what to write: .*[.]abc"):
+        registry.check_writable_suffix("piece.xyz")
+    with pytest.raises(ValueError, match="unsupported file type; supported are (?!.*abc)"):
+        registry.read_any_tab_file(tmp_path / "piece.abc")
+    assert "| `ABC` | `.abc`: written; without bends, slides |" in FORMATS.to_markdown()
+
+
+def test_an_unknown_suffix_is_refused_with_the_list_and_not_read_as_text(tmp_path):
+    (tmp_path / "a.tex").write_text("e|-0-|\n" * 6, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"a.tex has .* supported are \.txt, \.tab, \.gp3"):
+        registry.read_any_tab_file(tmp_path / "a.tex")
+
+
+def test_a_flag_is_refused_where_the_table_does_not_have_it():
+    with pytest.raises(ValueError, match="--quantize has no effect here: a.gp5 is no MIDI file"):
+        registry.check_flag_has_effect("quantize", "a.gp5", FORMATS["Guitar Pro 5"].reader_flags)
+    registry.check_flag_has_effect("quantize", "a.mid", FORMATS["MIDI"].reader_flags)
+
+
+def test_a_technique_from_outside_is_written_read_and_missed(tmp_path):
+    signs = TechniqueSigns("rasgueados", alphatex=("rasg",))
+    with pytest.raises(
+        ValueError, match="'rasgueado' is not a technique; choose from hammer, pull"
+    ):
+        check_tab(played("rasgueado"))
+    TECHNIQUES.add("rasgueado", signs)
+    try:
+        tab = played("rasgueado")
+        assert registry.find_losses([tab], written(tab, tmp_path, "alphaTex")) == []
+        lost = registry.find_losses([tab], written(tab, tmp_path, "MusicXML"))
+        assert lost == ["1 rasgueados"]
+    finally:
+        TECHNIQUES.remove("rasgueado")
+
+
+def test_the_docs_show_the_table():
+    text = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    assert FORMATS.to_markdown() in text, FORMATS.to_markdown()
