@@ -177,8 +177,8 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         else:
             found, _ = read_tab_source(options.source)
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
-        values = evaluation.mean_window_loss(run, stream)
-        rows = evaluation.loss_rows(values)
+        values = evaluation.measure_windows(run, stream)
+        rows = evaluation.metric_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)
         train = tabs.training_pieces(run)
         values["bits_per_note"] = tabs.bits_per_note(run, val, train)
