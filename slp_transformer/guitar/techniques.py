@@ -114,6 +114,7 @@ TECHNIQUES: Choices[TechniqueSigns] = Choices(
             alphatex=("pm",),
             musicxml=("notations/technical/[other-technical='palm mute']", "play/[mute='palm']"),
             guitar_pro=("effect.palmMute",),
+            since_guitar_pro=4,
             gpif=("Properties/Property[@name='PalmMuted']",),
         ),
         "accent": TechniqueSigns(
@@ -121,6 +122,7 @@ TECHNIQUES: Choices[TechniqueSigns] = Choices(
             alphatex=("ac",),
             musicxml=("notations/articulations/accent",),
             guitar_pro=("effect.accentuatedNote",),
+            since_guitar_pro=4,
             gpif=("Accent&8",),
         ),
         "strong accent": TechniqueSigns(
@@ -128,6 +130,7 @@ TECHNIQUES: Choices[TechniqueSigns] = Choices(
             alphatex=("hac",),
             musicxml=("notations/articulations/strong-accent",),
             guitar_pro=("effect.heavyAccentuatedNote",),
+            since_guitar_pro=5,
             gpif=("Accent&4",),
         ),
         "staccato": TechniqueSigns(
@@ -135,6 +138,7 @@ TECHNIQUES: Choices[TechniqueSigns] = Choices(
             alphatex=("st",),
             musicxml=("notations/articulations/staccato",),
             guitar_pro=("effect.staccato",),
+            since_guitar_pro=4,
             gpif=("Accent&1",),
         ),
         "ghost": TechniqueSigns(

@@ -5,6 +5,7 @@ channel n, as MIDI guitars do. The files state its tuning, so that it comes back
 """
 
 import io
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -176,7 +177,12 @@ def _split_by_instrument(
     for note in notes:
         program = dict(contents.programs[note.track]).get(note.channel, 0)
         by_part[note.track, program].append(note)
-    guitars = [key for key in by_part if key[1] in GUITAR_PROGRAMS]
+    names = {key: contents.track_names.get(key[0], "") for key in by_part}
+    guitars = [
+        key
+        for key, name in names.items()
+        if key[1] in GUITAR_PROGRAMS or re.search(r"\bg(?:ui)?ta?r(?!.*bass)", name, re.I)
+    ]
     if is_chosen or len(by_part) == 1 or len(by_part) == 2 and len(guitars) != 1:
         return [(contents.track_names.get(min(by_part)[0], ""), notes)]
     first = min(guitars) if guitars else max(by_part, key=lambda key: (len(by_part[key]), -key[0]))

@@ -197,11 +197,7 @@ class TabBuilder:
             )
             for (start, after), header, own in zip(pairwise(steps), self.bars, events, strict=True)
         ]
-        omissions = [
-            (f"{count} {what}" if count > 1 else what)
-            + (f" (the first in bar {number})" if number else "")
-            for what, (count, number) in self.omissions.items()
-        ]
+        omissions = [_describe_omission(what, *found) for what, found in self.omissions.items()]
         bars = drop_repeated_changes(bars)
         return Tab(title, tuning, tuple(bars), source, unit, "", self.name), omissions
 
@@ -228,8 +224,7 @@ def build_tabs(
     headers = builders[0].bars if builders else []
     if changed := [n for n, bar in enumerate(headers, start=1) if bar.tempo_changes]:
         what = "changes of tempo inside a bar begin with the next one"
-        where = f"{len(changed)} {what} (the first in bar {changed[0]})"
-        problems.append(ReadProblem(source, 0, where))
+        problems.append(ReadProblem(source, 0, _describe_omission(what, len(changed), changed[0])))
     for number, builder in enumerate(builders, start=1):
         builder.name = " ".join(builder.name.split()) if len(builders) > 1 else ""
         where = f"{builder.name or f'track {number}'}: " if len(builders) > 1 else ""
@@ -245,6 +240,12 @@ def build_tabs(
         reasons = "; ".join(problem.message for problem in problems[:3])
         raise ValueError(f"it has no track of 4 to 8 strings with notes ({reasons})")
     return tabs, problems
+
+
+def _describe_omission(what: str, count: int, first_bar: int) -> str:
+    """Return what is left out, how often if more than once, and where first."""
+    where = f" (the first in bar {first_bar})" if first_bar else ""
+    return f"{count} {what}{where}" if count > 1 else what + where
 
 
 def _lane(note: Note) -> int:
