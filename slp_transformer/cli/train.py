@@ -26,16 +26,15 @@ from slp_transformer.cli.train_options import Train
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.lora import add_lora
+from slp_transformer.modern.pretrained import load_pretrained_weights
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS, Task
 from slp_transformer.tasks.registry import load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
-from slp_transformer.training.checkpoints import (
-    load_weights,
-    locate_lora_base,
-    make_lora_base,
-)
+from slp_transformer.training.checkpoints import load_base_weights, load_weights
 from slp_transformer.training.devices import check_memory
+from slp_transformer.training.lora_base import locate_lora_base, make_lora_base
 from slp_transformer.training.run_folder import (
     EvalRecord,
     LoraBase,
@@ -154,12 +153,16 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
     if config.init_from is None or (last is not None and config.lora_rank is None):
         return None
     if config.lora_rank is None:
-        load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
+        if is_pretrained_folder(config.init_from):
+            load_pretrained_weights(model, config.init_from)
+        else:
+            load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
         return None
     base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
         raise ValueError(f"{folder} is not a LoRA run: start a new one with --init-from.")
-    load_weights(model, locate_lora_base(last, base) if last else Path(base.checkpoint))
+    place = locate_lora_base(last, base) if last else Path(base.checkpoint)
+    load_base_weights(model, place, base)
     add_lora(model, base.rank)
     return base
 

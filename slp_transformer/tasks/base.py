@@ -245,12 +245,16 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
                 f"{type(model).__name__}."
             )
         merge_lora(model)  # the same matrices, made once rather than for each token
-        if tokenizer.vocab_size != vocab_size:
+        if not self.fits(tokenizer, vocab_size):
             raise ValueError(
                 f"{checkpoint_folder(run, which)} is damaged: its tokenizer has "
                 f"{tokenizer.vocab_size} tokens, and its model {vocab_size}."
             )
         return LoadedRun(self, run, model.to(device), tokenizer, None)
+
+    def fits(self, tokenizer: Any, vocab_size: int | None) -> bool:
+        """Return whether a model of a number of words can have a tokenizer."""
+        return bool(tokenizer.vocab_size == vocab_size)
 
     def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
         """Return what `info` shows of a tokenizer."""
