@@ -99,7 +99,7 @@
         ? [...live.children].map((one) => capture(one, depth + 1))
         : null,
   });
-  let blocks = capture(article, 0);
+  const blocks = capture(article, 0);
 
   const shell = (element) => {
     const empty = element.cloneNode(false);
