@@ -242,6 +242,14 @@
       };
     }
   };
+  /* What runs cells comes to those alone who have the terminal's link. */
+  const loadCells = () => {
+    const script = document.createElement("script");
+    script.src = "/_live/cells.js";
+    document.head.append(script);
+  };
+
+  document.addEventListener("DOMContentLoaded", loadCells);
   document.addEventListener("visibilitychange", listen);
   addEventListener("load", listen);
 })();
