@@ -4,9 +4,9 @@ It serves the folder of the last finished build and knows nothing of what builds
 changed it tells the open ones, whose `live/live.js` fetches the page again and replaces the blocks
 that differ. Nothing of this is in the site that is published.
 
-On request it runs the code of an open page on this machine. Any page of the web and any user of the
-machine reaches an address of loopback. So such a request needs a token, which only the link has that
-the terminal prints, and has to come from a page of this very address: see `find_objection`.
+On request it runs the code of an open page on this machine. Any page of the web and any user of
+the machine reaches an address of loopback. So such a request needs a token, which only the link has
+that the terminal prints, and has to come from a page of this very address: see `find_objection`.
 """
 
 import hashlib
