@@ -23,9 +23,10 @@ from tempfile import TemporaryDirectory
 from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Tuning
+from slp_transformer.guitar.playing_order import expand_repeats
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.timing import bar_start_steps, expand_repeats
+from slp_transformer.guitar.timing import bar_start_steps
 
 ALPHATAB = Path(__file__).parents[1] / "docs" / "assets" / "alphatab" / "alphaTab.min.js"
 EXPORT = """

@@ -52,6 +52,7 @@ from slp_transformer.guitar.ascii_repeats import is_repeat_statement, mark_repea
 from slp_transformer.guitar.ascii_tab import is_string_line, tidy_lines
 from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
 from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.playing_signs import parse_playing_sign
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
 from slp_transformer.guitar.tab_header import (
     find_style,
@@ -251,6 +252,8 @@ def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
             bar = replace(bar, tempo_bpm=tempo) if 1 <= tempo <= 1000 else bar
         elif found := _ENDINGS_PATTERN.fullmatch(line):
             bar = replace(bar, endings=tuple(map(int, found["times"].split())))
+        elif line.startswith("sign: ") and (sign := parse_playing_sign(line[6:])):
+            bar = replace(bar, signs=(*bar.signs, sign))
         elif (found := _REPEAT_PATTERN.fullmatch(line)) and found["times"]:
             bar = replace(bar, num_plays=int(found["times"]))
         elif found:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from slp_transformer.guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
 from slp_transformer.guitar.ascii_reader import looks_like_time_signature
 from slp_transformer.guitar.fretboard import get_string_names
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import Bar, Tab, TabNote, check_tab
-from slp_transformer.guitar.tab_header import format_tuning_line, is_style_line
+from slp_transformer.guitar.tab_header import find_title, format_tuning_line, is_style_line
 from slp_transformer.guitar.techniques import TECHNIQUES
 
 
@@ -104,6 +105,7 @@ def format_bar_changes(bar: Bar) -> list[str]:
         ("repeat: begins here", bar.starts_repeat),
         (f"endings: {' '.join(map(str, bar.endings))}", bar.endings),
         (f"repeat: played {bar.num_plays} times", bar.num_plays > 1),
+        *((f"sign: {PLAYING_SIGNS[sign].summary}", True) for sign in bar.signs),
     ]
     return [line for line, is_needed in lines if is_needed]
 
@@ -122,8 +124,9 @@ def compute_columns_per_step(bars: tuple[Bar, ...]) -> int:
 def _format_header(tab: Tab) -> list[str]:
     """Title, style, tuning and capo, a line each."""
     title, style, track = (" ".join(text.split()) for text in (tab.title, tab.style, tab.track))
+    is_plain = find_title([title]) == title and not is_style_line(title)
     lines = [
-        (f"title: {title}" if is_style_line(title) else title, title),
+        (title if is_plain else f"title: {title}", title),
         (f"style: {style}", style),
         (f"track: {track}", track),
         (format_tuning_line(tab.tuning), True),

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.techniques import TECHNIQUES
 
 TechniqueKind = str
@@ -120,6 +121,8 @@ class Bar:
         starts_repeat: whether a repeat begins with this bar.
         num_plays: how often the repeat that ends with this bar is played in all; 0 if none ends.
         endings: the times, from 1, that this bar is played when its repeat is; empty for always.
+        signs: the names of what stands at this bar in
+            `slp_transformer.guitar.playing_order.PLAYING_SIGNS`, as D.C. al Fine.
     """
 
     steps: int
@@ -129,6 +132,7 @@ class Bar:
     starts_repeat: bool = False
     num_plays: int = 0
     endings: tuple[int, ...] = ()
+    signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,7 @@ def check_tab(tab: Tab) -> None:
 
 
 def _check_bar(bar: Bar, bar_number: int) -> None:
-    """Refuse a time signature or a tempo that cannot be written down."""
+    """Refuse a time signature, sign or tempo that cannot be written down."""
     if bar.time_signature is not None:
         beats, unit = bar.time_signature
         if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
@@ -234,6 +238,11 @@ def _check_bar(bar: Bar, bar_number: int) -> None:
                 f"Bar {bar_number}: {beats}/{unit} is not a time signature; write so many halves, "
                 "quarters, eighths, ..., as in 6/8."
             )
+    if unknown := [sign for sign in bar.signs if sign not in PLAYING_SIGNS]:
+        raise ValueError(
+            f"Bar {bar_number}: {unknown[0]!r} is not a sign; choose from "
+            f"{', '.join(PLAYING_SIGNS)}."
+        )
     if bar.tempo_bpm is not None and not 1 <= bar.tempo_bpm <= 1000:
         raise ValueError(
             f"Bar {bar_number}: a tempo is 1 to 1000 quarter notes a minute, not {bar.tempo_bpm}."

@@ -109,7 +109,7 @@ _ANY_TUNING_PATTERN = re.compile(
     re.I,
 )
 _STATEMENT_PATTERN = re.compile(
-    r"\s*(?:tun{1,2}ing|capo|time|metre|tempo|track|repeat|endings)\b[^:]*:\s", re.I
+    r"\s*(?:tun{1,2}ing|capo|time|metre|tempo|track|repeat|endings|sign)\b[^:]*:\s", re.I
 )
 _TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
 _TRACK_PATTERN = re.compile(r"^track: (?P<track>.*\S)\s*$")

@@ -1,14 +1,11 @@
-"""Steps and time: columns made into time, coarser steps, time signatures, repeats."""
+"""Steps and time: columns made into time, coarser steps, time signatures."""
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from math import gcd, lcm
 
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
-
-MAX_EXPANDED_BARS = 100_000
-"""Most bars that repeats are expanded to."""
 
 
 def columns_to_steps(tab: Tab, steps_per_quarter: int = 4) -> Tab:
@@ -146,44 +143,6 @@ def add_time_signatures(tab: Tab) -> Tab:
         bars.append(replace(bar, time_signature=own if own != before else None))
         before = own
     return replace(tab, bars=tuple(bars))
-
-
-def expand_repeats(tab: Tab) -> Tab:
-    """The tab as it is played: repeats written out, so that none is left.
-
-    Raises:
-        ValueError: if that would be more than 100,000 bars.
-    """
-    played: list[Bar] = []
-    begin, time, place = 0, 1, 0
-    carried = _carry_time_signature_and_tempo(tab.bars)
-    while place < len(tab.bars):
-        bar = tab.bars[place]
-        if bar.starts_repeat and place != begin:
-            begin, time = place, 1
-        plays = not bar.endings or time in bar.endings
-        if plays:
-            played.append(replace(carried[place], starts_repeat=False, num_plays=0, endings=()))
-        if len(played) > MAX_EXPANDED_BARS:
-            raise ValueError(f"With its repeats this tab has more than {MAX_EXPANDED_BARS:,} bars.")
-        behind = takewhile(lambda bar: bar.endings, tab.bars[place + 1 :])
-        later = {number for ending in behind for number in ending.endings}
-        if plays and bar.num_plays and (bar.num_plays > time or time + 1 in later):
-            place, time = begin, time + 1
-            continue
-        if (bar.num_plays or bar.endings) and not later:
-            begin, time = place + 1, 1
-        place += 1
-    return replace(tab, bars=tuple(drop_repeated_changes(played)))
-
-
-def _carry_time_signature_and_tempo(bars: tuple[Bar, ...]) -> list[Bar]:
-    """Return the bars, each with the time signature and tempo that are in force."""
-    carried, time_signature, tempo = [], None, None
-    for bar in bars:
-        time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
-        carried.append(replace(bar, time_signature=time_signature, tempo_bpm=tempo))
-    return carried
 
 
 def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:

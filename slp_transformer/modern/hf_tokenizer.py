@@ -3,17 +3,23 @@
 import base64
 import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.extras import require_extra
-from slp_transformer._internal.json_files import read_json
+from slp_transformer._internal.json_files import read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.modern.config import ModernConfig
 
 TOKENIZER_FILE = "tokenizer.json"
+TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
+SIDE_FILES = (TOKENIZER_CONFIG_FILE, "special_tokens_map.json", "chat_template.jinja")
+"""What others keep beside tokenizer.json for `transformers`: handed on as it is."""
+MAX_SIDE_FILE_BYTES = 2**24
+PUBLISHED = "published"  # as tokenizer.json of a checkpoint says what it holds
 
 
 @contextlib.contextmanager
@@ -38,12 +44,20 @@ class PretrainedTokenizer:
         library: the `tokenizers.Tokenizer`.
         begin_id: the token that texts begin with, if there is one.
         end_ids: tokens that end a text.
+        side_files: the content of those in `SIDE_FILES` that came with it, by name.
     """
 
-    def __init__(self, library: Any, begin_id: int | None = None, end_ids: Iterable[int] = ()):
+    def __init__(
+        self,
+        library: Any,
+        begin_id: int | None = None,
+        end_ids: Iterable[int] = (),
+        side_files: Mapping[str, str] | None = None,
+    ):
         """Wrap a `tokenizers.Tokenizer`."""
         self.library: Any = library
         self.begin_id: int | None = begin_id
+        self.side_files: dict[str, str] = dict(side_files or {})
         self.end_ids: tuple[int, ...] = tuple(end_ids)
 
     @property
@@ -56,11 +70,12 @@ class PretrainedTokenizer:
         """Return the first token that ends a text; None if there is none."""
         return self.end_ids[0] if self.end_ids else None
 
-    def encode(self, text: str, *, whole: bool = False) -> list[int]:
+    def encode(self, text: str, first_line: int = 1, *, whole: bool = False) -> list[int]:
         """Return the ids of a text.
 
         Args:
             text: any text.
+            first_line: not used: any text can be encoded.
             whole: whether it is a text of its own, with what the model expects before it and after
                 it (BERT's [CLS] and [SEP], Llama's begin), rather than a part of one.
 
@@ -82,9 +97,42 @@ class PretrainedTokenizer:
         """Return a decoder that is given one id at a time, to print a text as it is written."""
         return StreamingDecoder(self)
 
+    def count_bytes(self, ids: Iterable[int]) -> int:
+        """Return the bytes of what tokens stand for, in UTF-8."""
+        return len(self.decode(ids).encode())
+
     def save(self, folder: Path) -> None:
-        """Write tokenizer.json to a folder, whole or not at all."""
+        """Write tokenizer.json and the files beside it to a folder, each whole or not at all."""
         write_file(folder / TOKENIZER_FILE, self.library.to_str())
+        for name, content in self.side_files.items():
+            write_file(folder / name, content)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the tokenizer as a checkpoint keeps it; `from_json` takes it."""
+        return {
+            "kind": PUBLISHED,
+            "tokenizer": json.loads(self.library.to_str()),
+            "begin_id": self.begin_id,
+            "end_ids": list(self.end_ids),
+            "side_files": self.side_files,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "PretrainedTokenizer":
+        """Create the tokenizer from what `to_json` returned.
+
+        Raises:
+            ValueError: if it describes something else.
+        """
+        text = json.dumps(content).encode()
+        saved = validate_json(SavedTokenizer, text, "This published tokenizer is damaged")
+        return make_tokenizer(
+            saved.tokenizer,
+            "This published tokenizer",
+            saved.begin_id,
+            saved.end_ids,
+            saved.side_files,
+        )
 
     @property
     def kind(self) -> str:
@@ -94,6 +142,26 @@ class PretrainedTokenizer:
     def __repr__(self) -> str:
         """Return the kind and the size."""
         return f"PretrainedTokenizer({self.kind}, vocab_size={self.vocab_size})"
+
+
+@dataclass(frozen=True)
+class SavedTokenizer:
+    """What `PretrainedTokenizer.to_json` returns."""
+
+    kind: Literal["published"]
+    tokenizer: dict[str, Any]
+    begin_id: int | None
+    end_ids: list[int]
+    side_files: dict[str, str]
+
+    def __post_init__(self) -> None:
+        """Refuse files of other names, which nothing here may write.
+
+        Raises:
+            ValueError: naming the first.
+        """
+        if other := sorted(self.side_files.keys() - set(SIDE_FILES)):
+            raise ValueError(f"{other[0]} is none of {', '.join(SIDE_FILES)}")
 
 
 class StreamingDecoder:
@@ -123,7 +191,7 @@ class StreamingDecoder:
         return self.library.decode(self.pending_ids)
 
 
-def check_template(processor: Any, path: Path) -> None:
+def check_template(processor: Any, path: str | Path) -> None:
     """Refuse a template with a special token that has no ids; the library would panic at a text.
 
     Raises:
@@ -140,7 +208,7 @@ def check_template(processor: Any, path: Path) -> None:
             raise ValueError(f"{path}: its template needs {token}, which has no ids there.")
 
 
-def check_charsmaps(normalizer: Any, path: Path) -> None:
+def check_charsmaps(normalizer: Any, path: str | Path) -> None:
     """Refuse a precompiled map of characters that was cut short; the library would panic.
 
     Raises:
@@ -166,6 +234,53 @@ def check_charsmaps(normalizer: Any, path: Path) -> None:
                 raise ValueError(f"{path}: the precompiled_charsmap of its normalizer is damaged.")
 
 
+def make_tokenizer(
+    content: Any,
+    where: str | Path,
+    begin_id: int | None,
+    end_ids: Iterable[int],
+    side_files: Mapping[str, str],
+) -> PretrainedTokenizer:
+    """Make a tokenizer from the content of a published tokenizer.json.
+
+    Raises:
+        ValueError: if the library cannot, naming where the content is from.
+        ImportError: if `tokenizers` is not installed.
+    """
+    library = require_extra("tokenizers", "Tokenizers of others")
+    if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
+        content |= {"truncation": None, "padding": None}
+        check_charsmaps(content.get("normalizer"), where)
+    with library_errors(f"{where} is no tokenizer that can be read"):
+        tokenizer = library.Tokenizer.from_str(json.dumps(content))
+    check_template(content.get("post_processor"), where)
+    with contextlib.suppress(ValueError):  # whatever else it holds is of no matter here
+        settings = json.loads(side_files.get(TOKENIZER_CONFIG_FILE, "{}"))
+        split = isinstance(settings, dict) and settings.get("split_special_tokens") is True
+        tokenizer.encode_special_tokens = split  # "<|end|>" in a text is text
+    return PretrainedTokenizer(tokenizer, begin_id, end_ids, side_files)
+
+
+def read_side_files(folder: Path) -> dict[str, str]:
+    """Return what is beside tokenizer.json, to be handed on.
+
+    Raises:
+        ValueError: if a file is no text, or far too large.
+    """
+    found = {}
+    for name in SIDE_FILES:
+        path = folder / name
+        if not path.is_file():
+            continue
+        if path.stat().st_size > MAX_SIDE_FILE_BYTES:
+            raise ValueError(f"{path} has more than {MAX_SIDE_FILE_BYTES:,} bytes.")
+        try:
+            found[name] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not UTF-8: {error}.") from None
+    return found
+
+
 def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokenizer:
     """Read the tokenizer of a published model.
 
@@ -178,24 +293,18 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
             doesn't.
         ImportError: if `tokenizers` is not installed.
     """
-    library = require_extra("tokenizers", "Tokenizers of others")
     path = Path(folder) / TOKENIZER_FILE
     if not path.is_file():
         raise ValueError(
             f"{folder} has no {TOKENIZER_FILE}: without it the model's tokens have no names. Most "
             "models are published with one, also those that have a slow tokenizer of their own."
         )
-    content = read_json(path)
-    if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
-        content |= {"truncation": None, "padding": None}
-        check_charsmaps(content.get("normalizer"), path)
-    with library_errors(f"{path} is no tokenizer that can be read"):
-        tokenizer = library.Tokenizer.from_str(json.dumps(content))
-    check_template(content.get("post_processor"), path)
-    largest = max(tokenizer.get_vocab().values(), default=-1)
+    files = read_side_files(Path(folder))
+    tokenizer = make_tokenizer(read_json(path), path, config.begin_id, config.end_ids, files)
+    largest = max(tokenizer.library.get_vocab().values(), default=-1)
     if largest >= config.vocab_size:
         raise ValueError(
             f"{path} has token {largest}, but the model has only {config.vocab_size:,}: they do "
             "not belong together."
         )
-    return PretrainedTokenizer(tokenizer, config.begin_id, config.end_ids)
+    return tokenizer

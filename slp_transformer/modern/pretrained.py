@@ -1,5 +1,7 @@
 """Models of others, in and out; `slp_transformer.modern.families` has a record for each kind."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -7,17 +9,21 @@ import torch
 from slp_transformer._internal.atomic_write import fsync_path, new_folder, remove, rename
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
+from slp_transformer.data.text_tokenizer import TextTokenizer
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.export_tokenizer import publish_tokenizer
 from slp_transformer.modern.families import HF_FAMILIES, choose_family
 from slp_transformer.modern.families.family import HFFamily, HFTensor
 from slp_transformer.modern.hf_config import HFConfigReader
+from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 from slp_transformer.modern.language_model import ModernLM
 from slp_transformer.modern.published_folders import CONFIG_FILE
 from slp_transformer.modern.weight_files import WeightFiles, column_widths, write_weights
 
+TOKENS_PARAM = "embedding.tokens.E"
 GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
 
 
@@ -131,7 +137,38 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 # --- Out ---------------------------------------------------------------------------------------
 
 
-def save_pretrained(model: TransformerLM | Bert, folder: str | Path) -> Path:
+def published_config(model: TransformerLM | Bert) -> ModernConfig:
+    """Return the configuration of the same model as one of today's blocks.
+
+    The book's attention has no biases: as a published model it has some that are 0. Where its
+    embedding is scaled by √d, the published model has that embedding, and a head of its own.
+    """
+    config = model.config
+    if isinstance(config, ModernConfig):
+        return config
+    settings = config.to_dict() | {"normalization": "layer", "initialization": "gpt2"}
+    settings |= {"attention_bias": True, "ffn_bias": True, "tied": not config.scaled_embeddings}
+    return ModernConfig(**settings | {"scaled_embeddings": False})
+
+
+def published_state(model: TransformerLM | Bert, config: ModernConfig) -> dict[str, Tensor]:
+    """Return the weights that a model has as one of `published_config`, by our names."""
+    state = model.state_dict() | dict(model.named_buffers())  # sinusoids are kept, too
+    E = state[TOKENS_PARAM]
+    if model.config.scaled_embeddings:
+        state |= {TOKENS_PARAM: math.sqrt(E.shape[1]) * E, "E_out": E}
+    for ours in build_on_meta(config).state_dict():
+        if ours not in state:  # a bias that the book's attention lacks
+            product = state[ours.replace(".b_", ".W_")]
+            state[ours] = product.new_zeros(product.shape[-1])
+    return state
+
+
+def save_pretrained(
+    model: TransformerLM | Bert,
+    folder: str | Path,
+    tokenizer: TextTokenizer | PretrainedTokenizer | None = None,
+) -> Path:
     """Write a model in Hugging Face's layout: `transformers` loads it, and computes the same.
 
     It becomes a model of the first family that has its parts; the book's own `TransformerLM` a
@@ -140,6 +177,7 @@ def save_pretrained(model: TransformerLM | Bert, folder: str | Path) -> Path:
     Args:
         model: the model.
         folder: a new folder, or an empty one; written whole or not at all.
+        tokenizer: what its tokens mean, for `AutoTokenizer`, which gives the same ids and text.
 
     Returns:
         The folder.
@@ -152,18 +190,15 @@ def save_pretrained(model: TransformerLM | Bert, folder: str | Path) -> Path:
     folder = Path(folder)
     if any(iter_lora(model)):
         raise ValueError("The model has LoRA matrices: merge them into its weights by merge_lora.")
-    config = model.config
-    if not isinstance(config, ModernConfig):
-        layer_norms = {"normalization": "layer", "attention_bias": True, "ffn_bias": True}
-        config = ModernConfig(**config.to_dict() | layer_norms)
+    config = published_config(model)
+    published = None if tokenizer is None else publish_tokenizer(tokenizer)
+    if published is not None and published.end_ids:
+        config = replace(config, begin_id=published.begin_id, end_ids=published.end_ids)
     family = choose_family(config)
     settings = family.write_config(config)
-    state = model.state_dict() | dict(model.named_buffers())  # sinusoids are kept, too
     theirs: dict[str, Tensor] = {}
-    for ours in build_on_meta(config).state_dict() | state:
-        if (W := state.get(ours)) is None:  # a bias that the book's attention lacks
-            product = state[ours.replace(".b_", ".W_")]
-            W = product.new_zeros(product.shape[-1])
+    state = published_state(model, config)
+    for ours, W in state.items():
         places = family.find_param(ours, config)
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
             theirs[place.name] = part.T if place.transposed else part
@@ -175,6 +210,8 @@ def save_pretrained(model: TransformerLM | Bert, folder: str | Path) -> Path:
     try:
         write_weights(unfinished, theirs)
         write_json(unfinished / CONFIG_FILE, settings)
+        if published is not None:
+            published.save(unfinished)
         if folder.exists():
             folder.rmdir()
         rename(unfinished, folder)

@@ -4,13 +4,13 @@ import pytest
 from guitar_pieces import event
 
 from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.playing_order import expand_repeats
 from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
 from slp_transformer.guitar.timing import (
     add_time_signatures,
     coarsest_grid,
     columns_to_steps,
-    expand_repeats,
     find_common_steps_per_quarter,
     fit_bars_to_time_signature,
     time_signature_of,

@@ -23,8 +23,10 @@ from slp_transformer.guitar.formats.tab_builder import (
     NoteEvent,
     TabBuilder,
     build_tabs,
+    extend_endings,
 )
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import (
     MAX_STRINGS,
     MIN_STRINGS,
@@ -86,6 +88,8 @@ def _format_bar_header(measure: Measure) -> str:
         tags += f"\\ae ({' '.join(map(str, bar.endings))}) "
     if bar.num_plays > 1:
         tags += f"\\rc {bar.num_plays} "
+    for sign in bar.signs:
+        tags += f"\\jump {sign.replace('DaSegno', 'DalSegno')} "
     return tags
 
 
@@ -229,6 +233,7 @@ class _AlphaTexParser:
         self.finish_track()
         if not self.builder.bars:
             raise self.error("there is no music in it")
+        extend_endings(self.builder.bars)
 
     def parse_tag(self, name: str, arguments: str) -> None:
         """Read a tag, whose arguments are numbers or words, in brackets or not."""
@@ -262,6 +267,8 @@ class _AlphaTexParser:
                 self.header.starts_repeat = True
             case "ae":
                 self.header.endings = tuple(sorted(set(numbers)))
+            case "jump" if (sign := plain.strip(" ()").replace("DalS", "DaS")) in PLAYING_SIGNS:
+                self.header.signs += (sign,)
             case "voice" if self.bar_index or self.has_notes:
                 if self.has_notes:
                     self.finish_bar()

@@ -21,8 +21,10 @@ from slp_transformer.guitar.formats.tab_builder import (
     NoteEvent,
     TabBuilder,
     build_tabs,
+    extend_endings,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
 from slp_transformer.guitar.techniques import TECHNIQUES
 
@@ -81,6 +83,7 @@ class _Song:
         )
         self.master_bars = root.findall("MasterBars/MasterBar")
         self.headers = [_read_master_bar(bar) for bar in self.master_bars]
+        extend_endings(self.headers)
         for automation in root.iterfind("MasterTrack/Automations/Automation[Type='Tempo']"):
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
@@ -147,6 +150,8 @@ def _read_master_bar(element: ET.Element) -> BarHeader:
         header.starts_repeat = repeat.get("start") == "true"
         header.num_plays = int(repeat.get("count", 2)) if repeat.get("end") == "true" else 0
     header.endings = tuple(map(int, element.findtext("AlternateEndings", "").split()))
+    signs = (each.text or "" for each in element.iterfind("Directions/*"))
+    header.signs = tuple(sign for sign in signs if sign in PLAYING_SIGNS)
     return header
 
 

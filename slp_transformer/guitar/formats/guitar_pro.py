@@ -6,6 +6,7 @@ music is reported.
 """
 
 import io
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from operator import attrgetter
@@ -32,9 +33,13 @@ from slp_transformer.guitar.formats.tab_builder import (
     NoteEvent,
     TabBuilder,
     build_tabs,
+    extend_endings,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
+from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import (
+    Bar,
     ReadProblem,
     Tab,
     Technique,
@@ -96,8 +101,14 @@ def _read_headers(song: Any) -> list[BarHeader]:
             starts_repeat=header.isRepeatOpen,
             num_plays=header.repeatClose + 1 if header.repeatClose > 0 else 0,
             endings=tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1),
+            signs=tuple(
+                "".join(word.capitalize() for word in sign.name.split())
+                for sign in (header.direction, header.fromDirection)
+                if sign
+            ),
         )
         headers.append(bar)
+    extend_endings(headers)
     return headers
 
 
@@ -189,11 +200,25 @@ def format_guitar_pro(*tracks: Tab, version: int = 5) -> bytes:
             note value.
     """
     check_same_bars(tracks)
+    if not _can_have_signs(tracks[0].bars, version):
+        tracks = tuple(map(expand_repeats, tracks))
     for tab in tracks:
         _check_writable(tab)
     gp, content = import_guitarpro(), io.BytesIO()
     gp.write(_build_song(tracks, version, gp), content, FULL_VERSIONS[version], "utf-8")
     return content.getvalue()
+
+
+def _can_have_signs(bars: Sequence[Bar], version: int) -> bool:
+    """Return whether a file can have the signs of some bars: each once, and from version 5 on.
+
+    PyGuitarPro has one sign to lead to and one that leads on for a bar.
+    """
+    signs = [sign for bar in bars for sign in bar.signs]
+    kinds = [
+        (place, bool(PLAYING_SIGNS[s].leads_to)) for place, b in enumerate(bars) for s in b.signs
+    ]
+    return not signs or version == 5 and len(set(signs)) == len(signs) == len(set(kinds))
 
 
 def _check_writable(tab: Tab) -> None:
@@ -227,6 +252,10 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
             repeatClose=bar.num_plays - 1 if bar.num_plays > 1 else -1,
             repeatAlternative=sum(1 << (time - 1) for time in bar.endings),
         )
+        for sign in bar.signs:
+            words = re.sub("(?<=[a-z])(?=[A-Z])", " ", sign).replace(" Al ", " al ")
+            attribute = "fromDirection" if PLAYING_SIGNS[sign].leads_to else "direction"
+            setattr(header, attribute, gp.DirectionSign(words))
         song.addMeasureHeader(header)
     for number, (tab, measures) in enumerate(zip(tracks, parts, strict=True), start=1):
         name = _shorten(tab.track, 40) or "Guitar"

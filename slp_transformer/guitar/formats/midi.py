@@ -33,12 +33,12 @@ from slp_transformer.guitar.formats.tab_builder import (
     build_tabs,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
+from slp_transformer.guitar.playing_order import expand_repeats
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
 from slp_transformer.guitar.timing import (
     add_time_signatures,
     bar_start_steps,
-    expand_repeats,
     require_steps_per_quarter,
 )
 

@@ -23,6 +23,7 @@ from slp_transformer.guitar.formats.tab_builder import (
     build_tabs,
 )
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
+from slp_transformer.guitar.playing_signs import parse_playing_sign
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
 from slp_transformer.guitar.techniques import TECHNIQUES
 from slp_transformer.guitar.theory import PITCH_CLASS_OF_LETTER
@@ -118,6 +119,7 @@ class _PartReader:
                         endings = _read_barline(element, bar, endings)
                     case "direction" | "sound":
                         bar.tempo = _read_tempo(element) or bar.tempo
+                        bar.signs += _read_signs(element)
                 bar.length_quarters = max(bar.length_quarters, now)
             if len(self.notes) > MAX_NOTES:
                 raise ValueError(f"{name} has more than {MAX_NOTES:,} notes")
@@ -228,6 +230,27 @@ def _read_barline(barline: ET.Element, bar: BarHeader, endings: tuple[int, ...])
         usual = max(bar.endings, default=1) + 1
         bar.num_plays = int(repeat.get("times") or usual)
     return endings
+
+
+SIGN_OF_SOUND = {
+    "segno": "Segno",
+    "coda": "Coda",
+    "fine": "Fine",
+    "tocoda": "DaCoda",
+    "dacapo": "DaCapo",
+    "dalsegno": "DaSegno",
+}
+"""The sign that an attribute of a sound stands for, where no words say more."""
+
+
+def _read_signs(element: ET.Element) -> tuple[str, ...]:
+    """Return the signs that a direction or sound gives, in words if it has some."""
+    texts = [each.text or "" for each in element.iterfind("direction-type/words")]
+    signs = [sign for text in texts if (sign := parse_playing_sign(text))]
+    drawn = (each.tag for each in element.iterfind("direction-type/*"))
+    sound = element if element.tag == "sound" else element.find("sound")
+    named = [*drawn, *(sound.keys() if sound is not None else ())]
+    return tuple(signs or dict.fromkeys(SIGN_OF_SOUND[n] for n in named if n in SIGN_OF_SOUND))
 
 
 def _read_tempo(element: ET.Element) -> int | None:

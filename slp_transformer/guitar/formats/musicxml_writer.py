@@ -17,6 +17,7 @@ from slp_transformer.guitar.formats.notation import (
     measures_from_tab,
 )
 from slp_transformer.guitar.fretboard import Tuning, midi_program
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS, START
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.theory import NOTE_NAMES
 
@@ -95,6 +96,9 @@ class _MusicXmlWriter:
             first, second = measure.voices
             content = self.barline_elements(measure, around[0], "left")
             content += self.attribute_elements(measure, is_first=number == 1)
+            leads_on = [bool(PLAYING_SIGNS[sign].leads_to) for sign in measure.bar.signs]
+            signs = list(map(_sign_element, measure.bar.signs))
+            content += [sign for sign, leads in zip(signs, leads_on, strict=True) if not leads]
             if measure.bar.tempo_bpm is not None:
                 content.append(_tempo_element(measure.bar.tempo_bpm))
             content += [note for beat in first for note in self.note_elements(beat, 1)]
@@ -102,6 +106,7 @@ class _MusicXmlWriter:
                 length = sum(self.to_divisions(beat.note_value) for beat in first)
                 content.append(_element("backup", _element("duration", length)))
                 content += [note for beat in second for note in self.note_elements(beat, 2)]
+            content += [sign for sign, leads in zip(signs, leads_on, strict=True) if leads]
             content += self.barline_elements(measure, around[1], "right")
             part.append(_element("measure", *content, number=str(number)))
         return part
@@ -221,6 +226,21 @@ def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
     alters = [_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
     octave = _element(f"{prefix}octave", pitch // 12 - 1)
     return [_element(f"{prefix}step", name[0]), *alters, octave]
+
+
+def _sign_element(sign: str) -> ET.Element:
+    """Return a sign such as D.C. al Fine, to see and to follow."""
+    own = PLAYING_SIGNS[sign]
+    if sign == "Fine":
+        attributes = {"fine": "yes"}
+    elif not own.leads_to:
+        attributes = {"coda" if "Coda" in sign else "segno": sign}
+    elif own.is_conditional:
+        attributes = {"tocoda": own.leads_to}
+    else:
+        attributes = {"dacapo": "yes"} if own.leads_to == START else {"dalsegno": own.leads_to}
+    words = _element("direction-type", _element("words", own.summary))
+    return _element("direction", words, _element("sound", **attributes), placement="above")
 
 
 def _tempo_element(tempo_bpm: int) -> ET.Element:

@@ -20,9 +20,10 @@ from slp_transformer.guitar.formats.musicxml import read_musicxml
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.tab import Bar, ReadProblem, Tab
 from slp_transformer.guitar.techniques import TECHNIQUES
-from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps, expand_repeats
+from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps
 
 
 def _format_tabs(*tracks: Tab) -> str:
@@ -282,9 +283,10 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
     for own, read in zip(before, after, strict=True):
         if len(before) == 1:
             own = replace(own, track="")
-        if len(read.bars) > len(own.bars):
-            lost["the repeats, which are played out"] = 1
-            own = expand_repeats(own)
+        if any(map(_marks_of, own.bars)) and not any(map(_marks_of, read.bars)):
+            played = expand_repeats(own)
+            if len(played.bars) == len(read.bars):
+                lost["the repeats, which are played out"], own = 1, played
         has_strings = read.is_fingered or not own.is_fingered
         if not has_strings:
             lost["the strings"] = 1
@@ -300,6 +302,12 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
 def _count_losses(lost: Mapping[str, int]) -> list[str]:
     """Return losses in words; of what a tab has once, the number is not said."""
     return [what if what.startswith("the ") else f"{n:,} {what}" for what, n in lost.items()]
+
+
+def _marks_of(bar: Bar) -> tuple[Any, ...]:
+    """Return what a bar says of the order of playing; nothing if it says nothing."""
+    marks = bar.starts_repeat, max(bar.num_plays, 1), bar.endings, tuple(sorted(bar.signs))
+    return marks if marks != (False, 1, (), ()) else ()
 
 
 def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]:
@@ -318,8 +326,8 @@ def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]
         for what, value in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
             if value:
                 yield what, where, value
-        if bar.starts_repeat or bar.num_plays > 1 or bar.endings:
-            yield "marks of repeats", where, (bar.starts_repeat, bar.num_plays, bar.endings)
+        if marks := _marks_of(bar):
+            yield "marks of repeats", where, marks
         for event in bar.events:
             for (string, fret), length, techniques, voice in event.tab_notes():
                 if not has_strings:

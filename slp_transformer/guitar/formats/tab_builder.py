@@ -40,6 +40,26 @@ class BarHeader:
     starts_repeat: bool = False
     num_plays: int = 0
     endings: tuple[int, ...] = ()
+    signs: tuple[str, ...] = ()
+
+
+def extend_endings(headers: Sequence[BarHeader]) -> None:
+    """Have each ending last until its repeat sign, where files mark only its first bar.
+
+    The last ending needs no sign; one behind it is another repeat's.
+    """
+    open_from: int | None = None
+    for number, header in enumerate(headers):
+        if header.endings:
+            open_from = number
+        elif header.starts_repeat:
+            open_from = None
+        if header.num_plays > 1 and open_from is not None:
+            own, after = headers[open_from].endings, headers[number + 1 : number + 2]
+            if 1 in own or any(each.endings for each in after):
+                for inside in headers[open_from + 1 : number + 1]:
+                    inside.endings = own
+            open_from = None
 
 
 @dataclass

@@ -134,14 +134,14 @@ class HFFamily:
         for part in sorted(self.missing_parts(config)):
             raise ValueError(f"{self.model_type} has no {part}.")
         activation, known = self.activations
-        sizes = with_sizes(config)
+        sizes, ends = with_sizes(config), config.end_ids
         return {
             "model_type": self.model_type,
             "architectures": [self.architecture],
             activation: next(word for word, ours in known.items() if ours == config.activation),
             **{theirs: getattr(sizes, ours) for ours, (theirs, _) in self.settings.items()},
             "bos_token_id": config.begin_id,
-            "eos_token_id": list(config.end_ids) or None,
+            "eos_token_id": [*ends] if len(ends) > 1 else next(iter(ends), None),
             **self.write(config),
         }
 

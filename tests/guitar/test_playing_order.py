@@ -1,0 +1,147 @@
+"""Repeats, endings and signs: the order that programs play them in, and every format's marks."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from guitar_pieces import event, timed
+
+from slp_transformer.guitar.formats import registry
+from slp_transformer.guitar.formats.alphatex import parse_alphatex
+from slp_transformer.guitar.formats.tab_builder import BarHeader, extend_endings
+from slp_transformer.guitar.playing_order import expand_repeats, find_playing_order
+from slp_transformer.guitar.playing_signs import PLAYING_SIGNS, parse_playing_sign
+from slp_transformer.guitar.tab import Bar, check_tab
+
+
+def bars_of(text):
+    """Bars as musicians draw them: |: begins, :3 ends after three times, [1 2] endings, <Fine>."""
+    found = []
+    for bar in text.split("|"):
+        plays = re.search(r":(\d)", bar)
+        endings = re.search(r"\[(.*?)\]", bar)
+        found.append(
+            Bar(
+                4,
+                (),
+                starts_repeat=bar.startswith(":") and not plays,
+                num_plays=int(plays[1]) if plays else 0,
+                endings=tuple(map(int, endings[1].split())) if endings else (),
+                signs=tuple(re.findall("<(.*?)>", bar)),
+            )
+        )
+    return tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "order"),
+    [
+        ("a|b|c", "123"),
+        (":a|[1]|[1] :2|[2]|c", "123145"),  # an ending of two bars
+        (":a|[1 2]|[1 2] :2|[3]", "1231231 4"),
+        ("a|:b|:c|d :2|e :3|f", "1 23434523434523434 5 6"),  # one repeat inside another
+        (":a|:b|c :2|[1] :2|[2]|f", "12323 4 12323 5 6"),
+        ("a|b :2|c|d :2", "12 12 34 34"),  # without beginnings
+        (":a|[1] :2|[2]|:d|[1] :2|[2]", "12 13 45 46"),
+        (":a|[1] :2|[2] :2|c", "12 13 4"),
+        (":a|[1]|[2]|d", "1234"),  # endings of no repeat
+        ("a|b|c<DaCapo>|d", "123 123 4"),
+        ("a|b<Fine>|c|d<DaCapoAlFine>|e", "1234 12"),
+        ("a<Fine>|b", "12"),  # nothing leads back
+        ("a|b<Segno>|c<DaCoda>|d<DaSegnoAlCoda>|e<Coda>|f", "1234 23 56"),
+        ("a|b<SegnoSegno>|c<DaDoubleCoda>|d<DaSegnoSegnoAlDoubleCoda>|e<DoubleCoda>", "1234 23 5"),
+        (":a|b :2|c<DaCapo>|d", "1212 3 12 3 4"),  # the second time without the repeat
+        (":a|[1] :2|[2]<DaCapoAlFine>|d", "12 13 13 4"),  # and by the last ending
+        (":a|b :2<DaCapo>|c", "1212 12 3"),  # first the repeat
+        ("a<Segno>|:b|c :2|d<DaCoda>|e<DaSegnoAlCoda>|f<Coda>|:g|h :2", "123 23 45 1234 6 78 78"),
+        ("a|b<DaSegno>|c", "123"),  # to a sign that is not there
+        ("a|b<DaCapo>|c|d<DaCapo>", "12 12 34 1234"),  # each leads back once
+    ],
+)
+def test_bars_are_played_in_the_order_of_their_signs(drawn, order):
+    found = find_playing_order(bars_of(drawn))
+    assert [place + 1 for place in found] == [int(each) for each in order.replace(" ", "")]
+
+
+def test_a_piece_without_an_end_is_refused():
+    with pytest.raises(ValueError, match="more than 100,000 bars"):
+        find_playing_order(bars_of("|".join([":a"] * 2 + [":9"] * 8)) * 9000)
+
+
+def test_an_ending_lasts_to_its_sign_where_only_its_first_bar_is_marked():
+    headers = [BarHeader(Fraction(4), starts_repeat=True)] + [
+        BarHeader(Fraction(4)) for _ in range(6)
+    ]
+    headers[1].endings, headers[3].num_plays, headers[4].endings = (1,), 2, (2,)
+    extend_endings(headers)
+    assert [each.endings for each in headers] == [(), (1,), (1,), (1,), (2,), (), ()]
+
+
+def test_signs_keep_what_is_in_force_where_they_lead():
+    bars = bars_of("a<Segno>|b|c<DaSegno>|d")
+    bars = [
+        replace(bar, tempo_bpm=tempo) for bar, tempo in zip(bars, (60, 70, 80, None), strict=True)
+    ]
+    tab = expand_repeats(timed(*bars))
+    assert [bar.tempo_bpm for bar in tab.bars] == [60, 70, 80, 60, 70, 80, None]
+    assert not any(bar.signs for bar in tab.bars)
+
+
+@pytest.mark.parametrize("sign", PLAYING_SIGNS)
+@pytest.mark.parametrize("suffix", [".gp5", ".musicxml", ".atex", ".txt"])
+def test_every_sign_is_in_every_format_that_has_them(tmp_path, suffix, sign):
+    played = event(0, (1, 3), durations=(4,))
+    tab = timed(*(Bar(4, (played,), signs=signs) for signs in ((), (sign,), ())), unit=1)
+    registry.write_tab(tab, tmp_path / f"piece{suffix}")
+    (back,), problems = registry.read_any_tab_file(tmp_path / f"piece{suffix}")
+    assert [bar.signs for bar in back.bars] == [(), (sign,), ()] and problems == []
+    assert parse_playing_sign(PLAYING_SIGNS[sign].summary) == sign
+
+
+@pytest.mark.parametrize("suffix", [".gp3", ".gp4", ".mid"])
+def test_where_there_are_no_signs_they_are_played_out_and_it_is_said(tmp_path, suffix):
+    notes = [event(0, (1, fret), durations=(4,)) for fret in (1, 2, 3)]
+    signs = (), ("Fine",), ("DaCapoAlFine",)
+    tab = timed(*(Bar(4, (n,), signs=s) for n, s in zip(notes, signs, strict=True)), unit=1)
+    registry.write_tab(tab, tmp_path / f"piece{suffix}")
+    (back,), _ = registry.read_any_tab_file(tmp_path / f"piece{suffix}")
+    assert [note.fret for e in back.iter_events() for note in e.notes] == [1, 2, 3, 1, 2]
+    lost = registry.find_losses([tab], tmp_path / f"piece{suffix}")
+    assert "the repeats, which are played out" in lost
+
+
+def test_a_sign_that_stands_twice_is_played_out_in_guitar_pro(tmp_path):
+    bars = bars_of("a|b<DaCapo>|c|d<DaCapo>")
+    tab = timed(*(replace(bar, events=(event(0, (1, 3), durations=(4,)),)) for bar in bars), unit=1)
+    registry.write_tab(tab, tmp_path / "piece.gp5")
+    (back,), _ = registry.read_any_tab_file(tmp_path / "piece.gp5")
+    assert len(back.bars) == 10
+
+
+def test_an_unknown_sign_is_refused():
+    with pytest.raises(ValueError, match="Bar 1: 'Encore' is not a sign; choose from Segno"):
+        check_tab(timed(Bar(4, (), signs=("Encore",))))
+
+
+@pytest.mark.parametrize(
+    ("words", "sign"),
+    [
+        ("D.C. al Fine", "DaCapoAlFine"),
+        ("d. s. al coda", "DaSegnoAlCoda"),
+        ("Da Capo", "DaCapo"),
+        ("(Dal Segno)", "DaSegno"),
+        ("to coda", "DaCoda"),
+        ("D.S.S. al Double Coda", "DaSegnoSegnoAlDoubleCoda"),
+        ("Fine", "Fine"),
+        ("fine print", None),
+        ("D.C. al segno", None),
+    ],
+)
+def test_signs_are_read_as_people_write_them(words, sign):
+    assert parse_playing_sign(words) == sign
+
+
+def test_an_unknown_jump_of_alphatex_is_named():
+    _, problems = parse_alphatex("\\jump Nowhere 3.3.1 | 3.3.1")
+    assert [problem.message for problem in problems] == ["\\jump is left out"]
