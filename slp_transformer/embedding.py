@@ -7,7 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_ids, check_positions
+from slp_transformer._internal.argument_checks import (
+    check_ids,
+    check_position_ids,
+    check_positions,
+    check_sequence,
+)
 from slp_transformer._internal.choices import check_choice
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.dropout import Dropout
@@ -18,7 +23,7 @@ from slp_transformer._internal.model_choices import (
     Initialization,
     load,
 )
-from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor, format_shape
+from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
 
 
 def one_hot_lookup(
@@ -241,21 +246,29 @@ class InputEncoding(nn.Module):
         self.drop: Dropout = Dropout(dropout)
         self.register_load_state_dict_post_hook(_compute_missing_positions)
 
-    def forward(self, ids: Int[Tensor, "*batch N"], start: int = 0) -> Float[Tensor, "*batch N d"]:
+    def forward(
+        self,
+        ids: Int[Tensor, "*batch N"],
+        start: int = 0,
+        position_ids: Int[Tensor, "... N"] | None = None,
+    ) -> Float[Tensor, "*batch N d"]:
         """Return the rows of X for a sequence of ids.
 
         Args:
             ids: token ids, left to right.
             start: position of the first of them.
+            position_ids: the position of each, where they do not follow one another.
 
         Raises:
-            ValueError: if an id is outside the vocabulary, or the sequence is too long.
+            ValueError: if an id is outside the vocabulary, a position is not in the table, or the
+                sequence is too long.
         """
-        if ids.dim() < 1:
-            raise ValueError(
-                f"Token ids must be a sequence [... × N], but have shape {format_shape(ids)}."
-            )
-        return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))
+        check_sequence(ids)
+        if position_ids is None:
+            return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))
+        check_positions(start, ids.shape[-1], len(self.positions.P))
+        check_position_ids(position_ids, ids.shape[-1], len(self.positions.P))
+        return self.drop(self.tokens(ids) + self.positions.P[position_ids])
 
 
 def _compute_missing_positions(encoding: InputEncoding, _: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import MODEL_HINTS, refuse_arguments
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor, format_shape
 from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
@@ -92,23 +93,35 @@ class TransformerLM(ShapedModule):
         mask: Float[Tensor, "... #N #T"] | None = None,
         *,
         cache: KVCache | None = None,
+        position_ids: Int[Tensor, "... N"] | None = None,
+        **others: Any,
     ) -> Float[Tensor, "*batch N V"]:
         """Compute logits for the word after each position.
 
+        Padding on the right is hidden by the causal mask already. Sequences padded on the left need
+        `padding_mask(ids, pad_id)` as their mask and, since their first words are not at position
+        0, `position_ids=((ids != pad_id).cumsum(-1) - 1).clamp(min=0)`.
+
         Args:
             ids: token ids, left to right.
-            mask: additive mask on top of the causal one (`padding_mask(ids, pad_id)` for sequences
-                padded on the left; padding on the right is hidden by the causal mask already).
+            mask: additive mask on top of the causal one.
             cache: what was computed of earlier tokens; `ids` then go on from there, and their own
                 keys and values are added to it.
+            position_ids: positions of the tokens, where they do not follow one another.
+            **others: arguments that only other libraries' models have; refused with what does the
+                same here.
 
         Returns:
             U, for every position the logits of the word that follows it.
 
         Raises:
+            TypeError: if there is another argument.
             ValueError: if an id is outside the vocabulary, the sequence (with what the cache
                 holds) is longer than `config.context_length`, or the mask does not fit.
         """
-        X = self.embedding(ids, start=0 if cache is None else cache.length)
+        refuse_arguments(type(self).__name__, others, MODEL_HINTS)
+        start = 0 if cache is None else cache.length
+        where = {} if position_ids is None else {"position_ids": position_ids}
+        X = self.embedding(ids, start=start, **where)
         H = self.stack(X, mask, causal=True, cache=cache)
         return lm_head(H, self.unembedding)

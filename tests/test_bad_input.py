@@ -88,6 +88,28 @@ BAD = {
         ),
         ["torch.bool", "additive"],
     ),
+    "mask of ones and zeros": (
+        lambda: mha()(rows(N, D), LOWER.float()),
+        ["ones and zeros", "additive", "masked_fill(keep == 0, -torch.inf)"],
+    ),
+    "mask of ones": (lambda: lm()(ids(2, N), torch.ones(2, 1, N)), ["ones and zeros", "additive"]),
+    "mask of ones and zeros, fused": (
+        lambda: fused_attention(rows(N, 5), rows(N, 5), rows(N, 5), LOWER.double()),
+        ["ones and zeros", "additive"],
+    ),
+    "list for ids": (
+        lambda: lm()([1, 2, 3]),
+        ["must be a tensor, not a list", "torch.tensor(ids)"],
+    ),
+    "text for ids": (lambda: lm()("abc"), ["must be a tensor, not a str", "encode the text"]),
+    "positions for other tokens": (
+        lambda: lm()(ids(2, N), position_ids=torch.arange(5)),
+        ["position_ids [5]", "7 tokens"],
+    ),
+    "positions that are none": (
+        lambda: lm()(ids(2, 3), position_ids=torch.tensor([0, 1, M])),
+        ["position_ids has 11", "from 0 to 10"],
+    ),
     "mask of other queries": (lambda: mha()(rows(N, D), rows(5, N)), ["[5×7]", "[7×7]"]),
     "mask of other keys": (lambda: mha()(rows(N, D), rows(N, 5)), ["[7×5]", "[7×7]", "7 keys"]),
     "transposed mask": (
@@ -278,3 +300,27 @@ def test_what_is_merely_unusual_is_taken():
     assert lm()(ids(2, 0)).shape == (2, 0, V)
     assert padding_mask(ids(2, 0), 0).shape == (2, 1, 0)
     assert MultiHeadAttention(7, 3, 5, 2)(rows(2, 1, 7), causal=True).shape == (2, 1, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("attention_mask", "a mask is additive, and the second argument: padding_mask"),
+        ("labels", "the loss is next_token_loss"),
+        ("input_ids", "the ids are its first argument"),
+        ("use_cache", "keys and values are kept by cache=KVCache"),
+    ],
+)
+def test_what_other_libraries_call_an_argument_is_answered_with_what_does_it_here(name, hint):
+    with pytest.raises(TypeError, match=f"TransformerLM has no argument {name}: {hint}"):
+        lm()(ids(2, N), **{name: ids(2, N)})
+    with pytest.raises(TypeError, match="TransformerLM has no argument stray.$"):
+        lm()(ids(2, N), stray=1)
+
+
+def test_a_mask_of_ones_and_other_numbers_is_a_bias():
+    """Only ones and zeros alone look like "keep" and "hide"."""
+    X = torch.randn(N, D)
+    bias = torch.zeros(N, N)
+    bias[0, 1], bias[2, 3] = 1, -1
+    assert not torch.equal(mha()(X, bias), mha()(X))

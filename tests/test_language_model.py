@@ -24,12 +24,14 @@ from comparing import (
 )
 
 from slp_transformer import (
+    KVCache,
     TransformerConfig,
     TransformerLM,
     lm_head,
     next_word_probabilities,
     padding_mask,
 )
+from slp_transformer.modern import ModernConfig, ModernLM
 
 
 def model(**changes) -> TransformerLM:
@@ -151,3 +153,32 @@ def test_a_fresh_model_knows_nothing():
     lm, ids = TransformerLM(TransformerConfig(997, 101, 60, 3, 3)), some_ids(7, 101, below=997)
     loss = F.cross_entropy(lm(ids).flatten(0, 1), ids.roll(-1, 1).flatten())
     assert loss.item() == pytest.approx(torch.log(torch.tensor(997.0)).item(), abs=0.05)
+
+
+PAD, LEFT = 0, 3
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "modern learned", "rotary"])
+def test_a_sequence_padded_on_the_left_is_read_as_if_alone(positions):
+    """In one pass, and with a cache, whose later tokens take the positions that follow."""
+    if positions in ("modern learned", "rotary"):
+        kind = positions.removeprefix("modern ")
+        sizes = {"model_dim": D_SHARED, "num_heads": A, "key_dim": 4, "num_blocks": 2}
+        lm = ModernLM(ModernConfig(V, M, **sizes, positions=kind))
+    else:
+        lm = TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2, positions=positions))
+    lm = randomized(lm).eval()
+    text = some_ids(2, 7, below=V - 1) + 1
+    padded = torch.cat([torch.full((2, LEFT), PAD), text], dim=1)
+    padded[1, LEFT] = PAD  # of two lengths
+    mask, position_ids = padding_mask(padded, PAD), ((padded != PAD).cumsum(-1) - 1).clamp(min=0)
+    with torch.no_grad():
+        U = lm(padded, mask, position_ids=position_ids)
+        assert_same(U[0, LEFT:], lm(text[0]))
+        assert_same(U[1, LEFT + 1 :], lm(text[1, 1:]))
+        if positions != "rotary":  # which compares positions, and knows no first one
+            assert not torch.allclose(lm(padded, mask)[0, LEFT:], lm(text[0]), atol=1e-3)
+        cache = KVCache()
+        lm(padded[:, :6], mask[..., :6], cache=cache, position_ids=position_ids[:, :6])
+        rest = lm(padded[:, 6:], mask, cache=cache, position_ids=position_ids[:, 6:])
+        assert_same(rest, U[:, 6:])

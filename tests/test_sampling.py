@@ -272,8 +272,8 @@ def test_the_letters_of_version_0_2_are_taken_with_a_warning(old, name):
 def test_an_option_that_is_not_in_the_table_is_refused():
     with pytest.raises(TypeError, match="no sampling option topp: did you mean top_p"):
         filter_logits(U.unsqueeze(0), tensor([[0]]), topp=0.5)
-    with pytest.raises(TypeError, match="no sampling option do_sample: repetition_penalty, temp"):
-        generate(make(), [[3]], do_sample=False)
+    with pytest.raises(TypeError, match="no sampling option typical: repetition_penalty, temp"):
+        generate(make(), [[3]], typical=0.5)
 
 
 @pytest.mark.parametrize("name", SAMPLING)

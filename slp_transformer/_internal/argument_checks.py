@@ -1,6 +1,7 @@
 """Refusals of tensors that do not fit a model or each other, in one sentence each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -66,6 +67,32 @@ def check_qkv(Q: Tensor, K: Tensor, V: Tensor) -> None:
         )
 
 
+MODEL_HINTS = {
+    "attention_mask": "a mask is additive, and the second argument: padding_mask(ids, pad_id)",
+    "labels": "the loss is next_token_loss(model(ids[:, :-1]), ids[:, 1:])",
+    "input_ids": "the ids are its first argument",
+    "past_key_values": "keys and values are kept by cache=KVCache()",
+    "use_cache": "keys and values are kept by cache=KVCache()",
+}
+"""What Hugging Face's arguments of a model's call are here."""
+
+
+def refuse_arguments(whose: str, names: Iterable[str], hints: Mapping[str, str]) -> None:
+    """Refuse arguments that a function does not have, if there are any.
+
+    Args:
+        whose: the function.
+        names: the arguments.
+        hints: for those that others' functions have, what does the same.
+
+    Raises:
+        TypeError: naming the first.
+    """
+    for name in names:
+        hint = f": {hints[name]}" if name in hints else ""
+        raise TypeError(f"{whose} has no argument {name}{hint}.")
+
+
 def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
     """Refuse a mask that is not additive or cannot be broadcast to `shape`, [... × N × M].
 
@@ -79,12 +106,45 @@ def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
             "causal_mask or padding_mask. From a boolean `allowed`, write "
             "torch.zeros(allowed.shape).masked_fill(~allowed, -torch.inf)."
         )
+    if is_keep_mask(mask):
+        raise ValueError(
+            "The mask has ones and zeros, but masks here are additive: 0 where attention is "
+            "allowed and -inf where it is not, as made by causal_mask or padding_mask. From `keep` "
+            "with 1 where attention is allowed, write "
+            "torch.zeros(keep.shape).masked_fill(keep == 0, -torch.inf)."
+        )
     axes = zip(reversed(mask.shape), reversed(shape), strict=False)
     if not 2 <= mask.dim() <= len(shape) or any(size not in (1, axis) for size, axis in axes):
         raise ValueError(
             f"The mask has shape {format_shape(mask)}, but the scores have shape "
             f"{format_shape(shape)} ({shape[-2]} queries by {shape[-1]} keys): its axes must match "
             "theirs or be 1, and those before the last two may be left out."
+        )
+
+
+def is_keep_mask(mask: Tensor) -> bool:
+    """Tell if a floating-point mask is of ones and zeros, as others' masks are where 1 is "keep".
+
+    On an accelerator the values are not looked at, since that would make it wait at every layer.
+    """
+    if mask.device.type != "cpu" or is_traced(mask) or not mask.numel():
+        return False
+    low, high = mask.aminmax()  # one pass, in which nearly every additive mask is told apart
+    return bool(high == 1 and low in (0, 1) and ((mask == 0) | (mask == 1)).all())
+
+
+def check_sequence(ids: Any) -> None:
+    """Refuse what is no tensor with an axis of tokens.
+
+    Raises:
+        ValueError: saying what it is.
+    """
+    if not isinstance(ids, Tensor):
+        how = "encode the text first" if isinstance(ids, str) else "write torch.tensor(ids)"
+        raise ValueError(f"Token ids must be a tensor, not a {type(ids).__name__}: {how}.")
+    if ids.dim() < 1:
+        raise ValueError(
+            f"Token ids must be a sequence [... × N], but have shape {format_shape(ids)}."
         )
 
 
@@ -110,6 +170,27 @@ def check_ids(ids: Tensor, vocab_size: int) -> None:
         raise ValueError(
             f"Token id {ids[where].item()} at position {list(where)} is outside the vocabulary: "
             f"ids go from 0 to {vocab_size - 1}."
+        )
+
+
+def check_position_ids(position_ids: Tensor, N: int, context_length: int) -> None:
+    """Refuse positions that are none of a table's, or not one for each token.
+
+    Raises:
+        ValueError: naming their number, or the first that is out of range.
+    """
+    if position_ids.dim() < 1 or position_ids.shape[-1] != N:
+        raise ValueError(
+            f"position_ids {format_shape(position_ids)} must have one position for each of the "
+            f"{N} tokens."
+        )
+    if position_ids.device.type != "cpu" or is_traced(position_ids):
+        return
+    outside = (position_ids < 0) | (position_ids >= context_length)
+    if outside.any():
+        raise ValueError(
+            f"position_ids has {position_ids[outside][0].item()}, but positions go from 0 to "
+            f"{context_length - 1}."
         )
 
 

@@ -19,7 +19,12 @@ MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far sma
 
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all."""
-    write_file(path, json.dumps(content, indent=1) + "\n")
+    write_file(path, format_json(content))
+
+
+def format_json(content: Any) -> str:
+    """Return JSON as `write_json` writes it."""
+    return json.dumps(content, indent=1) + "\n"
 
 
 def read_json(path: Path) -> Any:

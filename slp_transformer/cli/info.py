@@ -14,15 +14,17 @@ from slp_transformer.cli.console import PROGRAM, command, print_result
 from slp_transformer.cli.info_options import Info
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import data_dir, list_corpora
+from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.pretrained import build_on_meta, read_config
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
-from slp_transformer.tasks.base import format_table, to_json
+from slp_transformer.tasks.base import TOKENS, format_table, to_json
 from slp_transformer.tasks.config_files import PRESETS
 from slp_transformer.tasks.saved_runs import find_config, find_task
 from slp_transformer.training.devices import available_devices
 from slp_transformer.training.run_folder import (
+    MANIFEST_FILE,
     TrainerState,
     best_checkpoint,
     checkpoint_folder,
@@ -31,6 +33,8 @@ from slp_transformer.training.run_folder import (
     load_model_spec,
     load_tokenizer,
     load_trainer_state,
+    retry_while_run_changes,
+    verify_checkpoint,
 )
 
 
@@ -40,7 +44,10 @@ def execute(options: Info) -> None:
     Raises:
         ValueError: if there is no such run.
     """
+    verified = verify_run(options.run) if options.run is not None and options.verify else {}
     content = machine_info() if options.run is None else run_info(options.run)
+    if verified:
+        content["files"] |= verified
     if options.json:
         print_result(to_json(content))
         return
@@ -84,6 +91,7 @@ def machine_info() -> dict[str, Any]:
     }
 
 
+@retry_while_run_changes
 def run_info(folder: Path) -> dict[str, Any]:
     """Return the model configuration, parameters and files of a run, without loading its weights.
 
@@ -116,6 +124,21 @@ def run_info(folder: Path) -> dict[str, Any]:
     folders = find_checkpoints(folder)
     names = {"best": best_checkpoint(folders).name, "last": folders[-1].name}
     return about | {"files": names | folder_size(folder)}
+
+
+@retry_while_run_changes
+def verify_run(folder: Path) -> dict[str, Any]:
+    """Compare a run's checkpoints and corpus with their checksums; say what has some.
+
+    Raises:
+        ValueError: naming the first file that has changed since it was written.
+    """
+    folders = [folder] if (folder / MANIFEST_FILE).exists() else find_checkpoints(folder)
+    verified = {path.name: verify_checkpoint(checkpoint_folder(path)) for path in folders}
+    if (folder / TOKENS).is_dir():
+        verified[TOKENS] = verify_token_folder(folder / TOKENS)
+    without = [name for name, has_checksums in verified.items() if not has_checksums]
+    return {"verified": [name for name in verified if name not in without], "unverified": without}
 
 
 def published_info(folder: Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from slp_transformer._internal.plugins import Options
 from slp_transformer.cli.run_options import check_run
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.data_settings import Positional
 
 
@@ -14,17 +15,21 @@ class Info(Options):
 
     Attributes:
         run: the folder of a run, or of a published model.
+        verify: compare the run's checkpoints and corpus with their checksums.
         json: print JSON.
     """
 
     run: Positional[Path | None] = None
+    verify: bool = False
     json: bool = False
 
     def check(self) -> None:
-        """Refuse a folder without a run.
+        """Refuse a folder without a run, or a request to verify nothing.
 
         Raises:
             ValueError: naming it.
         """
+        if self.verify and (self.run is None or is_pretrained_folder(self.run)):
+            raise ValueError("--verify needs a run: only runs have checksums.")
         if self.run is not None:
             check_run(self.run)

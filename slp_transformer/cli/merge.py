@@ -1,9 +1,12 @@
 """Merge a LoRA run with its base."""
 
 import shutil
+from pathlib import Path
+from typing import Any
+
+from torch import nn
 
 from slp_transformer._internal.atomic_write import atomic_write, check_no_link
-from slp_transformer._internal.json_files import read_json
 from slp_transformer.cli.console import command, print_result
 from slp_transformer.cli.merge_options import Merge
 from slp_transformer.cli.train import cleanup_on_error
@@ -14,12 +17,15 @@ from slp_transformer.tasks.run_config import CONFIG_FILE
 from slp_transformer.tasks.saved_runs import find_config, find_task
 from slp_transformer.training.checkpoints import load_model, save_checkpoint
 from slp_transformer.training.run_folder import (
+    CheckpointChoice,
     checkpoint_folder,
     find_checkpoints,
     load_lora_base,
     load_tokenizer,
-    run_lock,
+    retry_while_run_changes,
+    step_of,
 )
+from slp_transformer.training.run_lock import run_lock
 
 
 def execute(options: Merge) -> None:
@@ -34,8 +40,7 @@ def execute(options: Merge) -> None:
         raise ValueError(f"{run} is not a LoRA run.")
     if find_checkpoints(folder):
         raise ValueError(f"{folder} holds a run already: choose another folder.")
-    model = load_model(run, which)
-    merge_lora(model)
+    model, step, tokenizer = load_merged(run, which)
     with run_lock(folder), cleanup_on_error(folder):
         if config := find_config(run):
             config.save(folder / CONFIG_FILE)
@@ -45,6 +50,14 @@ def execute(options: Merge) -> None:
             for path in (run / TOKENS).iterdir():
                 with path.open("rb") as source, atomic_write(folder / TOKENS / path.name) as copy:
                     shutil.copyfileobj(source, copy)
-        step = read_json(checkpoint_folder(run, which) / "checkpoint.json")["step"]
-        save_checkpoint(folder, step, model, tokenizer=load_tokenizer(run, which))
+        save_checkpoint(folder, step, model, tokenizer=tokenizer)
     print_result(f"The merged model is in {folder}. To use it:\n  {command('generate', folder)}")
+
+
+@retry_while_run_changes
+def load_merged(run: Path, which: CheckpointChoice) -> tuple[nn.Module, int, Any]:
+    """Load the model of a LoRA run and merge it; also return its step, and its tokenizer's JSON."""
+    folder = checkpoint_folder(run, which)
+    model = load_model(folder, which)
+    merge_lora(model)
+    return model, step_of(folder), load_tokenizer(folder)

@@ -12,8 +12,7 @@ from slp_transformer.tasks.data_settings import Positional
 from slp_transformer.tasks.saved_runs import find_task
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
-    checkpoint_folder,
-    load_trainer_state,
+    load_run_state,
 )
 
 RANGES: dict[str, Range] = {
@@ -66,7 +65,7 @@ def check_run(run: Path, checkpoint: CheckpointChoice = "last", trained: bool = 
     """
     find_task(run)
     if not is_pretrained_folder(run):
-        state = load_trainer_state(checkpoint_folder(run, checkpoint))
+        state = load_run_state(run, checkpoint)
         if trained and state is not None and state.step == 0:
             raise ValueError(
                 f"The model in {run} has not been trained yet: its run ended before the first "

@@ -25,6 +25,7 @@ from slp_transformer.cli.console import (
 from slp_transformer.cli.train_options import Train
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
+from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.lora import add_lora
 from slp_transformer.modern.pretrained import load_pretrained_weights
 from slp_transformer.modern.published_folders import is_pretrained_folder
@@ -41,11 +42,12 @@ from slp_transformer.training.run_folder import (
     checkpoint_folder,
     find_checkpoints,
     load_lora_base,
-    run_lock,
+    retry_while_run_changes,
     step_of,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import make_strategy
-from slp_transformer.training.trainer import train
+from slp_transformer.training.train_function import train
 
 STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
 NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER)
@@ -135,6 +137,8 @@ def prepare_run(
     if not resume and source is not None and is_stream(source):
         copy = str(save_stdin((folder / STDIN_COPY).resolve(), source))
         config = replace(config, data=replace(config.data, source=copy))
+    if resume:
+        verify_token_folder(folder / TOKENS)
     data = (task.open if resume else task.prepare)(config, folder / TOKENS)
     config.save(folder / CONFIG_FILE)
     return data
@@ -156,7 +160,7 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
         if is_pretrained_folder(config.init_from):
             load_pretrained_weights(model, config.init_from)
         else:
-            load_weights(model, checkpoint_folder(Path(config.init_from), "best"))
+            load_initial_weights(Path(config.init_from), model)
         return None
     base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
@@ -165,6 +169,12 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
     load_base_weights(model, place, base)
     add_lora(model, base.rank)
     return base
+
+
+@retry_while_run_changes
+def load_initial_weights(run: Path, model: nn.Module) -> None:
+    """Load the best weights of another run, which may be training."""
+    load_weights(model, checkpoint_folder(run, "best"))
 
 
 def print_overview(task: Task[Any, Any, Any], data: Dataset, model: nn.Module) -> None:

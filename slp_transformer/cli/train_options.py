@@ -18,13 +18,12 @@ from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import CONFIG_FILE, TOKENIZER_SETTINGS, RunConfig
 from slp_transformer.tasks.saved_runs import config_from_run
 from slp_transformer.training.run_folder import (
-    checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
     load_model_spec,
-    load_trainer_state,
-    run_lock,
+    load_run_state,
 )
+from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS
 
 DataT = TypeVar("DataT", bound=DataSettings)
@@ -145,7 +144,7 @@ def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) ->
                 f"The run was started with {name} {before}, not {after}: resume it without {flag}, "
                 "or start another run in another folder."
             )
-    state = load_trainer_state(checkpoint_folder(folder)) if find_checkpoints(folder) else None
+    state = load_run_state(folder) if find_checkpoints(folder) else None
     if state is None:
         return config
     steps, state = config.train.steps, replace(state, config=config.train)

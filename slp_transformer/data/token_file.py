@@ -4,6 +4,7 @@ An id takes two bytes if the vocabulary has at most 65,536 tokens, else four. A 
 stream; the operating system keeps just the pages in memory that are in use.
 """
 
+import zlib
 from array import array
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -13,14 +14,16 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import atomic_write, error_message
+from slp_transformer._internal.atomic_write import atomic_write, error_message, write_file
+from slp_transformer._internal.checksums import file_crc32, verify_files
 from slp_transformer._internal.extras import require_extra
-from slp_transformer._internal.json_files import read_json, write_json
+from slp_transformer._internal.json_files import format_json, load_validated, read_json, write_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
 
 TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, TOKENIZER_FILE = "train.npy", "val.npy", "tokenizer.json"
 VAL_NAMES_FILE = "held-out.json"  # says what is held out
+CHECKSUMS_FILE = "checksums.json"  # CRC-32 of each of these files
 HEADER_BYTES = 128  # of an array with one axis; NumPy leaves room in it for any length
 CHUNK_TOKENS = 1 << 16  # ids in memory at once while writing
 
@@ -141,13 +144,32 @@ def write_token_folder(
     """
     size = max_vocab_size(tokenizer)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (TOKENIZER_FILE, TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, VAL_NAMES_FILE):
+    names = (TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, VAL_NAMES_FILE)
+    for name in (TOKENIZER_FILE, CHECKSUMS_FILE, *names):
         (folder / name).unlink(missing_ok=True)
     write_tokens(folder / TRAIN_TOKENS_FILE, train, size)
     if val is not None:
         write_tokens(folder / VAL_TOKENS_FILE, val, size)
         write_json(folder / VAL_NAMES_FILE, val_names)
-    write_json(folder / TOKENIZER_FILE, tokenizer.to_json())
+    checksums = {name: file_crc32(folder / name) for name in names if (folder / name).exists()}
+    content = format_json(tokenizer.to_json())
+    checksums[TOKENIZER_FILE] = f"{zlib.crc32(content.encode()):08x}"
+    write_json(folder / CHECKSUMS_FILE, checksums)
+    write_file(folder / TOKENIZER_FILE, content)
+
+
+def verify_token_folder(folder: Path) -> bool:
+    """Compare the files of a dataset with their checksums, and return whether it has any.
+
+    Raises:
+        ValueError: naming the file that has changed since it was written.
+    """
+    path = folder / CHECKSUMS_FILE
+    if not path.exists():  # it was written by an older version
+        return False
+    checksums = load_validated(dict[str, str], path)
+    verify_files(folder, checksums, "The corpus", "restore it from a copy, or start another run")
+    return True
 
 
 def open_token_folder(

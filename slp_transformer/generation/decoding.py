@@ -12,10 +12,12 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 
+from slp_transformer._internal.argument_checks import refuse_arguments
 from slp_transformer._internal.sampling_table import check_sampling, is_greedy
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.generate_arguments import (
+    GENERATE_HINTS,
     check_beam_options,
     check_draft_model,
     check_generator,
@@ -130,7 +132,9 @@ def generate(
             vocabulary, an option is out of range or does not go with another, or `allowed` allows
             nothing.
     """
-    texts = [parse_prompt(model, prompt) for prompt in prompts]
+    refuse_arguments("generate", GENERATE_HINTS.keys() & others.keys(), GENERATE_HINTS)
+    given = [prompts] if isinstance(prompts, str) else prompts  # to be refused whole
+    texts = [parse_prompt(model, prompt) for prompt in given]
     device, window = model_device(model), model.config.context_length
     check_sources(model, len(texts), sources)
     sampling = check_sampling(

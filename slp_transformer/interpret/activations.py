@@ -41,14 +41,16 @@ ATTENTION_HOOK_POINTS = ("Q", "K", "V", "scores", "alpha", "head")
 
 @contextmanager
 def patch_activations(
-    model: nn.Module, names: Iterable[str] | None = None, patches: Mapping[str, Patch] | None = None
+    model: nn.Module,
+    names: Iterable[str] | Mapping[str, Patch] | None = None,
+    patches: Mapping[str, Patch] | None = None,
 ) -> Iterator[dict[str, Tensor]]:
     """Keep what passes named points of a model, and change it, as long as the context lasts.
 
     Args:
         model: a model, or a stack.
         names: points to keep, or patterns of their names; all of them if neither names nor changes
-            are given.
+            are given. A mapping is taken for `patches`.
         patches: for the points to be changed, a tensor to put there, or a function from what
             passes to what passes on.
 
@@ -56,8 +58,13 @@ def patch_activations(
         A dict that each forward pass fills: what passed last at each point, changes included.
 
     Raises:
-        ValueError: if there is no such point, or what is put there has another shape than what was.
+        ValueError: if there is no such point, two mappings are given, or what is put there has
+            another shape than what was.
     """
+    if isinstance(names, Mapping):
+        if patches is not None:
+            raise ValueError("patch_activations takes one mapping of patches, not two: merge them.")
+        names, patches = None, names
     places, given = find_hook_points(model), patches or {}
 
     def find(pattern: str) -> list[str]:

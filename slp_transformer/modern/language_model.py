@@ -1,8 +1,10 @@
 """The language model of today: the book's, with a few of its parts exchanged."""
 
+from typing import Any
+
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_positions
+from slp_transformer._internal.argument_checks import check_positions, check_sequence
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.model_choices import NORM_ORDERS, NORMALIZATIONS, POSITIONS, load
 from slp_transformer._internal.shape_types import Float, Int, Tensor
@@ -103,6 +105,7 @@ class TokenEmbeddingOnly(nn.Module):
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
+        check_sequence(ids)
         check_positions(start, ids.shape[-1], self.context_length)
         return self.drop(self.tokens(ids))
 
@@ -152,6 +155,7 @@ class ModernLM(TransformerLM):
         *,
         cache: KVCache | None = None,
         position_ids: Int[Tensor, "... N"] | None = None,
+        **others: Any,
     ) -> Float[Tensor, "*batch N V"]:
         """Compute logits for the word after each position; see `TransformerLM.forward`.
 
@@ -159,14 +163,16 @@ class ModernLM(TransformerLM):
             ids: token ids, left to right.
             mask: additive mask on top of the causal one.
             cache: what was computed of earlier tokens.
-            position_ids: positions of the tokens where they do not follow one another, of a model
-                with rotary positions.
+            position_ids: positions of the tokens where they do not follow one another.
+            **others: refused, as by `TransformerLM.forward`.
 
         Raises:
-            ValueError: as `TransformerLM.forward`, or if the model's positions are not rotary.
+            TypeError: as `TransformerLM.forward`.
+            ValueError: likewise.
         """
-        if position_ids is None:
-            return super().forward(ids, mask, cache=cache)
+        of_attention = POSITIONS[self.config.positions].attention is not None
+        if position_ids is None or others or not of_attention:
+            return super().forward(ids, mask, cache=cache, position_ids=position_ids, **others)
         X = self.embedding(ids, start=0 if cache is None else cache.length)
         H = self.stack(X, mask, causal=True, cache=cache, position_ids=position_ids)
         return lm_head(H, self.unembedding)

@@ -8,7 +8,7 @@ A run's folder has
         tokenizer.json        the tokenizer, if the caller gave one
         training.json         settings, evaluations and the data's fingerprints
         state.safetensors     optimizer and random state
-        checkpoint.json       format, step and the size of each file above
+        checkpoint.json       format, step, and size and checksum of each file above
 
 A LoRA adapter has two files in place of model.safetensors
 
@@ -20,9 +20,8 @@ way around. So a process may be killed at any moment: each folder that has a che
 complete. The last one is that of the last step, and its evaluations say which is the best.
 """
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from pkgutil import resolve_name
@@ -41,6 +40,7 @@ from slp_transformer._internal.atomic_write import (
     remove,
     rename,
 )
+from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
@@ -66,6 +66,7 @@ from slp_transformer.training.run_folder import (
     load_lora_base,
     load_model_spec,
     load_trainer_state,
+    retry_while_run_changes,
     step_of,
 )
 
@@ -130,8 +131,10 @@ def save_checkpoint(
         else:
             save_tensors(temp / WEIGHTS_FILE, unique_weights(model))
         save_tensors(temp / STATE_FILE, state or {})
-        sizes = {path.name: path.stat().st_size for path in sorted(temp.iterdir())}
-        write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes)))
+        paths = sorted(temp.iterdir())
+        sizes = {path.name: path.stat().st_size for path in paths}
+        checksums = {path.name: file_crc32(path) for path in paths}
+        write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes, checksums)))
         rename(temp, target)
         fsync_path(run)
     except NotSyncedError as error:
@@ -183,6 +186,7 @@ def safetensors_error() -> type[Exception]:
 # --- Loading -------------------------------------------------------------------------------------
 
 
+@retry_while_run_changes
 def load_model(
     run: str | Path,
     which: CheckpointChoice = "best",
@@ -397,42 +401,3 @@ def average_weights(model: nn.Module, folders: list[Path]) -> None:
         sums = [a + b for a, b in zip(sums, weights, strict=True)] if sums else weights
     for W, total in zip(model.parameters(), sums, strict=True):
         W.copy_(total / len(folders))
-
-
-# --- Random numbers ------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def preserve_rng_state(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed the global random numbers; afterwards the caller's continue where they were."""
-    before = get_rng_state(torch.default_generator, device)
-    torch.manual_seed(seed)
-    try:
-        yield
-    finally:
-        set_rng_state(before, torch.default_generator, device)
-
-
-def get_rng_state(generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
-    """Return the state of all randomness in a run: of its batches, and of dropout."""
-    state = {"random.batches": generator.get_state(), "random.cpu": torch.get_rng_state()}
-    if device.type != "cpu":
-        module, place = torch.get_device_module(device), rng_place(device)
-        state[f"random.{device.type}"] = module.get_rng_state(*place)
-    return state
-
-
-def set_rng_state(
-    state: dict[str, Tensor], generator: torch.Generator, device: torch.device
-) -> None:
-    """Restore what `get_rng_state` returned (dropout differs on another kind of device)."""
-    generator.set_state(state["random.batches"])
-    torch.set_rng_state(state["random.cpu"])
-    if f"random.{device.type}" in state and device.type != "cpu":
-        module, place = torch.get_device_module(device), rng_place(device)
-        module.set_rng_state(state[f"random.{device.type}"], *place)
-
-
-def rng_place(device: torch.device) -> tuple[torch.device, ...]:
-    """Return the device as an argument: cuda:1, not the current CUDA device; MPS has but one."""
-    return () if device.type == "mps" else (device,)

@@ -1,35 +1,34 @@
-"""A run's folder: its checkpoints, the JSON in them, and the lock; nothing here needs PyTorch.
+"""A run's folder: its checkpoints, and the JSON in them; nothing here needs PyTorch.
 
 `slp_transformer.training.checkpoints` describes the layout, and reads and writes tensors.
 """
 
 import contextlib
+import functools
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from pathlib import Path
+import time
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path, PureWindowsPath
 from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
-from slp_transformer._internal.atomic_write import (
-    error_message,
-    fsync_path,
-    new_folder,
-    remove,
-    remove_leftovers,
-)
+from slp_transformer._internal.atomic_write import new_folder, remove
+from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import load_validated, read_json, validate_json
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
+P = ParamSpec("P")
+T = TypeVar("T")
 CheckpointChoice = Literal["last", "best", "average"]
 
-MANIFEST_FILE, LORA_BASE_FILE, LOCK_FILE = "checkpoint.json", "base.json", ".lock"
+MANIFEST_FILE, LORA_BASE_FILE = "checkpoint.json", "base.json"
 WEIGHTS_FILE, LORA_WEIGHTS_FILE = "model.safetensors", "lora.safetensors"
 EVALUATED_SUFFIX = "-evaluated"  # of a step that was saved before, its evaluation interrupted
 KEPT_FILE = "lora-base"  # marks a checkpoint that LoRA runs need, which is not deleted
+MAX_READ_SECONDS = 10.0  # how long a reader looks for a checkpoint that stays
 CHECKPOINT_NAME = re.compile(rf"step-\d{{8,}}({EVALUATED_SUFFIX})?")
 BOOK_CONFIG = "slp_transformer.config:TransformerConfig"
 MODELS = {  # that are loaded by name: the class, and that of its configuration
@@ -40,12 +39,56 @@ MODELS = {  # that are loaded by name: the class, and that of its configuration
 }
 
 
+# --- Reading beside a process that trains --------------------------------------------------------
+
+
+def retry_while_run_changes(read: Callable[P, T]) -> Callable[P, T]:
+    """Let a function that reads a run's checkpoints begin anew when one was deleted meanwhile.
+
+    An error counts if the run has the same checkpoints before and after it; as long as a process
+    saves and deletes some, it may be of a folder that is no longer there.
+
+    Args:
+        read: takes the run's folder, or a checkpoint's own, as its first argument.
+
+    Raises:
+        ValueError: by the function, also if the run still changes after `MAX_READ_SECONDS`.
+    """
+
+    @functools.wraps(read)
+    def read_until_unchanged(*args: P.args, **kwargs: P.kwargs) -> T:
+        run = Path(str(args[0] if args else next(iter(kwargs.values()))))
+        deadline = time.monotonic() + MAX_READ_SECONDS
+        while True:
+            before = names_of_checkpoints(run)
+            try:
+                return read(*args, **kwargs)
+            except (OSError, ValueError) as error:
+                if names_of_checkpoints(run) == before:
+                    raise
+                if time.monotonic() > deadline:
+                    raise ValueError(
+                        f"{run} could not be read in {MAX_READ_SECONDS:g} seconds, because a "
+                        "process that trains in it saves and deletes checkpoints all the time: "
+                        "try again, or let it keep more of them (--keep-last)."
+                    ) from error
+
+    return read_until_unchanged
+
+
+def names_of_checkpoints(run: Path) -> list[str]:
+    """Return the names of a run's checkpoints, or that of a checkpoint as long as it is there."""
+    if CHECKPOINT_NAME.fullmatch(run.name):
+        return [run.name] if run.exists() else []
+    return [path.name for path in list_checkpoints(run)]
+
+
 # --- The files of a checkpoint -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class EvalRecord:
-    """One evaluation during a training run; all losses are means in nats per token.
+    """One evaluation during a training run; losses are means in nats per token.
 
     Attributes:
         step: training steps made so far.
@@ -53,12 +96,30 @@ class EvalRecord:
         val_loss: loss on the validation sequences, which are the same in all evaluations.
         full_val_loss: loss on all validation data, in the last record of a run that evaluates on a
             subset; None elsewhere.
+        val_metrics: what was measured beside the validation loss, by name; empty in runs of
+            version 0.2.
+        full_val_metrics: the same beside the loss on all validation data.
     """
 
     step: int
     train_loss: float
     val_loss: float
     full_val_loss: float | None = None
+    val_metrics: dict[str, float] = field(default_factory=dict)
+    full_val_metrics: dict[str, float] = field(default_factory=dict)
+
+    def means(self) -> dict[str, float]:
+        """Return all that was measured on validation data, by names as `full_val_accuracy`."""
+        found = {"val_loss": self.val_loss}
+        found |= {f"val_{name}": value for name, value in self.val_metrics.items()}
+        if self.full_val_loss is not None:
+            found["full_val_loss"] = self.full_val_loss
+        return found | {f"full_val_{name}": v for name, v in self.full_val_metrics.items()}
+
+    def to_row(self) -> dict[str, float | None]:
+        """Return the record as a row of a table: all numbers by name, none nested."""
+        row = {"step": self.step, "train_loss": self.train_loss, "full_val_loss": None}
+        return row | self.means()
 
 
 @dataclass
@@ -123,11 +184,13 @@ class Manifest:
         format: the version of all its files together.
         step: training steps made so far.
         files: the size of each file in bytes.
+        crc32: the checksum of each file, in hexadecimal digits; empty in older checkpoints.
     """
 
     format: Literal[1]
     step: int
     files: dict[str, int]
+    crc32: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -214,6 +277,13 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
     return load_validated(TrainerState | None, folder / "training.json")
 
 
+@retry_while_run_changes
+def load_run_state(run: str | Path, which: CheckpointChoice = "last") -> TrainerState | None:
+    """Read the state of a run at one of its checkpoints, as `load_trainer_state` does."""
+    return load_trainer_state(checkpoint_folder(run, which))
+
+
+@retry_while_run_changes
 def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
     """Read the tokenizer's JSON of a run's checkpoint; None if it was saved without one.
 
@@ -243,12 +313,34 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
         raise ValueError(f"There is no checkpoint in {run}.")
     folder = best_checkpoint(folders) if which == "best" else folders[-1]
     manifest = load_validated(Manifest, folder / MANIFEST_FILE)
+    if CHECKPOINT_NAME.fullmatch(folder.name) and manifest.step != step_of(folder):
+        raise ValueError(
+            f"The checkpoint {folder} is damaged: {MANIFEST_FILE} says step {manifest.step}."
+        )
     for name, size in manifest.files.items():
+        if PureWindowsPath(name).name != name:
+            raise ValueError(f"The checkpoint {folder} is damaged: it lists {name!r}.")
         found = (folder / name).stat().st_size if (folder / name).exists() else None
         if found != size:
             has = "is missing" if found is None else f"has {found} bytes"
             raise ValueError(f"The checkpoint {folder} is damaged: {name} {has}, not {size}.")
     return folder
+
+
+def verify_checkpoint(folder: Path) -> bool:
+    """Compare the files of a checkpoint with their checksums, and return whether it has any.
+
+    Args:
+        folder: what `checkpoint_folder` returned.
+
+    Raises:
+        ValueError: naming the file that has changed since it was written.
+    """
+    manifest = load_validated(Manifest, folder / MANIFEST_FILE)
+    earlier = [path.name for path in list_checkpoints(folder.parent) if path.name < folder.name]
+    advice = f" or delete the folder, to go on from {earlier[-1]}" if earlier else ""
+    verify_files(folder, manifest.crc32, "The checkpoint", f"restore it from a copy{advice}")
+    return bool(manifest.crc32)
 
 
 def list_checkpoints(run: str | Path) -> list[Path]:
@@ -323,54 +415,3 @@ def flatten_dict(prefix: str, value: Any) -> dict[str, Any]:
     for name, part in value.items():
         leaves |= flatten_dict(f"{prefix}.{name}", part)
     return leaves
-
-
-# --- The lock ------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def run_lock(run_dir: Path) -> Iterator[None]:
-    """Lock a folder, which is created if needed, and release it at the end.
-
-    The system releases it when the process dies. The same process may lock it again. A folder that
-    was created and stays empty is removed.
-
-    Raises:
-        ValueError: if another process has locked it, or it cannot be written to.
-        ImportError: if filelock is not installed.
-    """
-    filelock = require_extra("filelock", "Kept runs")
-    made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
-    lock = filelock.FileLock(run_dir.resolve() / LOCK_FILE, timeout=0, is_singleton=True)
-    before = lock.lock_counter
-    try:  # all of it, for a signal may end it anywhere
-        try:
-            run_dir.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-            if not before:
-                remove_leftovers(run_dir)
-                for path in made:
-                    fsync_path(path.parent)
-        except filelock.Timeout:
-            raise ValueError(
-                f"Another process trains in {run_dir}: wait for it, stop it, or choose another "
-                "folder."
-            ) from None
-        except OSError as error:
-            in_the_way = next((p for p in (run_dir, *run_dir.parents) if p.is_file()), None)
-            reason = f"{in_the_way} is a file" if in_the_way else error_message(error)
-            raise ValueError(
-                f"Nothing can be kept in {run_dir}: {reason}. Choose another folder."
-            ) from None
-        yield
-    finally:
-        if lock.lock_counter > before:
-            if not before:
-                # While it is held: filelock does not take a file for a lock that has lost its
-                # name. On Windows, which removes no open file, it goes when it is let go of.
-                with contextlib.suppress(OSError):
-                    (run_dir / LOCK_FILE).unlink()
-            lock.release()
-        for folder in made:
-            with contextlib.suppress(OSError):  # there is something in it, or it is not there
-                folder.rmdir()

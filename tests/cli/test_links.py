@@ -30,7 +30,12 @@ def names_in_a_run() -> list[str]:
     fixed = ["config.toml", "metrics.json", ".lock", ".writing", ".config.toml.writing"]
     fixed += ["tensorboard", "tokens", "step-00000000", "step-00000004", "step-00000006"]
     fixed += [f"tokens/{name}" for name in ("train.npy", "val.npy", "held-out.json")]
-    fixed += ["tokens/tokenizer.json", "tokens/.preparing", "tokens/.train.npy.writing"]
+    fixed += [
+        "tokens/tokenizer.json",
+        "tokens/checksums.json",
+        "tokens/.preparing",
+        "tokens/.train.npy.writing",
+    ]
     files = "model.safetensors config.json training.json state.safetensors checkpoint.json"
     return fixed + [f"step-00000006/{name}" for name in files.split()]
 

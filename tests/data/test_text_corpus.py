@@ -88,7 +88,7 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
         assert corpus.val[:].equal(memory.val) and len(memory.val)
         assert corpus.train.vocab_size == memory.tokenizer.vocab_size
     assert TokenWindows(disk.train, 3).fingerprint() == TokenWindows(memory.train, 3).fingerprint()
-    names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json"}
+    names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json", "checksums.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
 
 

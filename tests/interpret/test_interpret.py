@@ -303,3 +303,15 @@ def test_a_circuit_in_words_asks_each_word_about_each_other():
     E, circuit = torch.randn(5, 3), torch.randn(3, 3)
     words = circuit_in_vocabulary(circuit, E)
     close(words[2, 4], E[2] @ circuit @ E[4])
+
+
+def test_a_mapping_in_place_of_names_is_taken_for_patches():
+    model, ids = ModernLM(ModernConfig(31, 32)).eval(), torch.randint(31, (2, 9))
+    with patch_activations(model, patches={"0.T5": zero_ablate()}):
+        expected = model(ids)
+    with patch_activations(model, {"0.T5": zero_ablate()}) as seen:
+        assert torch.equal(model(ids), expected) and not torch.equal(expected, model(ids) * 0)
+    assert not seen and not torch.equal(model(ids), expected)
+    with pytest.raises(ValueError, match="one mapping of patches, not two"):
+        with patch_activations(model, {"0.T5": zero_ablate()}, {"1.T5": zero_ablate()}):
+            pass

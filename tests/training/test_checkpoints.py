@@ -107,6 +107,23 @@ def test_last_and_best_are_kept_and_others_forgotten(tmp_path):
     assert sorted(p.name for p in tmp_path.glob("step*")) == ["step-00000002", "step-00000006"]
 
 
+def test_while_it_trains_one_checkpoint_more_is_there_for_readers(tmp_path):
+    """So who loads the last one has until the next but one; at the end it goes."""
+    losses: dict[int, float] = {}
+
+    def checkpoints_there() -> set[int]:
+        return {int(path.name.split("-")[1]) for path in tmp_path.glob("step-*")}
+
+    def look(record):
+        losses[record.step] = record.val_loss
+        best = min(losses, key=losses.__getitem__)
+        last = [step for step in (0, *losses)][-3:]
+        assert checkpoints_there() == {best, *last}
+
+    run(tmp_path, steps=12, keep_last=2, report=look)
+    assert checkpoints_there() == {min(losses, key=losses.__getitem__), 10, 12}
+
+
 @pytest.mark.parametrize(("steps", "averaged"), [((0, 2, 4, 6), (4, 6)), ((0, 2), (2,))])
 def test_the_average_is_of_the_last_that_were_trained_and_no_others(tmp_path, steps, averaged):
     """The best, step 2, is kept beside the last two; step 0 was never trained."""
@@ -173,7 +190,8 @@ def test_a_damaged_checkpoint_is_one_sentence_and_changes_nothing(tmp_path, name
     [
         ("{}", "format: Field required"),
         ('{"format": 99, "step": 1, "files": {}}', "format: Input should be 1"),
-        ('{"format": 1, "step": 1, "files": {"x": 3}}', "damaged: x is missing, not 3"),
+        ('{"format": 1, "step": 4, "files": {"x": 3}}', "damaged: x is missing, not 3"),
+        ('{"format": 1, "step": 5, "files": {}}', "damaged: checkpoint.json says step 5"),
         ("#", "Invalid JSON"),
         ("[]", "should be an object"),
     ],
@@ -221,6 +239,7 @@ def test_a_step_that_its_losses_do_not_fit_is_refused(tmp_path):
     manifest = json.loads((folder / "checkpoint.json").read_text("utf-8"))
     write_json(folder / "training.json", damaged)
     manifest["files"]["training.json"] = (folder / "training.json").stat().st_size
+    del manifest["crc32"]  # as in older checkpoints
     write_json(folder / "checkpoint.json", manifest)
     with pytest.raises(ValueError, match="training.json is damaged: step 3 with 0 losses since"):
         run(tmp_path, resume=True)

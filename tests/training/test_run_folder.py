@@ -1,6 +1,7 @@
 """What is read from a run's folder: complete, or refused in one sentence."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,15 @@ import torch
 from commands import SMALL, fine, output, refused, result, weights
 
 from slp_transformer import TransformerConfig
+from slp_transformer.training import run_folder
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import check_memory
-from slp_transformer.training.run_folder import checkpoint_folder, load_trainer_state
+from slp_transformer.training.run_folder import (
+    checkpoint_folder,
+    load_trainer_state,
+    retry_while_run_changes,
+    step_of,
+)
 
 
 @pytest.fixture
@@ -20,7 +27,7 @@ def run(text_run):
 
 
 def change(path: Path, **values) -> None:
-    """Change a JSON file, and the size that the manifest says of it."""
+    """Change a JSON file, as an older version might have written it, without checksums."""
     content = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps(content | values), encoding="utf-8")
     fix_size(path)
@@ -30,6 +37,7 @@ def fix_size(path: Path) -> None:
     manifest = path.with_name("checkpoint.json")
     content = json.loads(manifest.read_text("utf-8"))
     content["files"][path.name] = path.stat().st_size
+    content.pop("crc32", None)
     manifest.write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -203,3 +211,72 @@ def test_a_run_begins_with_anothers_weights_and_tokens(run, capsys):
         assert torch.allclose(mine, other, atol=1e-9)
     tokenizers = [(checkpoint_folder(name) / "tokenizer.json").read_text() for name in "ab"]
     assert tokenizers[0] == tokenizers[1]
+
+
+# --- Checksums, and readers beside a process that trains -----------------------------------------
+
+
+def flip(path: Path, bit: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
+def test_one_flipped_bit_is_told_when_a_run_is_verified_or_resumed(run, capsys):
+    """In each file of a checkpoint and of the corpus, wherever it is."""
+    resume = ["train", "--out-dir", "a", "--resume", "--steps", "6", "--quiet"]
+    corpus = Path("a/tokens")
+    paths = [*sorted(run.iterdir()), *sorted(corpus.iterdir())]
+    assert result(capsys, "info", "a", "--verify")["files"]["unverified"] == []
+    generator = torch.Generator().manual_seed(0)
+    for path in paths:
+        before = path.read_bytes()
+        flip(path, int(torch.randint(8 * len(before), (), generator=generator)))
+        said = refused(capsys, "info", "a", "--verify")
+        listing = path.name in ("checkpoint.json", "checksums.json")  # of the others, by name
+        assert (str(path.parent) if listing else path.name) in said, path
+        path.write_bytes(before)
+    weights_path = run / "model.safetensors"
+    for path in (weights_path, run / "state.safetensors", corpus / "train.npy"):
+        before = path.read_bytes()
+        flip(path, 8 * len(before) - 3201)
+        said = refused(capsys, *resume)
+        assert f"{path.name} is not what was written" in said and said.endswith(".")
+        assert "restore it from a copy" in said
+        path.write_bytes(before)
+    flip(weights_path, 8 * weights_path.stat().st_size - 3201)
+    fine("generate", "a", "--max-new-tokens", "2")  # readers compare sizes alone
+    weights_path.write_bytes(before)
+
+
+def test_a_run_without_checksums_is_read_and_resumed(run, capsys):
+    """As older versions wrote it."""
+    fix_size(run / "config.json")
+    Path("a/tokens/checksums.json").unlink()
+    files = result(capsys, "info", "a", "--verify")["files"]
+    assert run.name in files["unverified"] and "tokens" in files["unverified"]
+    fine("train", "--out-dir", "a", "--resume", "--steps", "6", "--quiet")
+    assert "--verify needs a run" in refused(capsys, "info", "--verify")
+
+
+def test_a_reader_begins_anew_when_its_checkpoint_was_deleted_meanwhile(run, monkeypatch):
+    """An error counts once the same checkpoints are there before and after it."""
+    moves = []
+
+    @retry_while_run_changes
+    def read(folder: str) -> str:
+        last = checkpoint_folder(folder)
+        if len(moves) < 3:  # the one that trains saves the next step and deletes this one
+            moves.append(last)
+            manifest = json.loads((last / "checkpoint.json").read_text("utf-8"))
+            manifest["step"] += 2
+            (last / "checkpoint.json").write_text(json.dumps(manifest), encoding="utf-8")
+            shutil.move(last, last.with_name(f"step-{manifest['step']:08d}"))
+            raise ValueError(f"{last} is damaged")
+        return last.name
+
+    assert read("a") == f"step-{step_of(run) + 6:08d}" and len(moves) == 3
+    moves.clear()
+    monkeypatch.setattr(run_folder, "MAX_READ_SECONDS", 0.0)
+    with pytest.raises(ValueError, match="a could not be read in 0 seconds, because a process"):
+        read("a")

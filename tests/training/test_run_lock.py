@@ -1,5 +1,6 @@
 """One process owns a run: others are told, the dead let go, and what others put there stays."""
 
+import errno
 import os
 import re
 import signal
@@ -7,21 +8,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+import own_process
 import pytest
 from commands import SMALL, fine, refused
 from own_process import OWN
 from tiny_training import run
 
 from slp_transformer.tasks.text import TextTask
-from slp_transformer.training.run_folder import run_lock
+from slp_transformer.training import run_lock as run_lock_module
+from slp_transformer.training.run_lock import run_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from slp_transformer.training.run_folder import run_lock
+from slp_transformer.training.run_lock import run_lock
 with run_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(300)
+"""
+
+NO_FLOCK = """
+def flock(*_):
+    raise OSError(%d, "no locks")
+
+fcntl.flock = flock
 """
 
 
@@ -138,3 +148,41 @@ def test_a_signal_while_it_is_taken_leaves_nothing(where, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
     with run_lock(tmp_path / "a"):
         pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows locks otherwise")
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EIO])
+def test_where_the_file_system_has_no_locks_a_file_stands_for_one(
+    tmp_path, monkeypatch, number, recwarn
+):
+    """Without a warning; and nothing is left of a lock that fails."""
+    import fcntl
+
+    def flock(*_):
+        raise OSError(number, os.strerror(number))
+
+    folder = tmp_path / "a" / f"run-{number}"
+    monkeypatch.setattr(fcntl, "flock", flock)
+    if number == errno.EIO:
+        with pytest.raises(ValueError, match="Nothing can be kept.*Input/output error"):
+            with run_lock(folder):
+                pass
+    else:
+        with run_lock(folder):
+            assert str(os.getpid()) in (folder / ".lock").read_text("utf-8")
+            with run_lock(folder):
+                pass
+            script = HOLD.replace(
+                "import sys, time", f"import fcntl, sys, time\n{NO_FLOCK % number}"
+            )
+            other = own_process.python("-c", script, folder)
+            assert "Another process trains in" in other.stderr and "Warning" not in other.stderr
+    assert not folder.parent.exists() and not recwarn.list
+
+
+def test_the_folder_above_a_new_run_is_flushed_to_the_disk(tmp_path, monkeypatch):
+    """Otherwise a power cut may take the run, and each of its checkpoints, with it."""
+    flushed = []
+    monkeypatch.setattr(run_lock_module, "fsync_path", flushed.append)
+    with run_lock(tmp_path / "a" / "b"):
+        assert flushed == [tmp_path / "a", tmp_path]

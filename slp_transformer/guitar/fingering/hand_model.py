@@ -27,7 +27,7 @@ from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET
 from slp_transformer.guitar.token_reader import NUM_STRINGS
 from slp_transformer.training.checkpoints import load_weights
-from slp_transformer.training.run_folder import checkpoint_folder
+from slp_transformer.training.run_folder import checkpoint_folder, retry_while_run_changes
 
 MASKED_SCORE = -1e4  # the score of a state that is not there
 WINDOW_MOMENTS = 128  # moments of a window that count
@@ -258,6 +258,13 @@ def load_hand_ensemble(*run_dirs: str | Path) -> HandEnsemble:
     for run_dir in run_dirs:
         if (Path(run_dir) / "config.toml").exists():  # which the runs of `train` have
             raise ValueError(f"{run_dir} holds a model of tokens, not of a hand.")
-        models.append(HandModel())
-        load_weights(models[-1], checkpoint_folder(run_dir, "best"))
+        models.append(load_hand(run_dir))
     return HandEnsemble(models)
+
+
+@retry_while_run_changes
+def load_hand(run_dir: str | Path) -> HandModel:
+    """Load the best model of a run."""
+    model = HandModel()
+    load_weights(model, checkpoint_folder(run_dir, "best"))
+    return model
