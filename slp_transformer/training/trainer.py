@@ -243,7 +243,10 @@ class Trainer:
                 self.strategy,
                 self.loss,
             )
-            self.pending_losses.append(loss)
+            if loss.device.type == "cpu":  # the number: a tensor would lie among logits in the heap
+                self.state.losses.append(loss.item())
+            else:
+                self.pending_losses.append(loss)
             self.state.step += 1
             self.tokens += batch.num_targets
             self.notify("on_step", loss, batch.num_targets)
