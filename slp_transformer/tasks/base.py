@@ -183,6 +183,12 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         """
         if config.train.batch_tokens is not None:
             raise ValueError("batch_tokens has no effect here: it is for pairs.")
+        length, context = config.train.sequence_length, config.model.context_length
+        if length is not None and length > context:
+            raise ValueError(
+                f"sequence_length = {length} is more than the {context} tokens that the model can "
+                "read (context_length): choose a smaller one, or a larger context_length."
+            )
 
     @abstractmethod
     def prepare(self, config: RunConfig[DataT], folder: Path) -> Dataset:
