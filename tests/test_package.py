@@ -72,7 +72,7 @@ assert TransformerLM(config)(ids).shape == (2, 7, 23)
 assert EncoderDecoder(config)(ids, ids).shape == (2, 7, 23)
 """
 TRAIN = """
-from slp_transformer.training.trainer import train
+from slp_transformer.training import train
 stream = torch.arange(7).repeat(5)
 train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
 """

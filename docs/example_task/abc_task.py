@@ -216,7 +216,7 @@ class TuneTask(Task):
 
     def evaluate(self, run: LoadedRun, options: Any) -> Report:
         """Measure the loss per word on the held-out tunes."""
-        from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, with_samples
+        from slp_transformer.tasks.evaluation import measure_windows, metric_rows, with_samples
 
-        values = mean_window_loss(run, self.open(run.config, run.folder / "tokens").val)
-        return with_samples(self, run, options, values, loss_rows(values))
+        values = measure_windows(run, self.open(run.config, run.folder / "tokens").val)
+        return with_samples(self, run, options, values, metric_rows(values))

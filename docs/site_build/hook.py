@@ -8,8 +8,6 @@ import hashlib
 import html
 import logging
 import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import cards
@@ -17,13 +15,13 @@ import chapter_source
 import choice_tables
 import constants
 import execution
-import figures
 import links
 import mkdocs_jupyter.config
 import model_pages
 import names_table
 import nbformat
 import notebook_html
+import page_steps
 import pages
 import postprocess
 import previews
@@ -35,6 +33,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
+from page_steps import PageContext, Step
 from serving import LiveServer, PageServer
 from state import chapter_of, log, page_path, relative, site
 
@@ -247,41 +246,23 @@ def on_page_content(content, page, config, files):
             content = kept["content"]
         elif site.deferring and uri in site.reference_keys:
             content += pages.PREPARING
-        content = pages.with_model(content, page)
-        drawn = _reported(postprocess.drawn, reference.renamed(content, pages.shown_as), uri)
-        if uri == "equations.md":  # each has its row
-            return drawn
-        return previews.linked(drawn, pages.link_from(page), site.book)
+        return _with_steps(content, page_steps.PAGE_STEPS, PageContext(page, site))
     body, headings = notebook_html.finished(content)
-    body = re.sub(r'href="(\d\d[a-z]?_\w+)\.(?:py|ipynb|md)(?=[#"])', pages.to_chapter, body)
-    body = re.sub(r'href="\.\./docs/([\w-]+)\.md(?=[#"])', r'href="../../\1/', body)
     page.toc = get_toc(nest_toc_tokens(headings))
-    stem = chapter.path.stem
-    body = figures.with_wirings(body, site.figures[stem], pages.link_from(page))
-    numbered = partial(figures.with_references, stem=stem, known=site.figures)
-    body = _reported(numbered, body, chapter.name)
-    body = pages.with_proofs(body, page)
-    below_title = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
-    below_title += pages.notes(chapter)
-    body, found = re.subn(r"</h1>", lambda _: f"</h1>{below_title}", body, count=1)
-    body = (body if found else below_title + body) + pages.modules_used(chapter, page)
-    body = model_pages.with_player(body, relative("assets/alphatab/", page))
-    body = previews.with_symbols(body, site.symbols, relative("notation/", page))
-    body = _reported(postprocess.drawn, reference.renamed(body, pages.shown_as), chapter.name)
-    body = previews.linked(body, pages.link_from(page), site.book)
-    stale = " slp-stale" if pages.is_stale(chapter) else ""
-    return f'<div class="slp-chapter{stale}">{body}</div>'
+    return _with_steps(body, page_steps.CHAPTER_STEPS, PageContext(page, site, chapter))
 
 
-def _reported(change: Callable[[str], str], content: str, name: str) -> str:
+def _with_steps(content: str, steps: tuple[Step, ...], context: PageContext) -> str:
     """Return a page's content, changed; what is wrong in it fails a build, a server logs it."""
-    try:
-        return change(content)
-    except ValueError as error:
-        if not site.serving:
-            raise PluginError(f"{name}: {error}") from None
-        log.error(f"{name}: {error}")
-        return content
+    for step in steps:
+        try:
+            content = step(content, context)
+        except ValueError as error:
+            name = context.chapter.name if context.chapter else context.page.file.src_uri
+            if not site.serving:
+                raise PluginError(f"{name}: {error}") from None
+            log.error(f"{name}: {error}")
+    return content
 
 
 def on_post_template(output_content, **_):

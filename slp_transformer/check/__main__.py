@@ -17,9 +17,8 @@ import contextlib
 import io
 import json
 import os
-import subprocess
+import signal
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,13 @@ import torch
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.check import CHECKS, own_model
+from slp_transformer.check.class_report import report_on, report_on_class
 from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
 from slp_transformer.check.progress_page import write_progress_page
+from slp_transformer.check.student_file import read_functions
 from slp_transformer.check.verdict import Verdict
 
 NOT_THERE = "not there yet"
-LIMIT_S, LIMIT_BYTES = 120, 4 << 30
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"check: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -119,7 +121,7 @@ def write_template(path: Path) -> None:
 
 def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
     """Check every function of a file; None stands for one that is not there."""
-    functions = own_model.read_functions(path)
+    functions = read_functions(path)
     found: dict[str, Verdict | None] = {}
     for name in dict.fromkeys([*(n for names in CHAPTERS.values() for n in names), *functions]):
         with contextlib.redirect_stdout(io.StringIO()):
@@ -196,53 +198,6 @@ def compare_with(parts: Parts, folder: Path) -> int:
     return 0
 
 
-def report_on(path: Path) -> dict[str, Any]:
-    """Return what is right in a file, and what is wrong, to be written as JSON."""
-    try:
-        _, verdicts = verdicts_of(path)
-    except ValueError as error:
-        return {"file": path.name, "error": str(error)}
-    tried = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
-    return {
-        "file": path.name,
-        "right": [name for name, verdict in tried.items() if verdict],
-        "wrong": {name: verdict.text for name, verdict in tried.items() if not verdict},
-    }
-
-
-def report_on_class(folder: Path) -> dict[str, Any]:
-    """Return a report on each script and notebook in a folder, and the commonest mistakes."""
-    files = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".ipynb"))
-    reports = [_report_in_process(path) | {"file": str(path.relative_to(folder))} for path in files]
-    wrong = Counter(f"{n}: {text}" for r in reports for n, text in r.get("wrong", {}).items())
-    return {"files": reports, "mistakes": dict(wrong.most_common())}
-
-
-def _report_in_process(path: Path) -> dict[str, Any]:
-    command = [sys.executable, "-c", LIMITED, str(LIMIT_BYTES), str(path)]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, encoding="utf-8")
-    except subprocess.TimeoutExpired:
-        return {"error": f"It took more than {LIMIT_S} seconds."}
-    try:
-        return json.loads(done.stdout)
-    except ValueError:
-        return {"error": f"It ended with code {done.returncode}: too much memory, perhaps."}
-
-
-# Memory can be limited where the system has rlimits: not on Windows.
-LIMITED = """
-import sys
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
-except (ImportError, ValueError, OSError):
-    pass
-sys.stdout.reconfigure(encoding="utf-8")
-from slp_transformer.check.__main__ import main
-sys.exit(main([sys.argv[2], "--json"]))
-"""
-
-
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a student's process ends with it
     sys.exit(main())

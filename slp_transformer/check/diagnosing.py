@@ -47,6 +47,7 @@ from slp_transformer.check.comparing import (
     has_new_nan,
     to_comparable,
 )
+from slp_transformer.check.hints import FLOATS_FOR_INTEGERS, HINTS, OVERFLOW
 from slp_transformer.check.slips import Slip, make_slips, with_mistakes
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
 from slp_transformer.check.variants import Variant, make_variants
@@ -56,6 +57,9 @@ Case = dict[str, Any]
 Inputs = tuple[Any, ...]  # of a case, in the order of the arguments
 Mistakes = frozenset[str]  # names of the mistakes that a solution makes on purpose
 Formula = Callable[..., Any]  # makes a mistake, given arguments by name
+# Calls a submission with cases, by their numbers, an argument as a list if it is named; returns its
+# answers, and the arguments that it changed in place.
+Run = Callable[[Sequence[int], str], tuple[list[Any], set[str]]]
 SizesFromModule = Callable[[dict[str, tuple[int, ...]], Any], dict[str, int]]
 DEFAULT_TIMEOUT_S = 5.0
 REPEATS = 8  # calls with the same inputs, to see if a submission is random
@@ -66,6 +70,10 @@ CHECKS: dict[str, "Check"] = {}
 
 class BrokenCheck(Exception):
     """A check cannot compute its own right answer: that is not the reader's mistake."""
+
+
+class AttemptEnded(Exception):
+    """The process in which a submission runs has ended; the message says how."""
 
 
 class RareCase(dict[str, Any]):
@@ -170,17 +178,48 @@ class Check:
         Returns:
             The verdict, true where the submission is right. In a script it is printed, too.
         """
-        try:
-            verdict = self._verdict(submission, one_row, timeout_s)
-        except BrokenCheck:
-            raise
-        except (UnsupportedCall, NotNumeric) as error:
-            verdict = Verdict(False, str(error))
-        except Exception as error:  # what a reader's object does when it is looked at
-            text = f"It returns what cannot be compared with numbers ({type(error).__name__})."
-            verdict = Verdict(False, text)
+        begin = partial(self.start_attempt, submission, one_row=one_row, timeout_s=timeout_s)
+        verdict = self.judge(begin, timeout_s)
         print_verdict(verdict)
         return verdict
+
+    def start_attempt(
+        self, submission: object, *, one_row: bool = False, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> tuple[list[Case], Run]:
+        """Return the cases for a submission, and a function that calls it with some of them.
+
+        Raises:
+            UnsupportedCall: if it cannot be called as the exercise asks.
+        """
+        call = make_caller(submission, self.arguments, self.signature_text)
+        cases = self._cases(submission, one_row)
+
+        def run(numbers: Sequence[int], listed: str) -> tuple[list[Any], set[str]]:
+            given = [cases[i] for i in numbers]
+            given = [c | {listed: c[listed].tolist()} for c in given] if listed else given
+            return run_with_timeout(call, given, submission, timeout_s)
+
+        return cases, run
+
+    def judge(self, begin: Callable[[], tuple[list[Case], Run]], timeout_s: float) -> Verdict:
+        """Say what is wrong with a submission that is run somewhere.
+
+        Args:
+            begin: returns the cases, and what calls the submission with some of them.
+            timeout_s: how long all cases together may take.
+
+        Raises:
+            AttemptEnded: if the place where it runs is no more.
+        """
+        try:
+            return self._verdict(*begin(), timeout_s)
+        except (BrokenCheck, AttemptEnded):
+            raise
+        except (UnsupportedCall, NotNumeric) as error:
+            return Verdict(False, str(error))
+        except Exception as error:  # what a reader's object does when it is looked at
+            text = f"It returns what cannot be compared with numbers ({type(error).__name__})."
+            return Verdict(False, text)
 
     def solve(self, *inputs: Any, mistakes: Mistakes = frozenset(), **named: Any) -> Any:
         """Compute what the exercise asks for, or what `mistakes` make of it."""
@@ -223,14 +262,11 @@ class Check:
                 raise BrokenCheck(f"The check of {self.signature_text} fails itself.") from error
             return RaisedError(type(error).__name__)
 
-    def _verdict(self, submission: object, one_row: bool, seconds: float) -> Verdict:
-        call = make_caller(submission, self.arguments, self.signature_text)
-        cases = self._cases(submission, one_row)
-        found, changed = run_with_timeout(call, cases, submission, seconds)
+    def _verdict(self, cases: list[Case], run: Run, seconds: float) -> Verdict:
+        found, changed = run(range(len(cases)), "")
         for name in self.arguments:
             if any(isinstance(one, RaisedError) for one in found) and _is_ids(cases[0][name]):
-                listed = [case | {name: case[name].tolist()} for case in cases]
-                answers, _ = run_with_timeout(call, listed, submission, seconds)
+                answers, _ = run(range(len(cases)), name)
                 if not any(isinstance(one, RaisedError | TimedOut) for one in answers):
                     found = answers  # it takes ids or positions as a list, not as a tensor
         right = [self.expected(case) for case in cases]
@@ -243,10 +279,10 @@ class Check:
         # Of what may differ without being wrong, go by what explains most.
         rights = [right, *([self.expected(c, way) for c in cases] for way in self.accepted)]
         right = min(rights, key=lambda one: len(_differing(found, one)))
-        wrong = _differing(found, right)
+        wrong, numbers = _differing(found, right), list(range(len(cases)))
         if any(not isinstance(cases[j], RareCase) for j in wrong):
-            common = [j for j, case in enumerate(cases) if not isinstance(case, RareCase)]
-            cases, found, right = ([one[j] for j in common] for one in (cases, found, right))
+            numbers = [j for j, case in enumerate(cases) if not isinstance(case, RareCase)]
+            cases, found, right = ([one[j] for j in numbers] for one in (cases, found, right))
             wrong = _differing(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
             kinds = "expected  integers", "yours     floats"
@@ -257,7 +293,7 @@ class Check:
             return Verdict(True, f"It agrees with {self.source}.{note}")
         answered = [i for i in wrong if not isinstance(found[i], RaisedError)]
         i = min(answered or wrong, key=lambda i: count_numbers(cases[i]))
-        again, _ = run_with_timeout(call, [cases[i]] * REPEATS, submission, seconds)
+        again, _ = run([numbers[i]] * REPEATS, "")
         again = [to_comparable(answer, right[i]) for answer in again]
         if len(again) == REPEATS and not all(answers_agree(again[0], one) for one in again):
             text = "It gives different answers to the same inputs: is something in it random?"
@@ -318,7 +354,8 @@ class Check:
         if isinstance(found, RaisedError):
             where = f" in {found.source_line}" if found.source_line else ""
             hints = (f" {hint}" for words, hint in HINTS.items() if words in found.message)
-            return f"It stopped{where}: {found.kind}, {found.message}.{''.join(hints)}"
+            words = f", {found.message}".rstrip(" ,")
+            return f"It stopped{where}: {found.kind}{words}.{''.join(hints)}"
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
         if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):
@@ -356,32 +393,6 @@ def _is_large(case: Case) -> bool:
     """Tell if exp of the numbers of a case, or of their products, may overflow."""
     given = [v for v in case.values() if isinstance(v, Tensor) and v.is_floating_point()]
     return any(one.abs().max() >= 20 for one in given if one.numel())
-
-
-FLOATS_FOR_INTEGERS = (
-    "The numbers are right, but they are floats, which cannot be an index: torch.zeros and "
-    "torch.empty need dtype=torch.long."
-)
-OVERFLOW = (
-    "With large numbers it has NaN: exp of them is ∞, or 0 everywhere, and neither ∞/∞ nor 0/0 is "
-    "a number. Subtract the largest first, or use torch.softmax, torch.sigmoid or F.silu."
-)
-HINTS = {
-    "must match the size of tensor": (
-        "Is a keepdim=True missing, or a .T? Or has a slice the wrong length?"
-    ),
-    "negative power": "Is a product of small numbers rounded to 0? Then add logarithms instead.",
-    "torch.return_types": "min, max, sort and topk return values and indices: take `.values`.",
-    "out of bounds": "Indices go from 0 to the size − 1: here one is outside.",
-    "index out of range": "Indices go from 0 to the length − 1: here one is outside.",
-    "Dimension out of range": "This input has fewer axes, as a single row has: dim=-1 is the last.",
-    "division by zero": "Nothing was counted for this input, so there is nothing to divide by.",
-    "same dtype": "Whole numbers and floats cannot be multiplied as matrices: use .float().",
-    "empty sequence": "Nothing is left here: say what the result is then.",
-    "'tuple' object": "The input is a tuple, which cannot be changed: make a list of it.",
-    "is not defined": "Is a name misspelled, or used before it has a value?",
-    "shapes cannot be multiplied": "The inner sizes differ: is a .T missing, or a slice too long?",
-}
 
 
 def read_table(

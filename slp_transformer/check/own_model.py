@@ -6,14 +6,11 @@ only the weights. So what it learns, or says with the weights of a published GPT
 reader's own lines.
 """
 
-import ast
-import json
 import math
 import time
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -80,77 +77,6 @@ def _as_tensor(answer: Any) -> Tensor:
     if isinstance(answer, list):
         return torch.stack([_as_tensor(row) for row in answer])
     return answer if isinstance(answer, Tensor) else torch.tensor(answer)
-
-
-def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a script or a notebook by the names of their checks.
-
-    Imports, definitions and constants are run, and no other line. A function may be called as its
-    check is, or with `my_` in front, or be handed to its check somewhere in the file, as the
-    exercises do. One without a line of code is not there yet.
-
-    Raises:
-        ValueError: if the file cannot be read, is no Python, or fails while it defines things.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".ipynb":
-            cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-            sources = ["".join(cell["source"]) for cell in cells]
-            sources = ["".join(_without_magics(source)) for source in sources]
-        else:
-            sources = [text]
-        scope: dict[str, Any] = {"__name__": path.stem}
-        empty: set[str] = set()
-        asked = {"one_hot_lookup": "my_lookup", "input_encoding": "my_input"}  # chapter 4's names
-        for source in sources:
-            asked |= _names_handed_to_checks(ast.parse(source, str(path)))
-            body = [node for node in ast.parse(source, str(path)).body if _defines(node)]
-            exec(compile(ast.Module(body, []), str(path), "exec"), scope)
-            for node in body:
-                if isinstance(node, ast.FunctionDef):
-                    (empty.add if _is_empty(node) else empty.discard)(node.name)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-    except Exception as error:  # whatever a reader's code may raise
-        raise ValueError(f"{path} cannot be used: {type(error).__name__}, {error}.") from None
-    found: dict[str, Callable[..., Any]] = {}
-    for name in CHECKS:
-        for called in (asked.get(name), f"my_{name}", name):  # the later, the better
-            if called not in empty and callable(function := scope.get(called or "")):
-                found[name] = function
-    return found
-
-
-def _is_empty(function: ast.FunctionDef) -> bool:
-    """Tell if a function has nothing but `...`, `pass` or a docstring."""
-    body = [node.value if isinstance(node, ast.Expr) else node for node in function.body]
-    return all(isinstance(node, ast.Pass | ast.Constant) for node in body)
-
-
-def _without_magics(source: str) -> Iterator[str]:
-    for line in source.splitlines(keepends=True):
-        yield "\n" if line.lstrip().startswith(("%", "!")) else line
-
-
-def _names_handed_to_checks(tree: ast.Module) -> dict[str, str]:
-    """Return the functions in lines such as `check.input_encoding(my_input)`, by their checks."""
-    found = {}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(ast.Attribute(ast.Name("check"), check), [ast.Name(function), *_]):
-                found[check] = function
-    return found
-
-
-def _defines(node: ast.stmt) -> bool:
-    if not isinstance(node, ast.Assign):
-        return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
-    try:
-        ast.literal_eval(node.value)
-    except ValueError:
-        return isinstance(node.value, ast.Lambda)
-    return True
 
 
 class OwnModel:

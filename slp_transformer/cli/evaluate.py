@@ -18,12 +18,13 @@ FlagsT = TypeVar("FlagsT")
 class Evaluate(RunOptions, Generic[FlagsT]):
     """Measure how well a trained model predicts data that it was not trained on.
 
+    `slp-transformer evaluate RUN --help` shows the options of the run's own task, too.
+
     Examples:
       slp-transformer evaluate runs/mine                 on the run's held-out data
       slp-transformer evaluate runs/mine other.txt       on another text
       slp-transformer evaluate runs/mine --samples 3     with three generated texts
       slp-transformer evaluate runs/en-de test.en --target test.de --checkpoint average
-      slp-transformer evaluate runs/mine --help          with the options of the run's own task
 
     Language models: the loss, perplexity and bits per character and byte, which unlike the loss
     compare models with different tokenizers. Translation: loss, BLEU and chrF with sacrebleu's

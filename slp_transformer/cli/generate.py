@@ -32,11 +32,12 @@ FlagsT = TypeVar("FlagsT")
 class Generate(RunOptions, Generic[FlagsT]):
     """Continue prompts with a trained model.
 
+    `slp-transformer generate RUN --help` shows the options of the run's own task, too.
+
     Examples:
       slp-transformer generate runs/mine --prompt "the "
       slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000
       echo "the " | slp-transformer generate runs/mine --prompt-file -
-      slp-transformer generate runs/mine --help      with the options of the run's own task
 
     A model sees a window of its last tokens. Where a text is longer than that, the model continues
     from the last half window, without what came before.

@@ -48,7 +48,7 @@ from slp_transformer.training.run_folder import (
 )
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import make_strategy
-from slp_transformer.training.trainer import train
+from slp_transformer.training.train_function import train
 
 STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
 NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER)

@@ -145,11 +145,11 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         Raises:
             ValueError: if there is none, or too little.
         """
-        from slp_transformer.tasks.evaluation import loss_rows, mean_window_loss, with_samples
+        from slp_transformer.tasks.evaluation import measure_windows, metric_rows, with_samples
 
         stream = self.read_stream(run, options.source)
-        values = mean_window_loss(run, stream)
-        rows = loss_rows(values)
+        values = measure_windows(run, stream)
+        rows = metric_rows(values)
         ids = stream[1 : values["tokens"] + 1].tolist()
         num_bytes = self.count_bytes(run.tokenizer, ids)
         if num_bytes is None:

@@ -1,4 +1,4 @@
-"""A Transformer of a reader's own functions: put together, trained, compared, and reported on."""
+"""A Transformer of a reader's own functions: put together, trained, and compared."""
 
 import json
 import math
@@ -7,7 +7,6 @@ from itertools import chain
 from pathlib import Path
 
 import diagrams
-import nbformat
 import pytest
 import torch
 from foreign import foreign
@@ -15,8 +14,9 @@ from foreign import foreign
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.check import __main__ as command
 from slp_transformer.check import own_model
-from slp_transformer.check.own_model import NEEDED, OwnModel, Parts, read_functions
+from slp_transformer.check.own_model import NEEDED, OwnModel, Parts
 from slp_transformer.check.progress_page import PART_FUNCTIONS, TEMPLATE
+from slp_transformer.check.student_file import read_functions
 from slp_transformer.modern import from_pretrained
 
 MINE = """
@@ -203,7 +203,7 @@ def test_what_has_no_line_of_code_is_not_there_yet(tmp_path, capsys):
     assert said.count("It returns nothing yet") == 1
     text = page.read_text(encoding="utf-8")
     assert set(re.findall(r'<a href="#([^"]+)" data-state="wrong"', text)) == {"probs"}
-    assert list(command.report_on(path)["wrong"]) == ["softmax"]
+    assert [name for name, one in command.verdicts_of(path)[1].items() if one] == []
     assert command.main(["--html", str(page)]) == 2
     assert "Name the file" in capsys.readouterr().err
 
@@ -286,26 +286,6 @@ def test_a_new_file_has_every_part_and_overwrites_nothing(tmp_path, capsys):
     assert path.read_text(encoding="utf-8") == text
 
 
-def test_a_class_is_reported_on(mine, tmp_path, capsys, monkeypatch):
-    """Each file has a process of its own, which loads PyTorch; here one of them has."""
-    alone = command._report_in_process
-    both = {".ipynb": alone, ".py": command.report_on}
-    monkeypatch.setattr(command, "_report_in_process", lambda path: both[path.suffix](path))
-    folder = tmp_path / "class"
-    folder.mkdir()
-    (folder / "ann.py").write_text(MINE, encoding="utf-8")
-    cell = "%matplotlib inline\ndef my_lm_head(H, E):\n    return H @ E\n\nmy_lm_head(1, 2)"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
-    (folder / "bo.ipynb").write_text(nbformat.writes(notebook), encoding="utf-8")
-    (folder / "cy.py").write_text("def (", encoding="utf-8")
-    assert command.main(["--json", str(folder)]) == 0
-    report = json.loads(capsys.readouterr().out)
-    ann, bo, cy = report["files"]
-    assert set(NEEDED) <= set(ann["right"]) and ann["wrong"] == {}
-    assert bo["right"] == [] and list(bo["wrong"]) == ["lm_head"]
-    assert "SyntaxError" in cy["error"] and len(report["mistakes"]) == 1
-
-
 def test_what_a_check_knows_is_printed_alone(capsys):
     assert command.main(["lm_head"]) == 0
     said = capsys.readouterr().out
@@ -321,7 +301,7 @@ def test_the_exercises_functions_are_found_by_the_checks_that_they_are_handed_to
         cells = [{"cell_type": "code", "source": [source]}]
         path = tmp_path / f"{name}.ipynb"
         path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-        report = command.report_on(path)
-        assert not report["wrong"], report
+        verdicts = command.verdicts_of(path)[1]
+        assert all(verdicts[one] for one in verdicts if verdicts[one] is not None), verdicts
         expected = {"01_attention": "softmax", "04_input": "input_encoding"}[name]
-        assert expected in report["right"]
+        assert verdicts[expected]

@@ -8,7 +8,7 @@
   const article = me.previousElementSibling;
   const CONTAINERS = "div, section, details, article";
   const FIELDS = "input, select, textarea";
-  const STAGES = "#slp-sentence, #slp-write, #slp-fingering, #slp-hear, script"; // run once
+  const STAGES = "#slp-sentence, #slp-write, #slp-fingering, #slp-hear"; // have a script
   const MAX_DEPTH = 4; // an article, a chapter, an exercise's fold, a box in it
   const MAX_COMPARED = 1000; // blocks that differ, on one level
   let digest = me.dataset.digest;
@@ -214,7 +214,8 @@
     document.title = page.title;
     const added = patch(blocks, before, after, 0);
     const hasStage = (one) => one.matches(STAGES) || one.querySelector(STAGES);
-    if (added.some(hasStage)) return location.reload(); // its script would not know the new block
+    // A script that has run knows the old stage alone; one that comes now will find the new one.
+    if (before.querySelector(STAGES) && added.some(hasStage)) return location.reload();
     addToHead(page);
     document.dispatchEvent(new CustomEvent("slp:replaced", { detail: added }));
     restore(state);

@@ -1,0 +1,266 @@
+"""A report on a class: each student's file in a process of its own, judged in this one.
+
+A student's process is given cases and sends answers; the right answers, the table of mistakes and
+the verdicts are here. Whatever it sends is read with bounds (`answer_codec`), whatever it prints is
+thrown away, and however it ends is a row of the report.
+"""
+
+import json
+import os
+import queue
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from slp_transformer.check.answer_codec import clean, decode
+from slp_transformer.check.calling import UnsupportedCall
+from slp_transformer.check.diagnosing import CHECKS, DEFAULT_TIMEOUT_S, AttemptEnded
+from slp_transformer.check.student_file import package_fingerprints
+from slp_transformer.check.timed_run import TimedOut
+from slp_transformer.check.verdict import Verdict
+
+START_S, DEFINE_S, LIMIT_S = 60, 20, 120  # to load PyTorch; for definitions; for a whole file
+MAX_FILE_BYTES, MAX_LINE_BYTES = 32 << 20, 1 << 20
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT")
+ENDS_EARLY = "It ended itself, with code {}, while {}."
+NO_ANSWER = "It sent something that is no answer while {}."
+
+Report = dict[str, Any]
+
+
+class StudentProcess:
+    """The process of one file, and what goes between it and this one."""
+
+    def __init__(self, folder: Path, home: str):
+        """Start it.
+
+        Args:
+            folder: that of the class, which it may not read.
+            home: an empty folder in which it runs.
+        """
+        code = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); import runpy; "
+        code += "runpy.run_module('slp_transformer.check.student_process', run_name='__main__')"
+        paths = json.dumps([os.path.abspath(one) for one in sys.path])
+        variables = {n: os.environ[n] for n in KEPT_VARIABLES if n in os.environ}
+        variables |= dict.fromkeys(("HOME", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR"), home)
+        variables |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code, str(folder), str(LIMIT_S), str(os.getpid()), paths],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=home,
+            env=variables,
+            start_new_session=True,
+        )
+        self._lines: queue.Queue[bytes] = queue.Queue(4)
+        self._ends_at = time.monotonic() + START_S + LIMIT_S
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        while line := self._process.stdout.readline(MAX_LINE_BYTES):
+            self._lines.put(line)
+        self._lines.put(b"")
+
+    def send(self, message: bytes) -> None:
+        """Send a message; one that nobody reads any more is lost."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(message)
+            self._process.stdin.flush()
+        except OSError:
+            pass  # what is received next says how it ended
+
+    def receive(self, seconds: float, doing: str) -> Report:
+        """Return the next message.
+
+        Raises:
+            AttemptEnded: saying how the process ended.
+        """
+        seconds = min(seconds, self._ends_at - time.monotonic())
+        try:
+            line = self._lines.get(timeout=max(seconds, 0.01))
+        except queue.Empty:
+            raise AttemptEnded(f"It did not come back while {doing}.") from None
+        if not line:
+            self.end(patience_s=1)
+            code = self._process.returncode
+            if code < 0 and code != -signal.SIGTERM:
+                raise AttemptEnded(f"It was ended by signal {-code} while {doing}.")
+            raise AttemptEnded(ENDS_EARLY.format(code, doing))
+        try:
+            message = json.loads(line)
+            if not line.endswith(b"\n") or not isinstance(message, dict):
+                raise ValueError("no message")
+        except (ValueError, RecursionError):
+            raise AttemptEnded(NO_ANSWER.format(doing)) from None
+        return message
+
+    def end(self, patience_s: float = 0) -> None:
+        """End the process, and every other in its group."""
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            if sys.platform == "win32":
+                self._process.kill()
+            else:
+                os.killpg(self._process.pid, signal.SIGKILL)
+        except OSError:
+            pass  # it has ended
+        self._process.wait()
+
+
+def report_on(path: Path, folder: Path | None = None) -> Report:
+    """Return what is right in a file, and what is wrong, to be written as JSON.
+
+    Args:
+        path: a script or a notebook.
+        folder: that of the class.
+    """
+    report: Report = {"file": clean(path.name), "right": [], "wrong": {}, "missing": []}
+    try:
+        data = _read_file(path)
+    except ValueError as error:
+        return report | {"error": str(error)}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        student = StudentProcess(folder or path.absolute().parent, home)
+        try:
+            _fill_report(report, student, path.name, data)
+        except AttemptEnded as error:
+            report["error"] = str(error)
+        finally:
+            student.end()
+    return report
+
+
+def _read_file(path: Path) -> bytes:
+    """Return what a file holds.
+
+    Raises:
+        ValueError: if it is no file, too large, or cannot be read.
+    """
+    kinds = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = next((name for is_kind, name in kinds.items() if is_kind(mode)), "a device")
+            raise ValueError(f"It is {kind}, not a file.")
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"It cannot be read: {error.strerror}.") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError(f"It has more than {MAX_FILE_BYTES >> 20} MiB.")
+    return data
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes) -> None:
+    """Ask a student's process for answers, and judge them.
+
+    Raises:
+        AttemptEnded: if it ends, or says what it should not.
+    """
+    student.send(json.dumps(name).encode() + b"\n%d\n" % len(data) + data)
+    about = student.receive(START_S, "it was read")
+    if "unusable" in about:
+        raise AttemptEnded(clean(about["unusable"]))
+    # Until here no line of the student's was run, so that this is as it should be.
+    report["missing"] = about["stubs"]
+    if about["unlimited"]:
+        report["not limited"] = about["unlimited"]
+    defined = student.receive(DEFINE_S, "its definitions were run")
+    if "unusable" in defined:
+        raise AttemptEnded(clean(defined["unusable"]))
+    functions = defined.get("functions")
+    functions = functions if isinstance(functions, list) else []
+    copied = {one: _pasted(about["codes"][one]) for one in about["own"]}
+    for key, found in (("uses the package", about["uses"]), ("as in the package", copied)):
+        if shown := {one: what for one, what in found.items() if what and one in functions}:
+            report[key] = shown
+    report["missing"] += [one for one in about["own"] if one not in functions]
+    for check in (one for one in CHECKS if one in functions):
+        if check in about["own"]:
+            verdict = _judge(check, student)
+            if not verdict:
+                report["wrong"][check] = verdict.text
+            elif not about["uses"][check]:
+                report["right"].append(check)
+        else:
+            where = about["imported"][check] or "elsewhere"
+            report.setdefault("imported", {})[check] = where
+
+
+@cache
+def _fingerprints() -> dict[str, str]:
+    return package_fingerprints()
+
+
+def _pasted(code: str) -> str:
+    return _fingerprints().get(code, "") if code else ""
+
+
+def _judge(check: str, student: StudentProcess) -> Verdict:
+    cases = CHECKS[check].cases()
+    if check == "softmax":  # as its exercise asks
+        cases = [case for case in cases if case["scores"].dim() == 1]
+    run = partial(_run, check, student)
+    return CHECKS[check].judge(lambda: (cases, run), DEFAULT_TIMEOUT_S)
+
+
+def _run(
+    check: str, student: StudentProcess, numbers: Sequence[int], listed: str
+) -> tuple[list[Any], set[str]]:
+    """Return a student's answers to cases, and the arguments that they change in place.
+
+    Raises:
+        AttemptEnded: if there are none.
+        UnsupportedCall: if the function cannot be called as its exercise asks.
+    """
+    doing = f"{check} was tried"
+    student.send(json.dumps([check, [*numbers], listed]).encode() + b"\n")
+    message = student.receive(3 * DEFAULT_TIMEOUT_S, doing)
+    if "unsupported" in message:
+        raise UnsupportedCall(clean(message["unsupported"]))
+    try:
+        answers = [decode(one) for one in message["answers"][: len(numbers)]]
+        if len(answers) < len(numbers) and not isinstance(answers[-1], TimedOut):
+            raise ValueError("too few")
+        changed = {one for one in CHECKS[check].arguments if one in message["changed"]}
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        raise AttemptEnded(NO_ANSWER.format(doing)) from None
+    return answers, changed
+
+
+def report_on_class(folder: Path) -> Report:
+    """Return a report on each script and notebook in a folder, and the commonest mistakes.
+
+    Functions that more than half of the files have are missing in the others.
+    """
+    torch.set_num_threads(1)
+    paths = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".ipynb"))
+    files = [report_on(path, folder) | {"file": clean(path.relative_to(folder))} for path in paths]
+    had = Counter(n for one in files for n in [*one["right"], *one["wrong"], *one["missing"]])
+    expected = [name for name in CHECKS if had[name] > len(files) / 2]
+    for one in files:
+        there = {*one["right"], *one["wrong"], *one.get("imported", ()), *one["missing"]}
+        one["missing"] += [name for name in expected if name not in there]
+    wrong = Counter(f"{n}: {text}" for one in files for n, text in one["wrong"].items())
+    return {"files": files, "mistakes": dict(wrong.most_common())}

@@ -1,0 +1,242 @@
+"""A reader's script or notebook: what it says before a line of it is run, and its functions."""
+
+import ast
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from slp_transformer.check.diagnosing import CHECKS
+
+CALLED_IN_CHAPTERS = {"one_hot_lookup": "my_lookup", "input_encoding": "my_input"}  # of chapter 4
+MIN_PASTED_STATEMENTS = 3  # shorter solutions are alike whoever writes them
+PACKAGE = "slp_transformer"
+PASTED_FROM = [(), ("check",), ("interpret",), ("modern",), ("guitar", "checks")]  # folders
+
+
+@dataclass
+class StudentFile:
+    """A file that is parsed, of which nothing is run yet.
+
+    Attributes:
+        path: its name, for messages.
+        modules: its cells, or the whole script: the imports, definitions and constants alone.
+        asked: the functions that are handed to a check somewhere in the file, by check.
+        empty: the functions without a line of code.
+        defined: the functions and classes, by name, the last of each.
+        imported: what is imported, by name, as `slp_transformer.masks.causal_mask`.
+    """
+
+    path: str
+    modules: list[ast.Module] = field(default_factory=list)
+    asked: dict[str, str] = field(default_factory=lambda: dict(CALLED_IN_CHAPTERS))
+    empty: set[str] = field(default_factory=set)
+    defined: dict[str, ast.AST] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+
+    def names_for(self, check: str) -> list[str]:
+        """Return what the function of a check may be called here, the best last."""
+        names = (self.asked.get(check), f"my_{check}", check)
+        there = [name for name in names if name and name not in self.empty]
+        return sorted(there, key=lambda name: name not in self.imported)
+
+    def own_names(self) -> dict[str, str]:
+        """Return what is called what here, of the functions that the file defines, by check."""
+        names = {one: [n for n in self.names_for(one) if n in self.defined] for one in CHECKS}
+        return {one: found[-1] for one, found in names.items() if found}
+
+    def imported_for(self, check: str) -> str:
+        """Return where a function comes from that is no definition of the file, if that is said."""
+        found = [self.imported[name] for name in self.names_for(check) if name in self.imported]
+        return found[-1] if found else self.imported.get("*", "")
+
+    def stubs(self) -> list[str]:
+        """Return the checks whose function is asked for in the file, but is not there."""
+        there = self.defined.keys() - self.empty | self.imported.keys()
+        asked = {one for one in self.asked if self.asked[one] != CALLED_IN_CHAPTERS.get(one)}
+        asked |= {one for one in CHECKS if {one, f"my_{one}"} & self.empty}
+        return [one for one in CHECKS if one in asked and not there & {*self.names_for(one)}]
+
+    def used_from_package(self, name: str) -> list[str]:
+        """Return what of the package a function uses, itself or by others in the file."""
+        seen: set[str] = set()
+        used: set[str] = set()
+        left = [name]
+        while left:
+            if (one := left.pop()) in seen or one not in self.defined:
+                continue
+            seen.add(one)
+            for node in ast.walk(self.defined[one]):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    used |= {*_imports(node).values()}
+                elif isinstance(node, ast.Constant) and PACKAGE in str(node.value):
+                    used.add(PACKAGE)
+                elif isinstance(node, ast.Name):
+                    used |= {self.imported[node.id]} if node.id in self.imported else set()
+                    left.append(node.id)
+        return sorted(one for one in used if one.split(".")[0] == PACKAGE)
+
+    def fingerprint(self, name: str) -> str:
+        """Return a short form of a function's code, to compare it with others."""
+        return fingerprint(self.defined.get(name))
+
+
+def parse_file(path: str, data: bytes) -> StudentFile:
+    """Parse a script or a notebook.
+
+    Raises:
+        ValueError: if it is no Python, or no notebook.
+    """
+    try:
+        text = data.decode("utf-8")
+        sources = [text]
+        if path.endswith(".ipynb"):
+            cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+            sources = ["".join(cell["source"]) for cell in cells]
+            sources = ["".join(_without_magics(source)) for source in sources]
+        file = StudentFile(path)
+        for source in sources:
+            tree = ast.parse(source, path)
+            file.asked |= _names_handed_to_checks(tree)
+            body = [node for node in tree.body if _defines(node)]
+            file.modules.append(ast.Module(body, []))
+            for node in body:
+                _note_names(file, node)
+    except Exception as error:  # whatever a parser makes of what may stand in a file
+        raise ValueError(_unusable(path, error)) from None
+    return file
+
+
+def run_definitions(file: StudentFile) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a file by the names of their checks.
+
+    Imports, definitions and constants are run, and no other line. A function may be called as its
+    check is, or with `my_` in front, or be handed to its check somewhere in the file, as the
+    exercises do. One without a line of code is not there yet.
+
+    Raises:
+        ValueError: if it fails while it defines things.
+    """
+    scope: dict[str, Any] = {"__name__": Path(file.path).stem}
+    try:
+        for module in file.modules:
+            exec(compile(module, file.path, "exec"), scope)
+    except (Exception, SystemExit) as error:  # whatever a reader's code may raise
+        raise ValueError(_unusable(file.path, error)) from None
+    found: dict[str, Callable[..., Any]] = {}
+    for name in CHECKS:
+        for called in file.names_for(name):  # the later, the better
+            if callable(function := scope.get(called)):
+                found[name] = function
+    return found
+
+
+def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a script or a notebook by the names of their checks.
+
+    Raises:
+        ValueError: if the file cannot be read, is no Python, or fails while it defines things.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    return run_definitions(parse_file(str(path), data))
+
+
+def _unusable(path: str, error: BaseException) -> str:
+    words = f", {error}".rstrip(" .,")
+    return f"{path} cannot be used: {type(error).__name__}{words}."
+
+
+def _note_names(file: StudentFile, node: ast.stmt) -> None:
+    """Note what a statement defines or imports; a later one takes the place of an earlier."""
+    names: dict[str, ast.AST] = {}
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        names = {node.name: node}
+    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+        names = {one.id: node.value for one in node.targets if isinstance(one, ast.Name)}
+    for name, one in names.items():
+        file.defined[name] = one
+        file.imported.pop(name, None)
+        is_empty = isinstance(one, ast.FunctionDef) and _is_empty(one)
+        (file.empty.add if is_empty else file.empty.discard)(name)
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        imported = _imports(node)
+        for name in imported:
+            file.defined.pop(name, None)
+            file.empty.discard(name)
+        file.imported |= imported
+
+
+def _imports(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """Return what is imported, by the name that it has here."""
+    if isinstance(node, ast.ImportFrom):
+        return {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+    return {one.asname or one.name.split(".")[0]: one.name for one in node.names}
+
+
+def _is_empty(function: ast.FunctionDef) -> bool:
+    """Tell if a function has nothing but `...`, `pass` or a docstring."""
+    body = [node.value if isinstance(node, ast.Expr) else node for node in function.body]
+    return all(isinstance(node, ast.Pass | ast.Constant) for node in body)
+
+
+def _without_magics(source: str) -> Iterator[str]:
+    for line in source.splitlines(keepends=True):
+        yield "\n" if line.lstrip().startswith(("%", "!")) else line
+
+
+def _names_handed_to_checks(tree: ast.Module) -> dict[str, str]:
+    """Return the functions in lines such as `check.input_encoding(my_input)`, by their checks."""
+    found = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("check"), check), [ast.Name(function), *_]):
+                found[check] = function
+    return found
+
+
+def _defines(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Assign):
+        return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
+    try:
+        ast.literal_eval(node.value)
+    except ValueError:
+        return isinstance(node.value, ast.Lambda)
+    return True
+
+
+# --- Code that is the package's, word for word ---------------------------------------------------
+
+
+def fingerprint(node: ast.AST | None) -> str:
+    """Return a short form of a function's code without its name, types and docstring.
+
+    It is empty for a function of fewer than three statements, which anybody may write.
+    """
+    if not isinstance(node, ast.FunctionDef):
+        return ""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    statements = sum(isinstance(one, ast.stmt) for top in body for one in ast.walk(top))
+    if statements < MIN_PASTED_STATEMENTS:
+        return ""
+    arguments = [one.arg for one in node.args.args]
+    code = "\n".join(ast.unparse(one) for one in body)
+    return hashlib.sha256(f"{arguments}\n{code}".encode()).hexdigest()[:32]
+
+
+def package_fingerprints() -> dict[str, str]:
+    """Return functions of the package, as `slp_transformer.masks.causal_mask`, by their code."""
+    found: dict[str, str] = {}
+    for folder in PASTED_FROM:
+        for path in resources.files(PACKAGE).joinpath(*folder).iterdir():
+            if path.name.endswith(".py"):
+                module = ".".join([PACKAGE, *folder, path.name.removesuffix(".py")])
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                    if code := fingerprint(node):
+                        found.setdefault(code, f"{module}.{getattr(node, 'name', '')}")
+    return found

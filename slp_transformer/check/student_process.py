@@ -1,0 +1,109 @@
+"""The process that runs one student's file: it is given cases, and sends what comes out.
+
+It judges nothing: answers are compared with the right ones in the grader's process, so that
+whatever a student's code changes here, it can only change its own answers. What can be said about a
+file before a line of it is run is sent first.
+"""
+
+import json
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import slp_transformer
+from slp_transformer.check import CHECKS
+from slp_transformer.check.answer_codec import encode
+from slp_transformer.check.calling import UnsupportedCall
+from slp_transformer.check.confinement import confine, end_with_parent
+from slp_transformer.check.student_file import parse_file, run_definitions
+
+SYSTEM_FOLDERS: tuple[str, ...] = (
+    "/usr",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/share",
+    "/lib",
+    "/lib64",
+    "/etc",
+)
+SYSTEM_FOLDERS += ("/opt", "/nix", "/run", "/proc", "/sys", "/dev/urandom", "/dev/random")
+
+
+def main(folder: str, seconds: int, grader: int) -> None:
+    """Answer the grader until it closes the pipe.
+
+    Args:
+        folder: that of the class, which is not to be read.
+        seconds: of processor time.
+        grader: the number of its process.
+    """
+    end_with_parent()
+    if os.getppid() != grader and sys.platform != "win32":  # it ended while this was loaded
+        return
+    read, write = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    path, unlimited = json.loads(read.readline()), confine(_readable(folder), seconds)
+    try:
+        data = read.read(int(read.readline()))
+        file = parse_file(path, data)
+    except ValueError as error:
+        _send(write, {"unusable": str(error)})
+        return
+    if path.endswith(".py"):  # so that messages can show a line
+        linecache.cache[path] = (len(data), None, data.decode().splitlines(True), path)
+    own = file.own_names()
+    about = {
+        "stubs": file.stubs(),
+        "own": [*own],
+        "imported": {check: file.imported_for(check) for check in CHECKS if check not in own},
+        "uses": {check: file.used_from_package(name) for check, name in own.items()},
+        "codes": {check: file.fingerprint(name) for check, name in own.items()},
+        "unlimited": unlimited,
+    }
+    _send(write, about)
+    try:
+        functions = run_definitions(file)
+    except ValueError as error:
+        _send(write, {"unusable": str(error)})
+        return
+    _send(write, {"functions": [*functions]})
+    _answer(read, write, functions)
+
+
+def _answer(read: BinaryIO, write: BinaryIO, functions: dict[str, Callable[..., Any]]) -> None:
+    runs: dict[str, Any] = {}
+    for line in read:
+        name, numbers, listed = json.loads(line)
+        try:
+            if name not in runs:
+                start = CHECKS[name].start_attempt
+                _, runs[name] = start(functions[name], one_row=name == "softmax")
+            answers, changed = runs[name](numbers, listed)
+        except UnsupportedCall as error:
+            _send(write, {"unsupported": str(error)})
+        else:
+            _send(write, {"answers": [encode(one) for one in answers], "changed": [*changed]})
+
+
+def _send(write: BinaryIO, message: dict[str, Any]) -> None:
+    write.write(json.dumps(message).encode() + b"\n")
+    write.flush()
+
+
+def _readable(folder: str) -> set[str]:
+    """Return what Python needs to read, without folders in which the class's is."""
+    paths = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
+    paths |= {*slp_transformer.__path__, *SYSTEM_FOLDERS}
+    found = {Path(path).resolve() for path in paths if path}
+    closed = Path(folder).resolve()
+    return {str(path) for path in found if path not in (closed, *closed.parents)}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

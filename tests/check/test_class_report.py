@@ -1,0 +1,310 @@
+"""A class's files, each in a process of its own: what is right is found, and nobody forges it."""
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import planted_2017  # noqa: F401  each plants its attempts
+import planted_book  # noqa: F401
+import planted_fingering  # noqa: F401
+import planted_interpret  # noqa: F401
+import planted_modern  # noqa: F401
+import pytest
+import torch
+from planted import ALL, ODD, verdict
+
+from slp_transformer import check
+from slp_transformer.check import class_report
+from slp_transformer.check.__main__ import main
+from slp_transformer.check.answer_codec import MAX_NUMBERS, clean, decode, encode
+from slp_transformer.check.class_report import report_on_class
+from slp_transformer.check.comparing import NotNumeric
+from slp_transformer.check.diagnosing import DEFAULT_TIMEOUT_S
+from slp_transformer.check.student_file import fingerprint, package_fingerprints, parse_file
+from slp_transformer.check.timed_run import RaisedError, TimedOut
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux alone can guard")
+
+
+def write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+# --- Answers on their way -----------------------------------------------------------------------
+
+
+RIGHT = {one.check: one for one in ALL if one.mistake is None}
+SOME = [*RIGHT.values(), *[one for one in ALL if one.mistake][::9], *ODD[::9]]
+
+
+def judged_from_afar(planted):
+    """The verdict on answers that have gone through JSON."""
+    one = check.CHECKS[planted.check]
+
+    def begin():
+        cases, run = one.start_attempt(planted.attempt, one_row=planted.one_row)
+
+        def far(numbers, listed):
+            answers, changed = run(numbers, listed)
+            lines = json.loads(json.dumps([encode(answer) for answer in answers]))
+            return [decode(line) for line in lines], changed
+
+        return cases, far
+
+    return one.judge(begin, DEFAULT_TIMEOUT_S)
+
+
+@pytest.mark.parametrize("one", SOME, ids=lambda one: f"{one.check}: {one.what}")
+def test_a_verdict_is_the_same_from_another_process(one):
+    if "random" not in (near := verdict(one)).text:
+        assert str(judged_from_afar(one)) == str(near)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None, True, 3, -0.5, float("inf"), [1, [2.5, None]], (1, torch.tensor([[2, 3]])),
+        torch.zeros(0, 3).double(), torch.tensor(True), RaisedError("E", "m", "l"), TimedOut("l"),
+    ],
+)  # fmt: skip
+def test_an_answer_comes_back_as_it_was(answer):
+    found = decode(json.loads(json.dumps(encode(answer))))
+    assert type(found) is type(answer) and str(found) == str(answer)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "text", [], {}, {"tensor": ["float", [2], "AAAA"]}, {"tensor": ["float", [-1], ""]},
+        {"tensor": ["object", [0], ""]}, {"tensor": ["int", [10**9, 0], ""]},
+        {"tensor": 1}, {"pickle": "x"}, {"error": ["E"]}, {"list": [{"list": ["x"]}]},
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_is_refused(sent):
+    with pytest.raises((ValueError, TypeError, LookupError)):
+        decode(sent)
+
+
+def test_a_large_answer_is_told_by_its_shape():
+    with pytest.raises(NotNumeric, match=r"It returns \[3×7000\]: too much to be right."):
+        decode(encode(torch.zeros(3, 7000)))
+    assert decode(encode(torch.zeros(MAX_NUMBERS))).shape == (MAX_NUMBERS,)
+    assert clean("a\x1b[2J\nb") == "a\\x1b[2J\\x0ab"
+
+
+# --- Whose function it is -----------------------------------------------------------------------
+
+
+def test_what_is_imported_or_uses_the_package_is_told_before_it_is_run():
+    source = """
+from torch import softmax
+from slp_transformer import causal_mask as my_causal_mask, check
+import slp_transformer.loss as loss
+
+def my_ffn(x): return helper(x)
+def helper(x): return Tool().run(x)
+class Tool:
+    def run(self, x): return loss.next_token_loss(x)
+def my_layer_norm(x):
+    from slp_transformer.layer_norm import LayerNorm
+def block(X): return X
+def my_top_k(u, k): ...
+def temperature(u, tau): return check.CHECKS["temperature"].solve(u, tau)
+def top_p(u, p): return __import__("slp_transformer").top_p(u, p)
+check.attention(my_attention)
+"""
+    file = parse_file("bo.py", source.encode())
+    own = file.own_names()
+    assert {*own} == {"ffn", "layer_norm", "block", "temperature", "top_p"}
+    assert file.imported_for("causal_mask") == "slp_transformer.causal_mask"
+    assert file.imported_for("softmax") == "torch.softmax"
+    uses = {one: file.used_from_package(name) for one, name in own.items()}
+    assert uses == {
+        "ffn": ["slp_transformer.loss"],
+        "layer_norm": ["slp_transformer.layer_norm.LayerNorm"],
+        "block": [],
+        "temperature": ["slp_transformer.check"],
+        "top_p": ["slp_transformer"],
+    }
+    assert sorted(file.stubs()) == ["attention", "top_k"]
+
+
+def test_an_own_function_stands_before_an_imported_one():
+    file = parse_file("bo.py", b"from torch import softmax\ndef my_softmax(x): return x\n")
+    assert file.names_for("softmax")[-1] == "my_softmax" and "softmax" in file.own_names()
+
+
+def test_a_long_function_of_the_package_is_known_by_its_code_and_a_short_one_is_anybodys():
+    source = inspect.getsource(check.CHECKS["beam_step"]._solve)
+    source = source[source.index("def beam_step") :]
+    file = parse_file("bo.py", source.replace("beam_step", "my_beam_step").encode())
+    known = package_fingerprints()
+    where = "slp_transformer.check.sampling_checks.beam_step"
+    assert known[file.fingerprint("my_beam_step")] == where
+    renamed = parse_file("bo.py", source.replace("places", "p").encode())
+    assert renamed.fingerprint("beam_step") not in known
+    assert fingerprint(parse_file("x.py", b"def f(x):\n    return x\n").defined["f"]) == ""
+
+
+# --- What a class may hand in -------------------------------------------------------------------
+
+
+def test_what_is_no_file_is_a_row(tmp_path):
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "large.ipynb").write_bytes(b" " * (class_report.MAX_FILE_BYTES + 1))
+    expected = {"folder.py": "It is a folder, not a file.", "large.ipynb": "more than 32 MiB"}
+    if sys.platform != "win32":
+        os.mkfifo(tmp_path / "pipe.py")
+        (tmp_path / "loop.py").symlink_to(tmp_path / "loop.py")
+        (tmp_path / "zero.py").symlink_to("/dev/zero")
+        expected |= {"pipe.py": "It is a pipe,", "zero.py": "It is a device,"}
+        expected |= {"loop.py": "It cannot be read"}
+    rows = {one["file"]: one["error"] for one in report_on_class(tmp_path)["files"]}
+    assert rows.keys() == expected.keys()
+    assert all(expected[name] in rows[name] for name in rows), rows
+
+
+FORGED = """
+import json, os, torch
+
+class A:
+    import slp_transformer.check.comparing as comparing, slp_transformer.check.diagnosing as judging
+    comparing.answers_agree = judging.answers_agree = lambda *given: True
+    torch.allclose = torch.Tensor.equal = lambda *given, **named: True
+    for one in judging.CHECKS.values():
+        one._verdict = one.judge = lambda *given: True
+        one._make_cases = lambda **sizes: []
+    row = json.dumps({"file": "bob.py", "right": ["softmax"], "wrong": {}}).encode() + b"\\n"
+    for descriptor in (1, 2):
+        os.write(descriptor, row + b"\\xff" * 100_000)
+    print(row, "[]")
+
+def softmax(scores):
+    return scores
+"""
+
+
+def test_a_class_is_reported_on_and_a_student_s_code_changes_nobody_s_row(tmp_path, capsys):
+    good = "def softmax(scores):\n    return scores.softmax(-1)\ndef top_k(u, k): ...\n"
+    write(tmp_path, anna=good, bob=FORGED)
+    cell = "%matplotlib inline\ndef my_softmax(scores):\n    return scores\n\nmy_softmax(1, 2)"
+    (tmp_path / "cy.ipynb").write_text(
+        json.dumps({"cells": [{"cell_type": "code", "source": [cell]}]}), encoding="utf-8"
+    )
+    (tmp_path / "dan.ipynb").mkdir()
+    assert main(["--json", str(tmp_path)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    anna, bob, cy, dan = report["files"]
+    assert anna == {"file": "anna.py", "right": ["softmax"], "wrong": {}, "missing": ["top_k"]}
+    assert bob["right"] == [] and (bob.get("error") or bob["wrong"])
+    assert [*cy["wrong"]] == ["softmax"] and cy["right"] == []
+    assert dan["missing"] == [] and "folder" in dan["error"]
+    assert "softmax: " in [*report["mistakes"]][0]
+
+
+HOSTILE = {
+    "bytes": 'import os\nclass A:\n    os.write(1, b"\\xff\\n")\ndef softmax(x): return 2 * x\n',
+    "quits": "import os\nclass A:\n    os._exit(0)\n",
+    "default": "def softmax(x, y=exit(0)):\n    return x\n",
+    "exits": "import os\ndef softmax(x):\n    os._exit(0)\n",
+    "floods": 'import os\nclass A:\n    while True: os.write(1, b"x" * 65536)\n',
+    "writes": """
+import os
+class A:
+    for descriptor in range(3, 30):
+        try:
+            os.write(descriptor, b'{"functions": ["softmax"]}\\n{"answers": [[1]]}\\n')
+        except OSError: pass
+def softmax(x): return x
+""",
+    "grows": "def softmax(x):\n    x = [0]\n    while True: x += x\n",
+    "shares": """
+import mmap
+def softmax(x):
+    parts = [mmap.mmap(-1, 1 << 28) for _ in range(9)]
+    return x.softmax(-1)
+""",
+    "hangs": "def softmax(x):\n    while True: pass\n",
+    "kills": """
+import os, signal
+class A:
+    for process in (os.getppid(), 0):
+        try: os.kill(process, signal.SIGKILL)
+        except OSError: pass
+    try:
+        if os.fork() == 0:
+            os.setsid()
+            while True: pass
+    except OSError: pass
+def softmax(x): return 2 * x
+""",
+    "reads": """
+from pathlib import Path
+class A:
+    exec(Path("ANNA").read_text())
+def softmax(x): return A.my_softmax(x)
+""",
+    "overwrites": """
+from pathlib import Path
+class A:
+    try: Path("ANNA").write_text("def softmax(x): return x")
+    except OSError: pass
+def softmax(x): return 2 * x
+""",
+}
+
+
+@pytest.mark.slow
+@on_linux
+def test_every_end_of_a_student_s_process_is_a_row(tmp_path):
+    anna = tmp_path / "zoe.py"
+    write(tmp_path, **{name: text.replace("ANNA", str(anna)) for name, text in HOSTILE.items()})
+    write(tmp_path, zoe="def my_softmax(scores):\n    return scores.softmax(-1)\n")
+    rows = {one["file"]: one for one in report_on_class(tmp_path)["files"]}
+    assert len(rows) == len(HOSTILE) + 1
+    assert rows["zoe.py"] == {"file": "zoe.py", "right": ["softmax"], "wrong": {}, "missing": []}
+    said = {}
+    for name in HOSTILE:
+        row = rows[f"{name}.py"]
+        assert "not limited" not in row
+        assert row["right"] == []
+        said[name] = row.get("error") or row["wrong"]["softmax"]
+    ends = {
+        "bytes": "It differs from", "quits": "It ended itself, with code 0, while its",
+        "default": "SystemExit", "exits": "with code 0, while softmax was tried",
+        "floods": "It did not come back while its definitions", "writes": "",
+        "grows": "MemoryError", "shares": "PermissionError",
+        "hangs": "did not come back within 5 seconds", "kills": "It differs from",
+        "reads": "Permission denied", "overwrites": "It differs from",
+    }  # fmt: skip
+    assert all(words in said[name] for name, words in ends.items()), said
+
+
+def children(process: int) -> list[int]:
+    path = Path(f"/proc/{process}/task/{process}/children")
+    return [int(one) for one in path.read_text("utf-8").split()]
+
+
+@pytest.mark.slow
+@on_linux
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_student_s_process_ends_with_the_grader(tmp_path, how):
+    write(tmp_path, bob="class A:\n    while True: pass\n")
+    grader = subprocess.Popen([sys.executable, "-m", "slp_transformer.check", "--json", tmp_path])
+    while not (started := children(grader.pid)):
+        assert grader.poll() is None
+        time.sleep(0.05)
+    grader.send_signal(how)
+    assert grader.wait(10) != 0
+    for _ in range(600):  # it may be loading PyTorch
+        if not Path(f"/proc/{started[0]}").exists():
+            break
+        time.sleep(0.05)
+    assert not Path(f"/proc/{started[0]}").exists()
