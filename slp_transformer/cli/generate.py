@@ -63,6 +63,7 @@ class Generate(RunOptions, Generic[FlagsT]):
         num_samples: samples of each prompt.
         output: a file to write to.
         json: print a list of texts as JSON.
+        adapter: the folder of a LoRA adapter, in the layout of the library peft, for this model.
         sampling: how the next token is drawn.
         flags: options of the run's task alone.
     """
@@ -77,6 +78,7 @@ class Generate(RunOptions, Generic[FlagsT]):
     num_samples: int = 1
     output: Path | None = None
     json: bool = False
+    adapter: Path | None = None
     sampling: SamplingOptions = SamplingOptions()
     flags: FlagsT = field(kw_only=True)
 
@@ -117,7 +119,7 @@ def execute(options: Generate[Any]) -> None:
     lines = options.answers_in_lines()
     if lines and options.json:
         raise ValueError("--json has no effect here: lines of JSON are answered in lines of JSON.")
-    run = load_run(options.run, options.checkpoint, options.device)
+    run = load_run(options.run, options.checkpoint, options.device, options.adapter)
     session = run.task.session(run, options.flags)
     rows = encode_prompts(session, prompts, options.chat)
     prompts = [prompt for prompt in prompts for _ in range(options.num_samples)]
