@@ -97,6 +97,16 @@ class PretrainedTokenizer:
         """Return a decoder that is given one id at a time, to print a text as it is written."""
         return StreamingDecoder(self)
 
+    @property
+    def unknown_id(self) -> None:
+        """Return None: what stands for unknown text, if anything does, is the library's matter."""
+
+    @property
+    def begin_ids(self) -> list[int]:
+        """Return the tokens that a model expects before a text, as Llama's begin."""
+        whole = self.encode("", whole=True)
+        return whole[:1] if whole[:1] == [self.begin_id] else []
+
     def count_bytes(self, ids: Iterable[int]) -> int:
         """Return the bytes of what tokens stand for, in UTF-8."""
         return len(self.decode(ids).encode())
