@@ -183,6 +183,12 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         """
         if config.train.batch_tokens is not None:
             raise ValueError("batch_tokens has no effect here: it is for pairs.")
+        length, context = config.train.sequence_length, config.model.context_length
+        if length is not None and length > context:
+            raise ValueError(
+                f"sequence_length = {length} is more than the {context} tokens that the model can "
+                "read (context_length): choose a smaller one, or a larger context_length."
+            )
 
     @abstractmethod
     def prepare(self, config: RunConfig[DataT], folder: Path) -> Dataset:
@@ -275,12 +281,16 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
                 f"{type(model).__name__}."
             )
         merge_lora(model)  # the same matrices, made once rather than for each token
-        if tokenizer.vocab_size != vocab_size:
+        if not self.fits(tokenizer, vocab_size):
             raise ValueError(
                 f"{checkpoint_folder(run, which)} is damaged: its tokenizer has "
                 f"{tokenizer.vocab_size} tokens, and its model {vocab_size}."
             )
         return LoadedRun(self, run, model.to(device), tokenizer, None)
+
+    def fits(self, tokenizer: Any, vocab_size: int | None) -> bool:
+        """Return whether a model of a number of words can have a tokenizer."""
+        return bool(tokenizer.vocab_size == vocab_size)
 
     def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
         """Return what `info` shows of a tokenizer."""
