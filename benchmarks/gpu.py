@@ -24,6 +24,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from text_file import write
+
 HERE = Path(__file__).resolve().parent
 # Name and seconds at most, shortest first. What a step leaves over, those after it may use.
 STEPS = {
@@ -115,13 +117,6 @@ def end_all(process: subprocess.Popen) -> None:
     else:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.writing")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 # --- What is said ------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from gpu import write
 from peers import MODELS, VOCABULARY, Size, hugging_face, ours
+from text_file import write
 from timing import interleaved
 from torch import nn
 
@@ -28,10 +28,10 @@ from slp_transformer.config import TransformerConfig
 from slp_transformer.generation import generate
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.scaling_laws import training_flops_per_token
+from slp_transformer.training import train, training_step
 from slp_transformer.training.devices import measure_matmul_flops, synchronize
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import train, training_step
 
 END = time.monotonic() + float(os.environ.get("SLP_SECONDS", "600"))
 NEEDS = {"Hugging Face": "transformers", "x-transformers": "x_transformers", "litgpt": "litgpt"}

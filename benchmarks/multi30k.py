@@ -34,8 +34,8 @@ from slp_transformer.generation.translation import (
     length_sorted_batches,
 )
 from slp_transformer.training.optimizers import make_optimizer
+from slp_transformer.training.step import training_step
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import training_step
 
 WINDOW, PIECES = 96, 5000
 SIZE = Size(blocks=4, width=128, heads=4, positions=WINDOW, dropout=0.15)

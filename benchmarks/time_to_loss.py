@@ -41,8 +41,8 @@ from slp_transformer.modern import ModernLM
 from slp_transformer.plotting.figures import lines
 from slp_transformer.tasks.config_files import load_config
 from slp_transformer.training.optimizers import make_optimizer
+from slp_transformer.training.step import training_step
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import training_step
 
 N, BATCH, TURN, EVERY = 64, 12, 20, 200  # window, windows a step, steps in a turn, and to a loss
 TARGETS = (1.915, 1.775, 1.66)

@@ -464,7 +464,7 @@ print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 
 # %% [markdown]
 # The model has memorized its one sentence. Besides running the loop,
-# <autoref identifier="slp_transformer.training.trainer.train">train</autoref> measures the validation loss,
+# <autoref identifier="slp_transformer.training.train_function.train">train</autoref> measures the validation loss,
 # saves checkpoints, resumes, stops early, and picks the device.
 #
 # ## What each part is worth
@@ -835,4 +835,4 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 # Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains. To save a run and continue it
 # after an interruption, see the reference of
-# <autoref identifier="slp_transformer.training.trainer.train">train</autoref>.
+# <autoref identifier="slp_transformer.training.train_function.train">train</autoref>.

@@ -47,8 +47,9 @@ def next_token_loss(
             f"Each position needs one target, but the logits are {format_shape(U)} and the targets "
             f"{format_shape(targets)}."
         )
-    # Logits of an autocast model are too coarse to sum up.
-    rows, words = U.flatten(0, -2).float(), targets.flatten().long()
+    rows, words = U.flatten(0, -2), targets.flatten().long()
+    if rows.dtype.itemsize < 4:  # logits of an autocast model are too coarse to sum up
+        rows = rows.float()
     if fast_paths_enabled():
         total = try_fast_cross_entropy_sum(rows, words, label_smoothing, IGNORE_INDEX)
         if total is not None:

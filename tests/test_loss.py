@@ -93,6 +93,15 @@ def test_masked_language_model_loss_counts_the_masked_places_alone():
     torch.testing.assert_close(next_token_loss(U, targets), by_hand)
 
 
+def test_float64_stays_float64():
+    """So that a loss can be checked by finite differences."""
+    U = torch.randn(2, 3, 7, dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([[1, 6, IGNORE_INDEX], [0, 2, 5]])
+    assert next_token_loss(U, targets).dtype == torch.float64
+    assert torch.autograd.gradcheck(lambda U: next_token_loss(U, targets), U)
+    assert next_token_loss(U.bfloat16(), targets).dtype == torch.float32
+
+
 def test_targets_of_32_bits_are_targets():
     U, targets = torch.randn(2, 5, 7), torch.randint(7, (2, 5))
     assert torch.equal(next_token_loss(U, targets.int()), next_token_loss(U, targets))

@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import tomllib
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ assert TransformerLM(config)(ids).shape == (2, 7, 23)
 assert EncoderDecoder(config)(ids, ids).shape == (2, 7, 23)
 """
 TRAIN = """
-from slp_transformer.training.trainer import train
+from slp_transformer.training import train
 stream = torch.arange(7).repeat(5)
 train(TransformerLM(TransformerConfig(7, 5, 6, 2, 1)), stream, stream, steps=1)
 """
@@ -187,3 +188,11 @@ def test_every_package_with_public_names_is_listed():
     inits = [path for path in PACKAGE.rglob("__init__.py") if "__all__" in path.read_text("utf-8")]
     found = {".".join(path.parent.relative_to(PACKAGE.parent).parts) for path in inits}
     assert found == set(LISTED)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Neither on import nor later, in a function; imports for type checkers alone do not count."""
+    grimp = pytest.importorskip("grimp", reason="it comes with import-linter")
+    graph = grimp.build_graph("slp_transformer", exclude_type_checking_imports=True)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError, which shows the circle

@@ -3,9 +3,10 @@
 
 (() => {
   const LINK =
-    'a:is([href*="#eq-"], [href*="#fig-"], .slp-symbol):not(.eq a, figcaption a, .slp-equations a, svg a, .slp-preview a)';
+    'a:is([href*="#eq-"], [href*="#fig-"], .slp-symbol):not(.eq a, figcaption a, ' +
+    ".slp-equations a, svg a, .slp-preview a)";
   const base = () =>
-    new URL(JSON.parse(document.getElementById("__config").textContent).base + "/", location.href);
+    new URL(`${JSON.parse(document.getElementById("__config").textContent).base}/`, location.href);
   const slugOf = (link) => decodeURIComponent(link.hash.slice(1)).replace(/^eq-/, "");
   let asked = null;
   const known = () =>
@@ -22,7 +23,7 @@
   const fill = (equation) => {
     const links = equation.links.map(([words, url]) => {
       const link = document.createElement("a");
-      link.href = new URL(url, base());
+      link.href = new URL(url, base()).href;
       link.textContent = words;
       return link;
     });
@@ -111,7 +112,7 @@
         event.preventDefault();
         event.stopPropagation();
         show(link);
-      } else if (!box.contains(event.target)) hide();
+      } else if (!box.contains(/** @type {Node} */ (event.target))) hide();
     },
     true,
   );
@@ -134,7 +135,8 @@
   };
   /* The numbers of one draft, if a reader has chosen it, in links, labels, formulas and lists. */
   const NUMBERED =
-    'a[href*="#eq-"]:not(svg a), .eq, .katex-tag, .katex-mathml mtext, .slp-card-eq, .slp-equations .slp-quiet';
+    'a[href*="#eq-"]:not(svg a), .eq, .katex-tag, .katex-mathml mtext, .slp-card-eq, ' +
+    ".slp-equations .slp-quiet";
   const OTHERS = /section|Fig|prose|exercise|footnote|chapter/i; // these have numbers of their own
   const chosen = () => {
     try {
@@ -150,7 +152,7 @@
     for (const place of document.querySelectorAll(NUMBERED)) {
       const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
       while (texts.nextNode()) {
-        const text = texts.currentNode;
+        const text = /** @type {Text} */ (texts.currentNode);
         const now = text.data.split(/( · )/).map(of).join("");
         text.data = now.replace(/(\d+\.\d+(?:[-–, ]+\d+\.\d+)*)(?: · |, )\1(?![\d.])/g, "$1");
       }

@@ -3,7 +3,7 @@
 
 /* The theme's script adds an element that says which colors the page has, which the page says
    already: a browser would compute all styles anew, twice. */
-document.head.appendChild = (node) =>
+document.head.appendChild = (/** @type {any} */ node) =>
   node.name === "color-scheme" ? node : Node.prototype.appendChild.call(document.head, node);
 
 /* The index is the heaviest file of a first visit, and the theme asks for it at once, so the
@@ -36,22 +36,24 @@ document.head.appendChild = (node) =>
    stop. */
 (() => {
   const boxes =
-    ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, .slp-touched, .katex-display, .md-typeset pre > code";
+    ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, " +
+    ".slp-touched, .katex-display, .md-typeset pre > code";
   let frame = 0;
   const look = () => {
     // all are read before any is changed, or each change would be laid out
     frame = 0;
-    for (const [box, scrolls] of [...document.querySelectorAll(boxes)].map((box) => [
+    const found = [...document.querySelectorAll(boxes)].map((box) => ({
       box,
-      box.scrollWidth > box.clientWidth + 1,
-    ])) {
+      scrolls: box.scrollWidth > box.clientWidth + 1,
+    }));
+    for (const { box, scrolls } of found) {
       box.classList.toggle("slp-scrolls", scrolls);
       if (scrolls) box.setAttribute("tabindex", "0");
       else box.removeAttribute("tabindex");
     }
   };
   const soon = () => {
-    frame ||= requestAnimationFrame(look);
+    if (!frame) frame = requestAnimationFrame(look);
   };
   addEventListener("DOMContentLoaded", soon);
   addEventListener("load", soon);

@@ -1,7 +1,7 @@
 /* Figures to touch: native controls above a still figure, and what they have done, in words.
    The numbers come with the figure, from the chapter's own tensors. No library. */
 
-const Touch = {
+const Figures = {
   /* A few round numbers from the least to the largest. */
   ticks(low, high) {
     const rough = (high - low || 1) / 4,
@@ -36,9 +36,9 @@ const Touch = {
   filtered(u, { temperature: tau = 1, ...options }) {
     let kept = u.map((_, w) => w).sort((a, b) => u[b] - u[a] || a - b);
     if (tau === 0) return u.map((_, w) => Number(w === kept[0]));
-    const cut = () => Touch.softmax(u.map((x, w) => (kept.includes(w) ? x / tau : -Infinity)));
+    const cut = () => Figures.softmax(u.map((x, w) => (kept.includes(w) ? x / tau : -Infinity)));
     for (const [name, value] of Object.entries(options))
-      kept = Touch.filters[name](kept, value, cut());
+      kept = Figures.filters[name](kept, value, cut());
     return cut();
   },
   /* The scores of row i with the rows up to itself. */
@@ -103,7 +103,7 @@ const Touch = {
     return [input, control];
   };
   /* One bar or cell for each word, its share as a color and as a number. */
-  const strip = (words, shares, more = () => "") =>
+  const strip = (words, shares, more = (/** @type {number} */ _) => "") =>
     make(
       "ul",
       { class: "slp-strip" },
@@ -150,7 +150,7 @@ const Touch = {
     sampling({ u, words, options }, place, say) {
       const draw = () => {
         const values = inputs.map(([input], n) => [options[n].name, Number(input.value)]);
-        const y = Touch.filtered(u, Object.fromEntries(values));
+        const y = Figures.filtered(u, Object.fromEntries(values));
         const kept = y.filter((share) => share > 0).length;
         place.replaceChildren(strip(words, y, (w) => (y[w] > 0 ? "" : "cut")));
         say(
@@ -183,8 +183,8 @@ const Touch = {
         });
       const draw = () => {
         const i = Number(reader.value),
-          scores = Touch.scores(X, i),
-          shares = Touch.softmax(scores);
+          scores = Figures.scores(X, i),
+          shares = Figures.softmax(scores);
         const seen = words.slice(0, i + 1);
         place.replaceChildren(strip(seen, shares, (j) => `score ${+scores[j].toFixed(2)}`));
         say(`${words[i]} reads ${most(seen, shares)}.`);
@@ -257,10 +257,10 @@ const Touch = {
             { width: 360, height: 250, role: "img", "aria-label": `${y} against ${x}` },
             text(y, 0, 12, "start"),
             text(x, 350, 244, "end"),
-            ...(points.length ? Touch.ticks(low, high) : []).map((value) =>
+            ...(points.length ? Figures.ticks(low, high) : []).map((value) =>
               text(value, 34, up(value) + 4, "end"),
             ),
-            ...Touch.ticks(0, most).map((value) => text(value, across(value), 222, "middle")),
+            ...Figures.ticks(0, most).map((value) => text(value, across(value), 222, "middle")),
             ...seen.map((curve) =>
               svg("path", {
                 d: `M${curve.points.map(([a, b]) => `${across(a)} ${up(b)}`).join("L")}`,

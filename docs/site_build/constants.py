@@ -9,10 +9,11 @@ what the scripts import from `assets/model/constants.js`, which is in no folder 
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.choices import choice_names, union_parts
 from slp_transformer._internal.model_choices import ROPE_SCALINGS
 from slp_transformer.config import TransformerConfig
@@ -25,7 +26,7 @@ from slp_transformer.data.text_tokenizer import (
 )
 from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
-from slp_transformer.guitar.formats import gpif, midi, musicxml, notation
+from slp_transformer.guitar.formats import midi, notation
 from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
 from slp_transformer.guitar.tab_tokenizer import (
@@ -37,7 +38,7 @@ from slp_transformer.guitar.tab_tokenizer import (
     SPECIAL_TOKENS,
 )
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
-from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.config import ModernConfig, RopeScaling
 from slp_transformer.tasks.model_settings import ModelSettings
 
 FILE = "assets/model/constants.js"
@@ -67,12 +68,12 @@ def constants() -> dict[str, Shared]:
         # Models
         "SETTINGS": Shared(
             {model: dict(_settings(kind)) for model, kind in settings.items()},
-            "Record<string, Record<string, import('./types').Setting>>",
+            "Record<string, Record<string, Setting>>",
             "The settings of each model: what each may be, and what it is by default.",
         ),
         "BOOK": Shared(
             book | {"attention_bias": False},
-            "import('./types').Parts",
+            "Record<string, Value>",
             "The book's own choice in each setting.",
         ),
         "ROPE_TYPES": Shared(list(ROPE_SCALINGS), names, "What stretches rotary angles."),
@@ -124,8 +125,7 @@ def constants() -> dict[str, Shared]:
                 "maxFret": MAX_FRET,
                 "maxSpan": MAX_SPAN,
             },
-            "{ costs: import('./types').Costs, openStringCost: number, maxFret: number, "
-            "maxSpan: number }",
+            "{ costs: Costs, openStringCost: number, maxFret: number, maxSpan: number }",
             "What a hand pays, and how far it reaches.",
         ),
         "FILE_KINDS": Shared(
@@ -135,16 +135,16 @@ def constants() -> dict[str, Shared]:
         ),
         "MAX_FILE_BYTES": Shared(
             {
-                "midi": midi.MAX_FILE_BYTES,
-                "gp": gpif.MAX_FILE_BYTES,
-                "xml": musicxml.MAX_FILE_BYTES,
+                "midi": MAX_FILE_BYTES["MIDI"],
+                "gp": MAX_FILE_BYTES["Guitar Pro 7 and 8"],
+                "xml": MAX_FILE_BYTES["MusicXML"],
             },
             "Record<string, number>",
             "How large a file of each kind may be.",
         ),
         "MIDI": Shared(
             {
-                "maxNotes": midi.MAX_NOTES,
+                "maxNotes": MAX_MIDI_NOTES,
                 "maxExactUnit": midi.MAX_EXACT_STEPS_PER_QUARTER,
                 "performanceUnit": midi.PERFORMANCE_STEPS_PER_QUARTER,
                 "drumChannel": midi.DRUM_CHANNEL,
@@ -188,14 +188,39 @@ def file_kinds() -> dict[str, str]:
     }
 
 
+SCRIPT_TYPES = {int: "number", float: "number", bool: "boolean", str: "string", type(None): "null"}
+
+
+def _as_type(hint: Any) -> str:
+    """Return a type of a field as TypeScript has it."""
+    parts = union_parts(hint)
+    values = [type(value) for part in parts for value in choice_names(part) or ()]
+    known = [part for part in parts if part in SCRIPT_TYPES or is_dataclass(part)]
+    names = [SCRIPT_TYPES.get(kind, getattr(kind, "__name__", "")) for kind in [*known, *values]]
+    return " | ".join(dict.fromkeys(names)) or "Value"
+
+
+def _typedef(name: str, config: type, *more: str) -> str:
+    """Return the fields of a dataclass as a type that scripts use."""
+    hints = get_type_hints(config, include_extras=True)
+    fields_ = [f"{field.name}: {_as_type(hints[field.name])}" for field in fields(config)]
+    return f"@typedef {{{{ {', '.join([*fields_, *more])} }}}} {name}"
+
+
 def as_module() -> str:
     """Return the module that scripts import."""
-    lines = ["/* Made by docs/site_build/constants.py from the package. */"]
+    lines = [
+        "/* Made by docs/site_build/constants.py from the package. */",
+        "/** @typedef {string | number | boolean | null | number[] | RopeScaling} Value */",
+        "/** @typedef {{ kind: string, default: Value, choices?: Value[] }} Setting */",
+        f"/** {_typedef('RopeScaling', RopeScaling)} */",
+        f"/** {_typedef('Config', ModernConfig)} */",
+        f"/** {_typedef('Costs', HandCosts, 'hand_frets: number[]')} */",
+    ]
     for name, shared in constants().items():
         value = json.dumps(shared.value, ensure_ascii=False)
-        lines.append(
-            f"/** {shared.says} @type {{{shared.type}}} */\nexport const {name} = {value};"
-        )
+        lines.append(f"/** {shared.says} @type {{{shared.type}}} */")
+        lines.append(f"export const {name} = {value};")
     return "\n".join([*lines, ""])
 
 

@@ -8,6 +8,8 @@ import hashlib
 import html
 import logging
 import re
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import cards
@@ -29,6 +31,7 @@ import previews
 import reference
 from chapter_source import PACKAGE, equations_of, with_numbers
 from live_build import LiveBuild, last
+from live_cells import LiveCells
 from markdown.extensions.toc import nest_toc_tokens
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
@@ -100,18 +103,25 @@ def _set_template(config) -> None:
 def on_serve(server, config, builder):
     """Serve by a server of our own: MkDocs' lets readers wait for each build, and reloads pages."""
     server.server_close()
-    served = PageServer(server.server_address, Path(config.site_dir), server.mount_path)
+    site.cells = LiveCells(site.root)
+    served = PageServer(
+        server.server_address, Path(config.site_dir), server.mount_path, site.cells.answer
+    )
     site.live = LiveBuild(builder, served)
     ours = LiveServer(served, site.live.step, site.live.wake)
     for path in (config.docs_dir, config.config_file_path):
         ours.watch(path)
-    log.info(f"Serving on {served.url}")
+    with suppress(ValueError):  # not in the main thread
+        # Kernels end with the server, and their files with them.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    log.info(f"Serving on {served.url if served.cells is None else served.live_url}")
     return ours
 
 
 def on_shutdown():
     if site.live is not None:
         site.live.close()
+        site.cells.close()
 
 
 def on_nav(nav, config, files):

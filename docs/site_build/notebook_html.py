@@ -23,6 +23,7 @@ def filled(
     outputs: list | None,
     plain: bool = False,
     figures: Iterable[figures.Figure] = (),
+    live: bool = False,
 ) -> nbformat.NotebookNode:
     """A notebook with its outputs, its figures described, numbered and with a caption.
 
@@ -31,6 +32,7 @@ def filled(
         outputs: one list of outputs for each code cell; None for a chapter that has not run.
         plain: whether to leave the code without colors, which takes a third of the time.
         figures: the chapter's figures.
+        live: whether each code cell has a mark, where a server's page lets a reader run it.
     """
     notebook = copy.deepcopy(notebook)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -49,6 +51,10 @@ def filled(
     notebook.metadata["kernelspec"] = python
     if plain:
         notebook.metadata["plain"] = True
+    if live:
+        notebook.metadata["live"] = True
+        for number, cell in enumerate(cells):
+            cell.metadata["number"] = number
     return notebook
 
 

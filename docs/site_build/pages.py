@@ -178,7 +178,9 @@ def write(chapter: Chapter, path: Path) -> None:
     made_of = (chapter, id(outputs), plain, site.figures[stem])
     if path.is_file() and site.written.get(stem) == made_of:
         return
-    filled = notebook_html.filled(chapter.notebook, outputs, plain, site.figures[stem])
+    filled = notebook_html.filled(
+        chapter.notebook, outputs, plain, site.figures[stem], live=site.serving
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     text = nbformat.writes(filled)
     if not path.is_file() or path.read_text(encoding="utf-8") != text:

@@ -3,17 +3,26 @@
 It serves the folder of the last finished build and knows nothing of what builds it. When a page has
 changed it tells the open ones, whose `live/live.js` fetches the page again and replaces the blocks
 that differ. Nothing of this is in the site that is published.
+
+On request it runs the code of an open page on this machine. Any page of the web and any user of
+the machine reaches an address of loopback. So such a request needs a token, which only the link has
+that the terminal prints, and has to come from a page of this very address: see `find_objection`.
 """
 
 import hashlib
+import itertools
+import json
 import mimetypes
 import posixpath
+import re
+import secrets
 import socket
 import sys
 import threading
 import webbrowser
+from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,6 +33,8 @@ LIVE = "/_live/"
 SCRIPTS = Path(__file__).with_name("live")
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 PAGES_KEPT = 64  # in the form in which browsers have them, to compare with their new one
+MAX_BODY = 1_000_000  # bytes of a request
+INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
 TICK_S = 5.0  # between signs of life to a page: writing is how a server learns that it was closed
 
 
@@ -33,23 +44,35 @@ class PageServer(ThreadingHTTPServer):
     Attributes:
         folder: the finished build.
         mount_path: what addresses begin with, "/" or "/name/".
+        cells: runs cells; None where nothing may be run.
+        token: what a page has to know to run any.
     """
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], folder: Path, mount_path: str = "/") -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        folder: Path,
+        mount_path: str = "/",
+        cells: Callable[[str, dict[str, Any]], Iterator[dict[str, Any]]] | None = None,
+    ) -> None:
         """Bind an address.
 
         Args:
             address: host and port; port 0 takes a free one.
             folder: the finished build.
             mount_path: what addresses begin with, "/" or "/name/".
+            cells: does what a page asks for, and yields what it is answered; None, or an address
+                that is not loopback's, for a server that runs nothing.
         """
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, PageHandler)
         self.folder = folder
         self.mount_path = mount_path
+        self.cells = cells if self.server_address[0] in LOOPBACK else None
+        self.token = secrets.token_urlsafe(24)
         self._changes: list[Collection[str] | None] = []
         self._changed = threading.Condition()
         self._kept: OrderedDict[str, bytes] = OrderedDict()
@@ -61,6 +84,11 @@ class PageServer(ThreadingHTTPServer):
         host = str(self.server_address[0])
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.server_port}{self.mount_path}"
+
+    @property
+    def live_url(self) -> str:
+        """The address to open in a browser that may run cells."""
+        return f"{self.url}#live={self.token}"
 
     def announce(self, urls: Collection[str] | None) -> None:
         """Tell open pages what has changed.
@@ -159,6 +187,54 @@ class PageHandler(BaseHTTPRequestHandler):
             return self.not_found()
         return self.answer_file(found)
 
+    def do_POST(self) -> None:
+        """Run a cell, for a page of ours whose reader has the token."""
+        self.close_connection = True
+        size = self.headers.get("Content-Length", "")
+        refused = self.find_objection()
+        if refused:
+            return self.answer(403, refused.encode(), "text/plain")
+        if self.server.cells is None:
+            return self.answer(404, b"This server runs nothing.", "text/plain")
+        if not size.isdigit() or int(size) > MAX_BODY:
+            return self.answer(413, b"That is too much.", "text/plain")
+        try:
+            asked = json.loads(self.rfile.read(int(size)))
+            events = self.server.cells(self.path.removeprefix(LIVE), asked)
+            first = next(events, {})
+        except (ValueError, AttributeError, TypeError) as error:
+            return self.answer(400, str(error).encode(), "text/plain")
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-ndjson; charset=utf-8")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for event in itertools.chain([first], events):
+            self.wfile.write(json.dumps(event).encode() + b"\n")
+            self.wfile.flush()
+
+    def find_objection(self) -> str:
+        """Return why a request to run something is refused; nothing if it is not.
+
+        A form or a script of another page can send neither the token nor, unasked, JSON with a
+        header of its own, and would tell its Origin, with its port. Cookies are not used: they
+        are sent to all ports of a machine.
+        """
+        if not self.is_addressed_to_us():
+            return "This server answers to localhost only."
+        host = self.headers.get("Host", "")
+        if self.headers.get("Origin") != f"http://{host}":
+            return "This request does not come from a page of this server."
+        if self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            return "This request comes from another site."
+        if self.headers.get("Content-Type") != "application/json":
+            return "A request is JSON."
+        token = self.headers.get("X-Live-Token", "")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            return "Open the link that the terminal shows: this page does not know its token."
+        return ""
+
     def is_addressed_to_us(self) -> bool:
         """Tell if the Host names loopback, where the server is bound to that."""
         bound = str(self.server.server_address[0])
@@ -195,6 +271,12 @@ class PageHandler(BaseHTTPRequestHandler):
         self.send_header("X-Frame-Options", "DENY")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        if kind == "text/html":
+            # Of scripts that stand in a page those run that stood there when it was built.
+            known = {hashlib.sha256(script).digest() for script in INLINE_SCRIPT.findall(content)}
+            hashes = " ".join(f"'sha256-{b64encode(one).decode()}'" for one in sorted(known))
+            policy = f"script-src 'self' {hashes}; object-src 'none'; base-uri 'self'"
+            self.send_header("Content-Security-Policy", policy)
         if digest:
             self.send_header("X-Page-Digest", digest)
         self.end_headers()

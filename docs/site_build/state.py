@@ -23,6 +23,7 @@ class Site:
         self.serving = False
         self.background: execution.Background | None = None
         self.live: Any = None  # a server's `LiveBuild`, from its first build on
+        self.cells: Any = None  # and its `LiveCells`
         self.deferring = False
         self.settings = Path()
         self.repository = ""

@@ -3,9 +3,9 @@
 import re
 import tomllib
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 
-FILE = Path(__file__).parents[1] / "equations.toml"
+FILE = files("slp_transformer") / "equations.toml"
 SLUG = r"`([^`\s]+)`"
 GROUP = re.compile(rf"{SLUG}(?:(?:, and|,| and| to) {SLUG})*")
 NUMBER = re.compile(r"\d+\.\d+(?:-\d+\.\d+)?")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.plugins import Libraries
@@ -18,12 +19,13 @@ FlagsT = TypeVar("FlagsT")
 class Evaluate(RunOptions, Generic[FlagsT]):
     """Measure how well a trained model predicts data that it was not trained on.
 
+    `slp-transformer evaluate RUN --help` shows the options of the run's own task, too.
+
     Examples:
       slp-transformer evaluate runs/mine                 on the run's held-out data
       slp-transformer evaluate runs/mine other.txt       on another text
       slp-transformer evaluate runs/mine --samples 3     with three generated texts
       slp-transformer evaluate runs/en-de test.en --target test.de --checkpoint average
-      slp-transformer evaluate runs/mine --help          with the options of the run's own task
 
     Language models: the loss, perplexity and bits per character and byte, which unlike the loss
     compare models with different tokenizers. Translation: loss, BLEU and chrF with sacrebleu's
@@ -32,10 +34,12 @@ class Evaluate(RunOptions, Generic[FlagsT]):
     Attributes:
         asked: on what, and with how many samples.
         json: print JSON.
+        adapter: the folder of a LoRA adapter, in the layout of the library peft, for this model.
     """
 
     asked: EvaluateOptions[FlagsT] = field(kw_only=True)
     json: bool = False
+    adapter: Path | None = None
 
     def check(self) -> None:
         """Refuse options that the task of the run has no use for.
@@ -62,7 +66,7 @@ def execute(options: Evaluate[Any]) -> None:
     Raises:
         ValueError: if there is no such run or source, too little in it, or an option has no effect.
     """
-    run = load_run(options.run, options.checkpoint, options.device)
+    run = load_run(options.run, options.checkpoint, options.device, options.adapter)
     report = run.task.evaluate(run, options.asked)
     if options.json:
         about = {"run": str(options.run), "checkpoint": options.checkpoint}

@@ -32,11 +32,12 @@ FlagsT = TypeVar("FlagsT")
 class Generate(RunOptions, Generic[FlagsT]):
     """Continue prompts with a trained model.
 
+    `slp-transformer generate RUN --help` shows the options of the run's own task, too.
+
     Examples:
       slp-transformer generate runs/mine --prompt "the "
       slp-transformer generate runs/mine --prompt-file beginning.txt --max-new-tokens 2000
       echo "the " | slp-transformer generate runs/mine --prompt-file -
-      slp-transformer generate runs/mine --help      with the options of the run's own task
 
     A model sees a window of its last tokens. Where a text is longer than that, the model continues
     from the last half window, without what came before.
@@ -49,6 +50,7 @@ class Generate(RunOptions, Generic[FlagsT]):
         num_samples: samples of each prompt.
         output: a file to write to.
         json: print a list of texts as JSON.
+        adapter: the folder of a LoRA adapter, in the layout of the library peft, for this model.
         sampling: how the next token is drawn.
         flags: options of the run's task alone.
     """
@@ -60,6 +62,7 @@ class Generate(RunOptions, Generic[FlagsT]):
     num_samples: int = 1
     output: Path | None = None
     json: bool = False
+    adapter: Path | None = None
     sampling: SamplingOptions = SamplingOptions()
     flags: FlagsT = field(kw_only=True)
 
@@ -93,7 +96,7 @@ def execute(options: Generate[Any]) -> None:
     prompts: list[str | None] = list(options.prompt)
     if options.prompt_file is not None:
         prompts.append(read_prompt(options.prompt_file))
-    run = load_run(options.run, options.checkpoint, options.device)
+    run = load_run(options.run, options.checkpoint, options.device, options.adapter)
     session = run.task.session(run, options.flags)
     output = options.output
     rows = [session.begin(p) for p in prompts or [None] for _ in range(options.num_samples)]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs
-from slp_transformer.guitar.formats.registry import check_writable_suffix
+from slp_transformer.guitar.formats.registry import check_writable_suffix, find_format
 from slp_transformer.guitar.plugin import EXTRA
 from slp_transformer.guitar.tab_session import TabSession, is_music_file
 from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
@@ -15,8 +15,6 @@ from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task,
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.run_config import RunConfig, closest_match
-
-LIBRARY_SUFFIXES = (".mid", ".gp3", ".gp4", ".gp5")  # of files that a library writes
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,8 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
 
     def libraries(self, output: Path | None = None) -> Libraries:
         """Return what writes a file of music."""
-        return EXTRA if output and output.suffix.lower() in LIBRARY_SUFFIXES else {}
+        found = find_format(output) if output else None
+        return EXTRA if found and found.library else {}
 
     def check(self, config: RunConfig[TabData]) -> None:
         """Refuse a source that does not exist.
@@ -117,16 +116,6 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         check_windows(made, config.window(), None if data.val_data else data.val_split)
         write_token_folder(folder, tokenizer, train_ids, val_ids, names)
         return replace(self.open(config, folder), warnings=warnings, val_names=names)
-
-    def open(self, config: RunConfig[TabData], folder: Path) -> Dataset:
-        """Open the tokens of a run.
-
-        Raises:
-            ValueError: if they are damaged or missing.
-        """
-        from slp_transformer.data.token_file import open_token_folder
-
-        return open_token_folder(folder, self.load_tokenizer)
 
     def sources(self, config: RunConfig[TabData], data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
@@ -188,8 +177,8 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         else:
             found, _ = read_tab_source(options.source)
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
-        values = evaluation.mean_window_loss(run, stream)
-        rows = evaluation.loss_rows(values)
+        values = evaluation.measure_windows(run, stream)
+        rows = evaluation.metric_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)
         train = tabs.training_pieces(run)
         values["bits_per_note"] = tabs.bits_per_note(run, val, train)

@@ -7,7 +7,7 @@ name keys; `pitch_class` reads any sharp or flat.
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
+from importlib.resources import files
 from statistics import correlation
 from typing import Any
 
@@ -17,7 +17,7 @@ NOTE_NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 PITCH_CLASS_OF_LETTER = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 
 TABLES: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("theory.toml").read_text(encoding="utf-8")
+    files("slp_transformer.guitar").joinpath("theory.toml").read_text(encoding="utf-8")
 )
 """Scales and chords, and the progressions, patterns and shapes of the practice corpus."""
 SCALE_HALF_STEPS: dict[str, list[int]] = TABLES["scales"]

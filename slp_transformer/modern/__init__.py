@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
+    from slp_transformer.modern.adapters import load_adapter, save_adapter
     from slp_transformer.modern.attention import GroupedQueryAttention, repeat_kv
     from slp_transformer.modern.bert import Bert, BertConfig
     from slp_transformer.modern.config import ModernConfig, RopeScaling
@@ -31,8 +32,10 @@ __all__ = [
     "ModernConfig",
     "ModernLM",
     "from_pretrained",
+    "load_adapter",
     "load_tokenizer",
     "apply_rotary",
+    "save_adapter",
     "save_pretrained",
     "repeat_kv",
 ]

@@ -1,10 +1,13 @@
 """Models of others, in and out; `slp_transformer.modern.families` has a record for each kind."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from slp_transformer._internal.atomic_write import fsync_path, new_folder, remove, rename
 from slp_transformer._internal.json_files import read_json, write_json
@@ -89,6 +92,40 @@ def from_pretrained(
     """
     folder = Path(folder)
     config, family = _read_config_and_family(folder)
+    state = dict(_iter_weights(folder, config, family, dtype, device))
+    model = build_on_meta(config)
+    model.load_state_dict(state, assign=True)
+    return model.requires_grad_(True).eval()
+
+
+@torch.no_grad()
+def load_pretrained_weights(model: nn.Module, folder: str | Path) -> None:
+    """Load the weights of a published model into one of ours, in place, a tensor at a time.
+
+    Args:
+        model: a model of its class and configuration.
+        folder: its folder.
+
+    Raises:
+        ValueError: as `from_pretrained`, or if the model has other tensors.
+    """
+    config, family = _read_config_and_family(Path(folder))
+    state = model.state_dict()
+    meta = build_on_meta(config).state_dict()
+    if {n: W.shape for n, W in meta.items()} != {n: W.shape for n, W in state.items()}:
+        raise ValueError(f"{folder} holds another model than the one that is to have its weights.")
+    for name, W in _iter_weights(Path(folder), config, family, None, "cpu"):
+        state[name].copy_(W)
+
+
+def _iter_weights(
+    folder: Path,
+    config: ModernConfig,
+    family: HFFamily,
+    dtype: torch.dtype | None,
+    device: torch.device | str,
+) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of ours, once it is known that all of theirs are used."""
     files = WeightFiles(folder, family.prefix)
     tied = family.tied if config.tied else {}
 
@@ -101,8 +138,7 @@ def from_pretrained(
 
     for i in range(config.num_blocks):  # before a model is made of blocks that no file has
         find(f"stack.blocks.{i}.norm_1.gamma")
-    model = build_on_meta(config)
-    shapes = {name: W.shape for name, W in model.state_dict().items()}
+    shapes = {name: W.shape for name, W in build_on_meta(config).state_dict().items()}
     places = {name: find(name) for name in shapes}
     used = {place.name for theirs in places.values() for place in theirs} | tied.keys()
     for name, stored in sorted(files.tensors.items()):
@@ -121,11 +157,8 @@ def from_pretrained(
                 f"{files.tensors[again].path}: {again} is not {first}, though config.json says "
                 "that the head is tied to it."
             )
-    state = {
-        name: files.load(theirs, shapes[name], dtype, device) for name, theirs in places.items()
-    }
-    model.load_state_dict(state, assign=True)
-    return model.requires_grad_(True).eval()
+    for name, theirs in places.items():
+        yield name, files.load(theirs, shapes[name], dtype, device)
 
 
 def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
@@ -203,15 +236,27 @@ def save_pretrained(
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
             theirs[place.name] = part.T if place.transposed else part
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
+    with finished_folder(folder) as unfinished:
+        write_weights(unfinished, theirs)
+        write_json(unfinished / CONFIG_FILE, settings)
+        if published is not None:
+            published.save(unfinished)
+    return folder
+
+
+@contextmanager
+def finished_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder to write to, which becomes `folder` once it is complete.
+
+    Raises:
+        ValueError: if there is something in the folder already.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = new_folder(folder.parent)
     try:
-        write_weights(unfinished, theirs)
-        write_json(unfinished / CONFIG_FILE, settings)
-        if published is not None:
-            published.save(unfinished)
+        yield unfinished
         if folder.exists():
             folder.rmdir()
         rename(unfinished, folder)
@@ -219,4 +264,3 @@ def save_pretrained(
         remove(unfinished)
         raise
     fsync_path(folder.parent)
-    return folder

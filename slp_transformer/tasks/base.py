@@ -9,9 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from slp_transformer._internal.config_checks import Range, check_ranges
-from slp_transformer._internal.plugins import Libraries, load_plugins
+from slp_transformer._internal.plugins import (
+    Command,
+    Libraries,
+    Options,
+    Plugin,
+    TaskEntry,
+    load_plugins,
+)
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
+from slp_transformer.tasks.data_settings import (
+    DataSettings,
+    NoFlags,
+    Positional,
+    UseAppendAction,
+    arg,
+)
 from slp_transformer.tasks.generation_session import GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
 from slp_transformer.tasks.sampling_options import SamplingOptions
@@ -27,9 +40,24 @@ if TYPE_CHECKING:
 
     from slp_transformer.config import TransformerConfig
 
-__all__ = [
-    *("DataSettings", "Dataset", "EvaluateOptions", "LoadedRun", "NoFlags", "Positional"),
-    *("Report", "Task", "check_windows", "format_table", "to_json"),
+__all__ = [  # for tasks of other packages
+    "Command",
+    "DataSettings",
+    "Dataset",
+    "EvaluateOptions",
+    "LoadedRun",
+    "NoFlags",
+    "Options",
+    "Plugin",
+    "Positional",
+    "Report",
+    "Task",
+    "TaskEntry",
+    "UseAppendAction",
+    "arg",
+    "check_windows",
+    "format_table",
+    "to_json",
 ]
 DataT = TypeVar("DataT", bound=DataSettings)
 GenerateT = TypeVar("GenerateT")
@@ -155,6 +183,12 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         """
         if config.train.batch_tokens is not None:
             raise ValueError("batch_tokens has no effect here: it is for pairs.")
+        length, context = config.train.sequence_length, config.model.context_length
+        if length is not None and length > context:
+            raise ValueError(
+                f"sequence_length = {length} is more than the {context} tokens that the model can "
+                "read (context_length): choose a smaller one, or a larger context_length."
+            )
 
     @abstractmethod
     def prepare(self, config: RunConfig[DataT], folder: Path) -> Dataset:
@@ -164,13 +198,15 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
             ValueError: if there is no data, or too little.
         """
 
-    @abstractmethod
     def open(self, config: RunConfig[DataT], folder: Path) -> Dataset:
-        """Open the tokens that `prepare` kept.
+        """Open the tokens that `prepare` kept by `write_token_folder`.
 
         Raises:
             ValueError: if they are damaged or missing.
         """
+        from slp_transformer.data.token_file import open_token_folder
+
+        return open_token_folder(folder, self.load_tokenizer)
 
     def initial_tokenizer(self, config: RunConfig[DataT]) -> Any:
         """Return the tokenizer of the run to begin with; None if there is none."""
@@ -245,12 +281,16 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
                 f"{type(model).__name__}."
             )
         merge_lora(model)  # the same matrices, made once rather than for each token
-        if tokenizer.vocab_size != vocab_size:
+        if not self.fits(tokenizer, vocab_size):
             raise ValueError(
                 f"{checkpoint_folder(run, which)} is damaged: its tokenizer has "
                 f"{tokenizer.vocab_size} tokens, and its model {vocab_size}."
             )
         return LoadedRun(self, run, model.to(device), tokenizer, None)
+
+    def fits(self, tokenizer: Any, vocab_size: int | None) -> bool:
+        """Return whether a model of a number of words can have a tokenizer."""
+        return bool(tokenizer.vocab_size == vocab_size)
 
     def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
         """Return what `info` shows of a tokenizer."""

@@ -25,7 +25,8 @@ from slp_transformer.tasks.generation_session import (
     samples_to_json,
     window_note,
 )
-from slp_transformer.training.evaluation import mean_loss
+from slp_transformer.training.evaluation import mean_metrics
+from slp_transformer.training.metrics import METRICS
 
 PROGRESS_BATCH = 256  # sentences translated before the bar moves
 MAX_WINDOW = 1024  # tokens in a window, of models that were not trained by a command
@@ -45,8 +46,8 @@ def val_data(run: LoadedRun) -> Dataset:
     return run.task.open(run.config, run.folder / TOKENS)
 
 
-def mean_window_loss(run: LoadedRun, stream: Any) -> dict[str, Any]:
-    """Return the loss over the windows that validation reads in training, and what follows from it.
+def measure_windows(run: LoadedRun, stream: Any) -> dict[str, Any]:
+    """Return the means of all metrics over the windows that validation reads in training.
 
     Raises:
         ValueError: if the stream is too short for one window, or the loss is not finite.
@@ -58,30 +59,32 @@ def mean_window_loss(run: LoadedRun, stream: Any) -> dict[str, Any]:
     windows = TokenWindows(stream, length)
     with progress_bar("Evaluate", len(windows), " sequences") as on_batch:
         batch_size = run.config.train.batch_size if run.config else 1
-        loss = mean_loss(run.model, windows, batch_size=batch_size, on_batch=on_batch)
+        means = mean_metrics(run.model, windows, batch_size=batch_size, on_batch=on_batch)
     count = (len(stream) - 1) // length * length
-    return loss_values(loss, run) | {"tokens": count}
+    return metric_values(means, run) | {"tokens": count}
 
 
-def loss_values(loss: float, run: LoadedRun) -> dict[str, Any]:
-    """Return a loss and its perplexity, which is None if it is too large for a float.
+def metric_values(means: dict[str, float], run: LoadedRun) -> dict[str, Any]:
+    """Return metrics and the perplexity, which is None if it is too large for a float.
 
     Raises:
         ValueError: if the loss is not finite.
     """
+    loss = means["loss"]
     if not math.isfinite(loss):
         raise ValueError(
             f"The loss is {loss}: the weights of {run.folder} are too large to compute with; try "
             "its other checkpoint."
         )
     small = loss < math.log(sys.float_info.max)
-    return {"loss": loss, "perplexity": math.exp(loss) if small else None}
+    return {"loss": loss, "perplexity": math.exp(loss) if small else None} | means
 
 
-def loss_rows(values: dict[str, Any]) -> dict[str, str]:
+def metric_rows(values: dict[str, Any]) -> dict[str, str]:
     """Return the first rows of a report."""
     perplexity, rows = values["perplexity"], {"loss": f"{values['loss']:.4f} nats per token"}
     rows["perplexity"] = "above 1e308" if perplexity is None else f"{perplexity:.3f}"
+    rows |= {n: metric.format(values[n]) for n, metric in METRICS.items() if n not in rows}
     return rows | ({"tokens": f"{values['tokens']:,}"} if "tokens" in values else {})
 
 
@@ -133,13 +136,13 @@ def with_samples(
 # --- Translations ---------------------------------------------------------------------------------
 
 
-def mean_pair_loss(
+def measure_pairs(
     run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]], special: dict[str, int]
-) -> float:
-    """Return the nats per token of the targets of encoded pairs."""
+) -> dict[str, float]:
+    """Return the means of all metrics over the targets of encoded pairs."""
     data = PaddedPairs(sorted(rows, key=lambda row: (len(row[1]), len(row[0]))), **special)
     with progress_bar("Evaluate", len(rows), " pairs") as on_batch:
-        return mean_loss(run.model, data, on_batch=on_batch)
+        return mean_metrics(run.model, data, on_batch=on_batch)
 
 
 def translate_all(translator: Any, sources: list[str], num_beams: int) -> list[str]:

@@ -246,14 +246,14 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
         ids, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
         if not pairs:
             raise ValueError(f"No pair fits the model's window of {window} tokens.")
-        values = evaluation.loss_values(
-            evaluation.mean_pair_loss(run, ids, special_ids(run.tokenizer)), run
+        values = evaluation.metric_values(
+            evaluation.measure_pairs(run, ids, special_ids(run.tokenizer)), run
         )
         predictions = evaluation.translate_all(translator, [source for source, _ in pairs], beams)
         references = [reference for _, reference in pairs]
         exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))
         scores, score_rows = evaluation.translation_scores(predictions, references)
-        rows = evaluation.loss_rows(values) | {
+        rows = evaluation.metric_rows(values) | {
             "pairs": f"{len(pairs):,}, translated with {beams} beams",
             "exact": f"{exact / len(pairs):.1%} equal their reference word by word",
         }

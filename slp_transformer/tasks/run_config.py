@@ -19,7 +19,7 @@ the file's own folder.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -87,20 +87,25 @@ class RunConfig(Generic[DataT]):
         changed = [name for name in mine if mine[name] != theirs[name]]
         return {name.rpartition(".")[2]: (mine[name], theirs[name]) for name in changed}
 
-    def to_toml(self) -> str:
+    def to_toml(self, earlier: Sequence[str] = ()) -> str:
         """Return the configuration as a TOML file.
+
+        Args:
+            earlier: comments on settings that were others before the run was resumed.
 
         Raises:
             ImportError: if tomli_w is not installed.
         """
         head = "# slp-transformer train --config THIS-FILE --out-dir NEW-FOLDER repeats the run."
+        if earlier:
+            head = "\n".join((f"{head[:-1]}, but for what was changed on the way:", *earlier))
         tables = replace_values({"task": self.data.task} | self.to_dict(), None, NONE)
         content = require_extra("tomli_w", "Run configurations").dumps(tables)
         return f"{head}\n\n{content}"
 
-    def save(self, path: Path) -> None:
-        """Write the configuration to a file."""
-        write_file(path, self.to_toml())
+    def save(self, path: Path, earlier: Sequence[str] = ()) -> None:
+        """Write the configuration to a file, with comments as in `to_toml`."""
+        write_file(path, self.to_toml(earlier))
 
     def window(self) -> int:
         """Return the number of tokens in a training window."""

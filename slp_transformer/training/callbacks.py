@@ -8,9 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -19,33 +18,13 @@ from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors
 from slp_transformer._internal.shape_types import Tensor
+from slp_transformer.training.devices import format_speed
 from slp_transformer.training.run_folder import EvalRecord
-
-if TYPE_CHECKING:
-    from slp_transformer.training.trainer import Trainer
+from slp_transformer.training.trainer import Callback, Trainer
 
 METRICS_FILE = "metrics.json"
 TENSORBOARD_FOLDER = "tensorboard"
 BAR_INTERVAL = 0.5  # seconds between two looks at the loss, for which an accelerator has to wait
-
-
-class Callback:
-    """Hooks that the trainer calls; each does nothing unless it is overridden."""
-
-    def on_fit_start(self, trainer: "Trainer") -> None:
-        """Run before the first step, or the first one after resuming."""
-
-    def on_log(self, trainer: "Trainer", text: str) -> None:
-        """Run for each line of the log, such as the results of an evaluation."""
-
-    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
-        """Run after each training step; reading the loss waits for the device."""
-
-    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
-        """Run after each evaluation and its checkpoint; an exception ends the run."""
-
-    def on_fit_end(self, trainer: "Trainer") -> None:
-        """Run at the end, also after an error."""
 
 
 class OnEval(Callback):
@@ -53,9 +32,9 @@ class OnEval(Callback):
 
     def __init__(self, function: Callable[[EvalRecord], Any]):
         """Take the function."""
-        self.function = function
+        self.function: Callable[[EvalRecord], Any] = function
 
-    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+    def on_eval(self, trainer: Trainer, record: EvalRecord) -> None:
         """Call the function."""
         self.function(record)
 
@@ -66,14 +45,20 @@ class MetricsFile(Callback):
     The run itself reads it only to continue it.
     """
 
-    def on_fit_start(self, trainer: "Trainer") -> None:
+    def __init__(self) -> None:
+        """Have no rows yet."""
+        self.path: Path = Path(METRICS_FILE)
+        self.head: dict[str, str | float | None] = {}
+        self.rows: list[dict[str, Any]] = []
+
+    def on_fit_start(self, trainer: Trainer) -> None:
         """Continue the file of a resumed run; what it lacks comes from the checkpoint."""
         assert trainer.out_dir is not None
-        self.path: Path = trainer.out_dir / METRICS_FILE
+        self.path = trainer.out_dir / METRICS_FILE
         device, name = trainer.strategy.device, str(trainer.strategy)
         if device.type == "cuda":
             name += f" ({torch.cuda.get_device_name(device)})"
-        self.head: dict[str, str | float | None] = {
+        self.head = {
             "device": name,
             "peak_flops": trainer.monitor.peak_flops,
         }
@@ -81,18 +66,18 @@ class MetricsFile(Callback):
         with suppress(OSError, ValueError, KeyError, TypeError):  # there is none, or it is damaged
             rows = read_json(self.path)["evaluations"]
             before = {row["step"]: row for row in rows if isinstance(row["seconds"], float)}
-        self.rows: list[dict[str, Any]] = []
+        self.rows = []
         for record in trainer.state.eval_history:
-            row = asdict(record) | {"seconds": self.seconds()}
+            row = record.to_row() | {"seconds": self.seconds()}
             self.rows.append(before.get(record.step, row))
 
     def seconds(self) -> float:
         """Return the time that the run has taken so far."""
         return self.rows[-1]["seconds"] if self.rows else 0.0
 
-    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+    def on_eval(self, trainer: Trainer, record: EvalRecord) -> None:
         """Add a row, if there is room on the disk."""
-        row = asdict(record) | {
+        row = record.to_row() | {
             "learning_rate": trainer.learning_rate,
             "seconds": self.seconds() + trainer.train_seconds,
             "tokens_per_second": trainer.tokens_per_second,
@@ -107,9 +92,11 @@ class MetricsFile(Callback):
 class TensorBoard(Callback):
     """Writes curves for TensorBoard into the run's folder."""
 
-    writer: Any = None
+    def __init__(self) -> None:
+        """Have no file yet."""
+        self.writer: Any = None
 
-    def on_fit_start(self, trainer: "Trainer") -> None:
+    def on_fit_start(self, trainer: Trainer) -> None:
         """Open the file.
 
         Raises:
@@ -125,15 +112,18 @@ class TensorBoard(Callback):
         check_no_link(folder)
         self.writer = SummaryWriter(str(folder), purge_step=trainer.state.step + 1)
 
-    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
-        """Draw losses, learning rate and speed."""
-        losses = {"train": record.train_loss, "val": record.val_loss}
-        self.writer.add_scalars("loss", losses, record.step)
-        self.writer.add_scalar("learning rate", trainer.learning_rate, record.step)
-        self.writer.add_scalar("tokens per second", trainer.tokens_per_second, record.step)
+    def on_eval(self, trainer: Trainer, record: EvalRecord) -> None:
+        """Draw losses and other metrics, learning rate and speed."""
+        # All in one writer: what `add_scalars` draws has writers of its own, which purge nothing.
+        curves = {"loss/train": record.train_loss, "loss/val": record.val_loss}
+        curves |= {f"{name}/val": value for name, value in record.val_metrics.items()}
+        curves |= {"learning rate": trainer.learning_rate}
+        curves |= {"tokens per second": trainer.tokens_per_second}
+        for name, value in curves.items():
+            self.writer.add_scalar(name, value, record.step)
         self.writer.flush()
 
-    def on_fit_end(self, trainer: "Trainer") -> None:
+    def on_fit_end(self, trainer: Trainer) -> None:
         """Close the file."""
         if self.writer is not None:
             self.writer.close()
@@ -142,9 +132,12 @@ class TensorBoard(Callback):
 class ProgressBar(Callback):
     """Shows a bar with loss, speed and time left; where stderr is a log, lines of text only."""
 
-    bar: Any = None
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        self.bar: Any = None
+        self.updated: float = 0.0
 
-    def on_fit_start(self, trainer: "Trainer") -> None:
+    def on_fit_start(self, trainer: Trainer) -> None:
         """Show the bar.
 
         Raises:
@@ -154,9 +147,9 @@ class ProgressBar(Callback):
             tqdm = require_extra("tqdm.auto", "Progress bars").tqdm
             steps = {"total": trainer.config.steps, "initial": trainer.state.step}
             self.bar = tqdm(**steps, unit="step", dynamic_ncols=True)
-        self.updated: float = time.perf_counter()
+        self.updated = time.perf_counter()
 
-    def on_log(self, trainer: "Trainer", text: str) -> None:
+    def on_log(self, trainer: Trainer, text: str) -> None:
         """Show a line of text above the bar."""
         with ignore_display_errors():
             if self.bar is not None:
@@ -164,7 +157,7 @@ class ProgressBar(Callback):
             else:
                 print(text, file=sys.stderr, flush=True)
 
-    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
+    def on_step(self, trainer: Trainer, loss: Tensor, num_targets: int) -> None:
         """Advance the bar."""
         if self.bar is None:
             return
@@ -176,23 +169,8 @@ class ProgressBar(Callback):
                 speed = format_speed(trainer.tokens / (self.updated - trainer.since))
                 self.bar.set_postfix_str(f"loss {value:.3f}, {speed}")
 
-    def on_fit_end(self, trainer: "Trainer") -> None:
+    def on_fit_end(self, trainer: Trainer) -> None:
         """Leave the bar as it is."""
         if self.bar is not None:
             with ignore_display_errors():
                 self.bar.close()
-
-
-def format_speed(tokens_per_second: float) -> str:
-    """Return tokens per second in a few characters: "950 tok/s", or with k or M for more."""
-    for unit, scale in (("M", 1e6), ("k", 1e3)):
-        if tokens_per_second >= scale:
-            return f"{tokens_per_second / scale:.1f}{unit} tok/s"
-    return f"{tokens_per_second:.0f} tok/s"
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration as "0:42", "12:05" or "1:02:03"."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

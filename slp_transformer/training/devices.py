@@ -249,3 +249,18 @@ class DeviceMonitor:
         mfu, memory = self.mfu(tokens_per_second), self.memory_bytes()
         text = "" if mfu is None else f" | MFU {mfu:.0%}"
         return text if memory is None else f"{text} | {memory / MEBIBYTE:,.0f} MiB"
+
+
+def format_speed(tokens_per_second: float) -> str:
+    """Return tokens per second in a few characters: "950 tok/s", or with k or M for more."""
+    for unit, scale in (("M", 1e6), ("k", 1e3)):
+        if tokens_per_second >= scale:
+            return f"{tokens_per_second / scale:.1f}{unit} tok/s"
+    return f"{tokens_per_second:.0f} tok/s"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration as "0:42", "12:05" or "1:02:03"."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

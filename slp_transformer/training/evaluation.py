@@ -1,6 +1,6 @@
-"""The loss of a model on a batch, and its mean over validation data."""
+"""The loss of a model on a batch, and the means of all metrics over validation data."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -10,12 +10,15 @@ from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.data.batches import Batch, DataSource, as_data_source
 from slp_transformer.data.token_file import TokenStore
-from slp_transformer.loss import next_token_loss
+from slp_transformer.loss import IGNORE_INDEX, next_token_loss
 from slp_transformer.training.devices import cpu_default_device
+from slp_transformer.training.metrics import METRICS
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy
 
 Loss = Callable[..., Tensor]
 """Sums the loss over a batch's targets, as `summed_token_loss` does."""
+Measure = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
+"""Sums what is measured over a batch's targets, by name, as `measure_metrics` does."""
 
 
 def summed_token_loss(
@@ -26,7 +29,12 @@ def summed_token_loss(
     return next_token_loss(logits, batch.targets, label_smoothing=label_smoothing, reduction="sum")
 
 
-@torch.no_grad()
+def measure_metrics(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+    """Return each metric of a batch, summed over its targets; the logits are computed once."""
+    logits = model(*batch.inputs)
+    return {name: metric.total(logits, batch.targets) for name, metric in METRICS.items()}
+
+
 def mean_loss(
     model: nn.Module,
     data: Int[Tensor, "tokens"] | TokenStore | DataSource,
@@ -36,7 +44,38 @@ def mean_loss(
     on_batch: Callable[[int], Any] = lambda count: None,
     loss: Loss = summed_token_loss,
 ) -> float:
-    """Return the mean loss over all of some data; a stream is cut into windows that do not overlap.
+    """Return the mean loss over all of some data, in nats per token.
+
+    Args:
+        model: as in `mean_metrics`, like all others but the last.
+        data: the data.
+        N: tokens in a window of a stream.
+        batch_size: sequences scored at once.
+        strategy: the processes that share the work.
+        on_batch: called after each batch.
+        loss: sums the loss over a batch's targets.
+
+    Raises:
+        ValueError: if a stream is too short for one window, or nothing is to be predicted.
+    """
+
+    def measure(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        return {"loss": loss(model, batch)}
+
+    return mean_metrics(model, data, N, batch_size, strategy, on_batch, measure)["loss"]
+
+
+@torch.no_grad()
+def mean_metrics(
+    model: nn.Module,
+    data: Int[Tensor, "tokens"] | TokenStore | DataSource,
+    N: int | None = None,
+    batch_size: int = 32,
+    strategy: Strategy = SINGLE_PROCESS,
+    on_batch: Callable[[int], Any] = lambda count: None,
+    measure: Measure = measure_metrics,
+) -> dict[str, float]:
+    """Return means over all of some data; a stream is cut into windows that do not overlap.
 
     Args:
         model: the model; it is used in evaluation mode, and is afterwards in the mode it was in.
@@ -46,24 +85,35 @@ def mean_loss(
         batch_size: sequences scored at once.
         strategy: the processes that share the work.
         on_batch: called after each batch with its number of sequences; an exception ends the work.
-        loss: sums the loss over a batch's targets.
+        measure: sums what is measured over a batch's targets, by name.
 
     Returns:
-        Nats per token.
+        The mean over all targets of each, by name.
 
     Raises:
-        ValueError: if a stream is too short for one window.
+        ValueError: if a stream is too short for one window, or nothing is to be predicted.
     """
     device, count = next(model.parameters()).device, 0
-    losses = []  # on the device, to wait for it only once
+    # Added up, not kept: a list of small tensors between the logits of one batch and the next
+    # would keep the heap from ever using that room again. On the device, to wait for it only once,
+    # but for MPS, which has no float64.
+    place = torch.device("cpu") if device.type == "mps" else device
+    sums: dict[str, Tensor] = {}
     with eval_mode(model):
         for batch in eval_batches(data, N, batch_size * strategy.world_size):
             count += batch.num_targets
-            losses.append(loss(model, strategy.shard(batch).to(device)))
+            for name, total in measure(model, strategy.shard(batch).to(device)).items():
+                if name not in sums:
+                    sums[name] = torch.zeros((), dtype=torch.float64, device=place)
+                sums[name] += total.to(place)
             on_batch(len(batch.targets))
-    total = sum(torch.stack(losses).tolist()) if losses else 0.0
-    summed = torch.tensor(total, dtype=torch.float64, device="cpu")
-    return strategy.all_reduce(summed).item() / count
+    if not count:
+        raise ValueError(
+            f"There is nothing to predict: every target of the data is {IGNORE_INDEX}, and is not "
+            "counted."
+        )
+    totals = strategy.all_reduce(torch.stack(list(sums.values())).cpu())
+    return {name: total / count for name, total in zip(sums, totals.tolist(), strict=True)}
 
 
 def eval_batches(

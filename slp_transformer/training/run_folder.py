@@ -88,7 +88,7 @@ def names_of_checkpoints(run: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class EvalRecord:
-    """One evaluation during a training run; all losses are means in nats per token.
+    """One evaluation during a training run; losses are means in nats per token.
 
     Attributes:
         step: training steps made so far.
@@ -96,12 +96,30 @@ class EvalRecord:
         val_loss: loss on the validation sequences, which are the same in all evaluations.
         full_val_loss: loss on all validation data, in the last record of a run that evaluates on a
             subset; None elsewhere.
+        val_metrics: what was measured beside the validation loss, by name; empty in runs of
+            version 0.2.
+        full_val_metrics: the same beside the loss on all validation data.
     """
 
     step: int
     train_loss: float
     val_loss: float
     full_val_loss: float | None = None
+    val_metrics: dict[str, float] = field(default_factory=dict)
+    full_val_metrics: dict[str, float] = field(default_factory=dict)
+
+    def means(self) -> dict[str, float]:
+        """Return all that was measured on validation data, by names as `full_val_accuracy`."""
+        found = {"val_loss": self.val_loss}
+        found |= {f"val_{name}": value for name, value in self.val_metrics.items()}
+        if self.full_val_loss is not None:
+            found["full_val_loss"] = self.full_val_loss
+        return found | {f"full_val_{name}": v for name, v in self.full_val_metrics.items()}
+
+    def to_row(self) -> dict[str, float | None]:
+        """Return the record as a row of a table: all numbers by name, none nested."""
+        row = {"step": self.step, "train_loss": self.train_loss, "full_val_loss": None}
+        return row | self.means()
 
 
 @dataclass
@@ -207,13 +225,15 @@ class LoraBase:
 
     Attributes:
         checkpoint: its folder.
-        sha256: checksum of its weights file.
+        sha256: checksum of its weights, all files of them.
         rank: r, the columns of A and the rows of B.
+        published: whether it is the folder of a published model.
     """
 
     checkpoint: str
     sha256: str
     rank: int
+    published: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an impossible rank.

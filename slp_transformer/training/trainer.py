@@ -1,10 +1,6 @@
-"""Training: one loop with teacher forcing for every model and source of data.
+"""The trainer: one loop with teacher forcing for every model and source of data.
 
-    eval_history = train(model, train_data, val_data, steps=1000, sequence_length=64)
-
-trains and returns the evaluations. With `out_dir="runs/mine"` the run is saved as it goes, and the
-same call with `resume=True` continues it from where it stopped, with the same bits as if it had
-never stopped. `Trainer` is the same with a loss or callbacks of your own.
+`slp_transformer.training.train` is a call of it with the usual callbacks.
 """
 
 import contextlib
@@ -12,7 +8,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,113 +16,61 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.json_files import load_validated
-from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, as_data_source, eval_subset
 from slp_transformer.data.token_file import TokenStore
-from slp_transformer.training.callbacks import (
-    Callback,
-    MetricsFile,
-    OnEval,
-    ProgressBar,
-    TensorBoard,
-    format_duration,
-    format_speed,
-)
-from slp_transformer.training.checkpoints import (
-    get_rng_state,
-    load_training_state,
-    load_weights,
-    model_spec,
-    preserve_rng_state,
-    save_checkpoint,
-    set_rng_state,
-)
+from slp_transformer.training.checkpoints import model_spec, save_checkpoint
 from slp_transformer.training.devices import (
     DeviceMonitor,
     autocast,
     cpu_default_device,
     float32_matmul_precision,
+    format_duration,
+    format_speed,
 )
-from slp_transformer.training.evaluation import Loss, mean_loss, summed_token_loss
-from slp_transformer.training.optimizers import make_optimizer, split_parameters
+from slp_transformer.training.evaluation import (
+    Loss,
+    Measure,
+    mean_metrics,
+    measure_metrics,
+    summed_token_loss,
+)
+from slp_transformer.training.metrics import format_metric
+from slp_transformer.training.optimizers import make_optimizer
+from slp_transformer.training.resume import load_last_checkpoint
+from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, set_rng_state
 from slp_transformer.training.run_folder import (
     EvalRecord,
     LoraBase,
-    ModelSpec,
     TrainerState,
-    check_unchanged,
-    checkpoint_folder,
     delete_old_checkpoints,
-    find_checkpoints,
-    load_trainer_state,
-    verify_checkpoint,
 )
 from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.step import training_step, try_sequence
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
 LOG = logging.getLogger("slp_transformer")
 
 
-def train(
-    model: nn.Module,
-    train_data: Int[Tensor, "tokens"] | TokenStore | DataSource,
-    val_data: Int[Tensor, "val_tokens"] | TokenStore | DataSource,
-    config: TrainConfig | None = None,
-    *,
-    out_dir: str | Path | None = None,
-    resume: bool = False,
-    tokenizer: Any = None,
-    progress: bool | None = None,
-    tensorboard: bool = False,
-    report: Callable[[EvalRecord], Any] | None = None,
-    lora_base: LoraBase | None = None,
-    **changes: Any,
-) -> list[EvalRecord]:
-    """Train a model: `Trainer.fit` with the usual callbacks.
+class Callback:
+    """Hooks that the trainer calls; each does nothing unless it is overridden."""
 
-    Args:
-        model: a language model for a token stream, an encoder-decoder for `PaddedPairs`; trained
-            in place and left in evaluation mode.
-        train_data: training data: one row of ids, a file of them, or another source of batches.
-        val_data: validation data, in the same form.
-        config: settings, if they are not in `changes`.
-        out_dir: the run's folder, to resume it or to load its model; None to save nothing.
-        resume: continue the run in the folder, if there is one.
-        tokenizer: the tokenizer as JSON, to be saved with the model.
-        progress: show a bar with loss, speed and time left; if None, when the run is saved.
-        tensorboard: write curves for TensorBoard to the folder.
-        report: called with each evaluation's record.
-        lora_base: the checkpoint that a model with LoRA starts from, to save A and B alone.
-        changes: settings by name, as in `train(model, train_data, val_data, steps=100)`.
+    def on_fit_start(self, trainer: "Trainer") -> None:
+        """Run before the first step, or the first one after resuming."""
 
-    Returns:
-        The evaluations, those before an interruption included, the last one after the last step.
+    def on_log(self, trainer: "Trainer", text: str) -> None:
+        """Run for each line of the log, such as the results of an evaluation."""
 
-    Raises:
-        ValueError: as `Trainer.fit`; or if TensorBoard's curves have no folder.
-        ConnectionError, KeyboardInterrupt, Stopped, ImportError: as `Trainer.fit`.
-    """
-    if tensorboard and out_dir is None:
-        raise ValueError("TensorBoard's curves are saved with the run: give out_dir.")
-    saved = out_dir is not None
-    callbacks: list[Callback] = [ProgressBar()] if (saved if progress is None else progress) else []
-    callbacks += [MetricsFile()] if saved else []
-    callbacks += [TensorBoard()] if tensorboard else []
-    callbacks += [OnEval(report)] if report else []
-    trainer = Trainer(
-        model,
-        train_data,
-        val_data,
-        TrainConfig(**(config.to_dict() if config else {}) | changes),
-        out_dir=out_dir,
-        tokenizer=tokenizer,
-        lora_base=lora_base,
-        callbacks=callbacks,
-    )
-    return trainer.fit(resume=resume)
+    def on_step(self, trainer: "Trainer", loss: Tensor, num_targets: int) -> None:
+        """Run after each training step; reading the loss waits for the device."""
+
+    def on_eval(self, trainer: "Trainer", record: EvalRecord) -> None:
+        """Run after each evaluation and its checkpoint; an exception ends the run."""
+
+    def on_fit_end(self, trainer: "Trainer") -> None:
+        """Run at the end, also after an error."""
 
 
 class Trainer:
@@ -151,6 +95,7 @@ class Trainer:
         config: TrainConfig,
         *,
         loss: Loss = summed_token_loss,
+        measure: Measure | None = None,
         out_dir: str | Path | None = None,
         tokenizer: Any = None,
         lora_base: LoraBase | None = None,
@@ -164,6 +109,8 @@ class Trainer:
             val_data: validation data, in the same form.
             config: settings.
             loss: sums the loss over a batch's targets.
+            measure: sums what evaluations measure over a batch's targets, by name, "loss" among it;
+                if None, all of `METRICS`, but for a loss of one's own it alone.
             out_dir: the run's folder; None to save nothing.
             tokenizer: the tokenizer as JSON, to be saved with the model.
             lora_base: the checkpoint that a model with LoRA starts from, to save A and B alone.
@@ -177,6 +124,9 @@ class Trainer:
         self.model: nn.Module = model
         self.config: TrainConfig = config
         self.loss: Loss = loss
+        if measure is None:
+            measure = measure_metrics if loss is summed_token_loss else self.measure_loss
+        self.measure: Measure = measure
         with cpu_default_device():
             self.train_data: DataSource = as_data_source(train_data, window)
             self.val_data: DataSource = as_data_source(val_data, window)
@@ -202,6 +152,13 @@ class Trainer:
         self.strategy: Strategy = SINGLE_PROCESS
         self.train_seconds: float = 0.0
         self.tokens_per_second: float = 0.0
+        self.since: float = 0.0  # when the clock was started, at `since_step`
+        self.since_step: int = 0
+        self.tokens: int = 0  # since then
+        # Made by `fit`, once the device is known: the model as it is trained (wrapped, compiled).
+        self.module: nn.Module
+        self.optimizer: torch.optim.Optimizer
+        self.monitor: DeviceMonitor
 
     @property
     def learning_rate(self) -> float:
@@ -241,9 +198,7 @@ class Trainer:
             spec, settings = model_spec(self.model), self.config.to_dict()
             self.strategy.check_equal_in_all(model=spec, config=settings, data=self.state.data)
             self.restore(resume)
-            self.monitor: DeviceMonitor = DeviceMonitor(
-                self.model, self.config, device, self.strategy.world_size
-            )
+            self.monitor = DeviceMonitor(self.model, self.config, device, self.strategy.world_size)
             try:
                 self.strategy.on_rank_zero(self.notify, "on_fit_start")
                 self.log_start()
@@ -288,30 +243,37 @@ class Trainer:
                 self.strategy,
                 self.loss,
             )
-            self.pending_losses.append(loss)
+            if loss.device.type == "cpu":  # the number: a tensor would lie among logits in the heap
+                self.state.losses.append(loss.item())
+            else:
+                self.pending_losses.append(loss)
             self.state.step += 1
             self.tokens += batch.num_targets
             self.notify("on_step", loss, batch.num_targets)
             self.raise_if_interrupted()
 
-    def evaluate(self, data: DataSource) -> float:
-        """Return the mean loss over validation data.
+    def measure_loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Return the loss of a batch alone, summed over its targets."""
+        return {"loss": self.loss(model, batch)}
+
+    def evaluate(self, data: DataSource) -> dict[str, float]:
+        """Return the means of all metrics over validation data, the loss among them.
 
         Raises:
-            ValueError: if it is NaN or infinite.
+            ValueError: if the loss is NaN or infinite.
             StoppedBySignal: if any process was asked to stop.
         """
         with autocast(self.config, self.strategy.device):
-            loss = mean_loss(
+            means = mean_metrics(
                 self.module,
                 data,
                 batch_size=self.config.batch_size,
                 strategy=self.strategy,
                 on_batch=lambda _: self.raise_if_interrupted(),
-                loss=self.loss,
+                measure=self.measure,
             )
-        self.check_finite("The validation loss", math.isfinite(loss))
-        return loss
+        self.check_finite("The validation loss", math.isfinite(means["loss"]))
+        return means
 
     def evaluate_and_save(self) -> None:
         """Evaluate, save a checkpoint, and then call the callbacks."""
@@ -319,11 +281,17 @@ class Trainer:
         self.train_seconds = time.perf_counter() - self.since
         self.tokens_per_second = self.tokens / self.train_seconds if self.train_seconds else 0.0
         train_loss = sum(self.state.losses) / len(self.state.losses)
-        record = EvalRecord(self.state.step, train_loss, self.evaluate(self.val_subset))
+        means = self.evaluate(self.val_subset)
+        record = EvalRecord(self.state.step, train_loss, means.pop("loss"), val_metrics=means)
         history = [*self.state.eval_history, record]
         state = replace(self.state, eval_history=history, losses=[])
         if state.finished() and self.val_subset is not self.val_data:
-            history[-1] = record = replace(record, full_val_loss=self.evaluate(self.val_data))
+            # All of the data may take long. Should the process be killed meanwhile, no step is
+            # lost: it resumes here, where the evaluation is still to come.
+            self.save()
+            means = self.evaluate(self.val_data)
+            loss = means.pop("loss")
+            history[-1] = record = replace(record, full_val_loss=loss, full_val_metrics=means)
         self.state = state
         self.save()
         self.log_eval(record)
@@ -332,9 +300,7 @@ class Trainer:
 
     def start_clock(self) -> None:
         """Measure time and tokens of the steps from now on."""
-        self.since: float = time.perf_counter()
-        self.since_step: int = self.state.step
-        self.tokens: int = 0
+        self.since, self.since_step, self.tokens = time.perf_counter(), self.state.step, 0
 
     def sync_losses(self) -> None:
         """Turn the steps' losses into numbers, for which an accelerator has to wait.
@@ -407,19 +373,22 @@ class Trainer:
         """Build the optimizer, and load the last checkpoint if there is one.
 
         Raises:
-            ValueError: if the folder's run cannot be resumed. The model and the folder are
-                unchanged then.
+            ValueError: if the folder's run cannot be resumed, or a new one has settings that its
+                model cannot compute with. The model and the folder are unchanged then.
         """
         state, config = self.state, self.config
         saved: dict[str, Tensor] = {}
         if self.out_dir is not None:
-            saved = self.strategy.on_rank_zero(self.load_checkpoint, self.out_dir, resume) or {}
+            there = self.strategy.on_rank_zero(
+                load_last_checkpoint, self.out_dir, self.model, state, resume=resume
+            )
+            saved = there or {}  # None but in rank 0
         random = {name: saved.pop(name) for name in list(saved) if name.startswith("random.")}
         progress = state.step, state.eval_history, state.losses, random
         progress = self.strategy.broadcast_object(progress)
         state.step, state.eval_history, state.losses, random = progress
         module = self.strategy.wrap(self.model)
-        self.optimizer: torch.optim.Optimizer = make_optimizer(module, config)
+        self.optimizer = make_optimizer(module, config)
         if random:
             self.strategy.load_optimizer(self.optimizer, saved)
             try:
@@ -428,61 +397,11 @@ class Trainer:
                 raise ValueError(
                     f"The random state saved in {self.out_dir} is damaged: it cannot be resumed."
                 ) from None
+        if not state.step:  # refused now, it leaves no checkpoint that no settings can resume
+            try_sequence(module, self.val_data, self.measure, config, self.strategy)
         compiled = torch.compile(module) if config.compile else module
         assert isinstance(compiled, nn.Module)
         self.module = compiled
-
-    def load_checkpoint(self, out_dir: Path, resume: bool) -> dict[str, Tensor]:
-        """Load state and weights of the run's last checkpoint, if there is one.
-
-        Returns:
-            The tensors of optimizer and random numbers; empty if there is no checkpoint.
-
-        Raises:
-            ValueError: if there is a checkpoint but no wish to resume, or if it is damaged or of
-                another run. The model and the folder are unchanged then.
-        """
-        if not find_checkpoints(out_dir):
-            return {}
-        folder = checkpoint_folder(out_dir)
-        if not resume:
-            raise ValueError(
-                f"{out_dir} holds a run already ({folder.name}): pass resume=True to "
-                "resume it, or choose another folder."
-            )
-        verify_checkpoint(folder)
-        spec = load_validated(ModelSpec, folder / "config.json")
-        mine, saved = model_spec(self.model), load_trainer_state(folder)
-        if saved is None:
-            raise ValueError(f"{folder} has no training run that can be resumed.")
-        evaluated = saved.eval_history[-1].step if saved.eval_history else 0
-        if len(saved.losses) != saved.step - evaluated:
-            raise ValueError(
-                f"{folder / 'training.json'} is damaged: step {saved.step} with "
-                f"{len(saved.losses)} losses since the evaluation at step {evaluated}."
-            )
-        try:
-            if spec.model != mine["model"]:
-                raise ValueError(f"its model is a {spec.model}, not a {mine['model']}")
-            before = spec.config
-            if isinstance(before, dict):  # an older version may lack settings that there are now
-                before = mine.get("defaults", {}) | before
-            check_unchanged("model.config", before, mine["config"])
-            check_unchanged("config", saved.config.to_dict(), self.config.to_dict())
-            check_unchanged("data", saved.data, self.state.data)
-        except ValueError as error:
-            raise ValueError(
-                f"The run in {out_dir} is another one: {error}. Resume it as it was, or choose "
-                "another folder."
-            ) from None
-        saved.check_steps(self.config.steps, out_dir)
-        groups = split_parameters(self.model, self.config)
-        tensors = load_training_state(folder, groups.ordered(), groups.state_names())
-        load_weights(self.model, folder)
-        delete_old_checkpoints(out_dir, self.config.keep_last)
-        self.state.step, self.state.losses = saved.step, saved.losses
-        self.state.eval_history = saved.eval_history
-        return tensors
 
     # Callbacks and log.
 
@@ -514,57 +433,14 @@ class Trainer:
 
     def log_eval(self, record: EvalRecord) -> None:
         """Log an evaluation, and the speed of the steps since the one before."""
-        parts = [
-            f"step {record.step}/{self.config.steps}",
-            f"train loss {record.train_loss:.4f}",
-            f"val loss {record.val_loss:.4f}",
-            f"lr {self.learning_rate:.1e}".replace("e-0", "e-"),
-        ]
-        if record.full_val_loss is not None:
-            parts.insert(3, f"full val loss {record.full_val_loss:.4f}")
+        parts = [f"step {record.step}/{self.config.steps}", f"train loss {record.train_loss:.4f}"]
+        for name, value in record.means().items():
+            metric = name.rpartition("val_")[2]
+            parts.append(f"{name.replace('_', ' ')} {format_metric(metric, value)}")
+        parts.append(f"lr {self.learning_rate:.1e}".replace("e-0", "e-"))
         if steps := record.step - self.since_step:  # none if it was resumed here
             left = (self.config.steps - record.step) * self.train_seconds / steps
             speed = self.tokens_per_second
             parts.append(format_speed(speed) + self.monitor.summary(speed))
             parts.append(f"eta {format_duration(left)}")
         self.log(" | ".join(parts))
-
-
-# --- One step ------------------------------------------------------------------------------------
-
-
-def training_step(
-    model: nn.Module,
-    batch: Batch,
-    optimizer: torch.optim.Optimizer,
-    step: int,
-    config: TrainConfig,
-    device: torch.device,
-    strategy: Strategy = SINGLE_PROCESS,
-    loss: Loss = summed_token_loss,
-) -> Float[Tensor, ""]:
-    """Update the weights once.
-
-    Each micro-batch adds its share to the gradient, so that together they give the gradient of the
-    mean over all targets, however padding is spread among them.
-
-    Returns:
-        The mean loss of the batch, before the update.
-    """
-    count, total = batch.num_targets, torch.zeros((), device=device)
-    optimizer.zero_grad()
-    size = config.batch_size
-    if config.batch_tokens is not None:
-        size = -(-len(batch.targets) // config.gradient_accumulation_steps)
-    for part in strategy.micro_batches(batch, size):
-        with autocast(config, device):
-            summed = loss(model, part.to(device), label_smoothing=config.label_smoothing)
-        share = summed / count
-        (share * strategy.world_size).backward()  # of a sum, where DDP takes the mean
-        total += share.detach()
-    if config.max_grad_norm is not None:
-        nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
-    for group in optimizer.param_groups:
-        group["lr"] = config.learning_rate_at(step)
-    optimizer.step()
-    return strategy.all_reduce(total)

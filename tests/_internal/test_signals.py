@@ -16,8 +16,8 @@ from tiny_training import STREAM, run, same, with_dropout
 from slp_transformer._internal.json_files import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import TokenWindows
+from slp_transformer.training import train
 from slp_transformer.training.run_folder import checkpoint_folder
-from slp_transformer.training.trainer import train
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
 ENVIRONMENT = {**os.environ, **own_process.OWN}

@@ -7,33 +7,11 @@ import pytest
 import torch
 from commands import output, refused, result
 from foreign import MODELS, foreign
-from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-from tokenizers import decoders as decoding_of
+from published_tokenizers import TEXT, V, make_tokenizer
+from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from slp_transformer.modern import ModernConfig, load_tokenizer
-
-TEXT = "Le café est très chaud ce matin. " * 4 + "The quick brown fox jumps over the lazy dog. " * 4
-V = 300
-
-
-def make_tokenizer(begin: bool = False) -> Tokenizer:
-    """Byte-level BPE as GPT-2 has it, with tokens that begin and end a text."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoding_of.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=V - 3,  # the model's is rounder
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=["<pad>", "<begin>", "<end>"],
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator([TEXT], trainer)
-    if begin:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="<begin> $A", special_tokens=[("<begin>", 1)]
-        )
-    return tokenizer
 
 
 @pytest.fixture(params=["gpt2", "llama"])

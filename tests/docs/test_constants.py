@@ -3,12 +3,12 @@
 import json
 import re
 
-from js_engines import FOLDER, Racer, constants
+from js_engines import DOCS, FOLDER, Racer, constants
 
 
 def imported():
     """Return what each script imports from the constants."""
-    pattern = r'import \{([^}]*)\} from "\./constants\.js"'
+    pattern = r'(?m)^import \{([^}]*)\} from "\./constants\.js"'
     return {
         path.name: set(re.findall(r"\w+", " ".join(re.findall(pattern, path.read_text("utf-8")))))
         for path in sorted(FOLDER.glob("*.js"))
@@ -37,3 +37,11 @@ def test_a_new_entry_of_a_table_reaches_the_page(monkeypatch):
     shared = constants.constants()
     assert shared["TUNINGS"].value["all-fourths"] == (64, 59, 55, 50, 45, 40)
     assert '"all-fourths": [64, 59, 55, 50, 45, 40]' in constants.as_module()
+
+
+def test_no_line_of_the_scripts_is_longer_than_100_characters():
+    paths = [path for path in DOCS.glob("assets/**/*.js") if not path.name.endswith(".min.js")]
+    assert len(paths) > 10
+    for path in paths:
+        lines = path.read_text("utf-8").splitlines()
+        assert [n for n, line in enumerate(lines, 1) if len(line) > 100] == [], path.name

@@ -142,7 +142,7 @@ def touch():
 
     def ask(name, *values):
         given = ", ".join(json.dumps(value) for value in values)
-        return json.loads(engine.eval(f"JSON.stringify(Touch.{name}({given}))"))
+        return json.loads(engine.eval(f"JSON.stringify(Figures.{name}({given}))"))
 
     yield ask
     engine.close()

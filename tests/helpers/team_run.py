@@ -17,7 +17,7 @@ from tiny_training import stop_at
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
 from slp_transformer.data.batches import PaddedPairs, TokenWindows
-from slp_transformer.training.trainer import train
+from slp_transformer.training import train
 
 RANK = int(os.environ.get("RANK", "0"))
 STREAM = torch.randint(7, (83,), generator=torch.Generator().manual_seed(0))

@@ -6,7 +6,7 @@ import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
 from slp_transformer.data.batches import PaddedPairs
-from slp_transformer.training.trainer import train
+from slp_transformer.training import train
 
 STREAM = torch.arange(7).repeat(5)
 SIZES = {"model_dim": 6, "num_heads": 2, "num_blocks": 1}

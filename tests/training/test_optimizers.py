@@ -11,10 +11,10 @@ from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.lora import add_lora
 from slp_transformer.loss import next_token_loss
 from slp_transformer.modern import ModernConfig, ModernLM
+from slp_transformer.training import train
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import train
 
 STREAM = torch.randint(7, (83,), generator=torch.Generator().manual_seed(0))
 TINY = {"steps": 6, "eval_interval": 2, "batch_size": 3, "progress": False}

@@ -12,12 +12,11 @@ import torch
 from own_process import python
 from safetensors.torch import load_file
 
-from slp_transformer.training import distributed
+from slp_transformer.training import distributed, train
 from slp_transformer.training.checkpoints import STATE_FILE, load_model
 from slp_transformer.training.run_folder import checkpoint_folder
 from slp_transformer.training.strategy import make_strategy
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import train
 
 pytestmark = [
     pytest.mark.slow,  # two processes that load PyTorch, for each of them

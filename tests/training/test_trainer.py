@@ -2,6 +2,7 @@
 
 import math
 import re
+import shutil
 import signal
 
 import pytest
@@ -10,13 +11,12 @@ from tiny_training import STREAM, encoder_decoder, files, language_model, pairs,
 
 from slp_transformer import generate
 from slp_transformer.data.batches import TokenWindows, eval_subset
-from slp_transformer.training import callbacks
+from slp_transformer.training import Callback, Trainer, train, training_step
 from slp_transformer.training.checkpoints import load_model
-from slp_transformer.training.devices import pick_device
+from slp_transformer.training.devices import format_speed, pick_device
 from slp_transformer.training.evaluation import mean_loss, summed_token_loss
 from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
-from slp_transformer.training.trainer import Trainer, train, training_step
 
 CPU = torch.device("cpu")
 
@@ -112,14 +112,14 @@ def test_a_loss_of_one_s_own_is_trained_and_evaluated():
 
 
 def test_speeds_are_told_in_a_few_characters():
-    speeds = [callbacks.format_speed(speed) for speed in (999, 1000, 999_949, 2.5e6)]
+    speeds = [format_speed(speed) for speed in (999, 1000, 999_949, 2.5e6)]
     assert speeds == ["999 tok/s", "1.0k tok/s", "999.9k tok/s", "2.5M tok/s"]
 
 
 def test_callbacks_see_each_step_and_evaluations_after_their_checkpoint(tmp_path):
     seen = []
 
-    class Watch(callbacks.Callback):
+    class Watch(Callback):
         def on_step(self, trainer, loss, num_targets):
             seen.append((trainer.state.step, num_targets))
 
@@ -209,8 +209,8 @@ def test_a_run_that_diverges_keeps_its_last_good_checkpoint(tmp_path, monkeypatc
     monkeypatch.setattr(torch.optim.AdamW, "step", ruin)
     if update is None:
         losses = iter([1.0, 1.0, math.inf])
-        measure = "slp_transformer.training.trainer.mean_loss"
-        monkeypatch.setattr(measure, lambda *_, **__: next(losses))
+        measure = "slp_transformer.training.trainer.mean_metrics"
+        monkeypatch.setattr(measure, lambda *_, **__: {"loss": next(losses)})
     where = r"is NaN or infinite, at step [56] .*learning_rate"
     with pytest.raises(ValueError, match=where) as told:
         train(with_dropout(), STREAM, STREAM, report=remember, **how)
@@ -247,7 +247,8 @@ def test_a_log_has_a_line_for_each_evaluation_and_no_bar(capsys):
     assert lines[0].startswith("Training on") and len(lines) == 4
     for line, step in zip(lines[1:], (10, 20, 30), strict=True):
         number = r"\d+\.\d{4}"
-        form = rf"step {step}/30 \| train loss {number} \| val loss {number} \| lr \d\.\de-\d \| "
+        form = rf"step {step}/30 \| train loss {number} \| val loss {number} \| "
+        form += r"val accuracy \d+\.\d% \| lr \d\.\de-\d \| "
         assert re.fullmatch(form + r"[\d.]+[kM]? tok/s \| eta \d+:\d\d", line), line
 
 
@@ -259,13 +260,32 @@ def test_tensorboard_has_the_curves(tmp_path):
     records = train(
         language_model(), STREAM, STREAM, **settings, out_dir=tmp_path, tensorboard=True
     )
-    curves = {}
-    for folder in {path.parent for path in (tmp_path / "tensorboard").rglob("events*")}:
-        events = EventAccumulator(str(folder)).Reload()
-        for tag in events.Tags()["scalars"]:
-            curves[folder.name, tag] = [(e.step, e.value) for e in events.Scalars(tag)]
-    valid = curves["loss_val", "loss"]
-    assert valid == [(r.step, pytest.approx(r.val_loss, rel=1e-5)) for r in records]
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    curves = {t: [(e.step, e.value) for e in events.Scalars(t)] for t in events.Tags()["scalars"]}
+    expected = {"loss/train": [r.train_loss for r in records]}
+    expected |= {"loss/val": [r.val_loss for r in records]}
+    expected |= {"accuracy/val": [r.val_metrics["accuracy"] for r in records]}
+    for name, values in expected.items():
+        assert [step for step, _ in curves[name]] == [r.step for r in records]
+        assert [value for _, value in curves[name]] == pytest.approx(values, rel=1e-5)
+
+
+def test_tensorboard_has_each_step_once_after_going_back_and_goes_on_by_itself(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    how = {"eval_interval": 2, "progress": False, "out_dir": tmp_path, "keep_last": 9}
+    train(language_model(), STREAM, STREAM, **how, steps=8, tensorboard=True)
+    for step in (6, 8):  # as a restored backup would not have them
+        shutil.rmtree(tmp_path / f"step-{step:08d}")
+    records = train(
+        language_model(), STREAM, STREAM, **how, steps=10, resume=True, learning_rate=1e-4
+    )
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    for name in ("loss/val", "loss/train", "accuracy/val", "learning rate"):
+        assert [e.step for e in events.Scalars(name)] == [2, 4, 6, 8, 10]
+    drawn = [e.value for e in events.Scalars("loss/val")]
+    assert drawn == pytest.approx([r.val_loss for r in records], rel=1e-5)
 
 
 def test_tensorboard_without_a_folder_is_refused():
@@ -290,3 +310,12 @@ def test_a_default_device_changes_nothing(tmp_path):
     assert loss == mean_loss(plain, STREAM, 5)
     assert [result.ids for result in written] == [result.ids for result in expected]
     assert close(loaded.parameters(), plain.parameters())
+
+
+def test_settings_that_no_step_can_work_with_leave_no_checkpoint(tmp_path):
+    with pytest.raises(ValueError, match="there are positions for 5"):
+        train(language_model(), STREAM, STREAM, steps=2, sequence_length=6, out_dir=tmp_path / "a")
+    frozen = language_model().requires_grad_(False)
+    with pytest.raises(ValueError, match="none can be trained"):
+        train(frozen, STREAM, STREAM, steps=2, out_dir=tmp_path / "a")
+    assert not (tmp_path / "a").exists()

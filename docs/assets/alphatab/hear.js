@@ -15,11 +15,12 @@
     seek = find("seek");
   const clock = (ms) =>
     `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
-  let api = null,
-    loaded = null;
+  let api = null;
+  /** @type {Promise<void> | null} */
+  let loaded = null;
 
   const load = () =>
-    (loaded ??= new Promise((done, fail) => {
+    (loaded ??= new Promise((/** @type {() => void} */ done, fail) => {
       const script = document.createElement("script");
       script.src = `${assets}alphaTab.min.js`;
       script.addEventListener("load", () => {

@@ -1,4 +1,6 @@
-/** Make an element of a page: its attributes, what its events call, and what is inside. */
+/** Make an element of a page: its attributes, what its events call, and what is inside.
+   @type {(tag: string, given?: Record<string, any>, ...inside: (string | Node)[]) =>
+     HTMLElement} */
 export function make(tag, given = {}, ...inside) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(given)) {

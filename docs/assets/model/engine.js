@@ -17,6 +17,36 @@ import {
   UNKNOWN_TOKENS,
 } from "./constants.js";
 
+/** @import { Config, RopeScaling, Setting } from "./constants.js" */
+/** @typedef {Float32Array<ArrayBuffer>} Logits u, one for each word. */
+/** @typedef {{ gamma: Tensor, beta: Tensor }} Norm β of the book's alone. */
+/** @typedef {{ W_QKV: Tensor, b_QKV?: Tensor, W_O: Tensor, b_O?: Tensor, norm_Q?: Norm,
+     norm_K?: Norm }} Attention */
+/** @typedef {{ W_1: Tensor, b_1?: Tensor, W_2: Tensor, b_2?: Tensor, W_3?: Tensor,
+     b_3?: Tensor }} FeedForward */
+/** @typedef {{ attention: Attention, ffn: FeedForward, norm_1: Norm, norm_2: Norm }} Block */
+/** @typedef {{ embedding: { tokens: { E: Tensor }, positions: { P: Tensor } }, E_out?: Tensor,
+     stack: { blocks: Block[], final_norm?: Norm } }} Weights */
+/** @typedef {{ A: number, G: number, dk: number, dv: number, hidden: number, activation: string,
+     norm: string, normalization: string, eps: number }} Sizes */
+/** @typedef {(name: string, X: Tensor) => Tensor} Point */
+/** @typedef {(name: string, X: Tensor, block: number | null) => Tensor | undefined} Hook */
+/** @typedef {{ cache?: KVCache | null, hook?: Hook | null, causal?: boolean, scaled?: boolean,
+     finalNorm?: boolean, last?: boolean }} How */
+/** @typedef {{ cache: KVCache | null, scaled: boolean, finalNorm: boolean, start: number,
+     block: number | null, sizes: Sizes, point: Point, angles: Float32Array | null,
+     mask: Tensor | null }} Pass */
+/** @typedef {{ count?: number, options?: Record<string, number>, stop?: number[],
+     random?: () => number, allowed?: ((ids: number[]) => Iterable<number>) | null }} Writing */
+/** @typedef {{ row?: (model: LanguageModel, i: number) => Float32Array,
+     angles?: (model: LanguageModel) => Float32Array }} Positions */
+/** @typedef {{ kind: string, vocabulary: string[], end: number | undefined,
+     encode: (text: string) => number[], decode: (ids: Iterable<number>) => string }} Tokenizer */
+/** @typedef {{ model: LanguageModel, tokenizer: Tokenizer }} Run */
+/** @typedef {any} Json What a file says, before it is checked. */
+/** @typedef {{ max_fret: number, max_position: number, steps_per_quarter_options: number[],
+     styles: string[] }} TabSettings */
+
 /** What a reader is told, in one sentence, when something cannot be used. */
 export class Refusal extends Error {}
 
@@ -24,20 +54,22 @@ export class Refusal extends Error {}
 
 /** Numbers in float32 and their shape; the last axis lies together. */
 export class Tensor {
+  /** @param {number[]} shape @param {Float32Array<ArrayBuffer>} [data] */
   constructor(shape, data = new Float32Array(shape.reduce((a, b) => a * b, 1))) {
     this.shape = shape;
     this.data = data;
   }
   get rows() {
-    return this.shape.length > 1 ? this.shape.at(-2) : 1;
+    return this.shape.at(-2) ?? 1;
   }
   get columns() {
-    return this.shape.at(-1);
+    return this.shape[this.shape.length - 1];
   }
+  /** @type {(i: number) => Float32Array<ArrayBuffer>} */
   row(i) {
     return this.data.subarray(i * this.columns, (i + 1) * this.columns);
   }
-  /** A view of head c of [A×N×d]. */
+  /** A view of head c of [A×N×d]. @type {(c: number) => Tensor} */
   matrix(c) {
     const size = this.rows * this.columns;
     return new Tensor([this.rows, this.columns], this.data.subarray(c * size, (c + 1) * size));
@@ -45,6 +77,7 @@ export class Tensor {
   copy() {
     return new Tensor(this.shape, this.data.slice());
   }
+  /** @type {(f: (x: number, k: number) => number) => Tensor} */
   map(f) {
     return new Tensor(this.shape, this.data.map(f));
   }
@@ -61,6 +94,7 @@ export class Tensor {
   }
 }
 
+/** @type {(a: Float32Array, i: number, b: Float32Array, j: number, n: number) => number} */
 function dot(a, i, b, j, n) {
   let s = 0,
     t = 0,
@@ -77,7 +111,7 @@ function dot(a, i, b, j, n) {
   return s + t + (u + v);
 }
 
-/** X Wᵀ, each row of X with each row of W. */
+/** X Wᵀ, each row of X with each row of W. @type {(X: Tensor, W: Tensor) => Tensor} */
 function timesTransposed(X, W) {
   const n = X.columns,
     m = W.rows,
@@ -87,7 +121,7 @@ function timesTransposed(X, W) {
   return Y;
 }
 
-/** X W + b; without b, X W. */
+/** X W + b; without b, X W. @type {(X: Tensor, W: Tensor, b?: Tensor) => Tensor} */
 export function affine(X, W, b) {
   const Y = timesTransposed(X, W.T),
     m = W.columns;
@@ -95,11 +129,13 @@ export function affine(X, W, b) {
   return Y;
 }
 
+/** @type {(X: Tensor, Y: Tensor) => Tensor} */
 export function add(X, Y) {
   return X.map((x, k) => x + Y.data[k]);
 }
 
-/** A heads of d_k columns out of [N×Ad_k], from a column on: [A×N×d_k]. Source: `mh-par-qkv` */
+/** A heads of d_k columns out of [N×Ad_k], from a column on: [A×N×d_k]. Source: `mh-par-qkv`
+   @type {(X: Tensor, A: number, share: number, from?: number) => Tensor} */
 export function splitHeads(X, A, share, from = 0) {
   const N = X.rows,
     heads = new Tensor([A, N, share]);
@@ -112,7 +148,8 @@ export function splitHeads(X, A, share, from = 0) {
   return heads;
 }
 
-/** Heads side by side, head¹ ⊕ … ⊕ headᴬ: [A×N×d_v] becomes [N×Ad_v]. Source: `mh-concat` */
+/** Heads side by side, head¹ ⊕ … ⊕ headᴬ: [A×N×d_v] becomes [N×Ad_v]. Source: `mh-concat`
+   @type {(heads: Tensor) => Tensor} */
 export function joinHeads(heads) {
   const [A, N, share] = heads.shape,
     X = new Tensor([N, A * share]);
@@ -125,6 +162,7 @@ export function joinHeads(heads) {
   return X;
 }
 
+/** @type {(matrices: Tensor[]) => Tensor} */
 function stacked(matrices) {
   const { rows, columns } = matrices[0],
     X = new Tensor([matrices.length, rows, columns]);
@@ -135,14 +173,15 @@ function stacked(matrices) {
 // --- Attention ---------------------------------------------------------------------------------
 
 /** 0 where query i may see key j, −∞ in its future; the queries are the last N of M tokens.
-   Source: `mask` */
+   Source: `mask` @type {(N: number, M: number) => Tensor} */
 export function causalMask(N, M) {
   const mask = new Tensor([N, M]);
   for (let i = 0; i < N; i++) mask.row(i).fill(-Infinity, M - N + i + 1);
   return mask;
 }
 
-/** Q Kᵀ / √d_k. Source: `QK^T`, `mh-score` */
+/** Q Kᵀ / √d_k. Source: `QK^T`, `mh-score`
+   @type {(Q: Tensor, K: Tensor, scaled?: boolean) => Tensor} */
 export function scoresOf(Q, K, scaled = true) {
   const scores = timesTransposed(Q, K);
   const root = scaled ? Math.sqrt(Q.columns) : 1;
@@ -151,7 +190,7 @@ export function scoresOf(Q, K, scaled = true) {
 }
 
 /** e^u over the sum of its row. A row of nothing but −∞ becomes zeros. Source: `probs`,
-   `mh-alpha` */
+   `mh-alpha` @type {(U: Tensor) => Tensor} */
 export function softmax(U) {
   const Y = new Tensor(U.shape);
   for (let i = 0; i * U.columns < U.data.length; i++) {
@@ -167,12 +206,14 @@ export function softmax(U) {
   return Y;
 }
 
-/** α = softmax(mask(scores)). Source: `mh-alpha` */
+/** α = softmax(mask(scores)). Source: `mh-alpha`
+   @type {(scores: Tensor, mask: Tensor | null) => Tensor} */
 export function weightsOf(scores, mask) {
   return softmax(mask ? add(scores, mask) : scores);
 }
 
-/** α V, the values that each query gathers. Source: `mh-par-head` */
+/** α V, the values that each query gathers. Source: `mh-par-head`
+   @type {(alpha: Tensor, V: Tensor) => Tensor} */
 export function gather(alpha, V) {
   const d = V.columns,
     head = new Tensor([alpha.rows, d]);
@@ -187,13 +228,15 @@ export function gather(alpha, V) {
   return head;
 }
 
-/** head = softmax(mask(Q Kᵀ / √d_k)) V, and its weights. Source: `head-par` */
+/** head = softmax(mask(Q Kᵀ / √d_k)) V, and its weights. Source: `head-par`
+   @type {(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor | null) => [Tensor, Tensor]} */
 export function attention(Q, K, V, mask) {
   const alpha = weightsOf(scoresOf(Q, K), mask);
   return [gather(alpha, V), alpha];
 }
 
-/** (head¹ ⊕ … ⊕ headᴬ) W^O. Source: `mh-par-qkv`, `mh-par-head`, `mh-par-out` */
+/** (head¹ ⊕ … ⊕ headᴬ) W^O. Source: `mh-par-qkv`, `mh-par-head`, `mh-par-out`
+   @type {(X: Tensor, W: Attention, pass: Pass) => Tensor} */
 export function multiHeadAttention(X, W, pass) {
   const { A, G, dk, dv } = pass.sizes,
     { point } = pass;
@@ -201,7 +244,7 @@ export function multiHeadAttention(X, W, pass) {
   let Q = splitHeads(QKV, A, dk),
     K = splitHeads(QKV, G, dk, A * dk),
     V = splitHeads(QKV, G, dv, (A + G) * dk);
-  if (W.norm_Q) {
+  if (W.norm_Q && W.norm_K) {
     Q = rmsNorm(Q, W.norm_Q, pass.sizes.eps);
     K = rmsNorm(K, W.norm_K, pass.sizes.eps);
   }
@@ -213,9 +256,10 @@ export function multiHeadAttention(X, W, pass) {
   K = point("K", K);
   V = point("V", V);
   const [keys, values] = pass.cache
-    ? pass.cache.update(pass.block, K, V)
+    ? pass.cache.update(pass.block ?? 0, K, V)
     : [matricesOf(K), matricesOf(V)];
-  const group = (c) => Math.floor((c * G) / A); // heads of a group share keys and values
+  // heads of a group share keys and values
+  const group = (/** @type {number} */ c) => Math.floor((c * G) / A);
   const heads = [...Array(A).keys()];
   const scores = point(
     "scores",
@@ -226,12 +270,13 @@ export function multiHeadAttention(X, W, pass) {
   return affine(joinHeads(head), W.W_O, W.b_O);
 }
 
+/** @type {(X: Tensor) => Tensor[]} */
 function matricesOf(X) {
   return [...Array(X.shape[0]).keys()].map((c) => X.matrix(c));
 }
 
 /** Turn the pairs (i, i + d_k/2) of each row by an angle that grows with its position.
-   Source: `rope` */
+   Source: `rope` @type {(X: Tensor, start: number, thetas: Float32Array) => Tensor} */
 export function rotate(X, start, thetas) {
   const [A, N, d] = X.shape,
     half = d / 2,
@@ -253,7 +298,8 @@ export function rotate(X, start, thetas) {
   return Y;
 }
 
-/** How the angle of a pair is stretched to a longer context. */
+/** How the angle of a pair is stretched to a longer context.
+   @type {Record<string, (theta: number, scaling: RopeScaling) => number>} */
 const STRETCHES = {
   linear: (theta, { factor }) => theta / factor,
   llama3: (theta, { factor, original_context_length, low_freq_factor, high_freq_factor }) => {
@@ -265,7 +311,7 @@ const STRETCHES = {
 };
 
 /** The angle that each pair turns from one position to the next, base^(−2i/d_k), stretched if asked
-   for. */
+   for. @type {(dk: number, base: number, scaling: RopeScaling | null) => Float32Array} */
 export function rotaryAngles(dk, base, scaling) {
   const pairs = dk / 2;
   return Float32Array.from({ length: pairs }, (_, i) => {
@@ -277,12 +323,14 @@ export function rotaryAngles(dk, base, scaling) {
 /** The keys and values of all tokens so far. Source: `kv-attn` */
 export class KVCache {
   length = 0;
+  /** @type {{ K: Float32Array<ArrayBuffer>[], V: Float32Array<ArrayBuffer>[] }[]} */
   kept = [];
-  /** Add those of the next tokens to block l's; return, head by head, those of all. */
+  /** Add those of the next tokens to block l's; return, head by head, those of all.
+     @type {(l: number, K: Tensor, V: Tensor) => [Tensor[], Tensor[]]} */
   update(l, K, V) {
     const total = this.length + K.rows,
       kept = (this.kept[l] ??= { K: [], V: [] });
-    const grown = (rooms, X) =>
+    const grown = (/** @type {Float32Array<ArrayBuffer>[]} */ rooms, /** @type {Tensor} */ X) =>
       matricesOf(X).map((M, g) => {
         let room = rooms[g];
         if (!room || room.length < total * M.columns) {
@@ -299,7 +347,8 @@ export class KVCache {
 
 // --- The block and the stack -------------------------------------------------------------------
 
-/** γ (x − μ)/σ + β for each row. Source: `ln-mean` to `ln` */
+/** γ (x − μ)/σ + β for each row. Source: `ln-mean` to `ln`
+   @type {(X: Tensor, W: Norm, eps: number) => Tensor} */
 export function layerNorm(X, { gamma, beta }, eps) {
   const d = X.columns,
     Y = new Tensor(X.shape);
@@ -315,7 +364,8 @@ export function layerNorm(X, { gamma, beta }, eps) {
   return Y;
 }
 
-/** γ x over its root mean square, for each row (Zhang and Sennrich 2019). */
+/** γ x over its root mean square, for each row (Zhang and Sennrich 2019).
+   @type {(X: Tensor, W: Norm, eps: number) => Tensor} */
 export function rmsNorm(X, { gamma }, eps) {
   const d = X.columns,
     Y = new Tensor(X.shape);
@@ -326,16 +376,18 @@ export function rmsNorm(X, { gamma }, eps) {
   return Y;
 }
 
-/** The norms that a model can have: how each is computed, and what it learns. */
+/** The norms that a model can have: how each is computed, and what it learns.
+   @type {Record<string, { compute: typeof layerNorm, learned: string[] }>} */
 const NORMALIZATIONS = {
   layer: { compute: layerNorm, learned: ["gamma", "beta"] },
   rms: { compute: rmsNorm, learned: ["gamma"] },
 };
 
-/** The norm that a model of these sizes has. */
+/** The norm that a model of these sizes has.
+   @type {(X: Tensor, W: Norm, sizes: Sizes) => Tensor} */
 export const norm = (X, W, sizes) => NORMALIZATIONS[sizes.normalization].compute(X, W, sizes.eps);
 
-/** Abramowitz and Stegun 7.1.26, to 1.5e-7. */
+/** Abramowitz and Stegun 7.1.26, to 1.5e-7. @type {(x: number) => number} */
 function erf(x) {
   const t = 1 / (1 + 0.3275911 * Math.abs(x));
   const rest =
@@ -343,7 +395,8 @@ function erf(x) {
   return Math.sign(x) * (1 - rest * Math.exp(-x * x));
 }
 
-/** What a feedforward layer does to each of its numbers, and whether a gate is multiplied. */
+/** What a feedforward layer does to each of its numbers, and whether a gate is multiplied.
+   @type {Record<string, { of: (x: number) => number, isGated?: boolean }>} */
 const ACTIVATIONS = {
   relu: { of: (x) => Math.max(0, x) },
   gelu: { of: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)) },
@@ -354,7 +407,8 @@ const ACTIVATIONS = {
   swiglu: { of: (x) => x / (1 + Math.exp(-x)), isGated: true }, // of the gate. Source: `swish`
 };
 
-/** ReLU(x W₁ + b₁) W₂ + b₂, or with a gate. Source: `ffn`, `swiglu` */
+/** ReLU(x W₁ + b₁) W₂ + b₂, or with a gate. Source: `ffn`, `swiglu`
+   @type {(X: Tensor, W: FeedForward, pass: Pass) => Tensor} */
 export function ffn(X, W, pass) {
   let hidden = affine(X, W.W_1, W.b_1).map(ACTIVATIONS[pass.sizes.activation].of);
   if (W.W_3) {
@@ -365,7 +419,8 @@ export function ffn(X, W, pass) {
   return W.W_3 ? affine(hidden, W.W_3, W.b_3) : affine(hidden, W.W_2, W.b_2);
 }
 
-/** The sublayers of a block and its norms, in their order. */
+/** The sublayers of a block and its norms, in their order.
+   @type {Record<string, (X: Tensor, W: Block, pass: Pass) => Tensor>} */
 const NORM_ORDERS = {
   /** Source: `T1` to `T-H` */
   pre: (X, W, pass) => {
@@ -389,12 +444,13 @@ const NORM_ORDERS = {
   },
 };
 
-/** One block of the residual stream. */
+/** One block of the residual stream. @type {(X: Tensor, W: Block, pass: Pass) => Tensor} */
 export function block(X, W, pass) {
   return NORM_ORDERS[pass.sizes.norm](pass.point("X", X), W, pass);
 }
 
-/** Block after block, then in pre-norm the final norm. Source: `stack`, `final-ln` */
+/** Block after block, then in pre-norm the final norm. Source: `stack`, `final-ln`
+   @type {(X: Tensor, W: Weights['stack'], pass: Pass) => Tensor} */
 export function stack(X, W, pass) {
   W.blocks.forEach((own, l) => {
     pass.block = l;
@@ -405,12 +461,13 @@ export function stack(X, W, pass) {
   return pass.point("final", X);
 }
 
-/** u = h Eᵀ. Source: `logits` */
+/** u = h Eᵀ. Source: `logits` @type {(H: Tensor, E: Tensor) => Tensor} */
 export function lmHead(H, E) {
   return timesTransposed(H, E);
 }
 
-/** Row `position` of the fixed positions. Source: `sinusoid` */
+/** Row `position` of the fixed positions. Source: `sinusoid`
+   @type {(position: number, d: number) => Float32Array} */
 export function sinusoid(position, d) {
   return Float32Array.from({ length: d }, (_, k) => {
     const angle = position * Math.exp((k - (k % 2)) * (-Math.log(10000) / d));
@@ -418,7 +475,8 @@ export function sinusoid(position, d) {
   });
 }
 
-/** How a token's row learns its place: what is added to it, or how queries and keys are turned. */
+/** How a token's row learns its place: what is added to it, or how queries and keys are turned.
+   @type {Record<string, Positions>} */
 const POSITIONS = {
   learned: { row: (model, i) => model.weights.embedding.positions.P.row(i) },
   sinusoidal: { row: (model, i) => sinusoid(i, model.config.model_dim) },
@@ -429,6 +487,7 @@ const POSITIONS = {
 
 /** A language model: its settings, and its weights by the names of slp_transformer. */
 export class LanguageModel {
+  /** @param {Config} config @param {Record<string, Tensor>} weights */
   constructor(config, weights) {
     this.config = config;
     this.sizes = sizesOf(config);
@@ -437,7 +496,8 @@ export class LanguageModel {
   get E() {
     return this.weights.embedding.tokens.E;
   }
-  /** X = E[id] + P[i]. Source: `X` */
+  /** X = E[id] + P[i]. Source: `X`
+     @type {(ids: number[], start: number, point: Point) => Tensor} */
   embed(ids, start, point) {
     const { model_dim: d, vocab_size, context_length, scaled_embeddings } = this.config;
     const { row } = POSITIONS[this.config.positions];
@@ -462,7 +522,8 @@ export class LanguageModel {
      same shape. The points are those of slp_transformer.hooks (X, T1 to T5 and H, Q, K, V, alpha,
      head), counted by block from 0, and six more: scores (before the mask), hidden (of the
      feedforward layer), and outside of blocks, where block is null, E, P, final and U. `causal`,
-     `scaled` (by √d_k) and `finalNorm` can be turned off; `last` asks for the last row alone. */
+     `scaled` (by √d_k) and `finalNorm` can be turned off; `last` asks for the last row alone.
+     @type {(ids: number[], how?: How) => Tensor} */
   forward(
     ids,
     {
@@ -476,10 +537,13 @@ export class LanguageModel {
   ) {
     const start = cache ? cache.length : 0,
       N = ids.length;
-    const pass = { cache, scaled, finalNorm, start, block: null, sizes: this.sizes };
-    pass.point = hook ? (name, X) => sameShape(name, X, hook(name, X, pass.block)) : (_, X) => X;
-    pass.angles = POSITIONS[this.config.positions].angles?.(this) ?? null;
-    pass.mask = causal && N > 1 ? causalMask(N, start + N) : null;
+    /** @type {Pass} */
+    const pass = {
+      ...{ cache, scaled, finalNorm, start, block: null, sizes: this.sizes },
+      point: hook ? (name, X) => sameShape(name, X, hook(name, X, pass.block)) : (_, X) => X,
+      angles: POSITIONS[this.config.positions].angles?.(this) ?? null,
+      mask: causal && N > 1 ? causalMask(N, start + N) : null,
+    };
     const X = this.embed(ids, start, pass.point);
     let H = stack(X, this.weights.stack, pass);
     if (cache) cache.length += N;
@@ -488,6 +552,7 @@ export class LanguageModel {
   }
 }
 
+/** @type {(name: string, X: Tensor, other: Tensor | undefined | void) => Tensor} */
 function sameShape(name, X, other) {
   if (!other) return X;
   if (String(other.shape) !== String(X.shape))
@@ -497,7 +562,8 @@ function sameShape(name, X, other) {
   return other;
 }
 
-/** A hook that turns heads off: their output becomes zeros. */
+/** A hook that turns heads off: their output becomes zeros.
+   @type {(heads: { block: number, head: number }[]) => Hook} */
 export function headsOff(heads) {
   return (name, X, l) => {
     const off = heads.filter((one) => name === "head" && one.block === l);
@@ -510,19 +576,23 @@ export function headsOff(heads) {
 
 // --- Choosing the next word --------------------------------------------------------------------
 
-/** u/τ. Source: `temperature` */
+/** u/τ. Source: `temperature` @type {(u: Logits, tau: number) => Logits} */
 const temperature = (u, tau) => u.map((x) => x / tau);
 
+/** @type {(u: Logits) => number[]} */
 const ordered = (u) => [...u.keys()].sort((a, b) => u[b] - u[a] || a - b);
+/** @type {(u: Logits, kept: Iterable<number>) => Logits} */
 const keeping = (u, kept) => {
   const some = new Set(kept);
   return u.map((x, w) => (some.has(w) ? x : -Infinity));
 };
 
-/** Keep the k largest; the others become −∞. Source: `top-k` */
+/** Keep the k largest; the others become −∞. Source: `top-k`
+   @type {(u: Logits, k: number) => Logits} */
 const topK = (u, k) => (k >= u.length ? u : keeping(u, ordered(u).slice(0, k)));
 
-/** Keep the fewest words whose probabilities sum to at least p. Source: `top-p` */
+/** Keep the fewest words whose probabilities sum to at least p. Source: `top-p`
+   @type {(u: Logits, p: number) => Logits} */
 function topP(u, p) {
   if (p >= 1) return u;
   const y = softmax(new Tensor([1, u.length], u)).data;
@@ -537,20 +607,22 @@ function topP(u, p) {
   );
 }
 
-/** Keep the words with at least p times the largest probability. Source: Nguyen et al. 2024 */
+/** Keep the words with at least p times the largest probability. Source: Nguyen et al. 2024
+   @type {(u: Logits, p: number) => Logits} */
 function minP(u, p) {
   const top = Math.max(...u);
   return u.map((x) => (Math.exp(x - top) >= p * (1 - 2 ** -21) ? x : -Infinity));
 }
 
 /** Divide positive logits of the words in `ids` by θ, and multiply others. Source: Keskar et al.
-   2019 */
+   2019 @type {(u: Logits, theta: number, ids: number[]) => Logits} */
 function repetitionPenalty(u, theta, ids) {
   const seen = new Set(ids);
   return u.map((x, w) => (seen.has(w) ? (x > 0 ? x / theta : x * theta) : x));
 }
 
-/** The sampling options in the order in which they are applied: Python's table `SAMPLING`. */
+/** The sampling options in the order in which they are applied: Python's table `SAMPLING`.
+   @type {Record<string, (u: Logits, value: number, ids: number[]) => Logits>} */
 export const SAMPLING = {
   repetition_penalty: repetitionPenalty,
   temperature,
@@ -560,7 +632,8 @@ export const SAMPLING = {
 };
 
 /** Apply the options that are given to logits; `ids` are the tokens so far. With temperature 0
-   only the most probable word is left. */
+   only the most probable word is left.
+   @type {(u: Logits, options: Record<string, number>, ids: number[]) => Logits} */
 export function filterLogits(u, options, ids) {
   for (const [name, filter] of Object.entries(SAMPLING)) {
     if (options[name] === undefined) continue;
@@ -569,11 +642,11 @@ export function filterLogits(u, options, ids) {
   return u;
 }
 
-/** The most probable word. Source: `greedy` */
+/** The most probable word. Source: `greedy` @type {(u: Logits) => number} */
 export const greedy = (u) => u.reduce((best, x, w) => (x > u[best] ? w : best), 0);
 
 /** A word drawn as often as its probability says; `random` gives numbers from 0 to 1.
-   Source: `random` */
+   Source: `random` @type {(u: Logits, random: () => number) => number} */
 export function sample(u, random) {
   const y = softmax(new Tensor([1, u.length], u)).data;
   let left = random(),
@@ -587,7 +660,8 @@ export function sample(u, random) {
   return drawn;
 }
 
-/** The same numbers from 0 to 1 for the same seed (mulberry32). */
+/** The same numbers from 0 to 1 for the same seed (mulberry32).
+   @type {(seed: number) => () => number} */
 export function seeded(seed) {
   let state = seed >>> 0;
   return () => {
@@ -599,7 +673,8 @@ export function seeded(seed) {
 }
 
 /** Write on after `ids`, a word at a time: yields each new id, and stops where the window ends.
-    `options` are those of `SAMPLING`; `allowed(ids)` may name the words that can come next. */
+    `options` are those of `SAMPLING`; `allowed(ids)` may name the words that can come next.
+   @param {LanguageModel} model @param {number[]} ids @param {How & Writing} how */
 export function* generate(
   model,
   ids,
@@ -623,12 +698,14 @@ export function* generate(
 // --- What a training run keeps -----------------------------------------------------------------
 
 export const MAX_BYTES = 1 << 28;
+/** @type {(least?: number) => (x: Json) => boolean} */
 const size =
   (least = 1) =>
   (x) =>
     Number.isSafeInteger(x) && x >= least;
 
-/** What stretches rotary angles: of a known type, with numbers above 0. */
+/** What stretches rotary angles: of a known type, with numbers above 0.
+   @type {(x: Json) => boolean} */
 function isRopeScaling(x) {
   const numbers = ["factor", "original_context_length", "low_freq_factor", "high_freq_factor"];
   const known =
@@ -639,9 +716,10 @@ function isRopeScaling(x) {
   return known && numbers.every((name) => x[name] > 0) && x.low_freq_factor < x.high_freq_factor;
 }
 
-/** The biases of an attention layer. */
+/** The biases of an attention layer. @type {Record<string, string[]>} */
 const ATTENTION_BIASES = { false: [], qkv: ["b_QKV"], true: ["b_QKV", "b_O"] };
-/** What this page can compute of the choices that the package has. */
+/** What this page can compute of the choices that the package has.
+   @type {Record<string, Record<string, unknown>>} */
 const COMPUTED = {
   activation: ACTIVATIONS,
   norm: NORM_ORDERS,
@@ -657,7 +735,7 @@ const READ = new Set(
 );
 for (const name of ["num_kv_heads", "scaled_embeddings", "qk_norm", "ffn_bias", "tied"])
   READ.add(name);
-/** Those with a range of their own. */
+/** Those with a range of their own. @type {Record<string, (x: any) => boolean>} */
 const RANGES = { eps: (x) => x >= 0, rope_base: (x) => x > 1, rope_scaling: isRopeScaling };
 /** Settings of training, and of what is around a model: it computes the same with any value. */
 const IGNORED = new Set([
@@ -670,7 +748,8 @@ const IGNORED = new Set([
   "end_ids",
 ]);
 
-/** Why a setting cannot be used; "" if it can. */
+/** Why a setting cannot be used; "" if it can.
+   @type {(name: string, value: Json, setting: Setting) => string} */
 function findFault(name, value, { kind, default: usual, choices }) {
   if (IGNORED.has(name)) return "";
   const computed = COMPUTED[name];
@@ -687,9 +766,10 @@ function findFault(name, value, { kind, default: usual, choices }) {
   return `which cannot be used${known ? `: this page knows ${known.join(", ")}` : ""}`;
 }
 
+/** @type {(x: Json) => boolean} */
 const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
 
-/** The JSON in a file. */
+/** The JSON in a file. @type {(bytes: Uint8Array, name: string) => Json} */
 export function readJSON(bytes, name) {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
@@ -699,7 +779,8 @@ export function readJSON(bytes, name) {
 }
 
 /** The settings in config.json, each of them checked. What this page does not know has to be as it
-   is by default, which a run says of its own version in "defaults". */
+   is by default, which a run says of its own version in "defaults".
+   @type {(content: Json) => Config} */
 export function readConfig(content) {
   if (!isObject(content) || !("model" in content))
     throw new Refusal("config.json is not from a run of slp_transformer: it names no model.");
@@ -717,7 +798,7 @@ export function readConfig(content) {
     if (!Object.hasOwn(settings, name) && !isUsual)
       throw new Refusal(`config.json has ${name}, which this page does not know.`);
   }
-  const config = { ...BOOK };
+  const config = /** @type {Config & Record<string, Json>} */ ({ ...BOOK });
   for (const [name, setting] of Object.entries(settings)) {
     const from = [given, usual].find((some) => Object.hasOwn(some, name));
     config[name] = from ? from[name] : setting.default;
@@ -734,6 +815,7 @@ export function readConfig(content) {
   return config;
 }
 
+/** @type {(config: Config) => Sizes} */
 function sizesOf(config) {
   const { model_dim: d, num_heads: A, activation, norm, normalization, eps } = config;
   const dk = config.key_dim ?? d / A,
@@ -744,12 +826,14 @@ function sizesOf(config) {
   return { A, G, dk, dv, hidden, activation, norm, normalization, eps };
 }
 
-/** The shape of each tensor that a model of these settings has, by its name. */
+/** The shape of each tensor that a model of these settings has, by its name.
+   @type {(config: Config) => Record<string, number[]>} */
 export function shapesOf(config) {
   const { model_dim: d, vocab_size: V } = config,
     { A, G, dk, dv, hidden } = sizesOf(config);
+  /** @type {Record<string, number[]>} */
   const shapes = { "embedding.tokens.E": [V, d] };
-  const normOf = (name) => {
+  const normOf = (/** @type {string} */ name) => {
     for (const one of NORMALIZATIONS[config.normalization].learned) shapes[`${name}.${one}`] = [d];
   };
   if (config.positions === "learned") shapes["embedding.positions.P"] = [config.context_length, d];
@@ -775,29 +859,37 @@ export function shapesOf(config) {
   return shapes;
 }
 
-/** {"stack.blocks.0.ffn.W_1": W} as {stack: {blocks: [{ffn: {W_1: W}}]}}. */
+/** {"stack.blocks.0.ffn.W_1": W} as {stack: {blocks: [{ffn: {W_1: W}}]}}.
+   @type {(weights: Record<string, Tensor>) => Weights} */
 function nested(weights) {
+  /** @type {Json} */
   const root = {};
   for (const [name, W] of Object.entries(weights)) {
     const way = name.split("."),
-      last = way.pop();
-    way.reduce((at, step, k) => (at[step] ??= step === "blocks" ? [] : {}), root)[last] = W;
+      last = way.pop() ?? "";
+    way.reduce((at, step, _k) => (at[step] ??= step === "blocks" ? [] : {}), root)[last] = W;
   }
   return root;
 }
 
+/** @type {Float32Array | null} */
+let float16 = null;
 /** Every number that 16 bits can be as float16, made when the first one is read. */
-const float16 = () =>
-  (float16.table ??= Float32Array.from({ length: 65536 }, (_, half) => {
+function float16Table() {
+  float16 ??= Float32Array.from({ length: 65536 }, (_, half) => {
     const exponent = (half >> 10) & 31,
       rest = half & 1023,
       sign = half >> 15 ? -1 : 1;
     if (exponent === 31) return rest ? NaN : sign * Infinity;
     return sign * (exponent ? 2 ** (exponent - 15) * (1 + rest / 1024) : 2 ** -14 * (rest / 1024));
-  }));
+  });
+  return float16;
+}
+/** @type {Record<string, number>} */
 const BYTES = { F32: 4, F16: 2, BF16: 2 };
 
-/** The tensors in a safetensors file, in float32. */
+/** The tensors in a safetensors file, in float32.
+   @type {(bytes: Uint8Array, name?: string) => Record<string, Tensor>} */
 export function readSafetensors(bytes, name = "model.safetensors") {
   if (bytes.length < 8)
     throw new Refusal(`${name} is no safetensors file: it has ${bytes.length} bytes.`);
@@ -810,8 +902,9 @@ export function readSafetensors(bytes, name = "model.safetensors") {
   const first = 8 + Number(length),
     header = readJSON(bytes.subarray(8, first), `The header of ${name}`);
   if (!isObject(header)) throw new Refusal(`The header of ${name} is no object.`);
+  /** @type {Record<string, Tensor>} */
   const tensors = {};
-  for (const [tensor, entry] of Object.entries(header)) {
+  for (const [tensor, entry] of Object.entries(/** @type {Record<string, Json>} */ (header))) {
     if (tensor === "__metadata__") continue;
     const { dtype, shape, data_offsets: offsets } = isObject(entry) ? entry : {};
     if (!Object.hasOwn(BYTES, dtype))
@@ -829,14 +922,15 @@ export function readSafetensors(bytes, name = "model.safetensors") {
       throw new Refusal(`${name} is damaged: ${tensor} has not as many numbers as its shape says.`);
     if (first + offsets[1] > bytes.length)
       throw new Refusal(
-        `${name} is truncated: ${tensor} ends at byte ${first + offsets[1]}, but the file has ${bytes.length}.`,
+        `${name} is truncated: ${tensor} ends at byte ${first + offsets[1]}, but the file ` +
+          `has ${bytes.length}.`,
       );
     // aligned, and little-endian as all browsers are
     const own = bytes.slice(first + offsets[0], first + offsets[1]).buffer;
     let data = new Float32Array(dtype === "F32" ? own : count);
     if (dtype === "F16")
       new Uint16Array(own).forEach((half, k) => {
-        data[k] = float16()[half];
+        data[k] = float16Table()[half];
       });
     if (dtype === "BF16")
       data = new Float32Array(Uint32Array.from(new Uint16Array(own), (half) => half << 16).buffer);
@@ -847,7 +941,8 @@ export function readSafetensors(bytes, name = "model.safetensors") {
   return tensors;
 }
 
-/** A model from its settings and a safetensors file, if they fit. */
+/** A model from its settings and a safetensors file, if they fit.
+   @type {(content: Json, bytes: Uint8Array, name?: string) => LanguageModel} */
 export function readModel(content, bytes, name = "model.safetensors") {
   if (bytes.length > MAX_BYTES)
     throw new Refusal(`${name} has ${bytes.length} bytes; this page reads up to ${MAX_BYTES}.`);
@@ -868,7 +963,8 @@ export function readModel(content, bytes, name = "model.safetensors") {
   return new LanguageModel(config, weights);
 }
 
-/** The model and the tokenizer of a run, from the files of a checkpoint's folder by their names. */
+/** The model and the tokenizer of a run, from the files of a checkpoint's folder by their names.
+   @type {(files: Record<string, Uint8Array>) => Run} */
 export function readRun(files) {
   if (files["lora.safetensors"])
     throw new Refusal(
@@ -894,10 +990,12 @@ const [UNK, UNKNOWN_WORD] = UNKNOWN_TOKENS,
   SILENT = new Set(SILENT_TOKENS);
 const SPACE = "\\p{White_Space}",
   LETTER = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}²³¹¼½¾"; // \\w, as the tokenizers library has it
+/** @type {(text: string) => RegExp} */
 const pattern = (text) => new RegExp(text, "gu");
 const WORDS = pattern(` ?[${LETTER}]+(?:'[${LETTER}]+)*| ?[^${LETTER}${SPACE}]|${SPACE}`);
 const BPE = pattern(
-  `'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`,
+  `'(?:[sdmt]|ll|ve|re)| ?[\\p{L}\\p{M}]+| ?\\p{N}+| ` +
+    `?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}+(?![^${SPACE}])|${SPACE}+`,
 );
 /** How a text is cut into tokens, by their type. */
 const TOKEN_PATTERNS = new Map([
@@ -909,15 +1007,19 @@ const TOKEN_PATTERNS = new Map([
 /** The character that stands for each byte in a BPE token, as GPT-2 has it. */
 const BYTE_CHARACTERS = (() => {
   let others = 256;
-  const prints = (b) => (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+  const prints = (/** @type {number} */ b) =>
+    (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
   return Array.from({ length: 256 }, (_, b) => String.fromCharCode(prints(b) ? b : others++));
 })();
 const BYTE_OF = new Map(BYTE_CHARACTERS.map((character, b) => [character, b]));
 
-/** Text as ids and back: characters, words or BPE. */
+/** Text as ids and back: characters, words or BPE. @implements {Tokenizer} */
 class TextTokenizer {
+  /** @param {string} kind @param {string[]} vocabulary @param {[string, string][]} merges */
   constructor(kind, vocabulary, merges) {
-    Object.assign(this, { kind, vocabulary, pattern: TOKEN_PATTERNS.get(kind) });
+    this.kind = kind;
+    this.vocabulary = vocabulary;
+    this.pattern = TOKEN_PATTERNS.get(kind) ?? WORDS;
     this.ids = new Map(vocabulary.map((token, id) => [token, id]));
     this.ranks = new Map(merges.map(([left, right], rank) => [`${left} ${right}`, rank]));
     this.unknown = this.ids.get(UNK) ?? (kind === "words" ? this.ids.get(UNKNOWN_WORD) : undefined);
@@ -925,6 +1027,7 @@ class TextTokenizer {
   get end() {
     return this.ids.get(END_TOKEN);
   }
+  /** @type {(text: string) => number[]} */
   encode(text) {
     if (this.kind === "bpe")
       return (text.match(this.pattern) ?? [])
@@ -938,20 +1041,21 @@ class TextTokenizer {
       return id;
     });
   }
-  /** Join the pair that was merged first, until none is left. */
+  /** Join the pair that was merged first, until none is left. @type {(word: string) => string[]} */
   merged(word) {
     const parts = Array.from(new TextEncoder().encode(word), (b) => BYTE_CHARACTERS[b]);
     for (;;) {
       let best = Infinity,
         at = -1;
       for (let k = 0; k + 1 < parts.length; k++) {
-        const rank = this.ranks.get(`${parts[k]} ${parts[k + 1]}`);
+        const rank = this.ranks.get(`${parts[k]} ${parts[k + 1]}`) ?? Infinity;
         if (rank < best) [best, at] = [rank, k];
       }
       if (at < 0) return parts;
       parts.splice(at, 2, parts[at] + parts[at + 1]);
     }
   }
+  /** @type {(ids: Iterable<number>) => string} */
   decode(ids) {
     const tokens = Array.from(ids, (id) => this.vocabulary[id]).filter(
       (token) => !SILENT.has(token),
@@ -964,9 +1068,10 @@ class TextTokenizer {
   }
 }
 
-/** The names of tab tokens as ids and back, spaces between them. */
+/** The names of tab tokens as ids and back, spaces between them. @implements {Tokenizer} */
 class TabTokenizer {
   kind = "tab tokens";
+  /** @param {string[]} vocabulary */
   constructor(vocabulary) {
     this.vocabulary = vocabulary;
     this.ids = new Map(vocabulary.map((token, id) => [token, id]));
@@ -974,25 +1079,30 @@ class TabTokenizer {
   get end() {
     return this.ids.get("<eos>");
   }
+  /** @type {(text: string) => number[]} */
   encode(text) {
     return text
       .split(/\s+/)
       .filter(Boolean)
       .map((token) => {
-        if (!this.ids.has(token)) throw new Refusal(`${token} is no tab token of this model.`);
-        return this.ids.get(token);
+        const id = this.ids.get(token);
+        if (id === undefined) throw new Refusal(`${token} is no tab token of this model.`);
+        return id;
       });
   }
+  /** @type {(ids: Iterable<number>) => string} */
   decode(ids) {
     return Array.from(ids, (id) => this.vocabulary[id]).join(" ");
   }
 }
 
+/** @type {(from: number, to: number) => number[]} */
 const upTo = (from, to) => Array.from({ length: to - from + 1 }, (_, k) => from + k);
 
-/** The vocabulary of guitar tabs, from its settings. */
+/** The vocabulary of guitar tabs, from its settings. @type {(settings: TabSettings) => string[]} */
 function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: units, styles }) {
-  const named = (kind, values) => values.map((value) => `${kind}<${value}>`);
+  const named = (/** @type {string} */ kind, /** @type {(string | number)[]} */ values) =>
+    values.map((value) => `${kind}<${value}>`);
   const places = [6, 5, 4, 3, 2, 1].flatMap((string) =>
     upTo(0, max_fret).map((fret) => `${string},${fret}`),
   );
@@ -1020,9 +1130,9 @@ function tabVocabulary({ max_fret, max_position, steps_per_quarter_options: unit
   ];
 }
 
-/** The tokenizer in tokenizer.json. */
+/** The tokenizer in tokenizer.json. @type {(content: Json) => Tokenizer} */
 export function readTokenizer(content) {
-  const refuse = (why) => {
+  const refuse = (/** @type {string} */ why) => {
     throw new Refusal(`tokenizer.json ${why}.`);
   };
   if (!isObject(content)) refuse("is no object");

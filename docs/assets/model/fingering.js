@@ -42,7 +42,8 @@ async function readFile(given) {
     );
   if (given.size > most)
     throw new Refusal(
-      `${name} has ${(given.size / 2 ** 20).toFixed(1)} MB; a file of this kind may have ${most / 2 ** 20} MB.`,
+      `${name} has ${(given.size / 2 ** 20).toFixed(1)} MB; a file of this kind may have ` +
+        `${most / 2 ** 20} MB.`,
     );
   const bytes = new Uint8Array(await given.arrayBuffer()),
     title = name.replace(/\.\w+$/, "");
@@ -56,7 +57,8 @@ async function readFile(given) {
   } catch (error) {
     if (error instanceof Refusal) throw new Refusal(`${name} cannot be read. ${error.message}`);
     throw new Refusal(
-      `${name} cannot be read: it is damaged, or no ${kind === "gp" ? "Guitar Pro" : "MusicXML"} file, whatever its name says.`,
+      `${name} cannot be read: it is damaged, or no ` +
+        `${kind === "gp" ? "Guitar Pro" : "MusicXML"} file, whatever its name says.`,
     );
   }
   if (!parts.length) throw new Refusal(`${name} has no notes that a guitar could play.`);
@@ -298,11 +300,10 @@ const inWords = (grip) =>
 function drawWay(grips, t) {
   const shown = [t - 1, t, t + 1].filter((i) => i >= 0 && i < grips.length),
     names = piece.guitar.open.map((pitch) => formatPitch(pitch).replace(/\d+$/, "").padEnd(2));
+  const fretOf = (/** @type {number} */ i, /** @type {number} */ string) =>
+    String(grips[i].find((place) => place[0] === string)?.[1] ?? "").padEnd(2, "-");
   return names
-    .map(
-      (name, s) =>
-        `${name}|-${shown.map((i) => String(grips[i].find(([string]) => string === s + 1)?.[1] ?? "").padEnd(2, "-")).join("--")}-`,
-    )
+    .map((name, s) => `${name}|-${shown.map((i) => fretOf(i, s + 1)).join("--")}-`)
     .join("\n");
 }
 
@@ -311,7 +312,8 @@ function showMoment() {
     moment = piece.moments[at];
   const isUncertain = found.doubts.some(({ t }) => t === at);
   find("where").textContent =
-    `${placeName(moment)}: ${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
+    `${placeName(moment)}: ` +
+    `${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
   const hadFocus = find("ways").contains(document.activeElement);
   find("ways").replaceChildren(
     ...ways.map(({ grips, extra, changed }, k) => {
@@ -355,12 +357,17 @@ function showText() {
   const kept = moments.flatMap(({ notes: own }, t) =>
     own.filter(({ old }, k) => `${old}` === `${found.grips[t][k]}`),
   ).length;
+  const chosen = pins.size ? `; you chose ${plural(pins.size, "time")}` : "";
+  const places = `${plural(kept, "note")} ${kept === 1 ? "is" : "are"} where the file has them.`;
   find("summary").textContent =
-    `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ${plural(found.doubts.length, "moment")} could well be played otherwise${pins.size ? `; you chose ${plural(pins.size, "time")}` : ""}.${piece.own && file.title ? ` ${plural(kept, "note")} ${kept === 1 ? "is" : "are"} where the file has them.` : ""}`;
+    `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ` +
+    `${plural(found.doubts.length, "moment")} could well be played otherwise${chosen}.` +
+    (piece.own && file.title ? ` ${places}` : "");
   const { remarks } = piece,
     more = remarks.length - MAX_REMARKS;
+  const others = more > 0 ? `; and ${more.toLocaleString("en")} more like this` : "";
   find("changes").textContent = remarks.length
-    ? `Not as written: ${remarks.slice(0, MAX_REMARKS).join("; ")}${more > 0 ? `; and ${more.toLocaleString("en")} more like this` : ""}.`
+    ? `Not as written: ${remarks.slice(0, MAX_REMARKS).join("; ")}${others}.`
     : "";
   const unit = [
     ...moments.map(({ start }) => start),
@@ -380,8 +387,12 @@ function showText() {
     .reverse()
     .map((pitch) => formatPitch(pitch).replace(/\d+$/, ""))
     .join(" ");
-  find("plain").textContent =
-    `${score.title ? `${score.title}\n` : ""}tuning: ${names}\n${guitar.capo ? `capo: ${guitar.capo}\n` : ""}\n${plainTab({ open: guitar.open, bars })}\n`;
+  const head = [
+    ...(score.title ? [score.title] : []),
+    `tuning: ${names}`,
+    ...(guitar.capo ? [`capo: ${guitar.capo}`] : []),
+  ];
+  find("plain").textContent = `${head.join("\n")}\n\n${plainTab({ open: guitar.open, bars })}\n`;
 }
 
 /** Buttons on the score: the uncertain moments, and those that the reader has chosen. */
@@ -394,7 +405,9 @@ function drawMarks() {
       if (!place) return null;
       const rank = found.doubts.findIndex((doubt) => doubt.t === t);
       const mark = button(pins.has(t) ? "✓" : "?", () => show(t), {
-        "aria-label": `${placeName(piece.moments[t])}: ${pins.has(t) ? "chosen" : `uncertain, number ${rank + 1}`}`,
+        "aria-label":
+          `${placeName(piece.moments[t])}: ` +
+          (pins.has(t) ? "chosen" : `uncertain, number ${rank + 1}`),
         "aria-current": String(t === at),
         "data-t": t,
         class: pins.has(t) ? "f-chosen" : "f-asked",

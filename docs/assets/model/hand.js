@@ -5,17 +5,29 @@
 
 import { SHARPS } from "./constants.js";
 
+/** @import { Costs } from "./constants.js" */
+/** @typedef {[number, number]} Place */
+/** @typedef {Place[]} Grip */
+/** @typedef {{ open: number[], capo: number, maxFret: number, maxSpan: number }} Guitar */
+/** @typedef {{ notes: [number, number][], changes: string[] }} Fitted */
+/** @typedef {{ grip: number, extra: number }} Other */
+/** @typedef {{ t: number, others: Other[] }} Doubt */
+
+/** @type {(pitch: number) => string} */
 export const formatPitch = (pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`;
 
-/** Every place of a pitch, lowest string first. */
+/** Every place of a pitch, lowest string first.
+   @type {(pitch: number, guitar: Guitar) => Place[]} */
 function positionsOf(pitch, { open, capo, maxFret }) {
-  const places = open.map((own, k) => [k + 1, pitch - own - capo]).reverse();
+  const places = open.map((own, k) => /** @type {Place} */ ([k + 1, pitch - own - capo]));
+  places.reverse();
   return places.filter(([, fret]) => fret >= 0 && fret <= maxFret - capo);
 }
 
 /** Every way to take different pitches together: a string each, and the fretted ones within a
-   span. */
+   span. @type {(pitches: number[], guitar: Guitar, span: number) => Grip[]} */
 function findGrips(pitches, guitar, span) {
+  /** @type {Grip[]} */
   let grips = [[]];
   for (const pitch of pitches) {
     const places = positionsOf(pitch, guitar);
@@ -25,6 +37,7 @@ function findGrips(pitches, guitar, span) {
   }
   return pitches.length > guitar.open.length ? [] : grips;
 }
+/** @type {(grip: Grip, span: number) => boolean} */
 function isHeld(grip, span) {
   const frets = grip.map(([, fret]) => fret).filter(Boolean);
   return (
@@ -34,7 +47,7 @@ function isHeld(grip, span) {
 }
 
 /** The grips that have some places, or all; where none is within the hand's span, those that
-   stretch it least. */
+   stretch it least. @type {(pitches: number[], guitar: Guitar, pinned?: Grip) => Grip[]} */
 export function findPlayableGrips(pitches, guitar, pinned = []) {
   for (let span = Math.min(guitar.maxSpan, guitar.maxFret); span <= guitar.maxFret; span++) {
     const grips = findGrips(pitches, guitar, span).filter((grip) =>
@@ -47,9 +60,10 @@ export function findPlayableGrips(pitches, guitar, pinned = []) {
 
 /** Make a moment fit for a guitar: the pitches that are left, lowest first, each with its place
    among those that were given, and what was changed. Pitches off the neck move to their nearest
-   octave if that is wanted; then what no hand can take goes. */
+   octave if that is wanted; then what no hand can take goes.
+   @type {(pitches: number[], guitar: Guitar, movesOctaves?: boolean) => Fitted} */
 export function fitMoment(pitches, guitar, movesOctaves = false) {
-  const isOnNeck = (pitch) => positionsOf(pitch, guitar).length > 0,
+  const isOnNeck = (/** @type {number} */ pitch) => positionsOf(pitch, guitar).length > 0,
     left = new Map(),
     changes = [];
   for (const [k, pitch] of pitches.entries()) {
@@ -69,7 +83,8 @@ export function fitMoment(pitches, guitar, movesOctaves = false) {
   return { notes: rest.map((pitch) => [pitch, left.get(pitch)]), changes };
 }
 
-/** What a grip costs a hand whose index finger is at a fret. */
+/** What a grip costs a hand whose index finger is at a fret.
+   @type {(grip: Grip, hand: number, costs: Costs) => number} */
 function gripCost(grip, hand, costs) {
   let cost = 0;
   for (const [, fret] of grip) {
@@ -87,14 +102,15 @@ function gripCost(grip, hand, costs) {
   );
 }
 
-/** Which of two grips Python puts first. */
+/** Which of two grips Python puts first. @type {(a: Grip, b: Grip) => number} */
 const compareGrips = (a, b) =>
   a.reduce((sign, [string, fret], k) => sign || string - b[k][0] || fret - b[k][1], 0);
+/** @type {(a: number[], b: number[]) => number[]} */
 const sum = (a, b) => a.map((x, i) => x + b[i]);
 
 /** The fingerings of a piece: a path through the grips of each moment, on which a hand moves. */
 export class Lattice {
-  /** @param {object} costs - of HandCosts, by their names, with `hand_frets`. */
+  /** @param {Grip[][]} choices @param {Costs} costs */
   constructor(choices, costs) {
     this.choices = choices;
     const hands = costs.hand_frets,
@@ -113,7 +129,7 @@ export class Lattice {
     this.cheapest = choices.map((_, t) => this.cheapestAt(t));
   }
   /** At each place of the hand, the cheapest grip of a moment, or the only one that is allowed, and
-     its cost. */
+     its cost. @type {(t: number, only?: number | null) => [number, number][]} */
   cheapestAt(t, only = null) {
     return this.roads.map((_, hand) => {
       let best = only ?? 0;
@@ -126,7 +142,7 @@ export class Lattice {
     });
   }
   /** The cheapest fingering, as the number of each moment's grip; with one grip fixed at a moment,
-     if that is asked. */
+     if that is asked. @type {(fixed?: number, grip?: number | null) => number[]} */
   findPath(fixed = -1, grip = null) {
     let paid = this.roads.map(() => 0);
     const came = [],
@@ -154,10 +170,10 @@ export class Lattice {
   /** What the cheapest fingering with each grip of each moment costs in all. */
   prices() {
     const columns = this.cheapest.map((column) => column.map(([cost]) => cost));
-    const arrivals = (moments) => {
+    const arrivals = (/** @type {number[][]} */ moments) => {
       const reached = [this.roads.map(() => 0)];
       for (const moment of moments.slice(0, -1)) {
-        const paid = sum(reached.at(-1), moment);
+        const paid = sum(reached[reached.length - 1], moment);
         reached.push(this.roads.map((road) => Math.min(...sum(paid, road))));
       }
       return reached;
@@ -169,7 +185,8 @@ export class Lattice {
     );
   }
   /** Other grips of a moment than the one of the cheapest fingering, cheapest first: number and
-     extra cost. */
+     extra cost.
+     @type {(t: number, best: number[], prices: number[][], count: number) => Other[]} */
   alternatives(t, best, prices, count) {
     const ranked = [...prices[t].keys()].sort(
       (a, b) => prices[t][a] - prices[t][b] || compareGrips(this.choices[t][a], this.choices[t][b]),
@@ -181,7 +198,8 @@ export class Lattice {
   }
   /** The moments where another grip is almost as good, least certain first: each with its
      alternatives and, of the first, the path. One that changes with the alternative of another is
-     not a question of its own. */
+     not a question of its own.
+     @type {(best: number[], prices: number[][], count: number, alternatives: number) => Doubt[]} */
   findDoubts(best, prices, count, alternatives) {
     const margins = prices.map((own) =>
       own.length > 1 ? [...own].sort((a, b) => a - b)[1] - Math.min(...own) : Infinity,

@@ -11,13 +11,22 @@ const MAX_UNIT_OF_ENDS = 6;
 const NEAR_SECONDS = 0.05,
   NEAR_SHARE = 0.95;
 const FAMILIES =
-  "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad,synth effects,plucked,percussion,effects".split(
-    ",",
-  );
+  "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad," +
+  "synth effects,plucked,percussion,effects";
 const MAX_BARS = 3000; // that can be drawn
 
+/** @typedef {[number, number]} Signature */
+/** @typedef {{ start: number, end: number, pitch: number }} Sounding */
+/** @typedef {Sounding & { channel: number, track: number }} Note */
+/** @typedef {{ ticks: number, notes: Note[], signatures: [number, Signature][],
+     tempos: [number, number][], names: Map<number, string>, programs: Map<string, number>,
+     length: number }} Midi */
+/** @typedef {{ name: string, notes: Note[] }} Part */
+/** @typedef {{ start: number, steps: number, signature: Signature, tempo: number }} Bar */
+/** @typedef {{ unit: number, bars: Bar[], notes: Sounding[] }} Barred */
+
 /** What is in a file: notes in ticks, by track and channel from 1, time signatures, tempos,
-   names. */
+   names. @type {(bytes: Uint8Array<ArrayBuffer>) => Midi} */
 export function readMidi(bytes) {
   try {
     return readChunks(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength));
@@ -28,8 +37,10 @@ export function readMidi(bytes) {
   }
 }
 
+/** @type {(view: DataView<ArrayBuffer>) => Midi} */
 function readChunks(view) {
-  const word = (at) => String.fromCharCode(...[0, 1, 2, 3].map((k) => view.getUint8(at + k)));
+  const word = (/** @type {number} */ at) =>
+    String.fromCharCode(...[0, 1, 2, 3].map((k) => view.getUint8(at + k)));
   if (view.byteLength < 14 || word(0) !== "MThd")
     throw new Refusal(
       view.byteLength
@@ -62,6 +73,7 @@ function readChunks(view) {
   return found;
 }
 
+/** @type {(view: DataView<ArrayBuffer>, track: number, found: Midi) => void} */
 function readTrack(view, track, found) {
   let at = 0,
     now = 0,
@@ -76,6 +88,7 @@ function readTrack(view, track, found) {
     }
     throw new Refusal(`It is damaged: a length in track ${track} is none.`);
   };
+  /** @type {(channel: number, pitch: number, end: number) => void} */
   const stop = (channel, pitch, end) => {
     const start = sounding.get(channel * 128 + pitch)?.shift();
     if (start !== undefined) found.notes.push({ start, end, pitch, channel, track });
@@ -131,6 +144,7 @@ function readTrack(view, track, found) {
   found.length = Math.max(found.length, now);
 }
 
+/** @type {(view: DataView<ArrayBuffer>, at: number, size: number) => string} */
 function decodeName(view, at, size) {
   const bytes = new Uint8Array(view.buffer, view.byteOffset + at, size);
   let text;
@@ -146,7 +160,7 @@ function decodeName(view, at, size) {
 }
 
 /** What can be fingered: each track's instruments, and all of it; which of them is likely meant
-   stands first. */
+   stands first. @type {(midi: Midi) => Part[]} */
 export function partsOf({ notes, names, programs }) {
   const played = notes.filter(({ channel }) => channel !== MIDI.drumChannel),
     parts = new Map();
@@ -154,12 +168,14 @@ export function partsOf({ notes, names, programs }) {
     const program = programs.get(`${note.track} ${note.channel}`) ?? 0,
       key = `${note.track} ${program}`;
     if (!parts.has(key))
-      parts.set(key, { track: note.track, family: FAMILIES[program >> 3], notes: [] });
+      parts.set(key, { track: note.track, family: FAMILIES.split(",")[program >> 3], notes: [] });
     parts.get(key).notes.push(note);
   }
   const list = [...parts.values()].sort((a, b) => a.track - b.track);
   list.forEach((part, k) => {
-    part.name = `${names.get(part.track) || `part ${k + 1}`} (${part.family}): ${part.notes.length} notes`;
+    part.name =
+      `${names.get(part.track) || `part ${k + 1}`} (${part.family}): ${part.notes.length} ` +
+      `notes`;
   });
   if (list.length < 2) return list;
   const all = { name: `all together: ${played.length} notes`, notes: played },
@@ -170,7 +186,8 @@ export function partsOf({ notes, names, programs }) {
   return [first, ...[...list, all].filter((part) => part !== first)];
 }
 
-/** Notes whose first ones begin within 30 ms begin together, as a strummed chord's do. */
+/** Notes whose first ones begin within 30 ms begin together, as a strummed chord's do.
+   @type {(notes: Note[], midi: Midi) => Note[]} */
 function gatherStrums(notes, { tempos, ticks }) {
   let next = 0,
     first = -1,
@@ -186,7 +203,7 @@ function gatherStrums(notes, { tempos, ticks }) {
 }
 
 /** The coarsest grid near which most of a performance begins, and on which no two moments become
-   one. */
+   one. @type {(notes: Note[], midi: Midi) => number} */
 function guessGrid(notes, { ticks, tempos }) {
   const starts = [...new Set(notes.map(({ start }) => start))],
     seconds = 60 / ((tempos[0]?.[1] ?? 120) * ticks);
@@ -197,20 +214,22 @@ function guessGrid(notes, { ticks, tempos }) {
         (start, k) => Math.abs(start - (places[k] * ticks) / unit) * seconds < NEAR_SECONDS,
       );
       return new Set(places).size === starts.length && near.length >= NEAR_SHARE * starts.length;
-    }) ?? PERFORMANCE_UNITS.at(-1)
+    }) ?? MIDI.performanceUnit
   );
 }
 
 /** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or
-   the one that fits a performance; or on the one that is asked for, in steps to a quarter note. */
+   the one that fits a performance; or on the one that is asked for, in steps to a quarter note.
+   @type {(midi: Midi, chosen: Note[], asked?: number) => Barred} */
 export function intoBars(midi, chosen, asked = 0) {
   const { ticks } = midi,
     strummed = gatherStrums(chosen, midi);
-  const unitOf = (moments) => ticks / moments.reduce(gcd, ticks),
-    startsOf = (own) => own.map(({ start }) => start);
+  const unitOf = (/** @type {number[]} */ moments) => ticks / moments.reduce(gcd, ticks),
+    startsOf = (/** @type {Sounding[]} */ own) => own.map(({ start }) => start);
   const notated = [chosen, strummed].find((own) => unitOf(startsOf(own)) <= MIDI.maxExactUnit);
-  let notes = notated ?? strummed,
-    grid = guessGrid(strummed, midi),
+  /** @type {Sounding[]} */
+  let notes = notated ?? strummed;
+  let grid = guessGrid(strummed, midi),
     isExact = false;
   if (notated) {
     const coarse = unitOf(startsOf(notes)),
@@ -222,7 +241,8 @@ export function intoBars(midi, chosen, asked = 0) {
   grid = asked || grid;
   let unit = grid; // so fine that every bar is so many steps
   while (midi.signatures.some(([, [, kind]]) => (4 * unit) % kind)) unit *= 2;
-  const stepOf = (tick) => Math.floor((2 * tick * grid + ticks) / (2 * ticks)) * (unit / grid);
+  const stepOf = (/** @type {number} */ tick) =>
+    Math.floor((2 * tick * grid + ticks) / (2 * ticks)) * (unit / grid);
   const kept = new Map();
   for (const { start, end, pitch } of notes) {
     const from = stepOf(start),
@@ -232,15 +252,18 @@ export function intoBars(midi, chosen, asked = 0) {
   }
   notes = [...kept.values()].sort((a, b) => a.start - b.start || a.pitch - b.pitch);
   if (!isExact) holdUntilNext(notes, unit);
-  const last = Math.max(stepOf(midi.length), notes.at(-1).start + unit / grid),
-    bars = [];
-  const changes = midi.signatures.map(([tick, value]) => [stepOf(tick), value]),
-    tempos = midi.tempos.map(([tick, value]) => [stepOf(tick), value]);
-  for (let start = 0, signature = [4, 4], tempo = 120; start < last; ) {
-    while (changes.length && changes[0][0] <= start) signature = changes.shift()[1];
-    while (tempos.length && tempos[0][0] <= start) tempo = tempos.shift()[1];
+  const last = Math.max(stepOf(midi.length), notes[notes.length - 1].start + unit / grid);
+  const changes = midi.signatures.map(([tick, value]) => ({ step: stepOf(tick), value })),
+    tempos = midi.tempos.map(([tick, value]) => ({ step: stepOf(tick), value }));
+  /** @type {Bar[]} */
+  const bars = [];
+  /** @type {Signature} */
+  let signature = [4, 4];
+  for (let start = 0, tempo = 120, meter = 0, speed = 0; start < last; ) {
+    while (changes[meter]?.step <= start) signature = changes[meter++].value;
+    while (tempos[speed]?.step <= start) tempo = tempos[speed++].value;
     const usual = (4 * unit * signature[0]) / signature[1],
-      early = changes.length ? changes[0][0] - start : usual;
+      early = (changes[meter]?.step ?? Infinity) - start;
     const steps = early < usual && signatureOf(early, unit) ? early : usual;
     bars.push({ start, steps, signature, tempo });
     start += steps;
@@ -250,7 +273,8 @@ export function intoBars(midi, chosen, asked = 0) {
   return { unit, bars, notes };
 }
 
-/** Notes as people play them: one that ends within half a beat of the next beginning ends there. */
+/** Notes as people play them: one that ends within half a beat of the next beginning ends there.
+   @type {(notes: Sounding[], unit: number) => void} */
 function holdUntilNext(notes, unit) {
   const starts = new Set(notes.map(({ start }) => start));
   for (const note of notes) {
@@ -265,10 +289,12 @@ function holdUntilNext(notes, unit) {
   }
 }
 
-/** The notes of a voice in alphaTex: pitches, without strings. */
+/** The notes of a voice in alphaTex: pitches, without strings.
+   @type {(notes: Sounding[], bars: Bar[], unit: number, withHeader: boolean) => string} */
 function writeVoice(notes, bars, unit, withHeader) {
+  /** @type {Sounding[]} */
+  let sounding = [];
   let next = 0,
-    sounding = [],
     before = "",
     tempo = 0;
   return bars
@@ -279,9 +305,10 @@ function writeVoice(notes, bars, unit, withHeader) {
       const cuts = sounding
         .flatMap((note) => [note.start - start, note.end - start])
         .filter((cut) => cut > 0 && cut < steps);
-      const signature = signatureOf(steps, unit, bar.signature).join(" ");
+      const signature = signatureOf(steps, unit, bar.signature)?.join(" ") ?? "4 4";
       const head = withHeader
-        ? `${signature === before ? "" : `\\ts (${signature}) `}${bar.tempo === tempo ? "" : `\\tempo ${bar.tempo} `}`
+        ? (signature === before ? "" : `\\ts (${signature}) `) +
+          (bar.tempo === tempo ? "" : `\\tempo ${bar.tempo} `)
         : "";
       [before, tempo] = [signature, bar.tempo];
       return (
@@ -303,13 +330,15 @@ function writeVoice(notes, bars, unit, withHeader) {
     })
     .join(" |\n");
 }
+/** @type {(pitch: number) => string} */
 const pitchName = (pitch) => `${SHARPS[pitch % 12].toLowerCase()}${Math.floor(pitch / 12) - 1}`;
 
 /** Music in alphaTex, as pitches in two voices: a note held while higher ones begin is in the
-   second. */
+   second. @type {(music: Barred, title: string) => string} */
 export function pitchesAsTex({ unit, bars, notes }, title) {
-  const voices = [[], []],
-    end = bars.at(-1).start + bars.at(-1).steps,
+  /** @type {[Sounding[], Sounding[]]} */
+  const voices = [[], []];
+  const end = bars[bars.length - 1].start + bars[bars.length - 1].steps,
     sounding = new Map();
   for (const note of notes) {
     // what sounds twice ends where it begins again
@@ -329,9 +358,12 @@ export function pitchesAsTex({ unit, bars, notes }, title) {
     voices[held && over ? 1 : 0].push(note);
   });
   const quoted = JSON.stringify(title.replace(/["\\]/g, "'"));
-  const head = `\\title ${quoted}\n\\track "Guitar"\n\\staff {score tabs}\n\\tuning piano\n\\instrument 25\n`;
+  const head =
+    `\\title ${quoted}\n\\track "Guitar"\n\\staff {score tabs}\n\\tuning piano\n\\instrument ` +
+    `25\n`;
   const written = voices
     .filter((voice) => voice.length)
     .map((voice, k) => `\\voice\n${writeVoice(voice, bars, unit, k === 0)}`);
-  return `${head}${written.length > 1 ? written.join("\n") : written[0].slice("\\voice\n".length)}\n`;
+  const music = written.length > 1 ? written.join("\n") : written[0].slice("\\voice\n".length);
+  return `${head}${music}\n`;
 }

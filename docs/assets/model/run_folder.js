@@ -2,7 +2,8 @@
 
 import { MAX_BYTES, Refusal, readJSON } from "./engine.js";
 
-/** The files of a run's best checkpoint, out of a folder's. */
+/** The files of a run's best checkpoint, out of a folder's.
+   @type {(files: [string, File][]) => Promise<Record<string, Uint8Array>>} */
 export async function bestCheckpoint(files) {
   const folders = new Map();
   for (const [path, file] of files) {
@@ -16,7 +17,8 @@ export async function bestCheckpoint(files) {
     .sort(([a], [b]) => (a < b ? -1 : 1));
   if (!steps.length)
     throw new Refusal(
-      `There is no config.json in these ${files.length} files: take a run's folder, or one of its step-… folders.`,
+      `There is no config.json in these ${files.length} files: take a run's folder, or one ` +
+        `of its step-… folders.`,
     );
   const bytes = async (file) => new Uint8Array(await file.arrayBuffer());
   let [, chosen] = steps.at(-1);
@@ -44,7 +46,8 @@ export async function bestCheckpoint(files) {
   );
 }
 
-/** All files of what was dropped, with their paths. */
+/** All files of what was dropped, with their paths.
+   @type {(items: Iterable<DataTransferItem>) => Promise<[string, File][]>} */
 async function dropped(items) {
   const found = [];
   const walk = async (entry) => {
@@ -66,7 +69,9 @@ async function dropped(items) {
   return found;
 }
 
-/** Call `own` with a promise of a folder's files, when it is dropped on an element or chosen. */
+/** Call `own` with a promise of a folder's files, when it is dropped on an element or chosen.
+   @type {(place: HTMLElement, input: HTMLInputElement, 
+     own: (files: [string, File][] | Promise<[string, File][]>) => void) => void} */
 export function offered(place, input, own) {
   input.addEventListener("change", () =>
     own([...input.files].map((file) => [file.webkitRelativePath || file.name, file])),

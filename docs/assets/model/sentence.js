@@ -24,7 +24,7 @@ const shown = (x, digits = 2) => {
 };
 
 let model, vocabulary, tokenizer, now, was; // the vocabulary as it is shown
-let at = { l: 0, c: 0 }; // the block and the head that are shown
+const at = { l: 0, c: 0 }; // the block and the head that are shown
 let chosen = null,
   lit = [],
   before = []; // the number that is explained, what made it, and those looked at before it
@@ -70,18 +70,18 @@ const MATRICES = {
   final: (s) => s.points.final,
   u: (s) => s.U,
   y: (s) => s.Y,
-  W_Q: (s, l, c) => part(own(l).attention.W_QKV, c * dk(), (c + 1) * dk()),
-  W_K: (s, l, c) =>
+  W_Q: (_s, l, c) => part(own(l).attention.W_QKV, c * dk(), (c + 1) * dk()),
+  W_K: (_s, l, c) =>
     part(own(l).attention.W_QKV, (model.sizes.A + c) * dk(), (model.sizes.A + c + 1) * dk()),
-  W_V: (s, l, c) =>
+  W_V: (_s, l, c) =>
     part(
       own(l).attention.W_QKV,
       (2 * model.sizes.A + c) * dk(),
       (2 * model.sizes.A + c + 1) * dk(),
     ),
-  W_O: (s, l) => own(l).attention.W_O,
-  W_1: (s, l) => own(l).ffn.W_1,
-  W_2: (s, l) => own(l).ffn.W_2,
+  W_O: (_s, l) => own(l).attention.W_O,
+  W_1: (_s, l) => own(l).ffn.W_1,
+  W_2: (_s, l) => own(l).ffn.W_2,
 };
 for (const name of ["T1", "T2", "T3", "T4", "hidden", "T5", "H"])
   MATRICES[name] = (s, l) => s.points[`${name} ${l}`];
@@ -180,7 +180,9 @@ function norming(name, where, W, cell) {
   const mu = x.reduce((a, b) => a + b, 0) / d;
   const sigma = Math.sqrt(x.reduce((a, b) => a + (b - mu) ** 2, 0) / d + model.config.eps);
   return {
-    figures: `γ (x − μ) / σ + β = ${signed(gamma)} · (${shown(x[cell.j])} − ${signed(mu)}) / ${shown(sigma)} + ${signed(beta)}`,
+    figures:
+      `γ (x − μ) / σ + β = ${signed(gamma)} · (${shown(x[cell.j])} − ${signed(mu)}) / ` +
+      `${shown(sigma)} + ${signed(beta)}`,
     say: `μ and σ are the mean and the deviation of the row of ${d} numbers; γ and β are learned.`,
     number: (gamma * (x[cell.j] - mu)) / sigma + beta,
     strips: [row(name, where, cell.i, d)],
@@ -240,7 +242,8 @@ const EXPLAIN = {
   masked: (cell) =>
     future(cell)
       ? {
-          figures: `${quoted(now.words[cell.j])} comes after ${quoted(now.words[cell.i])}: its score`,
+          figures:
+            `${quoted(now.words[cell.j])} comes after ` + `${quoted(now.words[cell.i])}: its score`,
           number: -Infinity,
           strips: [],
         }
@@ -341,15 +344,25 @@ function drawMatrix(box) {
         .filter(Boolean)
         .join(" ");
       const share = Number.isFinite(x) ? Math.round((50 * Math.abs(x)) / top) : 0;
-      const marked = once === text ? "" : ` title="was ${once}"`;
-      return `<td tabindex="-1" data-i="${i}" data-j="${j}" style="--a:${share}%"${kinds ? ` class="${kinds}"` : ""}${marked}>${text}${once === text ? "" : `<span class="slp-only-read">, was ${once}</span>`}</td>`;
+      const named = kinds ? ` class="${kinds}"` : "",
+        marked = once === text ? "" : ` title="was ${once}"`,
+        read = once === text ? "" : `<span class="slp-only-read">, was ${once}</span>`;
+      return (
+        `<td tabindex="-1" data-i="${i}" data-j="${j}" style="--a:${share}%"${named}${marked}>` +
+        `${text}${read}</td>`
+      );
     });
     return `<tr><th scope="row">${escaped(label)}</th>${cells.join("")}</tr>`;
   });
-  const said = `${box.querySelector(".sl-letter").textContent}${nameOf(name, at.l, at.c)}, ${M.rows} by ${M.columns}`;
+  const said =
+    `${box.querySelector(".sl-letter").textContent}${nameOf(name, at.l, at.c)}, ${M.rows} by ` +
+    `${M.columns}`;
   let scroll = place.querySelector(".sl-scroll");
   if (!scroll) place.append((scroll = make("div", { class: "sl-scroll" })));
-  scroll.innerHTML = `<table class="sl-table${OVER_WORDS.has(name) || OVER_VOCABULARY.has(name) ? " sl-upright" : ""}" role="grid" aria-label="${said}"><thead><tr><td></td>${head}</tr></thead><tbody>${body.join("")}</tbody></table>`;
+  const upright = OVER_WORDS.has(name) || OVER_VOCABULARY.has(name) ? " sl-upright" : "";
+  scroll.innerHTML =
+    `<table class="sl-table${upright}" role="grid" aria-label="${said}">` +
+    `<thead><tr><td></td>${head}</tr></thead><tbody>${body.join("")}</tbody></table>`;
   const [i, j] = hadFocus ? [hadFocus.i, hadFocus.j] : mine ? [mine.i, mine.j] : [0, 0];
   const cell =
     scroll.querySelector(`td[data-i="${i}"][data-j="${j}"]`) ?? scroll.querySelector("td[data-i]");
@@ -405,7 +418,8 @@ function drawNext() {
     .filter((w) => y[w] >= 0.005)
     .map((w) => `${vocabulary[w]} ${shown(y[w])}`);
   stage.querySelector(".sl-said").textContent =
-    `After “${now.words.at(-1)}” the model expects ${best.join(", ")}.${full ? " It has no position for another." : ""}`;
+    `After “${now.words.at(-1)}” the model expects ` +
+    `${best.join(", ")}.${full ? " It has no position for another." : ""}`;
   const altered = describe(was.switches),
     same = was.words.join(" ") === now.words.join(" ") && altered === describe(now.switches);
   stage.querySelector(".sl-compared").textContent = same
@@ -441,7 +455,8 @@ function drawDock() {
     once = before_(chosen);
   lit = made.strips.flat();
   const title = make("p", { class: "sl-title" });
-  title.innerHTML = `<b>${LETTERS[chosen.name]}</b> <span></span> <b class="sl-value">= ${shown(x, 4)}</b>`;
+  title.innerHTML =
+    `<b>${LETTERS[chosen.name]}</b> <span></span> ` + `<b class="sl-value">= ${shown(x, 4)}</b>`;
   title.children[1].textContent = `${placeOf(chosen)}${nameOf(chosen.name, chosen.l, chosen.c)}`;
   if (once === undefined || shown(once) !== shown(x))
     title.append(
@@ -470,7 +485,9 @@ function drawDock() {
   if (from) about.append(...[...from.children].map((one) => one.cloneNode(true)));
   const hooked =
     HOOKED.has(chosen.name) &&
-    `trace[${chosen.l}]["${chosen.name}"]${BY_HEAD.has(chosen.name) ? `[${chosen.c}]` : ""}[${chosen.i}, ${chosen.j}]`;
+    `trace[${chosen.l}]["${chosen.name}"]` +
+      (BY_HEAD.has(chosen.name) ? `[${chosen.c}]` : "") +
+      `[${chosen.i}, ${chosen.j}]`;
   if (hooked && tokenizer.python)
     about.append(
       make("p", { class: "sl-code" }, "in Python, as below: ", make("code", {}, hooked)),
@@ -483,7 +500,10 @@ function drawDock() {
     make(
       "p",
       { class: "sl-say" },
-      `${made.say ?? ""} ${made.strips.length ? "Figures are rounded, the result is not made from rounded ones." : ""}`,
+      `${made.say ?? ""} ` +
+        (made.strips.length
+          ? "Figures are rounded, the result is not made from rounded ones."
+          : ""),
     ),
     ...(made.strips.length ? [strips(made)] : []),
     about,
@@ -498,7 +518,7 @@ function strips({ strips: cells, products }) {
         ...strip.map((cell) => Math.abs(value(cell))).filter(Number.isFinite),
         1e-9,
       ),
-      { name, l, c } = strip[0];
+      { name } = strip[0];
     const label = make("th", { scope: "row" });
     label.innerHTML = strip.some((cell) => cell.c !== strip[0].c)
       ? `all ${LETTERS[name]}`
@@ -511,7 +531,9 @@ function strips({ strips: cells, products }) {
         ...strip.map((cell) => {
           const x = value(cell),
             share = Number.isFinite(x) ? Math.round((50 * Math.abs(x)) / tops) : 0;
-          const where = `${document.querySelector(`#m-${name} .sl-letter`).textContent} ${placeOf(cell)}${nameOf(name, cell.l, cell.c)}: ${shown(x)}`;
+          const where =
+            `${document.querySelector(`#m-${name} .sl-letter`).textContent} ` +
+            `${placeOf(cell)}${nameOf(name, cell.l, cell.c)}: ${shown(x)}`;
           return make(
             "td",
             { style: `--a:${share}%`, class: x < 0 ? "sl-neg" : "" },
@@ -557,8 +579,8 @@ function select(cell, remember = true) {
   radios();
   drawDock();
   const box = document.getElementById(`m-${cell.name}`);
-  for (let up = box; up && up !== stage; up = up.parentElement)
-    if (up.matches("details")) up.open = true;
+  for (let /** @type {HTMLElement} */ up = box; up && up !== stage; up = up.parentElement)
+    if (up instanceof HTMLDetailsElement) up.open = true;
   drawMatrices();
   const there = box.querySelector(".sl-chosen");
   there?.scrollIntoView({
@@ -687,7 +709,7 @@ function listen() {
   find("trained").addEventListener("click", () => {
     for (const name of ["causal", "scaled", "finalNorm"]) find(name).checked = true;
     find("off").value = "";
-    find("tau").value = 1;
+    find("tau").value = "1";
     refresh();
   });
   find("pin").addEventListener("click", () => {
@@ -776,16 +798,19 @@ function check({ config, sizes, E }) {
   const other = MADE_OF.find((name) => config[name] !== BOOK[name]);
   if (other)
     throw new Refusal(
-      `This page shows the book's own block, with ${other} = ${BOOK[other]}; this model has ${config[other]}. “Write with it” reads it.`,
+      `This page shows the book's own block, with ${other} = ${BOOK[other]}; this model ` +
+        `has ${config[other]}. “Write with it” reads it.`,
     );
   if (sizes.G !== sizes.A || sizes.dk !== sizes.dv)
     throw new Refusal(
-      "This page shows heads with keys, values and queries of one size, as many of each. “Write with it” reads this model.",
+      "This page shows heads with keys, values and queries of one size, as many of each. " +
+        "“Write with it” reads this model.",
     );
   const numbers = Math.max(config.model_dim * sizes.hidden, E.data.length);
   if (numbers > LARGEST)
     throw new Refusal(
-      `A matrix of this model has ${numbers} numbers; this page shows up to ${LARGEST}. “Write with it” reads it.`,
+      `A matrix of this model has ${numbers} numbers; this page shows up to ${LARGEST}. ` +
+        `“Write with it” reads it.`,
     );
 }
 
@@ -816,7 +841,8 @@ const ownRun = async (files) => {
     while (ids.length < Math.min(run.model.config.context_length, 10))
       ids.push(greedy(run.model.forward(ids, { last: true }).row(0)));
     find("which").textContent =
-      `Your run: ${run.model.config.num_blocks} blocks of ${run.model.sizes.A} heads, ${words.length} ${run.tokenizer.kind}. Your text:`;
+      `Your run: ${run.model.config.num_blocks} blocks of ${run.model.sizes.A} heads, ` +
+      `${words.length} ${run.tokenizer.kind}. Your text:`;
     take({ ...run, vocabulary: words }, run.tokenizer.decode(ids));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;

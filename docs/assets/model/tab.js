@@ -6,14 +6,32 @@ import { Refusal } from "./engine.js";
 
 const DURING = new Set(["BAR", "SAME", "<eos>"]); // what ends a bar
 
-/** Kind and argument of a token's name: TAB<6,3> is TAB and "6,3". */
+/** @import { Tokenizer } from "./engine.js" */
+/** @typedef {[number, number]} Signature */
+/** @typedef {{ step: number, notes: [number, number][] }} Moment */
+/** @typedef {{ steps: number, moments: Moment[] }} Bar */
+/** @typedef {{ open: number[], capo: number, unit: number | null, signature: Signature | null,
+     key: string, bars: Bar[] }} Tab */
+/** @typedef {[number, boolean, number, number]} Value A note value: kind, dotted, its tuplet. */
+/** @typedef {[number, Value]} Coin Steps, and the value that lasts as long. */
+/** @typedef {{ from: number, values: { size: number, text: string }[] }} Stretch */
+
+/** Kind and argument of a token's name: TAB<6,3> is TAB and "6,3".
+   @type {(token: string) => [string, string]} */
 function parsed(token) {
   if (token.startsWith("<") || !token.includes("<")) return [token, ""];
   return [token.slice(0, token.indexOf("<")), token.slice(token.indexOf("<") + 1, -1)];
 }
 
+/** @type {(text: string, mark?: string) => [number, number]} */
+function asPair(text, mark = ",") {
+  const [one, other] = text.split(mark).map(Number);
+  return [one, other];
+}
+
 /** Reads tokens one by one, and knows which may come next. */
 export class TabReader {
+  /** @param {string[]} vocabulary */
   constructor(vocabulary) {
     this.tokens = vocabulary.map(parsed);
     const kinds = new Set(this.tokens.map(([kind]) => kind));
@@ -28,6 +46,7 @@ export class TabReader {
       ["STYLE"],
     ].filter((some) => kinds.has(some[0]));
     this.header.push(["BAR", "<eos>"]);
+    /** @type {Tab} */
     this.tab = {
       open: TUNINGS.standard,
       capo: 0,
@@ -36,17 +55,24 @@ export class TabReader {
       key: "",
       bars: [],
     };
+    /** @type {number[]} */
     this.opens = [];
     this.last = "";
-    this.beginBar(0);
+    this.steps = this.now = this.offset = 0;
+    /** @type {Moment[]} */
+    this.moments = [];
   }
+  /** @type {(steps: number) => void} */
   beginBar(steps) {
-    Object.assign(this, { steps, now: 0, offset: 0, moments: [] });
+    this.steps = steps;
+    this.now = this.offset = 0;
+    this.moments = [];
   }
   /** The kinds that a header may go on with; null after it. */
   get expected() {
     return this.header[0] ?? null;
   }
+  /** @type {(id: number) => void} */
   read(id) {
     const [kind, text] = this.tokens[id],
       numbers = text.split(",").map(Number),
@@ -55,12 +81,12 @@ export class TabReader {
       this.closeBar();
       this.header = kind === "<eos>" ? [[]] : [];
       if (kind === "BAR") this.beginBar(numbers[0]);
-      if (kind === "SAME") tab.bars.push(tab.bars.at(-numbers[0]));
+      if (kind === "SAME") tab.bars.push(tab.bars[tab.bars.length - numbers[0]]);
     } else if (this.expected) {
       if (kind === "TUNING") tab.open = TUNINGS[text];
       if (kind === "CAPO") tab.capo = numbers[0];
       if (kind === "STEPS") tab.unit = numbers[0];
-      if (kind === "METRE" && text !== "none") tab.signature = text.split("/").map(Number);
+      if (kind === "METRE" && text !== "none") tab.signature = asPair(text, "/");
       if (kind === "KEY") tab.key = text;
       if (kind === "OPEN") {
         this.opens.unshift(numbers[0]);
@@ -68,8 +94,8 @@ export class TabReader {
         else tab.open = this.opens;
       }
       if (kind !== "OPEN" || this.opens.length === 6) this.header.shift();
-    } else if (kind === "WITH") this.moments.at(-1).notes.push(numbers);
-    else if (kind === "TAB") this.moments.push({ step: this.now, notes: [numbers] });
+    } else if (kind === "WITH") this.moments[this.moments.length - 1].notes.push(asPair(text));
+    else if (kind === "TAB") this.moments.push({ step: this.now, notes: [asPair(text)] });
     else if (kind === "LONGER") this.steps += this.maxPosition;
     else if (kind === "LONG") this.offset += this.maxPosition;
     else this.now = this.offset + numbers[0];
@@ -86,14 +112,15 @@ export class TabReader {
       return this.expected ? this.expected.includes(kind) : this.allows(kind, parseInt(text, 10));
     });
   }
+  /** @type {(kind: string, number: number) => boolean} */
   allows(kind, number) {
     const { last } = this,
       waits = last === "POS" || last === "LONG";
-    const isInside = (step) => step < this.steps;
+    const isInside = (/** @type {number} */ step) => step < this.steps;
     if (kind === "WITH")
-      return (last === "TAB" || last === "WITH") && number < this.moments.at(-1).notes.at(-1)[0];
+      return (last === "TAB" || last === "WITH") && number < lowest(this.moments);
     if (DURING.has(kind))
-      return !waits && (kind !== "SAME" || number <= this.tab.bars.length + (this.steps > 0));
+      return !waits && (kind !== "SAME" || number <= this.tab.bars.length + Number(this.steps > 0));
     if (last === "SAME") return false;
     if (kind === "LONGER") return last === "BAR" || last === "LONGER";
     if (kind === "TAB") return last === "POS" || (!this.moments.length && last !== "LONG");
@@ -108,13 +135,17 @@ export class TabReader {
   }
 }
 
-const readAll = (vocabulary, ids) =>
-  ids.reduce((reader, id) => {
-    reader.read(id);
-    return reader;
-  }, new TabReader(vocabulary));
+/** @type {(vocabulary: string[], ids: Iterable<number>) => TabReader} */
+function readAll(vocabulary, ids) {
+  const reader = new TabReader(vocabulary);
+  for (const id of ids) reader.read(id);
+  return reader;
+}
+/** The string of the last note. @type {(moments: Moment[]) => number} */
+const lowest = (moments) => moments[moments.length - 1].notes.at(-1)?.[0] ?? 0;
 
-/** The ids that may follow; a piece does not end before its first bar. */
+/** The ids that may follow; a piece does not end before its first bar.
+   @type {(tokenizer: Tokenizer, ids: Iterable<number>) => number[]} */
 export function allowedNext(tokenizer, ids) {
   const reader = readAll(tokenizer.vocabulary, ids);
   return reader
@@ -122,10 +153,12 @@ export function allowedNext(tokenizer, ids) {
     .filter((id) => id !== tokenizer.end || reader.steps || reader.tab.bars.length);
 }
 
-/** What kinds of token a header goes on with; null where bars have begun. */
+/** What kinds of token a header goes on with; null where bars have begun.
+   @type {(tokenizer: Tokenizer, ids: Iterable<number>) => string[] | null} */
 export const headerAfter = (tokenizer, ids) => readAll(tokenizer.vocabulary, ids).expected;
 
-/** The music in some ids: open strings, capo, steps to a quarter note, bars of moments. */
+/** The music in some ids: open strings, capo, steps to a quarter note, bars of moments.
+   @type {(tokenizer: Tokenizer, ids: Iterable<number>) => Tab} */
 export function tabOf(tokenizer, ids) {
   const reader = readAll(tokenizer.vocabulary, ids);
   reader.closeBar();
@@ -133,11 +166,14 @@ export function tabOf(tokenizer, ids) {
 }
 
 /** A riff such as "0.6 3.6 (2.4 2.5).4 r | 5.6" as tokens: fret.string, then .4 for a quarter note;
-   eighths until one says otherwise; (…) together, r a rest. Bars are of four quarters. */
+   eighths until one says otherwise; (…) together, r a rest. Bars are of four quarters.
+   @type {(text: string) => string[]} */
 export function riffTokens(text) {
+  /** @type {(word: string) => never} */
   const refuse = (word) => {
     throw new Refusal(
-      `“${word}” is no note: write fret.string, as 3.6 for fret 3 on the lowest string; (2.4 2.5) for two at once; r for a rest; .4 behind it for a quarter note.`,
+      `“${word}” is no note: write fret.string, as 3.6 for fret 3 on the lowest string; ` +
+        `(2.4 2.5) for two at once; r for a rest; .4 behind it for a quarter note.`,
     );
   };
   const tokens = [];
@@ -146,12 +182,12 @@ export function riffTokens(text) {
   for (const word of text.match(/\([^)]*\)\S*|\S+/g) ?? []) {
     if (word === "|") continue;
     const found = /^(?:r|(\d+\.\d+)|\(([^)]+)\))(?:\.(1|2|4|8|16))?$/.exec(word) ?? refuse(word);
-    if (found[3]) length = 16 / found[3];
+    if (found[3]) length = 16 / Number(found[3]);
     const notes = (found[1] ?? found[2] ?? "")
       .split(/\s+/)
       .filter(Boolean)
       .map((note) => /^(\d+)\.([1-6])$/.exec(note) ?? refuse(word));
-    notes.sort((a, b) => b[2] - a[2]);
+    notes.sort((a, b) => Number(b[2]) - Number(a[2]));
     if (step % 16 === 0) tokens.push("BAR<16>");
     if (notes.length && step % 16) tokens.push(`POS<${step % 16}>`);
     notes.forEach(([, fret, string], k) =>
@@ -167,36 +203,44 @@ export function riffTokens(text) {
 
 // --- Notation ----------------------------------------------------------------------------------
 
-const VALUES = TUPLETS.flatMap((tuplet) =>
-  NOTE_VALUES.flatMap((kind) => [
-    [kind, true, ...tuplet],
-    [kind, false, ...tuplet],
-  ]),
+/** @type {Value[]} */
+const VALUES = TUPLETS.flatMap(([enters, time]) =>
+  NOTE_VALUES.flatMap((kind) => [true, false].map((dotted) => [kind, dotted, enters, time])),
 );
 const DIVISORS = TUPLETS.map(([notes]) => notes);
 
+/** @type {(a: number, b: number) => number} */
 export const gcd = (a, b) => (b ? gcd(b, a % b) : a);
 
 /** The fewest note values, of a tuplet or of none, that last 0, 1, 2, … steps, up to four whole
-   notes. */
+   notes. @type {(unit: number, tuplet: number) => (Coin[] | null)[]} */
 function spellings(unit, tuplet) {
   const own = VALUES.filter((value) => value[2] === tuplet || !DIVISORS.includes(tuplet));
-  const coins = own
-    .map((value) => [(unit * 4 * value[3] * (value[1] ? 3 : 2)) / (2 * value[0] * value[2]), value])
-    .filter(([size]) => Number.isInteger(size));
+  /** @type {Coin[]} */
+  const all = own.map((value) => [
+    (unit * 4 * value[3] * (value[1] ? 3 : 2)) / (2 * value[0] * value[2]),
+    value,
+  ]);
+  const coins = all.filter(([size]) => Number.isInteger(size));
+  /** @type {(Coin[] | null)[]} */
   const best = [[]];
   for (let steps = 1; steps <= 16 * unit; steps++) {
-    const ways = coins
-      .filter(([size]) => best[steps - size])
-      .map((coin) => [coin, ...best[steps - coin[0]]]);
-    best.push(ways.reduce((few, way) => (few && few.length <= way.length ? few : way), null));
+    /** @type {Coin[] | null} */
+    let few = null;
+    for (const coin of coins) {
+      const rest = best[steps - coin[0]];
+      if (rest && (!few || rest.length + 1 < few.length)) few = [coin, ...rest];
+    }
+    best.push(few);
   }
   return best.map((way) => way && [...way].sort((a, b) => b[0] - a[0]));
 }
 
-/** The stretches of a bar that tuplets fill: start, end, and how many notes divide it. */
+/** The stretches of a bar that tuplets fill: start, end, and how many notes divide it.
+   @type {(cuts: number[], start: number, quarters: number, unit: number) =>
+     [number, number, number][]} */
 function tupletsOf(cuts, start, quarters, unit) {
-  const last = cuts.at(-1),
+  const last = cuts[cuts.length - 1],
     size = quarters * unit,
     end = start + size;
   const parts = cuts
@@ -219,7 +263,8 @@ function tupletsOf(cuts, start, quarters, unit) {
   ];
 }
 
-/** The plainest time signature of a bar, if it has one. */
+/** The plainest time signature of a bar, if it has one.
+   @type {(steps: number, unit: number, stated?: Signature | null) => Signature | null} */
 export function signatureOf(steps, unit, stated) {
   if (stated && 4 * stated[0] * unit === stated[1] * steps) return stated;
   for (const kind of [4, 8, 16, 32])
@@ -230,14 +275,16 @@ export function signatureOf(steps, unit, stated) {
 const spelled = new Map(); // by unit and tuplet
 
 /** A bar's stretches between some cuts, each with the note values that fill it: what alphaTex
-   writes for a value, and how many steps it lasts. */
+   writes for a value, and how many steps it lasts.
+   @type {(cuts: number[], steps: number, unit: number) => Stretch[]} */
 export function stretches(cuts, steps, unit) {
-  const whole = 4 * unit,
-    windows = [];
+  const whole = 4 * unit;
+  /** @type {[number, number, number][]} */
+  const windows = [];
   const inOrder = [...new Set([0, ...cuts, steps])].sort((a, b) => a - b);
   for (let begin = 0; begin < steps; begin += whole)
     windows.push(...tupletsOf(inOrder, begin, 4, unit));
-  const edges = [...new Set([...inOrder, ...windows.flatMap(([start, end]) => [start, end])])].sort(
+  const edges = [...new Set([...inOrder, ...windows.flatMap((window) => window.slice(0, 2))])].sort(
     (a, b) => a - b,
   );
   return edges.slice(0, -1).map((from, k) => {
@@ -263,7 +310,8 @@ export function stretches(cuts, steps, unit) {
   });
 }
 
-/** A tab as alphaTex, which alphaTab draws and plays; columns are taken for sixteenths. */
+/** A tab as alphaTex, which alphaTab draws and plays; columns are taken for sixteenths.
+   @type {(tab: Tab) => string} */
 export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) {
   let unit = stepsToQuarter ?? 4,
     before = "";
@@ -280,7 +328,7 @@ export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) 
     moments: moments.map(({ step, notes }) => ({ step: step / size, notes })),
   }));
   const written = timed.map(({ steps, moments }) => {
-    const now = signatureOf(steps, unit, signature).join(" "),
+    const now = signatureOf(steps, unit, signature)?.join(" ") ?? "4 4",
       tag = now === before ? "" : `\\ts (${now}) `;
     before = now;
     return (
@@ -296,7 +344,9 @@ export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) 
           return values.map(({ text }, k) => {
             const high =
               notes
-                .map(([string, fret]) => `${k || moment.step < from ? "-" : fret}.${string}`)
+                .map(
+                  ([string, fret]) => `${k || (moment?.step ?? 0) < from ? "-" : fret}.${string}`,
+                )
                 .join(" ") || "r";
             return `${notes.length > 1 ? `(${high})` : high}${text}`;
           });
@@ -307,19 +357,18 @@ export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) 
   const pitches = open
     .map((pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`)
     .join(" ");
-  return (
-    [
-      '\\track "Guitar"',
-      "\\staff {score tabs}",
-      `\\instrument ${Math.min(...open) < 35 ? 33 : 25}`,
-      `\\tuning (${pitches})`,
-      ...(capo ? [`\\capo ${capo}`] : []),
-      written.join(" |\n"),
-    ].join("\n") + "\n"
-  );
+  return `${[
+    '\\track "Guitar"',
+    "\\staff {score tabs}",
+    `\\instrument ${Math.min(...open) < 35 ? 33 : 25}`,
+    `\\tuning (${pitches})`,
+    ...(capo ? [`\\capo ${capo}`] : []),
+    written.join(" |\n"),
+  ].join("\n")}\n`;
 }
 
-/** A tab as text: a line for each string, two columns for a step, some bars beside each other. */
+/** A tab as text: a line for each string, two columns for a step, some bars beside each other.
+   @type {(tab: { open: number[], bars: Bar[] }, across?: number) => string} */
 export function plainTab({ open, bars }, across = 2) {
   const rows = [];
   for (let k = 0; k < bars.length; k += across) {

@@ -88,7 +88,8 @@ function drawNext() {
   );
   place.children[focused]?.focus();
   find("kept").textContent = best.length
-    ? `${y.filter((x) => x > 0).length} of ${about.vocabulary.length} tokens remain; the mark at the foot of each is its probability without the sliders.`
+    ? `${y.filter((x) => x > 0).length} of ${about.vocabulary.length} tokens remain; the ` +
+      `mark at the foot of each is its probability without the sliders.`
     : "The piece is at its end.";
 }
 
@@ -143,10 +144,9 @@ function drawHeads() {
   stage.querySelector(".w-heads tbody").replaceChildren(...rows);
   if (focused) stage.querySelector(`[data-head="${focused}"]`)?.focus();
   const nats = (x) => `${x.toFixed(3)} nats a token`;
+  const whole = seen.wholeLoss === null ? "" : `; with all heads it is ${nats(seen.wholeLoss)}`;
   find("loss").textContent =
-    seen.loss === null
-      ? ""
-      : `The loss of this text is ${nats(seen.loss)}${seen.wholeLoss === null ? "." : `; with all heads it is ${nats(seen.wholeLoss)}.`}`;
+    seen.loss === null ? "" : `The loss of this text is ${nats(seen.loss)}${whole}.`;
   find("copies").textContent = copiesSaid();
 }
 const placed = (back) => (back ? `${back} back` : "itself");
@@ -155,11 +155,19 @@ const placed = (back) => (back ? `${back} back` : "itself");
    last time. */
 function copiesSaid() {
   if (!seen.period)
-    return "Repeat the text: a head that then looks at what followed last time is an induction head.";
+    return (
+      "Repeat the text: a head that then looks at what followed last time is an induction " +
+      "head."
+    );
   const all = seen.induction.flatMap((heads, l) => heads.map((score, c) => ({ score, l, c })));
   const top = all.reduce((best, one) => (one.score > best.score ? one : best));
   const [first, second] = seen.copies.map((x) => x.toFixed(2));
-  return `The last ${seen.period} tokens are a repetition. The loss is ${first} in the first copy and ${second} in the second. Most of all, head ${top.l + 1}.${top.c + 1} looks at what followed the same token last time: ${top.score.toFixed(2)} of its weight on average, where looking everywhere alike would give ${seen.alike.toFixed(2)}.`;
+  return (
+    `The last ${seen.period} tokens are a repetition. The loss is ${first} in the first copy ` +
+    `and ${second} in the second. Most of all, head ${top.l + 1}.${top.c + 1} looks at what ` +
+    `followed the same token last time: ${top.score.toFixed(2)} of its weight on average, ` +
+    `where looking everywhere alike would give ${seen.alike.toFixed(2)}.`
+  );
 }
 
 function drawLens() {
@@ -182,7 +190,8 @@ function drawLens() {
           make(
             "td",
             {},
-            "This model is post-norm: its stream is normalized anew after each sublayer, and nothing can be read below its top.",
+            "This model is post-norm: its stream is normalized anew after each sublayer, " +
+              "and nothing can be read below its top.",
           ),
         ),
       ];
@@ -346,7 +355,7 @@ const repeat = tried(async () => {
   const line = ids
     .slice(Math.max(begin, 0))
     .filter((id) => !/^<eos>$/.test(about.vocabulary[id]))
-    .slice(-(room - (begin > 0 ? begin : 0)));
+    .slice(-(room - Math.max(begin, 0)));
   if (line.length < 8) throw new Refusal("Write eight tokens at least, to repeat them.");
   ids = [...(begin > 0 ? ids.slice(0, begin) : []), ...line, ...line];
   await drawText();
@@ -362,7 +371,9 @@ async function take(given, name) {
   [ids, seen, off] = [[], null, []];
   const { num_blocks, context_length } = about.config;
   find("about").textContent =
-    `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ${about.A} heads, ${about.vocabulary.length} ${about.kind}; it sees ${context_length} at a time.`;
+    `${name}: ${about.weights.toLocaleString("en")} weights, ${num_blocks} blocks of ` +
+    `${about.A} heads, ${about.vocabulary.length} ${about.kind}; it sees ${context_length} ` +
+    `at a time.`;
   find("for-text").hidden = isTab();
   find("for-tab").hidden = find("new").hidden = !isTab();
   find("music").hidden = find("share").hidden = true;
@@ -457,7 +468,7 @@ function listen() {
     await write(isTab() ? about.config.context_length : 200);
   });
   find("new").addEventListener("click", async () => {
-    find("seed").value = (seed() + 1) % 1000000;
+    find("seed").value = String((seed() + 1) % 1000000);
     await piece();
     await write(about.config.context_length);
   });

@@ -15,6 +15,12 @@ import {
 } from "./engine.js";
 import { allowedNext, alphaTex, headerAfter, plainTab, riffTokens, tabOf } from "./tab.js";
 
+/** @import { Logits, LanguageModel, Tokenizer } from "./engine.js" */
+/** @typedef {Record<string, number>} Options Sampling options, by their names. */
+/** @typedef {{ alpha: Logits[][], stream: Logits[], u: Logits }} Row */
+/** @typedef {{ ids: number[], text: string, ended: boolean }} Written */
+/** @typedef {{ asked: Record<string, string>, riff: string }} Begun */
+
 /** A text as a model reads it, token by token: what each one looks at, and the stream above it. */
 export class Reading {
   rows = []; // of each token: alpha [L][A], the stream [L+1], the logits u
@@ -26,7 +32,7 @@ export class Reading {
     this.hook = headsOff(off);
   }
   /** Read a text; what it begins with is not read again. A text beyond the window loses its
-     beginning, half a window at a time. */
+     beginning, half a window at a time. @type {(ids: number[]) => Reading} */
   read(ids) {
     const N = this.model.config.context_length,
       half = Math.ceil(N / 2);
@@ -84,7 +90,8 @@ export class Reading {
       if (ids.slice(-p).every((id, k) => id === ids[ids.length - 2 * p + k])) return p;
     return 0;
   }
-  /** The mean weight of each head on what followed this token the last time. Source: `induction` */
+  /** The mean weight of each head on what followed this token the last time. Source: `induction`
+     @type {(period: number) => number[][]} */
   induction(period) {
     const rows = this.rows.slice(-period),
       first = this.rows.length - period;
@@ -97,6 +104,7 @@ export class Reading {
   }
 }
 
+/** @type {(u: Logits) => Logits} */
 const probabilities = (u) => softmax(new Tensor([1, u.length], u)).data;
 
 let model,
@@ -105,7 +113,8 @@ let model,
   changed,
   off = [];
 
-/** The token after a text: the same for the same seed. */
+/** The token after a text: the same for the same seed.
+   @type {(u: Logits, ids: number[], options: Options, seed: number) => number} */
 export function chosen(u, ids, options, seed) {
   const random = seeded(Math.imul(seed + 1, 0x9e3779b1) + ids.length);
   return sample(filterLogits(u, options, ids), random);
@@ -113,6 +122,7 @@ export function chosen(u, ids, options, seed) {
 
 const isTab = () => tokenizer.kind === "tab tokens";
 
+/** @type {(ids: number[]) => Logits} */
 function nextLogits(ids) {
   const u = (off.length ? changed : whole).read(ids).rows.at(-1).u;
   if (!isTab()) return u;
@@ -120,6 +130,7 @@ function nextLogits(ids) {
   return u.map((x, id) => (allowed.has(id) ? x : -Infinity));
 }
 
+/** @type {(ids: number[], count: number, options: Options, seed: number) => Written} */
 function write(ids, count, ...how) {
   const written = [];
   while (written.length < count) {
@@ -134,7 +145,7 @@ function write(ids, count, ...how) {
 }
 
 /** The header of a piece: what was asked for, what a riff needs, and for the rest what the model
-   says; then the riff. */
+   says; then the riff. @type {(given: Begun, options: Options, seed: number) => number[]} */
 function beginTab({ asked, riff }, ...how) {
   const tokens = riffTokens(riff),
     ids = tokenizer.encode("<bos>"),
@@ -177,7 +188,9 @@ export const ANSWERS = {
   },
   encode: ({ text }) => ({ ids: tokenizer.encode(text) }),
   decode: ({ ids }) => ({ text: tokenizer.decode(ids) }),
-  beginTab: ({ options, seed, ...given }) => ({ ids: beginTab(given, options, seed) }),
+  beginTab: ({ options, seed, asked, riff }) => ({
+    ids: beginTab({ asked, riff }, options, seed),
+  }),
   write: ({ ids, count, options, seed }) => write(ids, count, options, seed),
   music: ({ ids }) => {
     const tab = tabOf(tokenizer, ids);
@@ -237,7 +250,7 @@ function countOf(weights) {
 
 /** In the worker: answer one question after the other. */
 if (typeof document === "undefined") {
-  onmessage = async ({ data: { number, what, given } }) => {
+  addEventListener("message", async ({ data: { number, what, given } }) => {
     try {
       postMessage({ number, answer: await ANSWERS[what](given) });
     } catch (error) {
@@ -247,5 +260,5 @@ if (typeof document === "undefined") {
           error instanceof Refusal ? error.message : `Something went wrong: ${error.message}.`,
       });
     }
-  };
+  });
 }

@@ -99,7 +99,7 @@
         ? [...live.children].map((one) => capture(one, depth + 1))
         : null,
   });
-  let blocks = capture(article, 0);
+  const blocks = capture(article, 0);
 
   const shell = (element) => {
     const empty = element.cloneNode(false);
@@ -242,6 +242,14 @@
       };
     }
   };
+  /* What runs cells comes to those alone who have the terminal's link. */
+  const loadCells = () => {
+    const script = document.createElement("script");
+    script.src = "/_live/cells.js";
+    document.head.append(script);
+  };
+
+  document.addEventListener("DOMContentLoaded", loadCells);
   document.addEventListener("visibilitychange", listen);
   addEventListener("load", listen);
 })();

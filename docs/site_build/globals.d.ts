@@ -1,0 +1,38 @@
+/* What the pages' scripts find that no script declares. */
+
+/** alphaTab's own interface, which its script brings. */
+declare const alphaTab: any;
+
+interface XMLHttpRequest {
+  /** Whether a request for the search's index waits until somebody searches. */
+  late?: boolean;
+}
+
+/** An element of one of our own pages: a field, a link, a fold, or the player. */
+interface OnPage extends HTMLInputElement {
+  href: string;
+  /** Of a fold; of the player, what hands out alphaTab. */
+  open: any;
+  options: HTMLOptionsCollection;
+  show(tex: string, how?: string): Promise<void>;
+  guitarPro(): Uint8Array<ArrayBuffer>;
+}
+
+interface ParentNode {
+  querySelector(selectors: string): OnPage | null;
+  querySelectorAll(selectors: string): NodeListOf<OnPage>;
+}
+interface Document {
+  getElementById(elementId: string): OnPage | null;
+}
+interface EventTarget {
+  closest?(selectors: string): OnPage | null;
+  value?: string;
+  checked?: boolean;
+}
+interface Element {
+  closest(selectors: string): OnPage | null;
+  dataset: DOMStringMap;
+  focus(options?: FocusOptions): void;
+  href: string;
+}

@@ -1,0 +1,320 @@
+/* Cells of a chapter that run where they stand, on the reader's machine, by the server that showed
+   the page. Nothing runs without a click or a key: neither a link nor what is kept can start it. */
+
+(() => {
+  const TOKEN = "slp-live-token";
+  const keep = (name, value) => {
+    try {
+      if (value === null) localStorage.removeItem(name);
+      else localStorage.setItem(name, value);
+    } catch {
+      /* a browser that keeps nothing: the page works until it is closed */
+    }
+  };
+  const kept = (name) => {
+    try {
+      return localStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  };
+
+  const given = /^#live=([\w-]+)$/.exec(location.hash);
+  if (given) {
+    keep(TOKEN, given[1]);
+    history.replaceState(null, "", location.pathname + location.search); // it stays in no history
+  }
+  const token = given?.[1] ?? kept(TOKEN);
+  const stem = /\/chapters\/([^/]+)\/(?:index\.html)?$/.exec(location.pathname)?.[1];
+  if (!token || !stem) return;
+
+  const make = (tag, attributes = {}, ...inside) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes))
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else made.setAttribute(name, value);
+    made.append(...inside);
+    return made;
+  };
+
+  let editorIsLoaded = null;
+  const loadEditor = () => {
+    editorIsLoaded ??= new Promise((done, failed) => {
+      const script = make("script", { src: "/_live/editor.js", onload: done, onerror: failed });
+      document.head.append(script);
+    });
+    return editorIsLoaded;
+  };
+
+  /* A short name of a text, under which what a reader made of it is kept. */
+  const hash = (text) => {
+    let sum = 5381;
+    for (const letter of text) sum = (Math.imul(sum, 33) ^ letter.codePointAt(0)) >>> 0;
+    return sum.toString(36);
+  };
+
+  const cells = new Map(); // by their marks
+  const numberOf = (mark) => Number(mark.dataset.cell);
+  const ordered = () => [...document.querySelectorAll(".slp-cell")].map((mark) => cells.get(mark));
+
+  /* What the page shows of a cell as it was built: its code, and below that its outputs. */
+  const shownOf = (mark) => {
+    const found = { code: null, hidden: [] };
+    for (let one = mark.nextElementSibling; one; one = one.nextElementSibling) {
+      if (one.matches(".slp-cell, h1, h2, h3, h4, p, ul, ol, .slp-solution")) break;
+      if (!found.code && one.querySelector("pre")) found.code = one;
+      if (found.code && one.matches(".highlight, .slp-fold, .slp-output, .slp-fig"))
+        found.hidden.push(one);
+    }
+    return found;
+  };
+  const textOf = (shown) =>
+    shown.code?.querySelector("pre code, pre")?.textContent.replace(/\n$/, "") ?? "";
+
+  class Cell {
+    constructor(mark) {
+      this.mark = mark;
+      this.number = numberOf(mark);
+      this.readPage();
+      this.status = make("p", { class: "slp-cell-status", role: "status" });
+      this.place = make("div", { class: "slp-cell-editor" });
+      this.output = make("div", { class: "slp-output slp-cell-output", hidden: "" });
+      const button = (words, title, act) =>
+        make("button", { type: "button", title, onclick: act }, words);
+      this.runButton = button("Run", "Run this cell, and what is above it if it has not run", () =>
+        this.run(),
+      );
+      this.stopButton = button("Stop", "Stop what runs", () => this.ask("stop"));
+      this.editButton = button("Edit", "Change this cell in the page", () => this.edit(true));
+      this.backButton = button("Put back", "Take back what you changed here", () => this.putBack());
+      this.restartButton = button("Restart", "End the kernel: the next run begins afresh", () =>
+        this.restart(),
+      );
+      this.stopButton.hidden = this.backButton.hidden = this.restartButton.hidden = true;
+      this.bar = make(
+        "div",
+        { class: "slp-cell-bar", role: "group", "aria-label": `Cell ${this.number + 1}` },
+        ...[this.runButton, this.stopButton, this.editButton, this.backButton, this.restartButton],
+      );
+      mark.id = `cell-${this.number + 1}`;
+      mark.append(this.bar, this.place, this.status, this.output);
+      const own = kept(this.key);
+      if (own !== null && own !== this.built) {
+        this.text = own;
+        this.edit(false);
+        this.say("This is your text of an earlier visit. It runs when you say so.");
+      }
+    }
+
+    /* The page may have been built again since. */
+    readPage() {
+      const shown = shownOf(this.mark);
+      const built = textOf(shown);
+      if (this.built !== undefined && this.built !== built && this.text === this.built)
+        this.text = built;
+      this.built = built;
+      this.shown = shown;
+      this.text ??= built;
+      if (this.isOpen) this.hideShown();
+    }
+
+    get key() {
+      return `slp-cell ${stem} ${hash(this.built)}`;
+    }
+
+    get isOpen() {
+      return this.mark.classList.contains("is-open");
+    }
+
+    hideShown() {
+      for (const one of this.shown.hidden) one.hidden = true;
+    }
+
+    say(words, link) {
+      this.status.replaceChildren(words, ...(link ? [" ", link] : []));
+    }
+
+    async edit(focus) {
+      this.mark.classList.add("is-open");
+      this.hideShown();
+      this.editButton.hidden = true;
+      this.backButton.hidden = false;
+      if (!this.editor) {
+        const on = {
+          run: () => this.run(),
+          runAndGoOn: () => this.run().then((ok) => ok && this.goOn()),
+          leave: () => this.runButton.focus(),
+          change: (text) => this.changed(text),
+        };
+        const label = `Code of cell ${this.number + 1}`;
+        await loadEditor();
+        this.editor ??= window.slpEditor(this.place, this.text, label, on);
+      }
+      if (focus) this.editor.focus();
+    }
+
+    changed(text) {
+      this.text = text;
+      keep(this.key, text === this.built ? null : text);
+    }
+
+    putBack() {
+      keep(this.key, null);
+      this.text = this.built;
+      this.editor?.destroy();
+      this.editor = null;
+      this.place.replaceChildren();
+      this.mark.classList.remove("is-open");
+      this.output.hidden = true;
+      this.output.replaceChildren();
+      for (const one of this.shown.hidden) one.hidden = false;
+      this.editButton.hidden = false;
+      this.backButton.hidden = true;
+      this.say("");
+      this.editButton.focus();
+    }
+
+    goOn() {
+      const all = ordered();
+      const next = all[all.indexOf(this) + 1];
+      if (next) (next.editor ?? next.runButton).focus();
+    }
+
+    async ask(action, more = {}) {
+      return fetch(`/_live/${action}`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Live-Token": token },
+        body: JSON.stringify({ chapter: stem, cell: this.number, ...more }),
+      });
+    }
+
+    async restart() {
+      await this.ask("restart");
+      this.say("The kernel has ended. The next run begins afresh.");
+      this.restartButton.hidden = true;
+    }
+
+    async run() {
+      if (this.isRunning) return false;
+      this.isRunning = true;
+      const texts = {};
+      for (const cell of ordered())
+        if (cell && cell.text !== cell.built) texts[cell.number] = cell.text;
+      await this.edit(false);
+      this.setBusy(true);
+      this.say("Starting …");
+      let end = { state: "dead", text: "The server has stopped: start it again." };
+      try {
+        const answer = await this.ask("run", { texts });
+        if (!answer.ok) end = { state: "dead", text: await answer.text() };
+        else for await (const event of eventsOf(answer)) end = this.take(event) ?? end;
+      } catch {
+        /* said below */
+      }
+      this.setBusy(false);
+      this.isRunning = false;
+      this.finish(end);
+      return end.state === "ok";
+    }
+
+    setBusy(busy) {
+      this.mark.setAttribute("aria-busy", String(busy));
+      this.stopButton.hidden = !busy;
+      this.runButton.disabled = busy;
+      if (busy) this.output.classList.add("slp-outdated");
+    }
+
+    take(event) {
+      if (event.kind === "end") return event;
+      if (event.kind === "note") this.say(event.text);
+      if (event.kind === "progress") {
+        const bar = make("progress", { max: event.of, value: event.done });
+        this.say(`Above it, cell ${event.done + 1} of ${event.of} runs `, bar);
+      }
+      if (event.kind === "html") {
+        this.say("Running …");
+        this.show(event.html);
+      }
+      return null;
+    }
+
+    show(html) {
+      this.output.classList.remove("slp-outdated");
+      const page = new DOMParser().parseFromString(html, "text/html");
+      const inner = page.querySelector(".slp-output");
+      this.output.hidden = !inner;
+      this.output.replaceChildren(
+        ...(inner ? [...inner.childNodes].map((one) => document.importNode(one, true)) : []),
+      );
+      document.dispatchEvent(new CustomEvent("slp:replaced", { detail: [this.output] }));
+    }
+
+    finish(end) {
+      this.restartButton.hidden = false;
+      if (this.output.classList.contains("slp-outdated")) this.show("");
+      const seconds = end.seconds === undefined ? "" : ` in ${end.seconds.toFixed(1)} s`;
+      if (end.state === "ok") this.say(`Ran${seconds}.`);
+      else if (end.state === "error") this.say("It raised an error.");
+      else if (end.state === "failed above") {
+        const link = make("a", { href: `#cell-${end.at + 1}` }, `Cell ${end.at + 1}`);
+        this.say("It was not run, since a cell above raised an error:", link);
+      } else this.say(end.text ?? "It was not run.");
+      let isBelow = false;
+      for (const cell of ordered()) {
+        if (isBelow && cell?.isOpen && !cell.output.hidden)
+          cell.output.classList.add("slp-outdated");
+        if (cell === this) isBelow = true;
+      }
+    }
+  }
+
+  /* Lines of JSON, as they come. */
+  async function* eventsOf(answer) {
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) if (line.trim()) yield JSON.parse(line);
+    }
+  }
+
+  const scan = () => {
+    for (const mark of document.querySelectorAll(".slp-cell")) {
+      if (cells.has(mark)) cells.get(mark).readPage();
+      else cells.set(mark, new Cell(mark));
+    }
+  };
+  scan();
+  document.addEventListener("slp:replaced", (event) => {
+    if (!event.detail.every((one) => one.classList?.contains("slp-cell-output"))) scan();
+  });
+
+  /* The notebook of the chapter with what the reader has changed. */
+  const download = async () => {
+    const notebook = await (await fetch(`${stem}.ipynb`)).json();
+    const code = notebook.cells.filter((cell) => cell.cell_type === "code");
+    for (const cell of ordered()) {
+      const blank = code[cell.number]?.metadata.blank;
+      if (code[cell.number] && (cell.text !== cell.built || blank !== undefined)) {
+        code[cell.number].source = cell.text;
+        code[cell.number].outputs = [];
+      }
+    }
+    const url = URL.createObjectURL(new Blob([JSON.stringify(notebook, null, 1)]));
+    make("a", { href: url, download: `${stem}.ipynb` }).click();
+    URL.revokeObjectURL(url);
+  };
+  const links = document.querySelector(".slp-links");
+  if (links && document.querySelector(".slp-cell"))
+    links.append(
+      " ",
+      make(
+        "button",
+        { type: "button", class: "slp-cell-download", onclick: download },
+        "Notebook with your cells",
+      ),
+    );
+})();

@@ -1,0 +1,133 @@
+"""The cells of a chapter's page, for a reader who runs them: which they are, how they look."""
+
+import copy
+import json
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import exercises
+import jupytext
+import mkdocs_jupyter.nbconvert2
+import nbformat
+import notebook_html
+from chapter_source import Chapter
+from kernels import Event, Kernels
+from nbconvert.exporters.html import HTMLExporter
+from state import site
+
+
+class LiveCells:
+    """Runs the cells that a page asks for, and returns what they put out as the page shows it.
+
+    It is asked by `serving.PageServer`, from several threads.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Begin without a kernel.
+
+        Args:
+            root: the project's folder.
+        """
+        self.kernels = Kernels(root)
+
+    @cached_property
+    def _exporter(self) -> HTMLExporter:
+        return HTMLExporter(
+            template_file="mkdocs_html/notebook.html.j2",
+            extra_template_paths=[str(Path(__file__).with_name("templates"))],
+            filters={
+                "highlight_code": mkdocs_jupyter.nbconvert2.mk_custom_highlight_code(),
+                "clean_html": lambda element: element,
+            },
+        )
+
+    def answer(self, action: str, asked: dict[str, Any]) -> Iterator[Event]:
+        """Do what a page asks for.
+
+        Args:
+            action: "run", "stop" or "restart".
+            asked: "chapter", and to run a cell its number "cell" and "texts", those of the cells
+                that the reader has changed, by their numbers.
+
+        Yields:
+            Events for the page: those of `Kernels.run`, with "html" in place of outputs.
+
+        Raises:
+            ValueError: if there is no such chapter, cell or action.
+        """
+        stem = asked.get("chapter")
+        chapter = next((c for c in site.chapters if c.path.stem == stem), None)
+        number = asked.get("cell")
+        if chapter is None or not isinstance(number, int):
+            raise ValueError("There is no such chapter.")
+        cells = chapter.code_cells
+        if not 0 <= number < len(cells):
+            raise ValueError("There is no such cell.")
+        part = part_of(chapter, number)
+        key = (chapter.path.stem, part)
+        if action == "stop":
+            self.kernels.interrupt(key)
+        elif action == "restart":
+            self.kernels.restart(key)
+        elif action == "run":
+            texts = {int(place): str(text) for place, text in asked.get("texts", {}).items()}
+            above = above_of(chapter, number)
+            source = texts.get(number, shown_source(cells[number]))
+            before = [texts.get(place, cells[place].source) for place in above]
+            for event in self.kernels.run(key, before, source):
+                if "outputs" in event:
+                    shown = self.as_html(chapter, number, event.pop("outputs"))
+                    event |= {"kind": "html", "html": shown}
+                if event.get("state") == "failed above":
+                    event["at"] = above[event["at"]]
+                yield event
+        else:
+            raise ValueError("There is no such action.")
+
+    def as_html(self, chapter: Chapter, number: int, outputs: list[Any]) -> str:
+        """Return a cell's outputs as its page shows them, with the caption of its figure."""
+        shown: list[list] = [[] for _ in chapter.code_cells]
+        kept = copy.deepcopy(outputs)
+        for output in kept:
+            output.pop("display_id", None)
+        shown[number] = json.loads(json.dumps(kept))
+        stem = chapter.path.stem
+        whole = notebook_html.filled(chapter.notebook, shown, figures=site.figures[stem])
+        cell = [cell for cell in whole.cells if cell.cell_type == "code"][number]
+        cell.metadata.pop("blank", None)
+        whole.cells = [cell]
+        html, _ = self._exporter.from_notebook_node(nbformat.from_dict(whole))
+        html, _ = notebook_html.finished(html)
+        start, end = html.find("<!-- output -->"), html.rfind("<!-- /output -->")
+        return notebook_html.REFERENCE.sub(r"\2", html[start:end] if start >= 0 else "")
+
+    def close(self) -> None:
+        """End all kernels."""
+        self.kernels.close()
+
+
+@lru_cache(maxsize=64)
+def num_own_cells(chapter: Chapter) -> int:
+    """Return how many code cells are the chapter's own; those of its exercises follow them."""
+    own = jupytext.reads(chapter.script, fmt="py:percent").cells
+    return sum(cell.cell_type == "code" for cell in own)
+
+
+def part_of(chapter: Chapter, number: int) -> str:
+    """Return the part of a cell: exercises run without the chapter, in a kernel of their own."""
+    return "chapter" if number < num_own_cells(chapter) else "exercises"
+
+
+def above_of(chapter: Chapter, number: int) -> list[int]:
+    """Return the numbers of the cells to run before one: those above in its part, no exercises."""
+    own = num_own_cells(chapter)
+    first = 0 if number < own else own
+    cells = chapter.code_cells
+    return [place for place in range(first, number) if not exercises.is_exercise(cells[place])]
+
+
+def shown_source(cell: nbformat.NotebookNode) -> str:
+    """Return what the page shows of a cell: of an exercise what is given, never its solution."""
+    return exercises.cut(cell.source) if exercises.is_exercise(cell) else cell.source

@@ -1,0 +1,44 @@
+"""The random numbers of a run: its batches and dropout, as a checkpoint holds them."""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+from slp_transformer._internal.shape_types import Tensor
+
+
+@contextlib.contextmanager
+def preserve_rng_state(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed the global random numbers; afterwards the caller's continue where they were."""
+    before = get_rng_state(torch.default_generator, device)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        set_rng_state(before, torch.default_generator, device)
+
+
+def get_rng_state(generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
+    """Return the state of all randomness in a run: of its batches, and of dropout."""
+    state = {"random.batches": generator.get_state(), "random.cpu": torch.get_rng_state()}
+    if device.type != "cpu":
+        module, place = torch.get_device_module(device), rng_place(device)
+        state[f"random.{device.type}"] = module.get_rng_state(*place)
+    return state
+
+
+def set_rng_state(
+    state: dict[str, Tensor], generator: torch.Generator, device: torch.device
+) -> None:
+    """Restore what `get_rng_state` returned (dropout differs on another kind of device)."""
+    generator.set_state(state["random.batches"])
+    torch.set_rng_state(state["random.cpu"])
+    if f"random.{device.type}" in state and device.type != "cpu":
+        module, place = torch.get_device_module(device), rng_place(device)
+        module.set_rng_state(state[f"random.{device.type}"], *place)
+
+
+def rng_place(device: torch.device) -> tuple[torch.device, ...]:
+    """Return the device as an argument: cuda:1, not the current CUDA device; MPS has but one."""
+    return () if device.type == "mps" else (device,)
