@@ -11,6 +11,13 @@ from dataclasses import astuple, dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
+from slp_transformer._internal.bounds import (
+    MAX_BAR_QUARTERS,
+    MAX_BARS,
+    MAX_NOTES,
+    MAX_STEPS,
+    check_moment,
+)
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import (
     MAX_STRINGS,
@@ -96,6 +103,9 @@ class TabBuilder:
     notes: list[NoteEvent] = field(default_factory=list)
     omissions: dict[str, tuple[int, int]] = field(default_factory=dict)
     reason_left_out: str = ""
+    _starts: list[Fraction] = field(default_factory=list)
+    _num_placed: int = 0
+    _notes_by_bar: dict[int, list[NoteEvent]] = field(default_factory=lambda: defaultdict(list))
     _last_by_voice_and_string: dict[tuple[int, int], NoteEvent] = field(default_factory=dict)
 
     def omit(self, what: str, bar_number: int = 0, count: int = 1) -> None:
@@ -141,18 +151,25 @@ class TabBuilder:
         """
         if not bars_back:
             return
-        starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
+        if not self._starts:
+            lengths = (bar.length_quarters for bar in self.bars)
+            self._starts = list(accumulate(lengths, initial=Fraction(0)))
         for place in range(bar_number - 1, bar_number - 1 + num_bars):
             source = place - bars_back
             if source < 0 or place >= len(self.bars):
                 self.omit("signs to repeat a bar are left out", place + 1)
                 continue
-            moved = starts[place] - starts[source]
+            for note in self.notes[self._num_placed :]:
+                bar = bisect_right(self._starts, note.onset_quarters) - 1
+                self._notes_by_bar[bar].append(note)
+            self._num_placed = len(self.notes)
+            moved = self._starts[place] - self._starts[source]
             self.notes += [
                 replace(note, onset_quarters=note.onset_quarters + moved)
-                for note in self.notes
-                if starts[source] <= note.onset_quarters < starts[source + 1]
+                for note in self._notes_by_bar[source]
             ]
+            if len(self.notes) > MAX_NOTES:
+                raise ValueError(f"with its repeated bars it has more than {MAX_NOTES:,} notes")
 
     def build_tab(self, title: str, source: str) -> tuple[Tab, list[str]]:
         """The tab, whose notes have no strings if it has no tuning; and what is not in it."""
@@ -164,6 +181,8 @@ class TabBuilder:
             unit = FALLBACK_STEPS_PER_QUARTER
             self.omit(f"times are rounded to {unit} steps to a quarter note")
         steps = [round(start * unit) for start in starts]
+        if steps[-1] > MAX_STEPS:
+            raise ValueError(f"it has more than {MAX_STEPS:,} steps of 1/{unit} quarter note")
         self._mark_pull_offs()
         events: list[dict[int, dict[int, TabNote]]] = [defaultdict(dict) for _ in self.bars]
         for struck in self.notes:
@@ -212,6 +231,29 @@ class TabBuilder:
             following[struck.note.string] = struck
 
 
+def check_size(builders: Sequence[TabBuilder]) -> None:
+    """Refuse a piece that is too large, before anything is made of its numbers.
+
+    Raises:
+        ValueError: saying what there is too much of.
+    """
+    if sum(len(builder.notes) for builder in builders) > MAX_NOTES:
+        raise ValueError(f"it has more than {MAX_NOTES:,} notes")
+    for builder in builders:
+        if len(builder.bars) > MAX_BARS:
+            raise ValueError(f"it has more than {MAX_BARS:,} bars")
+        for number, bar in enumerate(builder.bars, start=1):
+            if bar.length_quarters > MAX_BAR_QUARTERS:
+                raise ValueError(f"bar {number} has more than {MAX_BAR_QUARTERS:,} quarter notes")
+        moment = Fraction(0)
+        for bar in builder.bars:
+            moment += bar.length_quarters
+            check_moment(moment)
+        for note in builder.notes:
+            check_moment(note.onset_quarters)
+            check_moment(note.onset_quarters + note.duration_quarters)
+
+
 def build_tabs(
     source: str, title: str, builders: Sequence[TabBuilder]
 ) -> tuple[list[Tab], list[ReadProblem]]:
@@ -220,6 +262,7 @@ def build_tabs(
     Raises:
         ValueError: if there is no instrument of which a tab can be made.
     """
+    check_size(builders)
     tabs, problems = [], []
     headers = builders[0].bars if builders else []
     if changed := [n for n, bar in enumerate(headers, start=1) if bar.tempo_changes]:
