@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import write_file
+from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
@@ -18,7 +19,6 @@ TOKENIZER_FILE = "tokenizer.json"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 SIDE_FILES = (TOKENIZER_CONFIG_FILE, "special_tokens_map.json", "chat_template.jinja")
 """What others keep beside tokenizer.json for `transformers`: handed on as it is."""
-MAX_SIDE_FILE_BYTES = 2**24
 PUBLISHED = "published"  # as tokenizer.json of a checkpoint says what it holds
 
 

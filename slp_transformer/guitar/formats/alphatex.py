@@ -9,6 +9,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_moment
 from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
@@ -124,8 +125,6 @@ def _format_effects(effects: list[str]) -> str:
 
 # --- Reading --------------------------------------------------------------------------------------
 
-MAX_FILE_BYTES = 1 << 19
-MAX_BEATS = 100_000
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 BEAT_EFFECTS = ("d", "dd", "tu")
@@ -159,7 +158,7 @@ def read_alphatex(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     Raises:
         ValueError: as `parse_alphatex`; or if there is no such file, or it is too large.
     """
-    text = decode_text(read_bytes(path, "an alphaTex file", MAX_FILE_BYTES))
+    text = decode_text(read_bytes(path, "an alphaTex file", MAX_FILE_BYTES["alphaTex"]))
     return parse_alphatex(text, Path(path).name)
 
 
@@ -328,13 +327,14 @@ class _AlphaTexParser:
             beat_effects += _parse_effects(notes[0][2])
         length, times = self.length * self.tuplet_ratio(beat_effects), int(found["times"] or 1)
         self.num_beats += times
-        if self.num_beats > MAX_BEATS:
-            raise self.error(f"there are more than {MAX_BEATS:,} beats")
+        if self.num_beats > MAX_NOTES:
+            raise self.error(f"there are more than {MAX_NOTES:,} beats")
         for _ in range(times):
             for fret, string, effects in notes:
                 own = beat_effects if len(notes) == 1 else _parse_effects(effects)
                 self.parse_note(fret, int(string), own, length)
             self.elapsed += length
+            check_moment(self.elapsed)
         self.has_notes = True
 
     def beat_duration(self, denominator: str) -> Fraction:

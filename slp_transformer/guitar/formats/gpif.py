@@ -8,6 +8,12 @@ import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
 
+from slp_transformer._internal.bounds import (
+    MAX_FILE_BYTES,
+    MAX_NOTES,
+    MAX_UNPACKED_BYTES,
+    check_moment,
+)
 from slp_transformer.guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
@@ -28,9 +34,6 @@ from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
 from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
 from slp_transformer.guitar.techniques import TECHNIQUES
 
-MAX_FILE_BYTES = 8 << 20
-MAX_UNPACKED_BYTES = 64 << 20
-MAX_BEATS = 200_000
 NOTE_VALUES = ("Whole", "Half", "Quarter", "Eighth", "16th", "32nd", "64th", "128th", "256th")
 QUARTERS_OF_TEMPO_UNIT = {"1": 0.5, "3": 1.5, "4": 2.0, "5": 3.0}
 
@@ -46,7 +49,8 @@ def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         ValueError: if there is no such file, it is no Guitar Pro 7 or 8 file or unpacks to more
             than 64 MiB, or it has no track that a tab can be made of.
     """
-    content, source = read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES), Path(path).name
+    max_bytes, source = MAX_FILE_BYTES["Guitar Pro 7 and 8"], Path(path).name
+    content = read_bytes(path, "a Guitar Pro file", max_bytes)
     with translate_read_errors(path, "a Guitar Pro 7 or 8 file"):
         root = parse_xml(read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES))
         song = _Song(root)
@@ -116,8 +120,8 @@ class _Song:
                     beat = self.beats[beat_name]
                     notes = beat.findtext("Notes", "").split()
                     self.num_beats += 1
-                    if self.num_beats > MAX_BEATS:
-                        raise ValueError(f"it has more than {MAX_BEATS:,} beats")
+                    if self.num_beats > MAX_NOTES:
+                        raise ValueError(f"it has more than {MAX_NOTES:,} beats")
                     if beat.find("GraceNotes") is not None:
                         builder.omission_counts["grace notes are left out"] += len(notes)
                         continue
@@ -132,6 +136,7 @@ class _Song:
                     if now >= header.length_quarters:
                         builder.omission_counts[AFTER_BAR] += len(notes)
                     now += length
+                    check_moment(now)
             begin += header.length_quarters
 
 

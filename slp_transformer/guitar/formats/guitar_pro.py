@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from slp_transformer._internal.bounds import MAX_FILE_BYTES
 from slp_transformer._internal.extras import require_extra
 from slp_transformer.guitar.formats.notation import (
     Beat,
@@ -46,7 +47,6 @@ from slp_transformer.guitar.tab import (
 )
 from slp_transformer.guitar.techniques import TECHNIQUES
 
-MAX_FILE_BYTES = 4 << 20
 BEND_UNITS_PER_QUARTER_TONE = 25
 """A bend by a quarter tone, as Guitar Pro counts."""
 
@@ -68,7 +68,7 @@ def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             that a tab can be made of.
     """
     library = import_guitarpro()
-    content = read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES)
+    content = read_bytes(path, "a Guitar Pro file", MAX_FILE_BYTES["Guitar Pro 3 to 5"])
     with translate_read_errors(path, "a Guitar Pro 3, 4 or 5 file"):
         if b"GUITAR" not in content[:32]:
             raise ValueError("it does not begin like one")
@@ -180,6 +180,7 @@ def _read_techniques(note: Any, builder: TabBuilder, kinds: Any) -> set[Techniqu
 
 FULL_VERSIONS = {3: (3, 0, 0), 4: (4, 0, 6), 5: (5, 1, 0)}
 MAX_GUITAR_PRO_STRINGS = 7
+MAX_GUITAR_PRO_BEATS = 127
 DEFAULT_TEMPO_BPM = 120
 """The tempo of a tab that states none."""
 
@@ -233,8 +234,6 @@ def _check_writable(tab: Tab) -> None:
             raise ValueError(f"Bar {number} is repeated too often for a Guitar Pro file.")
         if any(note.fret > 99 for event in bar.events for note in event.notes):
             raise ValueError(f"Bar {number}: Guitar Pro has frets up to 99.")
-        if bar.time_signature and bar.time_signature[0] > 127:
-            raise ValueError(f"Bar {number}: a Guitar Pro file has at most 127 beats in a bar.")
 
 
 def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
@@ -245,6 +244,11 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
     song = gp.Song(title=title, tempo=tempo, measureHeaders=[], tracks=[])
     for number, measure in enumerate(parts[0], start=1):
         bar, (beats, unit) = measure.bar, measure.time_signature
+        if beats > MAX_GUITAR_PRO_BEATS:  # also of a bar to which its length gave the signature
+            raise ValueError(
+                f"Bar {number} has {beats} beats; a bar of a Guitar Pro file has at most "
+                f"{MAX_GUITAR_PRO_BEATS}."
+            )
         header = gp.MeasureHeader(
             number=number,
             timeSignature=gp.TimeSignature(beats, gp.Duration(unit)),

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from slp_transformer._internal.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.extras import require_extra
 from slp_transformer.guitar.formats.notation import (
     check_same_bars,
@@ -42,14 +43,12 @@ from slp_transformer.guitar.timing import (
     require_steps_per_quarter,
 )
 
-MAX_FILE_BYTES = 1 << 20
-MAX_NOTES = 50_000
 MAX_EXACT_STEPS_PER_QUARTER = 24
 """Steps to a quarter note, at most, that are taken over from a file as they are."""
 PERFORMANCE_STEPS_PER_QUARTER = 12
 """Steps to a quarter note for what is in no such grid, as people play."""
 DRUM_CHANNEL = 10
-MAX_BARS = 100_000
+MAX_MIDI_BEATS = 255  # in a bar, since the number has one byte
 STRUM_SECONDS = 0.03
 """The time in which the notes of a strummed chord begin."""
 
@@ -162,14 +161,14 @@ def _read_contents(path: str | Path) -> _MidiContents:
     Raises:
         ValueError: as `read_midi`.
     """
-    content = read_bytes(path, "a MIDI file", MAX_FILE_BYTES)
+    content = read_bytes(path, "a MIDI file", MAX_FILE_BYTES["MIDI"])
     with translate_read_errors(path, "a MIDI file"):
         file = import_mido().MidiFile(file=TimeLimitedBytes(content), clip=True)
         if file.ticks_per_beat < 1:
             raise ValueError("its time is in seconds (SMPTE), not in quarter notes")
         num_notes = sum(message.type == "note_on" for track in file.tracks for message in track)
-        if num_notes > MAX_NOTES:
-            raise ValueError(f"it has {num_notes:,} notes, more than {MAX_NOTES:,}")
+        if num_notes > MAX_MIDI_NOTES:
+            raise ValueError(f"it has {num_notes:,} notes, more than {MAX_MIDI_NOTES:,}")
         contents = _MidiContents(Path(path).name, file.ticks_per_beat)
         for number, track in enumerate(file.tracks, start=1):
             _read_track(contents, number, track)
@@ -386,9 +385,14 @@ def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
     """Return title, time signatures and tempos, each with its step."""
     meta = import_mido().MetaMessage
     messages = [(0, meta("track_name", name=" ".join(tab.title.split())))]
-    for step, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
+    for number, (step, bar) in enumerate(zip(bar_start_steps(tab), tab.bars, strict=False), 1):
         if bar.time_signature:
             beats, unit = bar.time_signature
+            if beats > MAX_MIDI_BEATS:
+                raise ValueError(
+                    f"Bar {number} has {beats} beats; a bar of a MIDI file has at most "
+                    f"{MAX_MIDI_BEATS}."
+                )
             messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
         if bar.tempo_bpm:  # rounded down, so that no player shows a slower tempo
             messages.append((step, meta("set_tempo", tempo=60_000_000 // bar.tempo_bpm)))

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_moment, parse_number
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
@@ -28,8 +29,6 @@ from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
 from slp_transformer.guitar.techniques import TECHNIQUES
 from slp_transformer.guitar.theory import PITCH_CLASS_OF_LETTER
 
-MAX_FILE_BYTES = 16 << 20
-MAX_NOTES = 200_000
 TECHNICAL = "notations/technical"
 FRET = f"{TECHNICAL}[string][fret]"
 QUARTERS_OF_BEAT = {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
@@ -47,14 +46,15 @@ def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     Raises:
         ValueError: if there is no such file, it is no partwise MusicXML, or it defines entities.
     """
-    content, source = read_bytes(path, "a MusicXML file", MAX_FILE_BYTES), Path(path).name
+    max_bytes, source = MAX_FILE_BYTES["MusicXML"], Path(path).name
+    content = read_bytes(path, "a MusicXML file", max_bytes)
     with translate_read_errors(path, "MusicXML"):
         if content.startswith(b"PK"):
             container = parse_xml(read_zip_member(content, "META-INF/container.xml", 1 << 16))
             name = next(
                 each.get("full-path", "") for each in container.iter() if each.get("full-path")
             )
-            content = read_zip_member(content, name, MAX_FILE_BYTES)
+            content = read_zip_member(content, name, max_bytes)
         root = parse_xml(content)
         if root.tag != "score-partwise":
             raise ValueError("it is no score-partwise")
@@ -98,7 +98,7 @@ class _PartReader:
             self.bars.append(bar)
             now = before = Fraction(0)
             for element in measure:
-                length = Fraction(element.findtext("duration") or 0) / self.divisions
+                length = parse_number(element.findtext("duration") or "0") / self.divisions
                 match element.tag:
                     case "attributes":
                         self.read_attributes(element)
@@ -120,6 +120,7 @@ class _PartReader:
                     case "direction" | "sound":
                         bar.tempo = _read_tempo(element) or bar.tempo
                         bar.signs += _read_signs(element)
+                check_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
             if len(self.notes) > MAX_NOTES:
                 raise ValueError(f"{name} has more than {MAX_NOTES:,} notes")
@@ -133,7 +134,7 @@ class _PartReader:
         for element in attributes:
             match element.tag:
                 case "divisions":
-                    self.divisions = Fraction(element.text or 1)
+                    self.divisions = parse_number(element.text or "1")
                 case "time" if element.find("beats") is not None:
                     beats = sum(map(int, (element.findtext("beats") or "4").split("+")))
                     unit = int(element.findtext("beat-type", "4"))

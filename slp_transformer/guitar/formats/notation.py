@@ -234,11 +234,13 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
             if each.voice == voice:
                 begins[onset].append((onset, onset + each.duration_steps, each))
                 cuts |= {onset, onset + each.duration_steps}
+    places = sorted(cuts)
     windows = [
         window
         for start, end in pairwise(starts)
+        for own in [places[bisect_left(places, start) : bisect_left(places, end + 1)]]
         for begin in range(start, end, 4 * unit)
-        for window in _find_tuplets(sorted(c for c in cuts if start <= c <= end), begin, 4, unit)
+        for window in _find_tuplets(own, begin, 4, unit)
     ]
     cuts.update(edge for start, end, _ in windows for edge in (start, end))
     beats: list[list[Beat]] = [[] for _ in tab.bars]

@@ -11,6 +11,13 @@ from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
+from slp_transformer._internal.bounds import (
+    MAX_BAR_QUARTERS,
+    MAX_BARS,
+    MAX_NOTES,
+    MAX_STEPS,
+    check_moment,
+)
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import (
     MAX_STRINGS,
@@ -120,6 +127,8 @@ class TabBuilder:
             unit = FALLBACK_STEPS_PER_QUARTER
             self.omission_counts[f"times are rounded to {unit} steps to a quarter note"] = 1
         steps = [round(start * unit) for start in starts]
+        if steps[-1] > MAX_STEPS:
+            raise ValueError(f"it has more than {MAX_STEPS:,} steps of 1/{unit} quarter note")
         self._mark_pull_offs()
         events: list[dict[int, dict[int, TabNote]]] = [defaultdict(dict) for _ in self.bars]
         for struck in self.notes:
@@ -169,6 +178,29 @@ class TabBuilder:
             following[struck.note.string] = struck
 
 
+def check_size(builders: Sequence[TabBuilder]) -> None:
+    """Refuse a piece that is too large, before anything is made of its numbers.
+
+    Raises:
+        ValueError: saying what there is too much of.
+    """
+    if sum(len(builder.notes) for builder in builders) > MAX_NOTES:
+        raise ValueError(f"it has more than {MAX_NOTES:,} notes")
+    for builder in builders:
+        if len(builder.bars) > MAX_BARS:
+            raise ValueError(f"it has more than {MAX_BARS:,} bars")
+        for number, bar in enumerate(builder.bars, start=1):
+            if bar.length_quarters > MAX_BAR_QUARTERS:
+                raise ValueError(f"bar {number} has more than {MAX_BAR_QUARTERS:,} quarter notes")
+        moment = Fraction(0)
+        for bar in builder.bars:
+            moment += bar.length_quarters
+            check_moment(moment)
+        for note in builder.notes:
+            check_moment(note.onset_quarters)
+            check_moment(note.onset_quarters + note.duration_quarters)
+
+
 def build_tabs(
     source: str, title: str, builders: Sequence[TabBuilder]
 ) -> tuple[list[Tab], list[ReadProblem]]:
@@ -177,6 +209,7 @@ def build_tabs(
     Raises:
         ValueError: if there is no instrument of which a tab can be made.
     """
+    check_size(builders)
     tabs, problems = [], []
     for number, builder in enumerate(builders, start=1):
         builder.name = " ".join(builder.name.split()) if len(builders) > 1 else ""
