@@ -337,6 +337,32 @@ def find_unread_statement(line: str) -> str | None:
     return None
 
 
+_METER_PATTERN = re.compile(
+    r"\b(?:time(?: signature)?|timing|met(?:re|er)|takt|comp[aá]s+o?|mesure|misura)\s*[:=-]?\s*"
+    r"(?P<beats>\d{1,2})\s*/\s*(?P<unit>1|2|4|8|16)(?![\d,/])"
+    r"|(?<![\d/,])(?P<bare>[2-9]|12)/(?P<of>[248])(?=\s+time\b|\s*$)",
+    re.I,
+)
+_BPM_PATTERN = re.compile(r"(?<!\d)(\d{2,3})(?:\s*-\s*\d{2,3})?\s*bpm|\bJ\s*=\s*(\d{2,3})\b", re.I)
+
+
+def parse_time_signature(line: str) -> tuple[int, int] | None:
+    """Return the time signature that a line of text states among others, or None."""
+    found = _METER_PATTERN.search(line[:MAX_STATEMENT_COLUMNS])
+    if found is None:
+        return None
+    beats, unit = int(found["beats"] or found["bare"]), int(found["unit"] or found["of"])
+    return (beats, unit) if beats else None
+
+
+def parse_tempo(line: str) -> int | None:
+    """Return the quarter notes a minute that a line of text states among others, or None."""
+    found = _BPM_PATTERN.search(line[:MAX_STATEMENT_COLUMNS])
+    if found is None or re.search(r"half|dotted|eighth|1/[28]|measure", line, re.I):
+        return None
+    return max(1, int(found[1] or found[2]))
+
+
 def find_title(lines: list[str]) -> str:
     """The title among lines of text: what follows ``Title:``, or else the first line of words."""
     for line in lines:
