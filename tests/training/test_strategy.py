@@ -60,7 +60,7 @@ def assert_close(expected, found, rtol: float = 1e-5) -> None:
 
 
 @pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("case", ["windows", "pairs", "lone"])
+@pytest.mark.parametrize("case", ["windows", "pairs", "lone", "idle"])
 def test_two_processes_learn_and_measure_as_one(folder, case, how):
     model, records = team_run.CASES[case]()
     for rank in (0, 1):
