@@ -1,9 +1,8 @@
 """The tasks by name: ours, and those of plug-ins. Nothing here needs PyTorch."""
 
-from pkgutil import resolve_name
 from typing import Any
 
-from slp_transformer._internal.plugins import TaskEntry, add_entries
+from slp_transformer._internal.plugins import TaskEntry, add_entries, resolve
 from slp_transformer.tasks.base import Task
 
 TASKS: dict[str, TaskEntry] = add_entries(
@@ -26,6 +25,7 @@ def load_task(name: str) -> Task[Any, Any, Any]:
 
     Raises:
         KeyError: if there is no such task.
+        ValueError: if it is another package's, and cannot be imported.
     """
-    task: Task[Any, Any, Any] = resolve_name(TASKS[name].task)()
+    task: Task[Any, Any, Any] = resolve(TASKS[name].task, f"The task {name}")()
     return task
