@@ -72,7 +72,7 @@ def on_config(config):
         {"Finger a piece": "fingering.md"},
         {"Break it": "break-it.md"},
         {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
-        {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md", "decisions.md"]},
+        {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md", "decisions.md", "theme.md"]},
         {
             "Package": [
                 "api/index.md",
