@@ -532,8 +532,7 @@ function download(kind) {
 async function start() {
   api = await player.open();
   alphaTab.Logger.logLevel = alphaTab.LogLevel.None; // what cannot be read is said on the page
-  for (const part of stage.querySelectorAll(".f-live")) part.hidden = false;
-  find("text").open = false;
+  stage.classList.add("f-alive");
   const marks = document.createElement("div");
   marks.id = "f-marks";
   marks.setAttribute("role", "group");
@@ -580,7 +579,7 @@ async function start() {
   });
   for (const kind of Object.keys(WRITERS))
     find(`save-${kind}`).addEventListener("click", () => download(kind));
-  await open(null);
+  await open(find("file").files[0] ?? null);
 }
 
 start();
