@@ -45,12 +45,13 @@ class WeightFiles:
         tensors: by the names that they have today; older files call a norm's gain gamma.
     """
 
-    def __init__(self, folder: Path, prefix: str):
+    def __init__(self, folder: Path, prefix: str, heads: tuple[str, ...]):
         """Read which tensors there are.
 
         Args:
             folder: where the files are.
             prefix: what all names but the head's begin with; files of a bare model leave it out.
+            heads: how names of heads begin.
 
         Raises:
             ValueError: if there are no weights that can be read.
@@ -59,17 +60,17 @@ class WeightFiles:
         self.tensors: dict[str, StoredTensor] = {}
         listed = read_index(folder)
         for path in find_weight_files(folder):
-            self._read_header(path, prefix)
+            self._read_header(path, prefix, heads)
         missing = sorted(set(listed) - {stored.name for stored in self.tensors.values()})
         if missing:
             raise ValueError(f"{folder / INDEX_FILE} lists {missing[0]}, but no file has it.")
 
-    def _read_header(self, path: Path, prefix: str) -> None:
+    def _read_header(self, path: Path, prefix: str, heads: tuple[str, ...]) -> None:
         with open_safetensors(path) as file:
             for name in file.keys():  # noqa: SIM118
                 known = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 known = known.replace("LayerNorm.beta", "LayerNorm.bias")
-                if not known.startswith((prefix, "lm_head.", "cls.")):
+                if not known.startswith((prefix, *heads)):
                     known = prefix + known
                 if known in self.tensors:
                     raise ValueError(f"{path}: {name} is there twice.")

@@ -1,7 +1,7 @@
 """The task of modeling text, by a model trained here or by one that others have published."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from slp_transformer.data.text_tokenizer import TokenType
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
-from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.generation_session import Chat, GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
 from slp_transformer.training.run_folder import (
     CheckpointChoice,
@@ -221,6 +221,23 @@ class TextSession(GenerationSession):
         if not (ids := self.encode(prompt)):
             raise ValueError("The prompt is empty: give at least one character.")
         return ids
+
+    def begin_chats(self, chats: Sequence[Chat]) -> list[list[int]]:
+        """Return the tokens of conversations, by the chat template of a published tokenizer.
+
+        Raises:
+            ValueError: if there is none, or it refuses a conversation.
+        """
+        from slp_transformer.modern.chat_template import ChatTemplate
+
+        template = ChatTemplate.from_files(getattr(self.tokenizer, "side_files", {}))
+        if template is None:
+            return super().begin_chats(chats)
+        end = self.tokenizer.library.token_to_id(template.special_tokens.get("eos_token", ""))
+        ends = {*self.tokenizer.end_ids, *([] if end is None else [end])}
+        self.stop = ends  # an answer often ends in another token than a text
+        # The template writes all special tokens, also the one that begins a text.
+        return [self.tokenizer.encode(text) for text in template.render(chats)]
 
     def first_id(self) -> int:
         """Return the token that precedes a new text, or a new line."""
