@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from slp_transformer.encoder_decoder import EncoderDecoder
     from slp_transformer.feedforward import FeedForward, SwiGLU
     from slp_transformer.generation.decoding import generate
+    from slp_transformer.generation.scoring import score
     from slp_transformer.hooks import record_activations
     from slp_transformer.language_model import TransformerLM, lm_head, next_word_probabilities
     from slp_transformer.layer_norm import LayerNorm
@@ -62,6 +63,7 @@ __all__ = [
     "next_word_probabilities",
     "padding_mask",
     "record_activations",
+    "score",
     "sinusoidal_positions",
 ]
 

@@ -1,28 +1,19 @@
-"""A task of one's own for slp_transformer: folk tunes in ABC notation, whose bars add up.
-
-`slp-transformer train tunes FOLDER` is there once this package is installed: its pyproject.toml
-names `TuneTask` as an entry point. Nothing in slp_transformer knows of it.
-"""
+"""Folk tunes in ABC notation, whose bars add up: a task that slp_transformer finds by `PLUGIN`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
-from abc_notation import METERS, Bars, fillable, length_of, notes, read_tune, read_tunes, write_abc
+from abc_notation import METERS, Bars, fillable, length_of, read_tune, read_tunes, write_abc
 
-from slp_transformer.tasks.base import (
-    Dataset,
-    DataSettings,
-    LoadedRun,
-    Positional,
-    Report,
-    Task,
-)
+from slp_transformer.tasks import base
+from slp_transformer.tasks.base import DataSettings, LoadedRun, NoFlags, Plugin, Positional
 from slp_transformer.tasks.generation_session import GenerationSession
 
 BOS, EOS = "<tune>", "<end>"
+USAGE = "train tunes my-tunes --out-dir runs/tunes", "folk tunes in ABC"
+PLUGIN = Plugin({"tunes": base.TaskEntry("abc_task:TuneTask", USAGE)})
 
 
 @dataclass(frozen=True)
@@ -36,30 +27,18 @@ class TuneData(DataSettings):
 
     task: ClassVar[str] = "tunes"
     paths: ClassVar[tuple[str, ...]] = ("source",)
-
-    source: Positional[str | None] = None
+    source: Positional[str] = "my-tunes"
     val_split: float = 0.1
 
 
 class TuneTokenizer:
-    """Words of ABC as ids: the beginning and the end of a tune, then all of the training data.
-
-    Attributes:
-        words: the vocabulary.
-    """
+    """Words of ABC as ids: the beginning and the end of a tune, then all of the training data."""
 
     def __init__(self, words: Sequence[str]):
-        """Number the words."""
-        self.words = list(words)
+        self.words, self.vocab_size = list(words), len(words)
         self.ids = {word: i for i, word in enumerate(self.words)}
 
-    @property
-    def vocab_size(self) -> int:
-        """|V|."""
-        return len(self.words)
-
     def to_json(self) -> dict[str, list[str]]:
-        """Return what a run keeps."""
         return {"words": self.words}
 
     def encode(self, tune: Sequence[str]) -> list[int]:
@@ -75,7 +54,6 @@ class TuneSession(GenerationSession):
     """Tunes that keep to the rule of `Bars`: a meter, a key, then bars that add up."""
 
     def __init__(self, tokenizer: TuneTokenizer):
-        """Prepare the rule for a vocabulary."""
         self.tokenizer, self.stop = tokenizer, tokenizer.ids[EOS]
         self.meters = [w for w in tokenizer.words if w.startswith("M:")]
         self.keys = [w for w in tokenizer.words if w.startswith("K:")]
@@ -88,26 +66,16 @@ class TuneSession(GenerationSession):
         words = self.tokenizer.decode(ids)
         if len(words) < 2:
             return {self.tokenizer.ids[w] for w in (self.keys if words else self.meters)}
-        bars = Bars(words[0].removeprefix("M:"))
+        bars, left = Bars(METERS[words[0].removeprefix("M:")]), self.left[words[0]]
         for word in words[2:]:
             bars = bars.after(word)
-        left = self.left[words[0]]
-        allowed = {
-            self.tokenizer.ids[w]
-            for w in self.music
-            if bars.allows(w) and bars.full - bars.filled - length_of(w) in left
-        }
+        fitting = (w for w in self.music if bars.full - bars.filled - length_of(w) in left)
+        allowed = {self.tokenizer.ids[w] for w in fitting if bars.allows(w)}
         return allowed | ({self.stop} if bars.may_end else set())
 
     def begin(self, prompt: str | None) -> list[int]:
-        """Return the ids of an ABC tune to continue, or of the beginning of a new one.
-
-        Raises:
-            ValueError: if the prompt is no tune, or has words that the model does not know.
-        """
-        if prompt is None:
-            return [self.tokenizer.ids[BOS]]
-        words = read_tune(prompt)
+        """Return the ids of an ABC tune to continue, or of the beginning of a new one."""
+        words = [] if prompt is None else read_tune(prompt)
         if unknown := [word for word in words if word not in self.tokenizer.ids]:
             raise ValueError(f"The model does not know {unknown[0]!r}, which the prompt has.")
         return self.tokenizer.encode(words)[:-1]
@@ -118,58 +86,22 @@ class TuneSession(GenerationSession):
         return write_abc(words) if len(words) > 1 else ""
 
     def writes(self, path: Path) -> bool:
-        """Tell if a path's suffix is one that `write` knows."""
-        return path.suffix in (".abc", ".mid")
+        """Tell if each tune is to be a file of its own."""
+        return path.suffix == ".abc"
 
     def write(self, path: Path, ids: list[int]) -> list[str]:
-        """Write a tune as ABC or MIDI."""
-        words = self.tokenizer.decode(ids)
-        if path.suffix == ".abc":
-            path.write_text(write_abc(words, path.stem), "utf-8")
-        else:
-            write_midi(words, path)
+        """Write a tune as ABC."""
+        path.write_text(write_abc(self.tokenizer.decode(ids), path.stem), "utf-8")
         return []
 
 
-def write_midi(words: list[str], path: Path) -> None:
-    """Write a tune, its repeats played, as a MIDI file at 110 quarters a minute."""
-    import mido
-
-    ticks = 480  # in a quarter, so that triplets of sixteenths are whole numbers
-    track = mido.MidiTrack([mido.MetaMessage("set_tempo", tempo=mido.bpm2tempo(110))])
-    wait = 0
-    for pitch, length in notes(words):
-        duration = int(length * Fraction(ticks, 2))
-        if pitch is None:
-            wait += duration
-            continue
-        track.append(mido.Message("note_on", note=pitch, velocity=80, time=wait))
-        track.append(mido.Message("note_off", note=pitch, time=duration))
-        wait = 0
-    mido.MidiFile(ticks_per_beat=ticks, tracks=[track]).save(path)
-
-
-class TuneTask(Task):
+class TuneTask(base.Task[TuneData, NoFlags, NoFlags]):
     """Language models of folk tunes."""
 
     name, Data, unit = "tunes", TuneData, "words"
 
-    def check(self, config: Any) -> None:
-        """Refuse a source that does not exist.
-
-        Raises:
-            ValueError: naming it.
-        """
-        source = config.data.source
-        if source is None or not Path(source).exists():
-            raise ValueError(f"There is no {source}: name an .abc file or a folder of them.")
-
-    def prepare(self, config: Any, folder: Path) -> Dataset:
-        """Read the tunes, hold every n-th out, and turn them into tokens.
-
-        Raises:
-            ValueError: if there are no tunes.
-        """
+    def prepare(self, config: base.RunConfig[TuneData], folder: Path) -> base.Dataset:
+        """Read the tunes, hold every n-th out, and turn them into tokens."""
         from slp_transformer.data.token_file import write_token_folder
 
         tunes, skipped = read_tunes(Path(config.data.source))
@@ -179,44 +111,25 @@ class TuneTask(Task):
         tokenizer = TuneTokenizer([BOS, EOS, *known])
         held_out = [tune for tune in tunes[::every] if set(tune) <= set(known)]
         streams = [[i for t in part for i in tokenizer.encode(t)] for part in (train, held_out)]
-        names = [f"tune {i}" for i in range(len(held_out))]
-        write_token_folder(folder, tokenizer, *streams, names)
-        return replace(self.open(config, folder), warnings=skipped, val_names=names)
+        write_token_folder(folder, tokenizer, *streams, [])
+        return replace(self.open(config, folder), warnings=skipped)
 
-    def open(self, config: Any, folder: Path) -> Dataset:
-        """Open the tokens of a run.
-
-        Raises:
-            ValueError: if they are damaged or missing.
-        """
-        from slp_transformer.data.token_file import open_token_folder
-
-        return open_token_folder(folder, self.load_tokenizer)
-
-    def sources(self, config: Any, data: Dataset) -> tuple[Any, Any]:
+    def sources(self, config: base.RunConfig[TuneData], data: base.Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a tune, and the held-out stream."""
         from slp_transformer.data.batches import DocumentWindows
 
-        window = config.train.sequence_length or config.model.context_length
-        return DocumentWindows(data.train, window, data.tokenizer.ids[BOS]), data.val
+        return DocumentWindows(data.train, config.window(), data.tokenizer.ids[BOS]), data.val
 
     def load_tokenizer(self, content: Any) -> TuneTokenizer:
-        """Return the tokenizer that a checkpoint holds.
-
-        Raises:
-            ValueError: if it is none of this task.
-        """
-        if not isinstance(content, dict) or content.get("words", [])[:2] != [BOS, EOS]:
-            raise ValueError("this is no vocabulary of tunes.")
+        """Return the tokenizer that a checkpoint holds."""
         return TuneTokenizer(content["words"])
 
-    def session(self, run: LoadedRun, options: Any) -> TuneSession:
-        """Return what generates tunes."""
+    def session(self, run: LoadedRun, flags: NoFlags) -> TuneSession:
         return TuneSession(run.tokenizer)
 
-    def evaluate(self, run: LoadedRun, options: Any) -> Report:
+    def evaluate(self, run: LoadedRun, options: base.EvaluateOptions[NoFlags]) -> base.Report:
         """Measure the loss per word on the held-out tunes."""
-        from slp_transformer.tasks.evaluation import measure_windows, metric_rows, with_samples
+        from slp_transformer.tasks import evaluation
 
-        values = measure_windows(run, self.open(run.config, run.folder / "tokens").val)
-        return with_samples(self, run, options, values, metric_rows(values))
+        values = evaluation.measure_windows(run, evaluation.val_data(run).val)
+        return evaluation.with_samples(self, run, options, values, evaluation.metric_rows(values))

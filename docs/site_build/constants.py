@@ -13,6 +13,7 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.choices import choice_names, union_parts
 from slp_transformer._internal.model_choices import ROPE_SCALINGS
 from slp_transformer.config import TransformerConfig
@@ -25,7 +26,7 @@ from slp_transformer.data.text_tokenizer import (
 )
 from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
-from slp_transformer.guitar.formats import gpif, midi, musicxml, notation
+from slp_transformer.guitar.formats import midi, notation
 from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
 from slp_transformer.guitar.tab_tokenizer import (
@@ -134,16 +135,16 @@ def constants() -> dict[str, Shared]:
         ),
         "MAX_FILE_BYTES": Shared(
             {
-                "midi": midi.MAX_FILE_BYTES,
-                "gp": gpif.MAX_FILE_BYTES,
-                "xml": musicxml.MAX_FILE_BYTES,
+                "midi": MAX_FILE_BYTES["MIDI"],
+                "gp": MAX_FILE_BYTES["Guitar Pro 7 and 8"],
+                "xml": MAX_FILE_BYTES["MusicXML"],
             },
             "Record<string, number>",
             "How large a file of each kind may be.",
         ),
         "MIDI": Shared(
             {
-                "maxNotes": midi.MAX_NOTES,
+                "maxNotes": MAX_MIDI_NOTES,
                 "maxExactUnit": midi.MAX_EXACT_STEPS_PER_QUARTER,
                 "performanceUnit": midi.PERFORMANCE_STEPS_PER_QUARTER,
                 "drumChannel": midi.DRUM_CHANNEL,

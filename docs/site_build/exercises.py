@@ -4,9 +4,13 @@
 cell with the tag "exercise" the reader writes the lines between `# solution` and `# end`.
 `python docs/site_build/exercises.py [FOLDER]` writes all of them as notebooks, by default into
 notebooks/; the site offers each below its chapter's title. Nothing generated is committed.
+
+With SLP_ANSWERS=off in the environment, solutions and folded answers are left out of everything
+that is made: pages, scripts, notebooks.
 """
 
 import argparse
+import os
 import re
 from pathlib import Path
 
@@ -16,6 +20,11 @@ import nbformat
 SOLUTION = re.compile(r"^( *)# solution\n.*?^ *# end(?:\n|$)", re.DOTALL | re.MULTILINE)
 BLANK = r"\1...  # your lines here" + "\n"
 TAG = "exercise"
+NO_ANSWERS = ("The proof, step by step",)  # of what is folded; all else is an answer
+FOLDED = re.compile(
+    rf"^[# ]*<details><summary>(?!{'|'.join(NO_ANSWERS)})(?:(?!</details>).)*</details> *\n?",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 def path_of(chapter: Path) -> Path:
@@ -26,6 +35,32 @@ def path_of(chapter: Path) -> Path:
 def is_exercise(cell: nbformat.NotebookNode) -> bool:
     """Tell if a cell holds a solution."""
     return TAG in cell.metadata.get("tags", [])
+
+
+def hides_answers() -> bool:
+    """Tell if the environment asks for a site without solutions and folded answers.
+
+    Raises:
+        ValueError: for another wish than on or off.
+    """
+    wish = os.environ.get("SLP_ANSWERS", "on")
+    if wish not in ("on", "off"):
+        raise ValueError(f"SLP_ANSWERS is on or off, not {wish!r}.")
+    return wish == "off"
+
+
+def handed_out(text: str) -> str:
+    """A script or a cell of Markdown as readers get it: without answers if these are off."""
+    return FOLDED.sub("", text) if hides_answers() else text
+
+
+def hide_answers(cell: nbformat.NotebookNode) -> None:
+    """Take the answers out of a cell: folded ones, a solution, and what the solution puts out."""
+    if is_exercise(cell):
+        cell.source, cell.outputs = cut(cell.source), []
+        del cell.metadata["tags"]
+    elif cell.cell_type == "markdown":
+        cell.source = handed_out(cell.source)
 
 
 def cut(source: str) -> str:
@@ -53,6 +88,8 @@ def notebook(text: str, title: str) -> nbformat.NotebookNode:
         if is_exercise(cell):
             cell.source = cut(cell.source)
             del cell.metadata["tags"]
+        else:
+            cell.source = handed_out(cell.source)
     python = {"name": "python3", "display_name": "Python 3", "language": "python"}
     made.metadata = nbformat.from_dict({"kernelspec": python})
     return made

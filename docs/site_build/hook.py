@@ -17,6 +17,7 @@ import chapter_source
 import choice_tables
 import constants
 import execution
+import exercises
 import links
 import mkdocs_jupyter.config
 import model_pages
@@ -141,7 +142,7 @@ def on_files(files: Files, config) -> Files:
         stem = chapter.path.stem
         pages.write(chapter, folder / page_path(stem))
         files.append(File(page_path(stem), str(folder), config.site_dir, config.use_directory_urls))
-        downloads = {f"{stem}.py": chapter.script}
+        downloads = {f"{stem}.py": exercises.handed_out(chapter.script)}
         if chapter.exercises:
             name = pages.exercises_name(chapter)
             downloads[name] = pages.exercises_notebook(chapter)

@@ -324,7 +324,7 @@ def mistakes(root: Path) -> dict[str, Any]:
     )
     for mistake in run["mistakes"]:
         if mistake["loss"]:
-            for key in ("loss", "prefix_loss", "sentences_of_the_text"):
+            for key in ("loss", "prefix_loss"):
                 mistake[key] = median(mistake[key])
             mistake["width"] = min(100, 100 * mistake["loss"] / WIDEST)
             mistake["cheats"] = mistake["loss"] < run["floor"] - 0.005

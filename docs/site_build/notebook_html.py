@@ -40,6 +40,8 @@ def filled(
     for cell, shown in zip(cells, outputs or [[]] * len(cells), strict=True):
         figure = of_cell.get(id(cell))
         cell.outputs = [_described(nbformat.from_dict(output), figure) for output in shown]
+    for cell in notebook.cells if exercises.hides_answers() else ():
+        exercises.hide_answers(cell)
     for cell in filter(exercises.is_exercise, cells):
         cell.metadata["blank"] = exercises.cut(cell.source)
         cell.source = exercises.unmarked(cell.source)

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import error_message, write_file
+from slp_transformer._internal.bounds import MAX_JSON_BYTES
 from slp_transformer._internal.extras import require_extra
-
-MAX_JSON_BYTES = 1 << 28  # bytes; the JSON of the largest vocabulary is far smaller
 
 
 def write_json(path: Path, content: Any) -> None:

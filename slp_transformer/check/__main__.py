@@ -7,9 +7,11 @@
     python -m slp_transformer.check mine.py --run DIR  with the weights of a run, or of a GPT-2
     python -m slp_transformer.check mine.py --html progress.html   also as a page with a drawing
     python -m slp_transformer.check --json FOLDER      a report on a class
+    python -m slp_transformer.check FOLDER --gradescope points.toml   points for what is handed in
 
 A file may be a script or a notebook. Its definitions are run, so check only what may run on your
-machine; with --json each file has a process of its own, and limits of time and memory.
+machine; with --json and --gradescope each file has a process of its own, and limits of time and
+memory. Points are stated in TOML, a line for each function, such as `softmax = 2`.
 """
 
 import argparse
@@ -26,7 +28,8 @@ import torch
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer.check import CHECKS, own_model
-from slp_transformer.check.class_report import report_on, report_on_class
+from slp_transformer.check.class_report import report_on_class, report_on_file
+from slp_transformer.check.gradescope import read_points, write_results
 from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
 from slp_transformer.check.progress_page import write_progress_page
 from slp_transformer.check.student_file import read_functions
@@ -51,6 +54,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--run", type=Path, metavar="DIR", help="weights to use")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the progress page")
     parser.add_argument("--json", action="store_true", help="report as JSON")
+    parser.add_argument("--gradescope", type=Path, metavar="POINTS", help="grade by these points")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE",
+        default=Path("results.json"),
+        help="what --gradescope writes (default: results.json)",
+    )
     options = parser.parse_args(arguments)
     with contextlib.suppress(AttributeError):  # a terminal of Windows that knows no ░
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # as io.TextIOWrapper
@@ -64,10 +75,14 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        print(f"check: {error.filename or 'a file'}: {error.strerror}.", file=sys.stderr)
+        return 2
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.what is None and (options.new or options.run or options.html or options.json):
+    wishes = (options.new, options.run, options.html, options.json, options.gradescope)
+    if options.what is None and any(wishes):
         raise ValueError("Name the file: python -m slp_transformer.check mine.py, then the option.")
     if options.what is None or options.what in CHECKS:
         print_table([options.what] if options.what else list(CHECKS))
@@ -80,8 +95,12 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     if not path.exists():
         raise ValueError(f"There is no check and no file named {path}.")
+    if options.gradescope:
+        score, most = write_results(path, read_points(options.gradescope), options.results)
+        print(f"Written to {options.results}: {score:g} of {most:g} points.")
+        return 0
     if options.json:
-        report = report_on(path) if path.is_file() else report_on_class(path)
+        report = report_on_file(path) if path.is_file() else report_on_class(path)
         print(json.dumps(report, indent=1, ensure_ascii=False))
         return 0
     return show_progress(path, options.run, options.html)

@@ -50,6 +50,15 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
         gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, correction=0, keepdim=True) + 1e-6)
         + beta
     ),
+    "as in the Annotated Transformer: σ divides by d − 1, and ε is added outside the root, as in "
+    "the Annotated Transformer. `ln-std` divides by d; PyTorch adds ε under the root.",
+    lambda x, gamma, beta: (
+        gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + beta
+    ),
+    "as in the Annotated Transformer (1e-5): …",
+    lambda x, gamma, beta: (
+        gamma * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-5) + beta
+    ),
     "variance [no sqrt()]: The row is divided by its variance; the square root is missing.",
     "mean kept [no − mu]: The mean is not subtracted.",
     "not divided [no / sigma]: The row is not divided by its standard deviation.",

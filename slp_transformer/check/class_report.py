@@ -124,7 +124,7 @@ class StudentProcess:
         self._process.wait()
 
 
-def report_on(path: Path, folder: Path | None = None) -> Report:
+def report_on_file(path: Path, folder: Path | None = None) -> Report:
     """Return what is right in a file, and what is wrong, to be written as JSON.
 
     Args:
@@ -256,7 +256,9 @@ def report_on_class(folder: Path) -> Report:
     """
     torch.set_num_threads(1)
     paths = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".ipynb"))
-    files = [report_on(path, folder) | {"file": clean(path.relative_to(folder))} for path in paths]
+    files = [
+        report_on_file(path, folder) | {"file": clean(path.relative_to(folder))} for path in paths
+    ]
     had = Counter(n for one in files for n in [*one["right"], *one["wrong"], *one["missing"]])
     expected = [name for name in CHECKS if had[name] > len(files) / 2]
     for one in files:

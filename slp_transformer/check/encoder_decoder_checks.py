@@ -38,6 +38,8 @@ def _cross_cases() -> list[Inputs]:
     "X for H_enc: Keys and values come from X, as in self-attention.",
     "H_enc for X: The queries come from H_enc; they should come from the decoder's X.",
     "X and H_enc swapped: X and H_enc are swapped: the queries should come from X.",
+    "X and H_enc swapped (cut): …",
+    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(H_enc, X, W_Q, W_K, W_V)[: len(X)],
     "causal [causal in any case]: A causal mask hides part of the source; the decoder sees all of "
     "it.",
     "other axis: The softmax runs over the queries; it should run over the source's tokens.",
@@ -151,6 +153,19 @@ def _decoder_cases() -> list[Inputs]:
     "sides swapped: X and H_enc are swapped in cross-attention: the queries come from X.",
     lambda X, H_enc, attention, cross_attention, ffn, norm: (
         (X := (X := X + attention(norm(X))) + cross_attention(H_enc, norm(X))) + ffn(norm(X))
+    ),
+    "sides swapped (cut): …",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(norm(X))) + cross_attention(H_enc, norm(X))[: len(X)])
+        + ffn(norm(X))
+    ),
+    "sides swapped (cut, no norm): …",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(norm(X))) + cross_attention(H_enc, X)[: len(X)]) + ffn(norm(X))
+    ),
+    "sides swapped (no norm): …",
+    lambda X, H_enc, attention, cross_attention, ffn, norm: (
+        (X := (X := X + attention(norm(X))) + cross_attention(H_enc, X)) + ffn(norm(X))
     ),
     "ffn reads T³: The feedforward layer reads the result of self-attention; it should read that "
     "of cross-attention.",

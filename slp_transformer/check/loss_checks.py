@@ -1,12 +1,13 @@
 """Checks for what training lowers and how it is measured: cross-entropy, perplexity, LoRA (7)."""
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Inputs, Mistakes, check
+from slp_transformer.check.diagnosing import Formula, Inputs, Mistakes, check
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 SHIFTS = (
@@ -30,6 +31,28 @@ LOSS_MISTAKES = (
     "then exp: This is the perplexity, exp of the loss.",
     "no logarithm [softmax for log_softmax]: The logarithm is missing: these are probabilities; "
     "use log softmax.",
+)
+
+
+LOG_EPSILONS = (1e-8, 1e-12, 1e-10, 1e-9, 1e-7, 2**-23, 1e-6, 1e-5)
+
+
+def epsilon_in_log(make: Callable[[float], Formula]) -> list[str | Formula]:
+    """Return the mistake log(y + ε) for a table, with the usual numbers for ε.
+
+    Args:
+        make: returns the function that makes it, given ε.
+    """
+    table: list[str | Formula] = []
+    for eps in LOG_EPSILONS:
+        brackets, sentence = f" ({eps:g})" if table else "", "…" if table else EPSILON_IN_LOG
+        table += [f"ε in the logarithm{brackets}: {sentence}", make(eps)]
+    return table
+
+
+EPSILON_IN_LOG = (
+    "A small number is added to y before the logarithm (or y is cut there), which hides how "
+    "improbable a word is: use the logarithm of softmax in one step, log_softmax, which needs none."
 )
 
 
@@ -91,6 +114,11 @@ def _loss_cases() -> list[Inputs]:
     lambda U, ids: (
         -torch.log_softmax(U, -1).gather(-1, torch.cat([ids[1:], ids[-1:]])[:, None]).mean()
     ),
+    *epsilon_in_log(
+        lambda eps: (
+            lambda U, ids: -(U[:-1].softmax(-1).gather(-1, ids[1:, None]) + eps).log().mean()
+        )
+    ),
     "last position counted: The sum is divided by N; only N − 1 positions have a next word.",
     lambda ids, right: right * (len(ids) - 1) / len(ids),
 )
@@ -125,6 +153,23 @@ def _padded_cases() -> list[Inputs]:
     *LOSS_MISTAKES,
     "padding counted: Padding counts as a target; it should not.",
     lambda U, ids, solve: solve(U, ids, -1),
+    "padding dropped first: Padding is taken out before the shift, so that words that do not "
+    "follow each other become neighbors: shift first, and then leave padding out.",
+    lambda U, ids, pad_id: next_token_loss.solve(U[ids != pad_id], ids[ids != pad_id]),
+    "padding dropped first (in each text): …",
+    lambda U, ids, pad_id: F.cross_entropy(
+        torch.cat([u[row != pad_id][:-1] for u, row in zip(U, ids, strict=True)]),
+        torch.cat([row[row != pad_id][1:] for row in ids]),
+    ),
+    *epsilon_in_log(
+        lambda eps: (
+            lambda U, ids, pad_id: (
+                -(U[:, :-1].softmax(-1).gather(-1, ids[:, 1:, None])[..., 0] + eps)
+                .log()[ids[:, 1:] != pad_id]
+                .mean()
+            )
+        )
+    ),
     "padding in the mean: Padding adds nothing to the sum, but the mean still divides by it.",
     lambda U, ids, pad_id, right: right * (ids[:, 1:] != pad_id).to(U).mean(),
     "divided by all words: The sum is divided by all words; the first of a text is never "
@@ -195,6 +240,7 @@ def _masked_cases() -> list[Inputs]:
     "overflow: Large logits overflow: exp of them is ∞, and ∞/∞ is not a number. Use log_softmax, "
     "or subtract the largest first.",
     lambda U, x, M: -(U.exp() / U.exp().sum(-1, keepdim=True))[M, x[M]].log().mean(),
+    *epsilon_in_log(lambda eps: lambda U, x, M: -(U.softmax(-1)[M, x[M]] + eps).log().mean()),
     "words counted from M: The first words are used; the word of a masked position i is x[i].",
     lambda U, x, M: -torch.log_softmax(U, -1)[M, x[: len(M)]].mean(),
     "logits before: The logits of position i − 1 are used; the masked word's own are at position "
@@ -238,6 +284,13 @@ def _perplexity_cases() -> list[Inputs]:
     "entropy: The logarithms are weighted by p, as in an entropy; take their plain mean.",
     lambda probabilities: (-(probabilities * probabilities.log()).sum()).exp(),
     "base 2 undone [exp2 for exp]: The logarithm has base e, but the power has base 2.",
+    "ε in the logarithm: A small number is added to the probabilities, which hides how improbable "
+    "a word is; take their logarithms as they are.",
+    lambda probabilities: (-(probabilities + 1e-8).log().mean()).exp(),
+    "ε in the logarithm (1e-10): …",
+    lambda probabilities: (-(probabilities + 1e-10).log().mean()).exp(),
+    "ε in the logarithm (1e-12): …",
+    lambda probabilities: (-(probabilities + 1e-12).log().mean()).exp(),
     "underflow: The product of small probabilities is rounded to 0: add logarithms instead.",
     lambda probabilities: probabilities.prod() ** (-1 / len(probabilities)),
 )

@@ -43,6 +43,11 @@ def _rms_cases() -> list[Inputs]:
     "that of each row.",
     "gain from 0: The gain is 1 + γ, as in Gemma's files; here it is γ itself.",
     lambda x, gamma, eps, solve: solve(x, 1 + gamma, eps),
+    "d − 1, eps outside: The mean square divides by d − 1, and ε is added outside the root, as in "
+    "the Annotated Transformer's norm; divide by d, and add ε under the root.",
+    lambda x, gamma, eps: (
+        gamma * x / ((x.square().sum(-1, keepdim=True) / (x.shape[-1] - 1)).sqrt() + eps)
+    ),
     "d − 1: The mean square divides by d − 1; it should divide by d.",
     lambda x, gamma, eps: (
         gamma * x / (x.square().sum(-1, keepdim=True) / (x.shape[-1] - 1) + eps).sqrt()

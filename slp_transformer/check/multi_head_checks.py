@@ -49,6 +49,14 @@ def _head_cases() -> list[Inputs]:
     lambda X, W_Q, W_K, W_V, W_O, solve: solve(
         X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O
     ),
+    "itself hidden (but the first): …",
+    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first(
+        X[:1] @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
+    ),
+    "itself hidden (all at first): …",
+    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first(
+        X.mean(0, keepdim=True) @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
+    ),
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
     "then + X: X is added: that is the block's business, not the head's.",
     "no W_V [no @ W_V]: The rows of X themselves are mixed, without W_V.",
@@ -65,6 +73,10 @@ def head(
 ) -> Tensor:
     """Check `head(X, W_Q, W_K, W_V, W_O)`: return one causal head for all tokens, [N×d]."""
     return _causal_attention(X @ W_Q, X @ W_K, X @ W_V, mistakes) @ W_O
+
+
+def _with_first(first: Tensor, rows: Tensor) -> Tensor:
+    return torch.cat([first, rows[1:]])
 
 
 def _causal_attention(Q: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes) -> Tensor:
@@ -183,8 +195,27 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
         X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A
     ),
+    "itself hidden (but the first): …",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first(
+        X[:1] @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)")
+    ),
+    "itself hidden (all at first): …",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first(
+        X.mean(0, keepdim=True) @ W_V @ W_O,
+        solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)"),
+    ),
     "one head: This is one head of size A·d_k: each head should have its own scores.",
     lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q, W_K, W_V, W_O, 1),
+    "one head (scaled by √d_k): …",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(X, W_Q * A**0.5, W_K, W_V, W_O, 1),
+    "heads for tokens: The heads of one token read each other: transpose to [A×N×d_k] before the "
+    "scores, which should be [A×N×N].",
+    lambda X, W_Q, W_K, W_V, W_O, A: (
+        attention.solve(
+            *((X @ W).unflatten(1, (A, -1)) for W in (W_Q, W_K, W_V)), torch.zeros(A, A)
+        ).flatten(1)
+        @ W_O
+    ),
     "no W_O [no @ W_O]: The last step is missing: the joined heads times W_O.",
     "head 0 for all: All heads are head 0: head c has its own columns of W_Q, W_K and W_V.",
     "shared K and V: All heads read the keys and values of head 0; each has its own.",
@@ -193,6 +224,14 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     "then + X: The input is added at the end: that is the block's work, not attention's.",
     "softmax over heads: The softmax runs over the heads; it should run over the keys.",
     "softmax over heads (zeros): …",
+    "softmax over heads (-1e9): …",  # which is the same in all heads, so that each gets 1/A
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K, W_V, W_O, A, "softmax over heads (zeros)", "hidden scores 0"
+    ),
+    "softmax over heads (added): …",  # a finite mask that is added cancels
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K, W_V, W_O, A, "softmax over heads (zeros)", "no mask"
+    ),
     "softmax over queries: The softmax runs over the queries; it should run over the keys.",
     "columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k "
     "columns side by side, from c·d_k on.",

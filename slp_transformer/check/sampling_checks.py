@@ -127,6 +127,7 @@ def _top_p_cases() -> list[Inputs]:
     by_hand, mixed = vector(0.5, 0.25, 0.125, 0.125).log(), vector(0.1, 0.6, 0.3).log()
     given = [(by_hand, 0.6), (mixed, 0.7), (by_hand, 0.8), (mixed, 0.3), (u, 0.9), (u, 0.5)]
     given += [(by_hand, 0.755), (vector(1000, 999, 0), 0.9)]
+    given += [(mixed, 0.25), (vector(0.1, 0.4, 0.2, 0.3).log(), 0.65)]
     return [*given, (vector(0, 0), 0.5)]  # one of them is enough
 
 
@@ -156,8 +157,20 @@ def _top_p_cases() -> list[Inputs]:
     lambda u, right: u.where(right > 0, 0.0).softmax(-1),
     "each above p: Each probability is compared with p; compare the sum from the largest on.",
     lambda u, p: _softmax_of(u, u.softmax(-1) >= p),
+    "each above p (or the largest): …",
+    lambda u, p: _softmax_of(u, _and_largest(u.softmax(-1) >= p, u)),
+    "each above p (equal ones cut): …",
+    lambda u, p: _softmax_of(u, u.softmax(-1) > p),
+    "each above p (equal ones cut, or the largest): …",
+    lambda u, p: _softmax_of(u, _and_largest(u.softmax(-1) > p, u)),
     "each above 1 − p: Each probability is compared with 1 − p; compare the sum with p.",
     lambda u, p: _softmax_of(u, u.softmax(-1) >= 1 - p),
+    "each above 1 − p (or the largest): …",
+    lambda u, p: _softmax_of(u, _and_largest(u.softmax(-1) >= 1 - p, u)),
+    "1 − p: This is the result for 1 − p. From the most probable word on, the sum is compared with "
+    "p; if it begins with the least probable word, what is kept are the words above 1 − p.",
+    "1 − p (equal sums kept): …",
+    lambda u, p, solve: solve(u, 1 - p + 1e-6),
     "share of the largest: Each probability is compared with p times the largest (min-p); it "
     "should be the sum from the most probable word on.",
     lambda u, p: _softmax_of(u, (y := u.softmax(-1)) >= p * y.max()),
@@ -165,6 +178,8 @@ def _top_p_cases() -> list[Inputs]:
     lambda u, p: _first_words(u, torch.arange(len(u)), p),
     "least probable first: The sum begins with the least probable word, not the most.",
     lambda u, p: _first_words(u, u.argsort(stable=True), p),
+    "least probable first (crossing word dropped): …",
+    lambda u, p: _softmax_of(u, (up := u.argsort(stable=True))[u.softmax(-1)[up].cumsum(-1) <= p]),
     "then sorted: The probabilities are sorted; each should keep its word's place.",
     "gathered: Sorted probabilities are put back by y[order]; out[order] = y puts them back.",
     lambda u, right, mistakes: right[order := _sorted_indices(u, mistakes)][order],
@@ -193,6 +208,10 @@ def _first_words(u: Tensor, order: Tensor, p: float) -> Tensor:
     """The softmax of the words, in this order, before which the sum is below p."""
     y = torch.softmax(u, -1)[order]
     return _softmax_of(u, order[y.cumsum(-1) - y < p - 1e-12])
+
+
+def _and_largest(kept: Tensor, u: Tensor) -> Tensor:
+    return kept.index_fill(0, u.argmax(), True)
 
 
 def _draw_cases() -> list[Inputs | RareCase]:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from slp_transformer.check.diagnosing import Inputs, check
+from slp_transformer.check.loss_checks import epsilon_in_log
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 
@@ -75,6 +76,13 @@ def _loss_cases() -> list[Inputs]:
     "log_softmax.",
     lambda u, word, share: (
         -(1 - share) * (log_y := u.float().softmax(-1).log())[word] - share * log_y.mean()
+    ),
+    *epsilon_in_log(
+        lambda eps: (
+            lambda u, word, share: (
+                -(1 - share) * (log_y := (u.softmax(-1) + eps).log())[word] - share * log_y.mean()
+            )
+        )
     ),
     "scores for log y: The mean is that of the scores; take that of log y.",
     lambda u, word, share: -(1 - share) * u.log_softmax(-1)[word] - share * u.mean(),

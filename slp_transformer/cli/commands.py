@@ -37,6 +37,12 @@ COMMANDS: dict[str, Command] = add_entries(
             ("info runs/mine", "its model, tokenizer and progress"),
             TEXT_EXTRA,
         ),
+        "export": Command(
+            f"{HERE}.export_options:Export",
+            f"{HERE}.export:execute",
+            ("export runs/mine exported", "as a model that transformers opens"),
+            TEXT_EXTRA,
+        ),
         "merge": Command(
             f"{HERE}.merge_options:Merge",
             f"{HERE}.merge:execute",

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result
-from slp_transformer.cli.parsing import parse_run_flags
+from slp_transformer.cli.run_flags import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions
 from slp_transformer.tasks.base import EvaluateOptions, to_json
 from slp_transformer.tasks.saved_runs import find_task, load_run
@@ -33,10 +34,12 @@ class Evaluate(RunOptions, Generic[FlagsT]):
     Attributes:
         asked: on what, and with how many samples.
         json: print JSON.
+        adapter: the folder of a LoRA adapter, in the layout of the library peft, for this model.
     """
 
     asked: EvaluateOptions[FlagsT] = field(kw_only=True)
     json: bool = False
+    adapter: Path | None = None
 
     def check(self) -> None:
         """Refuse options that the task of the run has no use for.
@@ -63,7 +66,7 @@ def execute(options: Evaluate[Any]) -> None:
     Raises:
         ValueError: if there is no such run or source, too little in it, or an option has no effect.
     """
-    run = load_run(options.run, options.checkpoint, options.device)
+    run = load_run(options.run, options.checkpoint, options.device, options.adapter)
     report = run.task.evaluate(run, options.asked)
     if options.json:
         about = {"run": str(options.run), "checkpoint": options.checkpoint}

@@ -1,17 +1,25 @@
 """Continue prompts with a trained model."""
 
-import sys
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from slp_transformer._internal.atomic_write import write_file
+from slp_transformer._internal.atomic_write import atomic_write, write_file
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result, print_status
-from slp_transformer.cli.parsing import parse_run_flags
+from slp_transformer.cli.prompts import (
+    JSON_LINES,
+    Prompt,
+    encode_prompts,
+    read_prompts_file,
+    read_text,
+)
+from slp_transformer.cli.run_flags import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions, check_run
-from slp_transformer.data.text_files import STANDARD_INPUT, decode_pieces, read_pieces
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.data_settings import UseAppendAction
 from slp_transformer.tasks.generation_session import (
@@ -26,6 +34,7 @@ from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.tasks.saved_runs import find_task, load_run
 
 FlagsT = TypeVar("FlagsT")
+BATCH_SIZE = 32  # texts that are written at once
 
 
 @dataclass(frozen=True)
@@ -45,22 +54,31 @@ class Generate(RunOptions, Generic[FlagsT]):
     Attributes:
         prompt: the text to continue; may be given several times.
         prompt_file: a file to continue, or - for standard input.
+        prompts_file: a file with a prompt in each line, or - for standard input; of a .jsonl file
+            each line is an object with a "prompt", and is answered by one with a "text" as well.
+        chat: answer the prompts as what a user says, with the chat template of a published model.
+        stop: a string before which texts end; may be given several times.
         max_new_tokens: maximum number of new tokens.
         seed: random seed.
         num_samples: samples of each prompt.
         output: a file to write to.
         json: print a list of texts as JSON.
+        adapter: the folder of a LoRA adapter, in the layout of the library peft, for this model.
         sampling: how the next token is drawn.
         flags: options of the run's task alone.
     """
 
     prompt: UseAppendAction[tuple[str, ...]] = ()
     prompt_file: str | None = None
+    prompts_file: str | None = None
+    chat: bool = False
+    stop: UseAppendAction[tuple[str, ...]] = ()
     max_new_tokens: int = 500
     seed: int = 0
     num_samples: int = 1
     output: Path | None = None
     json: bool = False
+    adapter: Path | None = None
     sampling: SamplingOptions = SamplingOptions()
     flags: FlagsT = field(kw_only=True)
 
@@ -71,9 +89,15 @@ class Generate(RunOptions, Generic[FlagsT]):
             ValueError: naming the flag, or the folder.
         """
         super().check()
-        output = None if self.json else self.output
+        if not all(self.stop):
+            raise ValueError("--stop needs a string of at least a character.")
+        output = None if self.json or self.answers_in_lines() else self.output
         find_task(self.run).check_generate(self.run, output, self.flags)
         check_run(self.run, self.checkpoint, trained=True)
+
+    def answers_in_lines(self) -> bool:
+        """Return whether lines of JSON are answered by lines of JSON."""
+        return Path(self.prompts_file or "").suffix.lower() in JSON_LINES
 
     def libraries(self) -> Libraries:
         """Return what the task of the run takes for granted."""
@@ -86,38 +110,54 @@ def parse_generate(args: Sequence[str]) -> Generate[Any]:
 
 
 def execute(options: Generate[Any]) -> None:
-    """Generate, printing tokens as they come if there is one text, else all at the end.
+    """Generate, printing text as it comes if there is one, else all at the end.
 
     Raises:
         ValueError: if there is no such run, or the prompt or an option cannot be used.
     """
-    prompts: list[str | None] = list(options.prompt)
-    if options.prompt_file is not None:
-        prompts.append(read_prompt(options.prompt_file))
-    run = load_run(options.run, options.checkpoint, options.device)
+    prompts = read_prompts(options)
+    lines = options.answers_in_lines()
+    if lines and options.json:
+        raise ValueError("--json has no effect here: lines of JSON are answered in lines of JSON.")
+    run = load_run(options.run, options.checkpoint, options.device, options.adapter)
     session = run.task.session(run, options.flags)
+    rows = encode_prompts(session, prompts, options.chat)
+    prompts = [prompt for prompt in prompts for _ in range(options.num_samples)]
+    rows = [row for row in rows for _ in range(options.num_samples)]
     output = options.output
-    rows = [session.begin(p) for p in prompts or [None] for _ in range(options.num_samples)]
-    stream = session.stream() if len(rows) == 1 and not (options.json or output) else None
-    if stream is not None:
-        print_result("".join(map(stream.decode_next, rows[0])), end="")
-    try:
-        texts = continue_prompts(
+    streamed = len(rows) == 1 and not (options.json or output or lines or session.stream() is None)
+
+    def generate(first: int, on_text: Callable[[int, str], None] | None) -> list[GeneratedText]:
+        return continue_prompts(
             run.model,
             session,
-            rows,
+            rows[first : first + BATCH_SIZE],
             options.max_new_tokens,
-            options.seed,
-            on_token=stream and (lambda _, token: print_result(stream.decode_next(token), end="")),
+            options.seed + first,
+            on_text=on_text,
+            stop_texts=options.stop,
+            answers=options.chat,
             **options.sampling.to_dict(),
         )
-    finally:
-        if stream is not None:
-            print_result(stream.flush())  # so that a reason to stop begins a line of its own
+
+    texts: list[GeneratedText] = []
+    with open_result(output if lines else None) as write:
+        try:
+            for first in range(0, len(rows), BATCH_SIZE):
+                texts += generate(first, print_piece if streamed else None)
+                for n in range(first, len(texts)) if lines else ():
+                    (sample,) = samples_to_json(session, [texts[n]], options.seed + n)
+                    write(to_json_line({**(prompts[n].record or {}), **sample}))
+        finally:
+            if streamed:
+                print_result("")  # so that a reason to stop begins a line of its own
     content = format_samples(session, texts)
     if options.json:
         content = to_json(samples_to_json(session, texts, options.seed)) + "\n"
-    if output is None and stream is None:
+    if lines:
+        if output is not None:
+            print_status(f"Written to {output}.")
+    elif output is None and not streamed:
         print_result(content, end="")
     elif output is not None and session.writes(output) and not options.json:
         write_files(output, session, texts)
@@ -129,15 +169,44 @@ def execute(options: Generate[Any]) -> None:
             print_status(remark)
 
 
-def read_prompt(name: str) -> str:
-    """Read a prompt from a file or standard input, without the line break at its end.
+def read_prompts(options: Generate[Any]) -> list[Prompt]:
+    """Return the prompts that flags and files give; a new text's if none does.
 
     Raises:
-        ValueError: if it cannot be read, or is not UTF-8.
+        ValueError: if a file cannot be read, or holds none.
     """
-    if name == STANDARD_INPUT:
-        return "".join(decode_pieces(sys.stdin.buffer.read, "Standard input")).removesuffix("\n")
-    return "".join(read_pieces(Path(name))).removesuffix("\n")
+    prompts = [Prompt(text) for text in options.prompt]
+    if options.prompt_file is not None:
+        prompts.append(Prompt(read_text(options.prompt_file)))
+    if options.prompts_file is not None:
+        if prompts and options.answers_in_lines():
+            raise ValueError("A file of JSON lines is answered line by line: give no other prompt.")
+        prompts += read_prompts_file(options.prompts_file)
+    return prompts or [Prompt(None)]
+
+
+@contextmanager
+def open_result(path: Path | None) -> Iterator[Callable[[str], None]]:
+    """Yield what writes lines to a file, which is there once all are, or else prints them."""
+    if path is None:
+        yield partial(print_result, end="")
+        return
+    with atomic_write(path) as file:
+
+        def write(line: str) -> None:
+            file.write(line.encode("utf-8"))
+
+        yield write
+
+
+def print_piece(_: int, text: str) -> None:
+    """Print a piece of the only text."""
+    print_result(text, end="")
+
+
+def to_json_line(content: Any) -> str:
+    """Return JSON in one line."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_files(path: Path, session: GenerationSession, texts: list[GeneratedText]) -> None:

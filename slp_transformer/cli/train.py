@@ -23,20 +23,21 @@ from slp_transformer.cli.console import (
     rank,
 )
 from slp_transformer.cli.train_options import Train
+from slp_transformer.config import TransformerConfig
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
 from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.lora import add_lora
+from slp_transformer.modern.pretrained import load_pretrained_weights
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import TOKENS, Task
+from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.registry import load_task
-from slp_transformer.tasks.run_config import CONFIG_FILE, RunConfig
+from slp_transformer.tasks.run_config import CONFIG_FILE, NONE, RunConfig
 from slp_transformer.training.callbacks import TENSORBOARD_FOLDER
-from slp_transformer.training.checkpoints import (
-    load_weights,
-    locate_lora_base,
-    make_lora_base,
-)
+from slp_transformer.training.checkpoints import load_base_weights, load_weights
 from slp_transformer.training.devices import check_memory
+from slp_transformer.training.lora_base import locate_lora_base, make_lora_base
 from slp_transformer.training.run_folder import (
     EvalRecord,
     LoraBase,
@@ -47,9 +48,10 @@ from slp_transformer.training.run_folder import (
     step_of,
 )
 from slp_transformer.training.run_lock import run_lock
-from slp_transformer.training.strategy import make_strategy
+from slp_transformer.training.strategy import Strategy, make_strategy
 from slp_transformer.training.train_function import train
 
+EARLIER = "# until step "  # begins a comment of config.toml on a setting that was changed
 STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
 NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER)
 
@@ -88,21 +90,16 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     if config.lora_rank is not None:  # can the model have it? rather now than after the data
         with torch.device("meta"):
             add_lora(task.build_model(config.model.to_config(1)), config.lora_rank)
-    with make_strategy(config.train, folder) as strategy:  # rank 0 prepares the data
+    strategy = make_strategy(config.train, folder)
+    # Whatever words the data will have: a model too large is refused before they are read.
+    check_step_memory(task, config, config.model.to_config(1), strategy)
+    with strategy:  # rank 0 prepares the data
         data = strategy.on_rank_zero(prepare_run, task, config, folder, options.resume)
     if data is None:
         data = task.open(config, folder / TOKENS)
     torch.manual_seed(config.train.seed)
-    model_config, single = task.model_config(config, data.tokenizer), strategy.world_size == 1
-    length = config.train.sequence_length or model_config.context_length
-    batch = config.train.batch_tokens or config.train.batch_size * length
-    check_memory(
-        model_config,
-        strategy.device,
-        copies=4 if single else 1,
-        batch=batch if single else 0,
-        encoder_decoder=task.model_kind == "EncoderDecoder",
-    )
+    model_config = task.model_config(config, data.tokenizer)
+    check_step_memory(task, config, model_config, strategy)
     model = task.build_model(model_config)
     train_data, val_data = task.sources(config, data)
     base = load_base(model, config, folder)
@@ -119,6 +116,29 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
         tensorboard=options.tensorboard,
         lora_base=base,
         report=None if options.quiet else task.on_eval(model, data),
+    )
+
+
+def check_step_memory(
+    task: Task[Any, Any, Any],
+    config: RunConfig[Any],
+    model_config: TransformerConfig,
+    strategy: Strategy,
+) -> None:
+    """Refuse a model whose training step takes more memory than the device has.
+
+    Raises:
+        ValueError: saying what it needs at the least, and what to change.
+    """
+    single = strategy.world_size == 1
+    length = config.train.sequence_length or model_config.context_length
+    batch = config.train.batch_tokens or config.train.batch_size * length
+    check_memory(
+        model_config,
+        strategy.device,
+        copies=4 if single and config.lora_rank is None else 1,  # LoRA trains few numbers
+        batch=batch if single else 0,
+        encoder_decoder=task.model_kind == "EncoderDecoder",
     )
 
 
@@ -141,8 +161,19 @@ def prepare_run(
     if resume:
         verify_token_folder(folder / TOKENS)
     data = (task.open if resume else task.prepare)(config, folder / TOKENS)
-    config.save(folder / CONFIG_FILE)
+    config.save(folder / CONFIG_FILE, earlier_settings(config, folder) if resume else ())
     return data
+
+
+def earlier_settings(config: RunConfig[Any], folder: Path) -> list[str]:
+    """Return comments on the settings that a run had before it was resumed with others."""
+    path, there = folder / CONFIG_FILE, find_checkpoints(folder)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comments = [line for line in lines if line.startswith(EARLIER)]
+    for name, (before, _) in load_config(path).changes(config).items():
+        value = NONE if before is None else before
+        comments.append(f"{EARLIER}{step_of(there[-1]) if there else 0}: {name} = {value!r}")
+    return comments
 
 
 def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBase | None:
@@ -158,12 +189,16 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
     if config.init_from is None or (last is not None and config.lora_rank is None):
         return None
     if config.lora_rank is None:
-        load_initial_weights(Path(config.init_from), model)
+        if is_pretrained_folder(config.init_from):
+            load_pretrained_weights(model, config.init_from)
+        else:
+            load_initial_weights(Path(config.init_from), model)
         return None
     base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
         raise ValueError(f"{folder} is not a LoRA run: start a new one with --init-from.")
-    load_weights(model, locate_lora_base(last, base) if last else Path(base.checkpoint))
+    place = locate_lora_base(last, base) if last else Path(base.checkpoint)
+    load_base_weights(model, place, base)
     add_lora(model, base.rank)
     return base
 

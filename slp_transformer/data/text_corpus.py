@@ -116,7 +116,7 @@ def prepare_corpus(
         val_ids = read_ranges(path, size, ranges) if val_split else None
         train_ids = read_ranges(path, size, gaps)
         write_token_folder(Path(output_dir), tokenizer, train_ids, val_ids, names)
-    return replace(load_corpus(output_dir), val_names=names)
+    return replace(load_corpus(output_dir, type(tokenizer).from_json), val_names=names)
 
 
 @contextmanager
@@ -166,6 +166,9 @@ def encode_files(
     above = os.path.commonpath([path.parent for path in paths])
     for path in paths:
         line, first = 1, count
+        for begin_id in getattr(tokenizer, "begin_ids", ()):
+            count += 1
+            yield begin_id
         for piece in read_pieces(path, on_progress):
             try:
                 ids = tokenizer.encode(piece, line)
@@ -194,13 +197,19 @@ def read_ranges(path: Path, vocab_size: int, ranges: Iterable[range]) -> Iterato
             yield from store[part.start : part.stop].tolist()
 
 
-def load_corpus(tokens_dir: str | Path) -> Dataset:
+def load_corpus(
+    tokens_dir: str | Path, from_json: Callable[[Any], Any] = TextTokenizer.from_json
+) -> Dataset:
     """Open the corpus that `prepare` wrote to a folder.
+
+    Args:
+        tokens_dir: the folder.
+        from_json: makes the tokenizer from the content of its tokenizer.json.
 
     Raises:
         ValueError: if there is none, or it is damaged.
     """
-    return open_token_folder(Path(tokens_dir), TextTokenizer.from_json, needs_val=False)
+    return open_token_folder(Path(tokens_dir), from_json, needs_val=False)
 
 
 # --- What is held out ------------------------------------------------------------------------

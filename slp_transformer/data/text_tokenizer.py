@@ -157,6 +157,13 @@ class TextTokenizer:
             )
         return self.vocabulary_bytes[token_id]
 
+    def count_bytes(self, ids: Iterable[int]) -> int | None:
+        """Return the bytes of tokens in UTF-8; None if one of them is an unknown word."""
+        ids = list(ids)
+        if self.unknown_id in ids:
+            return None
+        return sum(len(self.token_bytes(i)) for i in ids)
+
     @cached_property
     def vocabulary_bytes(self) -> list[bytes]:
         """The bytes of each id."""

@@ -9,8 +9,24 @@ from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
     from slp_transformer.generation.decoding import GenerationResult, decode_loop, generate
+    from slp_transformer.generation.harness import HarnessModel
+    from slp_transformer.generation.scoring import (
+        ContinuationScore,
+        score,
+        score_continuations,
+    )
+    from slp_transformer.generation.stop_text import StopText
 
-__all__ = ["GenerationResult", "generate", "decode_loop"]
+__all__ = [
+    "ContinuationScore",
+    "GenerationResult",
+    "HarnessModel",
+    "StopText",
+    "decode_loop",
+    "generate",
+    "score",
+    "score_continuations",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = attach(__name__)

@@ -28,6 +28,7 @@ from slp_transformer.generation.generate_arguments import (
 from slp_transformer.generation.session import (
     DecoderSession,
     Model,
+    OnToken,
     TokenIds,
     inference_context,
     model_device,
@@ -46,9 +47,9 @@ class GenerationResult:
     Attributes:
         ids: the prompt, and what was written after it.
         prompt_length: tokens of the prompt.
-        finish_reason: why it ends: "stop" after a stop token, "length" after `max_new_tokens`,
-            "window" where the model has no more positions. To continue from there, begin anew with
-            the end of the text as the prompt.
+        finish_reason: why it ends: "stop" after a stop token or where `on_token` ended it, "length"
+            after `max_new_tokens`, "window" where the model has no more positions. To continue from
+            there, begin anew with the end of the text as the prompt.
         score: of a beam search, see `length_normalized_score`; None otherwise.
         other_beams: of a beam search, the other texts that it found, best first.
     """
@@ -81,7 +82,7 @@ def generate(
     stop: int | Collection[int] = (),
     allowed: AllowedTokens | None = None,
     generator: Generators = None,
-    on_token: Callable[[int, int], None] | None = None,
+    on_token: OnToken | None = None,
     cached: bool = True,
     draft_model: Model | None = None,
     num_draft_tokens: int = 4,
@@ -115,7 +116,8 @@ def generate(
             booleans, one for each word), or None for any.
         generator: where random numbers come from, on the model's device; a list of them gives each
             prompt its own, so that its draws do not depend on the other prompts.
-        on_token: called with a prompt's place in the batch and its new id, as soon as there is one.
+        on_token: called with a prompt's place in the batch and its new id, as soon as there is one;
+            the text ends where it returns True.
         cached: use a key-value cache. Without one the words are the same, and come later.
         draft_model: for a single prompt, a smaller model of the same vocabulary. It proposes words,
             which `model` reads at once and accepts or replaces: each comes as often as without it,
@@ -218,7 +220,7 @@ def decode_loop(
     prompts: Sequence[list[int]],
     max_lengths: Sequence[int],
     stop_ids: Collection[int] = (),
-    on_token: Callable[[int, int], None] | None = None,
+    on_token: OnToken | None = None,
 ) -> list[tuple[list[int], bool]]:
     """Read, choose the next word of every text that has been read to its end, and so on.
 
@@ -232,10 +234,11 @@ def decode_loop(
         prompts: the beginnings of the texts.
         max_lengths: how long each text may become.
         stop_ids: ids after which a text ends.
-        on_token: called with the text and the id of each new word.
+        on_token: called with the text and the id of each new word; if it returns True, the text
+            ends.
 
     Returns:
-        The ids of each text, and whether a stop token ended it.
+        The ids of each text, and whether a stop token or `on_token` ended it.
     """
     ids, _ = pad_right(prompts, model_device(session.model))
     ids = F.pad(ids, (0, max(max_lengths) - ids.shape[1]))
@@ -257,9 +260,8 @@ def decode_loop(
         T += 1
         if stop_ids or on_token is not None:  # else nobody makes the CPU wait for the words
             for text, word in zip(texts, words.tolist(), strict=True):
-                if word in stop_ids:
+                ended = on_token is not None and on_token(text, word)
+                if ended or word in stop_ids:
                     ends[text], stopped[text] = T, True
-                if on_token is not None:
-                    on_token(text, word)
     written |= zip(rows, ids.tolist(), strict=True)
     return [(written[text][:end], stopped[text]) for text, end in enumerate(ends)]

@@ -1,6 +1,6 @@
 """What `generate` is given: parsed, or refused with a sentence."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from slp_transformer._internal.config_checks import check_size, is_integer
 from slp_transformer._internal.sampling_table import LENGTH_PENALTY
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.generation.session import Model, TokenIds
+from slp_transformer.generation.session import Model, OnToken, TokenIds
 from slp_transformer.sampling import SAMPLING, Generators
 
 GENERATE_HINTS = {
@@ -90,7 +90,7 @@ def check_beam_options(
     length_penalty: float,
     max_new_tokens: int | None,
     sampling: Collection[str],
-    on_token: Callable[[int, int], None] | None,
+    on_token: OnToken | None,
 ) -> None:
     """Refuse sizes below 1, and what beam search has no use for.
 

@@ -1,7 +1,7 @@
 """Reading with a model, step by step: ids in, the logits of the next word out."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -16,6 +16,8 @@ from slp_transformer.language_model import TransformerLM
 
 Model = TransformerLM | EncoderDecoder
 TokenIds = Sequence[int] | Int[Tensor, "_"]
+OnToken = Callable[[int, int], bool | None]
+"""Called with the place of a text and the id of its new word; True ends the text."""
 
 
 def pad_right(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 import torch
 
 from slp_transformer._internal.shape_types import Tensor
-from slp_transformer.generation.session import DecoderSession, model_device
+from slp_transformer.generation.session import DecoderSession, OnToken, model_device
 from slp_transformer.sampling import sample
 
 
@@ -18,7 +18,7 @@ def speculative_loop(
     num_draft_tokens: int = 4,
     generator: torch.Generator | None = None,
     stop_ids: Collection[int] = (),
-    on_token: Callable[[int, int], None] | None = None,
+    on_token: OnToken | None = None,
 ) -> tuple[list[int], bool]:
     """Write on after a prompt, with words distributed exactly as by the large model alone.
 
@@ -35,10 +35,10 @@ def speculative_loop(
         num_draft_tokens: how many words are proposed at a time.
         generator: where random numbers come from.
         stop_ids: ids after which the text ends.
-        on_token: called with 0 and the id of each new word.
+        on_token: called with 0 and the id of each new word; if it returns True, the text ends.
 
     Returns:
-        The ids of the text, and whether a stop token ended it.
+        The ids of the text, and whether a stop token or `on_token` ended it.
     """
     device = model_device(session.model)
     ids = torch.tensor([prompt], device=device)
@@ -58,9 +58,8 @@ def speculative_loop(
             ids = torch.cat([ids[:, : T + i], sample(p.log(), generator)[:, None]], dim=1)
             break
         for length, word in enumerate(ids[0, T:].tolist(), T + 1):
-            if on_token is not None:
-                on_token(0, word)
-            if word in stop_ids:
+            ended = on_token is not None and on_token(0, word)
+            if ended or word in stop_ids:
                 return ids[0, :length].tolist(), True
         session.truncate(ids.shape[1] - 1)
         draft.truncate(ids.shape[1] - 1)

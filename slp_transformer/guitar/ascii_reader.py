@@ -38,6 +38,7 @@ from math import gcd, inf
 from pathlib import Path
 from statistics import median
 
+from slp_transformer._internal.bounds import MAX_FILE_BYTES
 from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import BarRows, split_system_into_bars
 from slp_transformer.guitar.ascii_frets import read_bars
@@ -63,7 +64,6 @@ from slp_transformer.guitar.tab_header import (
 )
 
 TEXT_SUFFIXES = (".txt", ".tab")
-MAX_FILE_BYTES = 16 << 20
 
 
 def read_tab_folder(tabs_path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
@@ -122,7 +122,7 @@ def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[R
         ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`.
     """
     source = source or Path(path).name
-    text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES))
+    text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES["ASCII tab"]))
     if "\0" in text:
         return [], [ReadProblem(source, 1, "this is not a text file")]
     return parse_ascii_tabs(text, source)

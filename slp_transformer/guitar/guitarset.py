@@ -20,6 +20,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from slp_transformer._internal.bounds import MAX_FILE_BYTES
 from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.formats.safe_read import translate_read_errors
 from slp_transformer.guitar.fretboard import STANDARD, Note
@@ -32,7 +33,6 @@ MAX_STRUM_SECONDS = 0.030
 """Seconds in which notes begin that are strummed as one."""
 LATE_SECONDS_BY_EXCERPT = {"04_BN3-154-E_comp": 0.409, "04_Jazz1-200-B_comp": 0.309}
 MAX_FRET_READ = 24
-MAX_FILE_BYTES = 16 << 20
 MAX_EXCERPT_SECONDS, MAX_EXCERPTS = 3600.0, 10_000
 _FILE_NAME_PATTERN = re.compile(
     r"\d\d_(?P<style>Jazz|BN|Rock|SS|Funk)\d-(?P<tempo>\d{2,3})-[A-G][#b]?_(?:comp|solo)"
@@ -70,9 +70,9 @@ def read_guitarset(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     for jams in _iter_jams_files(path):
         try:
             with translate_read_errors(jams.name, "a JAMS file"), jams.open("rb") as file:
-                content = file.read(MAX_FILE_BYTES + 1)
-            if len(content) > MAX_FILE_BYTES:
-                raise ValueError(f"it has more than {MAX_FILE_BYTES >> 20} MiB")
+                content = file.read(MAX_FILE_BYTES["JAMS"] + 1)
+            if len(content) > MAX_FILE_BYTES["JAMS"]:
+                raise ValueError(f"it has more than {MAX_FILE_BYTES['JAMS'] >> 20} MiB")
             excerpt, omissions = read_jams(content, jams.name)
         except ValueError as error:
             problems.append(ReadProblem(jams.name, 0, str(error)))

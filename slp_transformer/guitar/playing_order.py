@@ -9,11 +9,11 @@ Fine ends the piece or a sign leads on to the coda.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from slp_transformer._internal.bounds import MAX_BARS
 from slp_transformer.guitar.playing_signs import PLAYING_SIGNS, START
 from slp_transformer.guitar.tab import Bar, Tab
 from slp_transformer.guitar.timing import drop_repeated_changes
 
-MAX_EXPANDED_BARS = 100_000
 """Most bars that repeats are expanded to."""
 
 
@@ -77,8 +77,8 @@ def find_playing_order(bars: Sequence[Bar]) -> list[int]:
             place += 1
             continue
         order.append(place)
-        if len(order) > MAX_EXPANDED_BARS:
-            raise ValueError(f"With its repeats this tab has more than {MAX_EXPANDED_BARS:,} bars.")
+        if len(order) > MAX_BARS:
+            raise ValueError(f"With its repeats this tab has more than {MAX_BARS:,} bars.")
         if until and until in bar.signs:
             goal = _find_sign(bars, PLAYING_SIGNS[until].leads_to)
             if goal is None:

@@ -18,10 +18,16 @@ def publish_tokenizer(tokenizer: TextTokenizer | PretrainedTokenizer) -> Pretrai
     text gives: `split_special_tokens` says so.
 
     Raises:
+        ValueError: if its tokens are no text.
         ImportError: if `tokenizers` is not installed.
     """
     if isinstance(tokenizer, PretrainedTokenizer):
         return tokenizer
+    if not isinstance(tokenizer, TextTokenizer):
+        raise ValueError(
+            f"A {type(tokenizer).__name__} has tokens that are no text, and published tokenizers "
+            "have no form for it: save_pretrained writes the model without it."
+        )
     library = require_extra("tokenizers", "Published tokenizers")
     models, decoders = library.models, library.decoders
     if tokenizer.token_type == "bpe":

@@ -1,10 +1,15 @@
 """Models of others, in and out; `slp_transformer.modern.families` has a record for each kind."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from slp_transformer._internal.atomic_write import fsync_path, new_folder, remove, rename
 from slp_transformer._internal.json_files import read_json, write_json
@@ -16,7 +21,7 @@ from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.export_tokenizer import publish_tokenizer
 from slp_transformer.modern.families import HF_FAMILIES, choose_family
-from slp_transformer.modern.families.family import HFFamily, HFTensor
+from slp_transformer.modern.families.family import HFFamily, HFTensor, as_tuple
 from slp_transformer.modern.hf_config import HFConfigReader
 from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 from slp_transformer.modern.language_model import ModernLM
@@ -36,10 +41,42 @@ def read_config(folder: str | Path) -> ModernConfig:
     Raises:
         ValueError: if it is no such folder, or the model has a part that we don't have.
     """
-    return _read_config_and_family(Path(folder))[0]
+    return read_published(folder).config
 
 
-def _read_config_and_family(folder: Path) -> tuple[ModernConfig, HFFamily]:
+class Published(NamedTuple):
+    """A published model: what its config.json says.
+
+    Attributes:
+        config: our configuration of it.
+        family: its family, with the tensors of its form.
+        model: our class of it, as "module:name".
+        num_classes: how many classes it tells apart; None if it has no such head.
+    """
+
+    config: ModernConfig
+    family: HFFamily
+    model: str
+    num_classes: int | None
+
+    def build_on_meta(self) -> nn.Module:
+        """Make the model of shapes alone, on PyTorch's meta device: it takes no memory."""
+        more = () if self.num_classes is None else (self.num_classes,)
+        with torch.device("meta"):
+            model: nn.Module = resolve_name(self.model)(self.config, *more)
+        return model
+
+
+def read_published(folder: str | Path) -> Published:
+    """Return what the config.json of a published model says; none of its weights are read.
+
+    Args:
+        folder: a folder with config.json.
+
+    Raises:
+        ValueError: if it is no such folder, or the model has a part that we don't have.
+    """
+    folder = Path(folder)
     path = folder / CONFIG_FILE
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}.")
@@ -54,12 +91,14 @@ def _read_config_and_family(folder: Path) -> tuple[ModernConfig, HFFamily]:
     settings = HFConfigReader(content, str(path))
     family: HFFamily = settings.get_choice("model_type", HF_FAMILIES, "")
     try:
-        config = family.read_config(settings)
+        config, form = family.read_config(settings), family.find_form(settings)
+        labels = len(settings.get("id2label", dict, {})) or settings.get("num_labels", int, 2)
     except ValueError as error:
         message = str(error)
         where = "" if message.startswith(str(path)) else f"{path}: "
         raise ValueError(where + message) from None
-    return config, family
+    own = replace(family, params=family.params | form.params)
+    return Published(config, own, form.model, labels if form.has_classes else None)
 
 
 def from_pretrained(
@@ -67,7 +106,7 @@ def from_pretrained(
     *,
     dtype: torch.dtype | None = torch.float32,
     device: torch.device | str = "cpu",
-) -> ModernLM | Bert:
+) -> Any:
     """Load a model of one of the families in `HF_FAMILIES`, from a folder in Hugging Face's layout.
 
     The folder has config.json and the weights in safetensors, in one file or in several with an
@@ -81,15 +120,52 @@ def from_pretrained(
         device: where the model is to live.
 
     Returns:
-        The model, in evaluation mode: a `ModernLM`, or a `Bert`.
+        The model, in evaluation mode, as what its config.json names: a `ModernLM` or a `Bert`; a
+        bare stack is a `ModernEncoder` or a `BertEncoder`, and one with a head for classes of texts
+        a `ModernClassifier` or a `BertClassifier`.
 
     Raises:
         ValueError: naming what is missing, damaged, or of a kind that we don't have.
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
-    config, family = _read_config_and_family(folder)
-    files = WeightFiles(folder, family.prefix)
+    published = read_published(folder)
+    state = dict(_iter_weights(folder, published, dtype, device))
+    model = published.build_on_meta()
+    model.load_state_dict(state, assign=True)
+    return model.requires_grad_(True).eval()
+
+
+@torch.no_grad()
+def load_pretrained_weights(model: nn.Module, folder: str | Path) -> None:
+    """Load the weights of a published model into one of ours, in place, a tensor at a time.
+
+    Args:
+        model: a model of its class and configuration.
+        folder: its folder.
+
+    Raises:
+        ValueError: as `from_pretrained`, or if the model has other tensors.
+    """
+    published = read_published(folder)
+    state, meta = model.state_dict(), published.build_on_meta().state_dict()
+    if {n: W.shape for n, W in meta.items()} != {n: W.shape for n, W in state.items()}:
+        raise ValueError(f"{folder} holds another model than the one that is to have its weights.")
+    for name, W in _iter_weights(Path(folder), published, None, "cpu"):
+        state[name].copy_(W)
+
+
+def _iter_weights(
+    folder: Path,
+    published: Published,
+    dtype: torch.dtype | None,
+    device: torch.device | str,
+) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of ours, once it is known that all of theirs are used."""
+    config, family = published.config, published.family
+    names = [name for place in family.params.values() for name in as_tuple(place)]
+    heads = {f"{name.split('.')[0]}." for name in names if not name.startswith(family.prefix)}
+    files = WeightFiles(folder, family.prefix, tuple(heads))
     tied = family.tied if config.tied else {}
 
     def find(ours: str) -> tuple[HFTensor, ...]:
@@ -101,8 +177,7 @@ def from_pretrained(
 
     for i in range(config.num_blocks):  # before a model is made of blocks that no file has
         find(f"stack.blocks.{i}.norm_1.gamma")
-    model = build_on_meta(config)
-    shapes = {name: W.shape for name, W in model.state_dict().items()}
+    shapes = {name: W.shape for name, W in published.build_on_meta().state_dict().items()}
     places = {name: find(name) for name in shapes}
     used = {place.name for theirs in places.values() for place in theirs} | tied.keys()
     for name, stored in sorted(files.tensors.items()):
@@ -121,11 +196,8 @@ def from_pretrained(
                 f"{files.tensors[again].path}: {again} is not {first}, though config.json says "
                 "that the head is tied to it."
             )
-    state = {
-        name: files.load(theirs, shapes[name], dtype, device) for name, theirs in places.items()
-    }
-    model.load_state_dict(state, assign=True)
-    return model.requires_grad_(True).eval()
+    for name, theirs in places.items():
+        yield name, files.load(theirs, shapes[name], dtype, device)
 
 
 def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
@@ -142,7 +214,12 @@ def published_config(model: TransformerLM | Bert) -> ModernConfig:
 
     The book's attention has no biases: as a published model it has some that are 0. Where its
     embedding is scaled by √d, the published model has that embedding, and a head of its own.
+
+    Raises:
+        ValueError: if it is no model of words.
     """
+    if not isinstance(model, TransformerLM | Bert):
+        raise ValueError(f"A {type(model).__name__} has no published form that is written here.")
     config = model.config
     if isinstance(config, ModernConfig):
         return config
@@ -203,15 +280,27 @@ def save_pretrained(
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
             theirs[place.name] = part.T if place.transposed else part
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
+    with finished_folder(folder) as unfinished:
+        write_weights(unfinished, theirs)
+        write_json(unfinished / CONFIG_FILE, settings)
+        if published is not None:
+            published.save(unfinished)
+    return folder
+
+
+@contextmanager
+def finished_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder to write to, which becomes `folder` once it is complete.
+
+    Raises:
+        ValueError: if there is something in the folder already.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = new_folder(folder.parent)
     try:
-        write_weights(unfinished, theirs)
-        write_json(unfinished / CONFIG_FILE, settings)
-        if published is not None:
-            published.save(unfinished)
+        yield unfinished
         if folder.exists():
             folder.rmdir()
         rename(unfinished, folder)
@@ -219,4 +308,3 @@ def save_pretrained(
         remove(unfinished)
         raise
     fsync_path(folder.parent)
-    return folder

@@ -1,7 +1,7 @@
 """Weights in safetensors files, one or several with an index: one tensor is read at a time."""
 
 from collections.abc import Iterator
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -9,11 +9,16 @@ import torch
 from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import apply_umask, fsync_path
 from slp_transformer._internal.extras import require_extra
-from slp_transformer._internal.json_files import read_json, write_json
+from slp_transformer._internal.json_files import write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.modern.families.family import HFTensor
+from slp_transformer.modern.published_folders import (
+    INDEX_FILE,
+    SINGLE_FILE,
+    find_weight_files,
+    read_index,
+)
 
-SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 TORCH_DTYPES = {
     "F32": torch.float32,
     "F16": torch.float16,
@@ -40,52 +45,32 @@ class WeightFiles:
         tensors: by the names that they have today; older files call a norm's gain gamma.
     """
 
-    def __init__(self, folder: Path, prefix: str):
+    def __init__(self, folder: Path, prefix: str, heads: tuple[str, ...]):
         """Read which tensors there are.
 
         Args:
             folder: where the files are.
             prefix: what all names but the head's begin with; files of a bare model leave it out.
+            heads: how names of heads begin.
 
         Raises:
             ValueError: if there are no weights that can be read.
         """
         self.folder = folder
         self.tensors: dict[str, StoredTensor] = {}
-        listed = self._read_index()
-        for path in sorted(set(listed.values()) if listed else {folder / SINGLE_FILE}):
-            self._read_header(path, prefix)
+        listed = read_index(folder)
+        for path in find_weight_files(folder):
+            self._read_header(path, prefix, heads)
         missing = sorted(set(listed) - {stored.name for stored in self.tensors.values()})
         if missing:
             raise ValueError(f"{folder / INDEX_FILE} lists {missing[0]}, but no file has it.")
 
-    def _read_index(self) -> dict[str, Path]:
-        """Return the file of each tensor by the index, if there is one."""
-        path = self.folder / INDEX_FILE
-        if not path.exists():
-            if (self.folder / SINGLE_FILE).exists():
-                return {}
-            pickled = sorted(self.folder.glob("*.bin")) + sorted(self.folder.glob("*.pt*"))
-            why = f": {pickled[0].name} is a pickle, which could run code" if pickled else ""
-            raise ValueError(
-                f"{self.folder} has no {SINGLE_FILE} and no {INDEX_FILE}{why}. Weights are read "
-                "from safetensors alone."
-            )
-        index = read_json(path)
-        listed = index.get("weight_map") if isinstance(index, dict) else None
-        plain = isinstance(listed, dict) and all(
-            isinstance(name, str) and PureWindowsPath(name).name == name for name in listed.values()
-        )
-        if not plain or not listed:
-            raise ValueError(f"{path} must have a weight_map, from names of tensors to files here.")
-        return {name: self.folder / file for name, file in listed.items()}
-
-    def _read_header(self, path: Path, prefix: str) -> None:
+    def _read_header(self, path: Path, prefix: str, heads: tuple[str, ...]) -> None:
         with open_safetensors(path) as file:
             for name in file.keys():  # noqa: SIM118
                 known = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 known = known.replace("LayerNorm.beta", "LayerNorm.bias")
-                if not known.startswith((prefix, "lm_head.", "cls.")):
+                if not known.startswith((prefix, *heads)):
                     known = prefix + known
                 if known in self.tensors:
                     raise ValueError(f"{path}: {name} is there twice.")

@@ -1,9 +1,8 @@
 """The interface of a task to trainer and command line. Nothing here needs PyTorch."""
 
-import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -26,6 +25,7 @@ from slp_transformer.tasks.data_settings import (
     arg,
 )
 from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.reports import Report, format_table, to_json
 from slp_transformer.tasks.run_config import RunConfig
 from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.training.run_folder import (
@@ -86,19 +86,6 @@ class LoadedRun:
     model: Any
     tokenizer: Any
     config: RunConfig[Any] | None
-
-
-@dataclass(frozen=True)
-class Report:
-    """The results of an evaluation.
-
-    Attributes:
-        values: as JSON.
-        text: as a person reads them.
-    """
-
-    values: dict[str, Any]
-    text: str
 
 
 @dataclass(frozen=True)
@@ -183,6 +170,12 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
         """
         if config.train.batch_tokens is not None:
             raise ValueError("batch_tokens has no effect here: it is for pairs.")
+        length, context = config.train.sequence_length, config.model.context_length
+        if length is not None and length > context:
+            raise ValueError(
+                f"sequence_length = {length} is more than the {context} tokens that the model can "
+                "read (context_length): choose a smaller one, or a larger context_length."
+            )
 
     @abstractmethod
     def prepare(self, config: RunConfig[DataT], folder: Path) -> Dataset:
@@ -275,12 +268,16 @@ class Task(ABC, Generic[DataT, GenerateT, EvaluateT]):
                 f"{type(model).__name__}."
             )
         merge_lora(model)  # the same matrices, made once rather than for each token
-        if tokenizer.vocab_size != vocab_size:
+        if not self.fits(tokenizer, vocab_size):
             raise ValueError(
                 f"{checkpoint_folder(run, which)} is damaged: its tokenizer has "
                 f"{tokenizer.vocab_size} tokens, and its model {vocab_size}."
             )
         return LoadedRun(self, run, model.to(device), tokenizer, None)
+
+    def fits(self, tokenizer: Any, vocab_size: int | None) -> bool:
+        """Return whether a model of a number of words can have a tokenizer."""
+        return bool(tokenizer.vocab_size == vocab_size)
 
     def tokenizer_info(self, tokenizer: Any) -> dict[str, Any]:
         """Return what `info` shows of a tokenizer."""
@@ -345,14 +342,3 @@ def check_windows(data: Dataset, length: int, val_split: float | None) -> None:
         f"There is too little data: {len(data.train):,} training tokens and {len(data.val):,} "
         f"validation tokens, {needed}: give more text, or choose a shorter context_length."
     )
-
-
-def format_table(rows: Mapping[str, Any]) -> str:
-    """Return names and values in two columns."""
-    width = max(map(len, rows), default=0)
-    return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in rows.items())
-
-
-def to_json(content: Any) -> str:
-    """Return a result as JSON, which has no NaN."""
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)

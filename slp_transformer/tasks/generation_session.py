@@ -1,10 +1,12 @@
 """Continuing prompts beyond the window of a model, whatever the task. No PyTorch on import."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from slp_transformer.generation.stop_text import StopText
 
 if TYPE_CHECKING:
     from slp_transformer.language_model import TransformerLM
@@ -29,6 +31,14 @@ class GenerationSession(ABC):
         Raises:
             ValueError: if the prompt cannot be continued.
         """
+
+    def begin_chats(self, chats: "Sequence[Chat]") -> list[list[int]]:
+        """Return the tokens of conversations, up to where the model is to answer.
+
+        Raises:
+            ValueError: if the model was not trained to answer, or a conversation cannot be told.
+        """
+        raise ValueError("--chat has no effect here: the model has no chat template.")
 
     @abstractmethod
     def render(self, ids: list[int]) -> str:
@@ -59,6 +69,34 @@ class GenerationSession(ABC):
         raise NotImplementedError
 
 
+Chat = Sequence[Mapping[str, Any]]
+"""A conversation: messages, each with a "role" and a "content"."""
+
+
+class TextWatch:
+    """One text as people read it while its tokens come.
+
+    Attributes:
+        decoder: turns one token after the other into text.
+        stop: watches for strings that end the text.
+        prompt: the text of the prompt's tokens.
+    """
+
+    def __init__(self, decoder: Any, prompt: Sequence[int], stop: Sequence[str]):
+        """Begin with a prompt, in which nothing is looked for."""
+        self.decoder: Any = decoder
+        self.stop: StopText = StopText(stop)
+        self.prompt: str = "".join(map(decoder.decode_next, prompt))
+
+    def feed(self, token: int) -> str:
+        """Add a token, and return the text that is now sure to stay."""
+        return self.stop.feed(self.decoder.decode_next(token))
+
+    def finish(self) -> str:
+        """End the text, and return what was held back."""
+        return self.stop.feed(self.decoder.flush()) + self.stop.finish()
+
+
 @dataclass
 class GeneratedText:
     """One text as it is generated.
@@ -69,8 +107,10 @@ class GeneratedText:
         remaining: tokens that may still be generated.
         reopened: whether the session had it go on after it stopped.
         windows: how often the model began with the end of the text as its prompt.
-        finish_reason: "stop" after the token that ends a text, "length" at the maximum number of
-            tokens; "" until then.
+        finish_reason: "stop" after a token or before a string that ends a text, "length" at the
+            maximum number of tokens; "" until then.
+        watch: the text as it is written, where somebody reads it or strings can end it.
+        answers: whether it is an answer, which is shown without its prompt.
     """
 
     ids: list[int]
@@ -79,6 +119,14 @@ class GeneratedText:
     windows: int = 0
     reopened: bool = False
     finish_reason: str = ""
+    watch: TextWatch | None = None
+    answers: bool = False
+
+    def render(self, session: GenerationSession) -> str:
+        """Return the text, up to a string that ended it."""
+        if self.watch is None or self.watch.stop.found is None:
+            return session.render(self.ids[self.prompt_length if self.answers else 0 :])
+        return ("" if self.answers else self.watch.prompt) + self.watch.stop.text
 
 
 def continue_prompts(
@@ -87,7 +135,9 @@ def continue_prompts(
     prompts: Sequence[list[int]],
     max_new_tokens: int,
     seed: int = 0,
-    on_token: Callable[[int, int], None] | None = None,
+    on_text: Callable[[int, str], None] | None = None,
+    stop_texts: Sequence[str] = (),
+    answers: bool = False,
     **options: Any,
 ) -> list[GeneratedText]:
     """Continue each prompt, beyond the model's window if need be.
@@ -102,8 +152,14 @@ def continue_prompts(
         max_new_tokens: maximum number of new tokens of each text.
         seed: seed of the first text; each further one has the next, so that a text does not depend
             on the number of texts.
-        on_token: called with a prompt's index and its new token.
+        on_text: called with a prompt's index and its new text, of a session that has a `stream`;
+            first with the prompt itself, unless there are only answers.
+        stop_texts: strings before which a text ends, of a session that has a `stream`.
+        answers: whether the texts are answers, to be shown without their prompts.
         **options: as `generate` takes them.
+
+    Raises:
+        ValueError: if strings are to end a text that comes only as a whole.
     """
     import torch
 
@@ -111,10 +167,35 @@ def continue_prompts(
 
     device = next(model.parameters()).device
     window = model.config.context_length
-    texts = [GeneratedText(list(prompt), len(prompt), max_new_tokens) for prompt in prompts]
+    texts = [
+        GeneratedText(list(prompt), len(prompt), max_new_tokens, answers=answers)
+        for prompt in prompts
+    ]
+    if stop_texts or on_text is not None:
+        for row, text in enumerate(texts):
+            if (decoder := session.stream()) is None:
+                raise ValueError("--stop has no effect here: the texts come only as a whole.")
+            text.watch = TextWatch(decoder, text.ids, stop_texts)
+            if on_text is not None and not answers:
+                on_text(row, text.watch.prompt)
     generators = [torch.Generator(device).manual_seed(seed + i) for i in range(len(prompts))]
 
+    def read_token(row: int, token: int, new_tokens: int) -> bool:
+        watch = texts[row].watch
+        if watch is None or new_tokens > texts[row].remaining:  # others of the batch go on
+            return False
+        shown = watch.feed(token)
+        if on_text is not None:
+            on_text(row, shown)
+        return watch.stop.found is not None
+
     def generate_window(rows: list[int]) -> None:
+        counts = [0] * len(rows)
+
+        def on_token(i: int, token: int) -> bool:
+            counts[i] += 1
+            return read_token(rows[i], token, counts[i])
+
         tails = [texts[row].ids for row in rows]
         tails = [tail if len(tail) < window else tail[-max(1, window // 2) :] for tail in tails]
         previous = texts[rows[0]].ids[: -len(tails[0])]  # the grammar sees the whole text
@@ -127,7 +208,7 @@ def continue_prompts(
             stop=() if session.stop is None else session.stop,
             allowed=allowed,
             generator=[generators[row] for row in rows],
-            on_token=on_token and (lambda i, token: on_token(rows[i], token)),
+            on_token=on_token if texts[rows[0]].watch else None,
             **options,
         )
         for row, each in zip(rows, generated, strict=True):
@@ -146,6 +227,9 @@ def continue_prompts(
         fit = all(len(prompt) < window for prompt in prompts)
         for batch in [rows] if session.allowed is None or (first and fit) else [[r] for r in rows]:
             generate_window(batch)
+    for row, text in enumerate(texts):
+        if text.watch is not None and (rest := text.watch.finish()) and on_text is not None:
+            on_text(row, rest)
     return texts
 
 
@@ -166,7 +250,7 @@ def samples_to_json(
     """Return texts and what is known of each; `seed` is that of the first."""
     return [
         {
-            "text": session.render(text.ids),
+            "text": text.render(session),
             "tokens": len(text.ids) - text.prompt_length,
             "finish_reason": text.finish_reason,
             "seed": seed + i,
@@ -177,7 +261,7 @@ def samples_to_json(
 
 def format_samples(session: GenerationSession, texts: Sequence[GeneratedText]) -> str:
     """Return texts one below the other, numbered if there are several."""
-    rendered = [session.render(text.ids) for text in texts]
+    rendered = [text.render(session) for text in texts]
     if len(rendered) > 1:
         rendered = [f"=== {n} of {len(rendered)} ===\n{t}" for n, t in enumerate(rendered, start=1)]
     return "\n".join(text.rstrip("\n") + "\n" for text in rendered)

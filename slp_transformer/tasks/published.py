@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer.tasks.base import LoadedRun
-from slp_transformer.tasks.data_settings import NoFlags
-from slp_transformer.tasks.generation_session import GenerationSession
-from slp_transformer.tasks.text import TextSession, TextTask
+from slp_transformer.tasks.text import TextTask
 from slp_transformer.training.run_folder import CheckpointChoice
 
 
@@ -22,21 +20,16 @@ class PublishedTask(TextTask):
             ValueError: if one of them is missing, cannot be loaded, or writes no text.
         """
         from slp_transformer.language_model import TransformerLM
-        from slp_transformer.modern.hf_tokenizer import load_tokenizer
-        from slp_transformer.modern.pretrained import from_pretrained, read_config
+        from slp_transformer.modern.pretrained import from_pretrained
 
-        tokenizer = load_tokenizer(run, read_config(run))
+        tokenizer = self.tokenizer_of(run)
         model = from_pretrained(run, device=device)
         if not isinstance(model, TransformerLM):
             raise ValueError(
-                f"{run} holds no language model, but a {type(model).__name__}: it predicts "
-                "masked words and cannot continue a text."
+                f"{run} holds no language model, but a {type(model).__name__}, which cannot "
+                "continue a text."
             )
         return LoadedRun(self, run, model, tokenizer, None)
-
-    def session(self, run: LoadedRun, flags: NoFlags) -> GenerationSession:
-        """Return what continues text."""
-        return PublishedSession(run.tokenizer, run.tokenizer.end_ids)
 
     def read_stream(self, run: LoadedRun, source: str | None) -> Any:
         """Return the tokens of a source.
@@ -55,26 +48,3 @@ class PublishedTask(TextTask):
         if len(stream) < 2:
             raise ValueError("There is too little to evaluate on: it takes two tokens.")
         return stream
-
-    def count_bytes(self, tokenizer: Any, ids: list[int]) -> int:
-        """Return the bytes of what the tokens stand for, in UTF-8."""
-        return len(tokenizer.decode(ids).encode())
-
-
-class PublishedSession(TextSession):
-    """Text in the tokens of a published model."""
-
-    def first_id(self) -> int:
-        """Return the token that precedes a text.
-
-        Raises:
-            ValueError: if the model has none.
-        """
-        for first in (self.tokenizer.begin_id, self.tokenizer.end_id):
-            if first is not None:
-                return first
-        raise ValueError("This model has no token to begin a text with: give a --prompt.")
-
-    def encode(self, prompt: str) -> list[int]:
-        """Return the tokens of a prompt, after the one that begins a text."""
-        return self.tokenizer.encode(prompt, whole=True)

@@ -18,8 +18,7 @@ preset of its task. TOML has no word for None: "none" stands for it. A path in a
 the file's own folder.
 """
 
-import difflib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -87,20 +86,25 @@ class RunConfig(Generic[DataT]):
         changed = [name for name in mine if mine[name] != theirs[name]]
         return {name.rpartition(".")[2]: (mine[name], theirs[name]) for name in changed}
 
-    def to_toml(self) -> str:
+    def to_toml(self, earlier: Sequence[str] = ()) -> str:
         """Return the configuration as a TOML file.
+
+        Args:
+            earlier: comments on settings that were others before the run was resumed.
 
         Raises:
             ImportError: if tomli_w is not installed.
         """
         head = "# slp-transformer train --config THIS-FILE --out-dir NEW-FOLDER repeats the run."
+        if earlier:
+            head = "\n".join((f"{head[:-1]}, but for what was changed on the way:", *earlier))
         tables = replace_values({"task": self.data.task} | self.to_dict(), None, NONE)
         content = require_extra("tomli_w", "Run configurations").dumps(tables)
         return f"{head}\n\n{content}"
 
-    def save(self, path: Path) -> None:
-        """Write the configuration to a file."""
-        write_file(path, self.to_toml())
+    def save(self, path: Path, earlier: Sequence[str] = ()) -> None:
+        """Write the configuration to a file, with comments as in `to_toml`."""
+        write_file(path, self.to_toml(earlier))
 
     def window(self) -> int:
         """Return the number of tokens in a training window."""
@@ -130,13 +134,6 @@ def replace_values(tables: Tables, old: Any, new: Any) -> Tables:
         else (new if value == old else value)
         for name, value in tables.items()
     }
-
-
-def closest_match(name: str, known: Iterable[str]) -> str:
-    """Return what somebody may have meant, as the end of a sentence."""
-    known = sorted(known)
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f'did you mean "{found[0]}"?' if found else f"there are {', '.join(known)}."
 
 
 MOVED = {

@@ -1,7 +1,7 @@
 """The task of modeling text, by a model trained here or by one that others have published."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,10 +9,16 @@ from typing import Any, ClassVar
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import find_text_files, is_stream
 from slp_transformer.data.text_tokenizer import TokenType
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
-from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.generation_session import Chat, GenerationSession
 from slp_transformer.tasks.run_config import RunConfig
+from slp_transformer.training.run_folder import (
+    CheckpointChoice,
+    checkpoint_folder,
+    load_model_spec,
+)
 
 TEXT_SUFFIXES = ("", ".txt", ".md")  # of what `generate` writes
 OTHER = "other"  # folder of the tokens of another source that is held out
@@ -93,16 +99,47 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         """
         from slp_transformer.data import load_corpus
 
-        text = load_corpus(folder)
+        text = load_corpus(folder, self.load_tokenizer)
         if text.val is None:
-            text = replace(text, val=load_corpus(folder / OTHER).train)
+            text = replace(text, val=load_corpus(folder / OTHER, self.load_tokenizer).train)
         return text
 
-    def load_tokenizer(self, content: Any) -> Any:
-        """Return the tokenizer that a checkpoint holds as JSON."""
-        from slp_transformer.data import TextTokenizer
+    def model_config(self, config: RunConfig[TextData], tokenizer: Any) -> Any:
+        """Return the model's configuration: that of the model to begin with, if it was published.
 
+        (A published model may have parts that no setting of a run has.)
+        """
+        if is_published(tokenizer) and config.init_from is not None:
+            return config_of_start(Path(config.init_from))
+        return super().model_config(config, tokenizer)
+
+    def load_tokenizer(self, content: Any) -> Any:
+        """Return the tokenizer that a checkpoint holds as JSON, ours or a published model's."""
+        from slp_transformer.data import TextTokenizer
+        from slp_transformer.modern.hf_tokenizer import PUBLISHED, PretrainedTokenizer
+
+        if isinstance(content, dict) and content.get("kind") == PUBLISHED:
+            return PretrainedTokenizer.from_json(content)
         return TextTokenizer.from_json(content)
+
+    def tokenizer_of(self, run: Path, which: CheckpointChoice = "best") -> Any:
+        """Return the tokenizer of a run, or of a published model.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        if not is_pretrained_folder(run):
+            return super().tokenizer_of(run, which)
+        from slp_transformer.modern.hf_tokenizer import load_tokenizer
+        from slp_transformer.modern.pretrained import read_config
+
+        return load_tokenizer(run, read_config(run))
+
+    def fits(self, tokenizer: Any, vocab_size: int | None) -> bool:
+        """Return whether a model can have a tokenizer; a published one may have rows to spare."""
+        if is_published(tokenizer) and vocab_size is not None:
+            return bool(tokenizer.vocab_size <= vocab_size)
+        return super().fits(tokenizer, vocab_size)
 
     def check_generate(self, run: Path, output: Path | None, flags: NoFlags) -> None:
         """Refuse files that do not hold text.
@@ -118,6 +155,8 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
 
     def session(self, run: LoadedRun, flags: NoFlags) -> GenerationSession:
         """Return what continues text."""
+        if is_published(run.tokenizer):
+            return PublishedSession(run.tokenizer, run.tokenizer.end_ids)
         return TextSession(run.tokenizer, run.tokenizer.end_id)
 
     def read_stream(self, run: LoadedRun, source: str | None) -> Any:
@@ -133,12 +172,6 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             return val_data(run).val
         return prepare_corpus(source, val_split=0.0, tokenizer=run.tokenizer).train
 
-    def count_bytes(self, tokenizer: Any, ids: list[int]) -> int | None:
-        """Return the bytes of tokens in UTF-8; None if one of them is an unknown word."""
-        if tokenizer.unknown_id in ids:
-            return None
-        return sum(len(tokenizer.token_bytes(i)) for i in ids)
-
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[NoFlags]) -> Report:
         """Measure the loss, and bits per character and byte, on held-out text or another source.
 
@@ -151,7 +184,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         values = measure_windows(run, stream)
         rows = metric_rows(values)
         ids = stream[1 : values["tokens"] + 1].tolist()
-        num_bytes = self.count_bytes(run.tokenizer, ids)
+        num_bytes = run.tokenizer.count_bytes(ids)
         if num_bytes is None:
             values["unknown"] = ids.count(run.tokenizer.unknown_id)
             rows["bits per byte"] = (
@@ -189,6 +222,23 @@ class TextSession(GenerationSession):
             raise ValueError("The prompt is empty: give at least one character.")
         return ids
 
+    def begin_chats(self, chats: Sequence[Chat]) -> list[list[int]]:
+        """Return the tokens of conversations, by the chat template of a published tokenizer.
+
+        Raises:
+            ValueError: if there is none, or it refuses a conversation.
+        """
+        from slp_transformer.modern.chat_template import ChatTemplate
+
+        template = ChatTemplate.from_files(getattr(self.tokenizer, "side_files", {}))
+        if template is None:
+            return super().begin_chats(chats)
+        end = self.tokenizer.library.token_to_id(template.special_tokens.get("eos_token", ""))
+        ends = {*self.tokenizer.end_ids, *([] if end is None else [end])}
+        self.stop = ends  # an answer often ends in another token than a text
+        # The template writes all special tokens, also the one that begins a text.
+        return [self.tokenizer.encode(text) for text in template.render(chats)]
+
     def first_id(self) -> int:
         """Return the token that precedes a new text, or a new line."""
         end = self.tokenizer.end_id
@@ -205,3 +255,42 @@ class TextSession(GenerationSession):
     def stream(self) -> Any:
         """Return what turns one token after the other into text."""
         return self.tokenizer.stream_decoder()
+
+
+class PublishedSession(TextSession):
+    """Text in the tokens of a published model."""
+
+    def first_id(self) -> int:
+        """Return the token that precedes a text.
+
+        Raises:
+            ValueError: if the model has none.
+        """
+        for first in (self.tokenizer.begin_id, self.tokenizer.end_id):
+            if first is not None:
+                return first
+        raise ValueError("This model has no token to begin a text with: give a --prompt.")
+
+    def encode(self, prompt: str) -> list[int]:
+        """Return the tokens of a prompt, after the one that begins a text."""
+        return self.tokenizer.encode(prompt, whole=True)
+
+
+def is_published(tokenizer: Any) -> bool:
+    """Return whether a tokenizer is that of a published model."""
+    from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
+
+    return isinstance(tokenizer, PretrainedTokenizer)
+
+
+def config_of_start(folder: Path) -> Any:
+    """Return the configuration of a run's model, or of a published one.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if is_pretrained_folder(folder):
+        from slp_transformer.modern.pretrained import read_config
+
+        return read_config(folder)
+    return load_model_spec(checkpoint_folder(folder, "best")).config

@@ -20,8 +20,6 @@ way around. So a process may be killed at any moment: each folder that has a che
 complete. The last one is that of the last step, and its evaluations say which is the best.
 """
 
-import contextlib
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -36,7 +34,6 @@ from slp_transformer._internal.argument_checks import all_finite
 from slp_transformer._internal.atomic_write import (
     NotSyncedError,
     apply_umask,
-    create,
     error_message,
     fsync_path,
     new_folder,
@@ -51,9 +48,9 @@ from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.training.devices import check_memory, cpu_default_device
+from slp_transformer.training.lora_base import locate_lora_base
 from slp_transformer.training.run_folder import (
     EVALUATED_SUFFIX,
-    KEPT_FILE,
     LORA_BASE_FILE,
     LORA_WEIGHTS_FILE,
     MANIFEST_FILE,
@@ -214,6 +211,7 @@ def load_model(
     folder = checkpoint_folder(run, which)
     spec, lora_base = load_model_spec(folder), load_lora_base(folder)
     full = folder if lora_base is None else locate_lora_base(folder, lora_base)
+    published = lora_base is not None and lora_base.published
     if lora_base is not None and which == "average":
         raise ValueError(f"{run} is a LoRA adapter and cannot be averaged: take the last.")
     if model is None and spec.model not in MODELS:
@@ -222,7 +220,11 @@ def load_model(
             "pass load_model a function that makes one, as model."
         )
     weights = full / WEIGHTS_FILE
-    if model is None and any(".parametrizations." in name for name in tensor_headers(weights)):
+    if (
+        model is None
+        and not published
+        and any(".parametrizations." in name for name in tensor_headers(weights))
+    ):
         raise ValueError(
             f"{weights} has LoRA matrices as well as weights: pass load_model a function that "
             "makes such a model, by add_lora, as model."
@@ -234,7 +236,7 @@ def load_model(
         with cpu_default_device():
             loaded: nn.Module = kind(spec.config)
         if lora_base is not None:
-            load_weights(loaded, full)
+            load_base_weights(loaded, full, lora_base)
             names = tensor_headers(folder / LORA_WEIGHTS_FILE)
             add_lora(loaded, lora_base.rank, sorted({name.split(".")[-2:][0] for name in names}))
     if which == "average":
@@ -259,6 +261,24 @@ def load_weights(model: nn.Module, folder: Path) -> None:
     lora = (folder / LORA_BASE_FILE).exists()
     path = folder / (LORA_WEIGHTS_FILE if lora else WEIGHTS_FILE)
     load_tensors(path, lora_state_dict(model) if lora else unique_weights(model))
+
+
+def load_base_weights(model: nn.Module, place: Path, base: LoraBase) -> None:
+    """Load the weights that a LoRA adapter was trained on into a model without it, in place.
+
+    Args:
+        model: a model of the same class and configuration.
+        place: the base's folder, what `locate_lora_base` returned.
+        base: what the adapter says of it.
+
+    Raises:
+        ValueError: if they do not fit the model, or cannot be read.
+    """
+    if not base.published:
+        return load_weights(model, place)
+    from slp_transformer.modern.pretrained import load_pretrained_weights
+
+    return load_pretrained_weights(model, place)
 
 
 def load_training_state(
@@ -381,59 +401,3 @@ def average_weights(model: nn.Module, folders: list[Path]) -> None:
         sums = [a + b for a, b in zip(sums, weights, strict=True)] if sums else weights
     for W, total in zip(model.parameters(), sums, strict=True):
         W.copy_(total / len(folders))
-
-
-# --- LoRA ----------------------------------------------------------------------------------------
-
-
-@retry_while_run_changes
-def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best") -> LoraBase:
-    """Describe a checkpoint as the base of a LoRA adapter, and mark it as one that is kept.
-
-    Raises:
-        ValueError: if there is no whole checkpoint, or it is a LoRA adapter itself.
-    """
-    folder = checkpoint_folder(run, which).resolve()
-    if load_lora_base(folder) is not None:
-        raise ValueError(
-            f"{run} is a LoRA adapter already: merge it into its base first, by "
-            "slp-transformer merge."
-        )
-    with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
-        create(folder / KEPT_FILE).close()
-    return LoraBase(str(folder), file_sha256(folder / WEIGHTS_FILE), rank)
-
-
-def locate_lora_base(folder: Path, base: LoraBase) -> Path:
-    """Find the checkpoint that a LoRA adapter was trained on.
-
-    It is looked for where it was, and then next to the run, as when both were moved together.
-
-    Args:
-        folder: the adapter's checkpoint.
-        base: its base.
-
-    Raises:
-        ValueError: if the base is missing, or its weights have changed.
-    """
-    known = Path(base.checkpoint)
-    places = [known, folder.resolve().parent.parent / known.parent.name / known.name]
-    there = [place for place in places if (place / WEIGHTS_FILE).is_file()]
-    for place in there:
-        if file_sha256(place / WEIGHTS_FILE) == base.sha256:
-            return place
-    if there:
-        raise ValueError(
-            f"{there[0] / WEIGHTS_FILE} has changed since the LoRA adapter {folder} was trained "
-            "on it: restore the weights that were there before."
-        )
-    raise ValueError(
-        f"{folder} is a LoRA adapter, and its base checkpoint {known} is missing: put it back, or "
-        "put its run next to this one."
-    )
-
-
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -225,13 +225,15 @@ class LoraBase:
 
     Attributes:
         checkpoint: its folder.
-        sha256: checksum of its weights file.
+        sha256: checksum of its weights, all files of them.
         rank: r, the columns of A and the rows of B.
+        published: whether it is the folder of a published model.
     """
 
     checkpoint: str
     sha256: str
     rank: int
+    published: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an impossible rank.

@@ -1,13 +1,14 @@
-"""One training step: the update of the weights by a batch."""
+"""One training step: the update of the weights by a batch; and the trial before the first."""
 
 import torch
 from torch import nn
 
+from slp_transformer._internal.eval_mode import eval_mode
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.data.batches import Batch
+from slp_transformer.data.batches import Batch, DataSource
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training.devices import autocast
-from slp_transformer.training.evaluation import Loss, summed_token_loss
+from slp_transformer.training.evaluation import Loss, Measure, eval_batches, summed_token_loss
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy
 from slp_transformer.training.train_config import TrainConfig
 
@@ -55,3 +56,21 @@ def training_step(
         group["lr"] = config.learning_rate_at(step)
     optimizer.step()
     return strategy.all_reduce(total)
+
+
+@torch.no_grad()
+def try_sequence(
+    model: nn.Module, data: DataSource, measure: Measure, config: TrainConfig, strategy: Strategy
+) -> None:
+    """Let a model compute one sequence of the validation data, which changes nothing.
+
+    Raises:
+        ValueError: if no parameter can be trained, or of the model, for example because a window is
+            longer than its context.
+    """
+    if not any(W.requires_grad for W in model.parameters()):
+        raise ValueError("No parameter of the model requires a gradient: none can be trained.")
+    batch = next(eval_batches(data, None, strategy.world_size), None)
+    if batch is not None:
+        with eval_mode(model), autocast(config, strategy.device):
+            measure(model, strategy.shard(batch).to(strategy.device))

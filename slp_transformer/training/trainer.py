@@ -47,7 +47,7 @@ from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
 )
 from slp_transformer.training.run_lock import run_lock
-from slp_transformer.training.step import training_step
+from slp_transformer.training.step import training_step, try_sequence
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
@@ -243,7 +243,10 @@ class Trainer:
                 self.strategy,
                 self.loss,
             )
-            self.pending_losses.append(loss)
+            if loss.device.type == "cpu":  # the number: a tensor would lie among logits in the heap
+                self.state.losses.append(loss.item())
+            else:
+                self.pending_losses.append(loss)
             self.state.step += 1
             self.tokens += batch.num_targets
             self.notify("on_step", loss, batch.num_targets)
@@ -370,8 +373,8 @@ class Trainer:
         """Build the optimizer, and load the last checkpoint if there is one.
 
         Raises:
-            ValueError: if the folder's run cannot be resumed. The model and the folder are
-                unchanged then.
+            ValueError: if the folder's run cannot be resumed, or a new one has settings that its
+                model cannot compute with. The model and the folder are unchanged then.
         """
         state, config = self.state, self.config
         saved: dict[str, Tensor] = {}
@@ -394,6 +397,8 @@ class Trainer:
                 raise ValueError(
                     f"The random state saved in {self.out_dir} is damaged: it cannot be resumed."
                 ) from None
+        if not state.step:  # refused now, it leaves no checkpoint that no settings can resume
+            try_sequence(module, self.val_data, self.measure, config, self.strategy)
         compiled = torch.compile(module) if config.compile else module
         assert isinstance(compiled, nn.Module)
         self.module = compiled

@@ -33,7 +33,7 @@ from slp_transformer.tasks.base import LoadedRun
 from slp_transformer.tasks.generation_session import GeneratedText, continue_prompts
 from slp_transformer.tasks.saved_runs import load_tokenizer_of
 from slp_transformer.tasks.text import TextSession
-from slp_transformer.training import callbacks
+from slp_transformer.training import callbacks, devices
 from slp_transformer.training.checkpoints import load_model
 
 TRAIN = ["train", "text", "fox.txt", "--out-dir", "a"]
@@ -373,3 +373,39 @@ def test_every_flag_of_drawing_makes_a_difference(name, text_run, capsys):
     assert alone != other
     measured = result(capsys, "evaluate", "a", "--samples", "1", *how, *flag)
     assert measured["samples"][0]["text"] == other.removesuffix("\n")
+
+
+def test_a_window_longer_than_the_context_is_refused_before_there_is_a_folder(at, capsys):
+    args = ["--context-length", "8", "--sequence-length", "9"]
+    said = refused(capsys, *TRAIN, *SMALL, *args)
+    assert "sequence_length = 9 is more than the 8 tokens that the model can read" in said
+    assert not Path("a").exists()
+
+
+def test_a_model_larger_than_the_memory_is_refused_before_the_data_are_read(
+    at, capsys, monkeypatch
+):
+    monkeypatch.setattr(devices, "total_memory_bytes", lambda device: 10_000)
+    monkeypatch.setattr("slp_transformer.data.prepare_corpus", lambda *_, **__: 1 / 0)
+    assert "choose a smaller batch_size" in refused(capsys, *TRAIN, *SMALL)
+    assert not Path("a").exists()
+
+
+def test_settings_that_were_changed_on_the_way_stay_in_config_toml(at, capsys):
+    fine(*TRAIN, *SMALL, "--learning-rate", "0.01")
+    begun = Path("a/config.toml").read_text(encoding="utf-8")
+    assert begun.startswith("# slp-transformer train") and "# until" not in begun
+    resume = ["train", "--out-dir", "a", "--resume"]
+    fine(*resume, "--steps", "6", "--learning-rate", "0.003")
+    fine(*resume, "--steps", "8")
+    text = Path("a/config.toml").read_text(encoding="utf-8")
+    assert "repeats the run, but for what was changed on the way:\n# until step 4: " in text
+    comments = [line for line in text.splitlines() if line.startswith("# until")]
+    assert sorted(comments) == [
+        "# until step 4: learning_rate = 0.01", "# until step 4: steps = 4",
+        "# until step 6: steps = 6",
+    ]  # fmt: skip
+    assert (
+        tomllib.loads(text)["train"]["steps"],
+        tomllib.loads(text)["train"]["learning_rate"],
+    ) == (8, 0.003)

@@ -7,33 +7,11 @@ import pytest
 import torch
 from commands import output, refused, result
 from foreign import MODELS, foreign
-from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-from tokenizers import decoders as decoding_of
+from published_tokenizers import TEXT, V, make_tokenizer
+from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from slp_transformer.modern import ModernConfig, load_tokenizer
-
-TEXT = "Le café est très chaud ce matin. " * 4 + "The quick brown fox jumps over the lazy dog. " * 4
-V = 300
-
-
-def make_tokenizer(begin: bool = False) -> Tokenizer:
-    """Byte-level BPE as GPT-2 has it, with tokens that begin and end a text."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoding_of.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=V - 3,  # the model's is rounder
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=["<pad>", "<begin>", "<end>"],
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator([TEXT], trainer)
-    if begin:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="<begin> $A", special_tokens=[("<begin>", 1)]
-        )
-    return tokenizer
 
 
 @pytest.fixture(params=["gpt2", "llama"])
@@ -150,3 +128,42 @@ def test_a_stream_says_the_same_piece_by_piece(published, at):
     cut = tokenizer.encode("☕")[:-1]
     stream = tokenizer.stream_decoder()
     assert [stream.decode_next(i) for i in cut] == [""] * len(cut) and "�" in stream.flush()
+
+
+TEMPLATE = """{% for message in messages %}
+<begin>{{ message.role }}: {{ message.content }}<pad>
+{% endfor %}
+{% if add_generation_prompt %}assistant:{% endif %}"""
+
+
+@pytest.mark.parametrize("published", ["gpt2"], indirect=True)
+def test_chat_answers_as_they_do_and_shows_the_answer_alone(published, at, capsys):
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file="model/tokenizer.json")
+    command = ["generate", "model"]
+    assert "no chat template" in refused(capsys, *command, "--prompt", "The quick", "--chat")
+    (at / "model" / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+    asked = [{"role": "user", "content": "The fox?"}]
+    text = tokenizer.apply_chat_template(asked, chat_template=TEMPLATE, tokenize=False)
+    text += "assistant:"
+    ids = tokenizer(text, return_tensors="pt", add_special_tokens=False).input_ids
+    assert (ids == 0).sum() == 1 and (ids == 1).sum() == 1  # its special tokens are tokens
+    kind = {"max_new_tokens": 9, "do_sample": False, "pad_token_id": 0, "eos_token_id": [2, 3]}
+    written = published.generate(ids, **kind)[0, ids.shape[1] :]
+    expected = tokenizer.decode(written, skip_special_tokens=True)
+    how = ["--chat", "--max-new-tokens", "9", "--temperature", "0"]
+    assert output(capsys, "generate", "model", "--prompt", "The fox?", *how) == expected + "\n"
+    (one,) = result(capsys, "generate", "model", "--prompt", "The fox?", *how)
+    assert one["text"] == expected and one["tokens"] == len(written)
+    (at / "asked.jsonl").write_text(json.dumps({"messages": asked, "id": 7}), encoding="utf-8")
+    (line,) = output(capsys, *command, "--prompts-file", "asked.jsonl", *how).splitlines()
+    answer = json.loads(line)
+    assert (answer["id"], answer["text"]) == (7, expected) and answer["messages"] == asked
+    stop = ["--stop", expected[2:4]]
+    ended = output(capsys, *command, "--prompt", "The fox?", *how, *stop)
+    assert ended == expected[: expected.index(expected[2:4])] + "\n"
+    unanswered = refused(capsys, *command, "--prompts-file", "asked.jsonl")
+    assert "asked.jsonl, line 1: messages are answered with --chat" in unanswered
+    assert "give --prompt or --prompts-file" in refused(capsys, *command, "--chat")
+    (at / "model" / "chat_template.jinja").write_text("{{ raise_exception('no') }}", "utf-8")
+    template = refused(capsys, *command, "--prompt", "The fox?", "--chat")
+    assert "The chat template cannot be used: no." in template

@@ -4,9 +4,11 @@ import ast
 import re
 from pathlib import Path
 
+import chapter_source
 import exercises
 import jupytext
 import nbformat
+import notebook_html
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -131,3 +133,43 @@ def test_notebooks_are_written_by_one_command(tmp_path):
     assert [path.name for path in written] == [f"{p.stem}_exercises.ipynb" for p in SETS]
     for path in written:
         nbformat.validate(nbformat.read(path, as_version=4))
+
+
+# --- A site without answers ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_answers_are_left_out_where_they_are_not_wanted(path, monkeypatch):
+    chapter = chapter_source.read_chapter(path, ROOT)
+    outputs = [[{"output_type": "stream", "name": "stdout", "text": "Right."}]] * len(
+        chapter.code_cells
+    )
+
+    def made(wish: str) -> tuple[str, str, str]:
+        monkeypatch.setenv("SLP_ANSWERS", wish)
+        page = notebook_html.filled(chapter.notebook, outputs)
+        handed = exercises.notebook(chapter.exercises, "Title")
+        return nbformat.writes(page), exercises.handed_out(chapter.script), nbformat.writes(handed)
+
+    solutions = exercises.SOLUTION.findall(chapter.exercises)
+    for with_answers, without in zip(made("on"), made("off"), strict=True):
+        folds = with_answers.count("<summary>") - with_answers.count("<summary>The proof")
+        left = without.count("<summary>") - without.count("<summary>The proof")
+        assert left == 0 and len(with_answers) - len(without) >= 100 * folds
+        assert without.count("</details>") == without.count("<details>")
+    whole, short = (made(wish)[1] for wish in ("on", "off"))
+    questions = r"(?m)^# (?:#+|\d+\.) .*"
+    assert re.findall(questions, short) == re.findall(questions, whole)
+    assert {*short.splitlines()} <= {*whole.splitlines()}
+    page = made("off")[0]
+    for before, cell in zip(chapter.notebook.cells, nbformat.reads(page, 4).cells, strict=True):
+        if exercises.is_exercise(before):
+            assert cell.source == exercises.cut(before.source) != before.source
+            assert not cell.outputs and not exercises.is_exercise(cell)
+    assert len(solutions) == page.count("# your lines here")
+
+
+def test_another_wish_is_refused(monkeypatch):
+    monkeypatch.setenv("SLP_ANSWERS", "no")
+    with pytest.raises(ValueError, match="SLP_ANSWERS is on or off, not 'no'."):
+        exercises.hides_answers()

@@ -4,7 +4,9 @@ import http.client
 import os
 import threading
 import time
+from base64 import b64encode
 from contextlib import contextmanager
+from hashlib import sha256
 
 import pytest
 import serving
@@ -24,8 +26,8 @@ def folder(tmp_path):
 
 
 @contextmanager
-def started(folder, mount="/"):
-    server = serving.PageServer(("127.0.0.1", 0), folder, mount)
+def started(folder, mount="/", cells=None):
+    server = serving.PageServer(("127.0.0.1", 0), folder, mount, cells)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -172,6 +174,136 @@ def test_the_loop_hands_on_changes_and_ends(folder, tmp_path):
     assert [changed for changed in seen if changed] == [{(folder / "a.js").resolve()}]
 
 
+# --- Running cells ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked():
+    """What the server was asked to run."""
+    return []
+
+
+@pytest.fixture
+def running(folder, asked):
+    def cells(action, more):
+        asked.append((action, more))
+        if action not in ("run", "stop", "restart"):
+            raise ValueError("There is no such action.")
+        if action == "run":
+            text = more.get("texts", {}).get(str(more["cell"]), "as shown")
+            if more["cell"] == 2:
+                yield {"kind": "progress", "done": 0, "of": 2}
+                yield {"kind": "end", "state": "failed above", "at": 0}
+            else:
+                yield {"kind": "html", "html": f'<div class="slp-output"><p>{text}</p></div>'}
+                yield {"kind": "end", "state": "ok", "seconds": 0.5}
+
+    with started(folder, cells=cells) as server:
+        yield server
+
+
+def good_headers(server):
+    return {
+        "Origin": f"http://127.0.0.1:{server.server_port}",
+        "Content-Type": "application/json",
+        "X-Live-Token": server.token,
+        "Sec-Fetch-Site": "same-origin",
+    }
+
+
+def post(server, body='{"cell": 1}', path="/_live/run", **changed):
+    headers = good_headers(server) | {name.replace("_", "-"): to for name, to in changed.items()}
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    headers = {name: value for name, value in headers.items() if value is not None}
+    connection.request("POST", path, body=body, headers=headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read(), answer.headers
+
+
+def test_a_page_with_the_token_runs_a_cell(running, asked):
+    status, body, headers = post(running)
+    assert status == 200 and b"as shown" in body and body.count(b"\n") == 2
+    assert asked == [("run", {"cell": 1})]
+    assert "Access-Control-Allow-Origin" not in headers
+    assert post(running, path="/_live/none")[0] == 400
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"X_Live_Token": None},
+        {"X_Live_Token": "guess"},
+        {"X_Live_Token": ""},
+        {"Origin": None},
+        {"Origin": "null"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://127.0.0.1:9"},  # another program of this machine
+        {"Origin": "http://127.0.0.1"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Content_Type": "text/plain"},  # what a form can send
+        {"Content_Type": "application/x-www-form-urlencoded"},
+        {"Content_Type": None},
+        {"Host": "evil.example", "Origin": "http://evil.example"},  # a name bound anew
+    ],
+)
+def test_whoever_else_asks_is_refused(running, asked, changed):
+    status, body, headers = post(running, **changed)
+    assert status == 403 and body and asked == []
+    assert not [name for name in headers if name.lower().startswith("access-control")]
+
+
+def test_no_other_method_runs_anything_and_no_other_page_is_let_in(running, asked):
+    for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS"):
+        answer, _ = ask(running, "/_live/run", method=method, **good_headers(running))
+        assert answer.status >= 400
+        assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+    assert asked == []
+
+
+def test_a_large_body_is_refused_unread(running, asked):
+    status, _, _ = post(running, body="", Content_Length=str(serving.MAX_BODY + 1))
+    assert status == 413 and asked == []
+
+
+@pytest.mark.parametrize("body", ["", "[", "3", "[]"])
+def test_what_is_no_request_gets_a_sentence(running, body):
+    assert post(running, body=body)[0] == 400
+
+
+def test_an_address_that_others_reach_runs_nothing(folder):
+    server = serving.PageServer(("0.0.0.0", 0), folder, cells=lambda *_: iter(()))
+    assert server.cells is None
+    server.server_close()
+
+
+def test_the_token_is_in_the_link_alone_and_new_each_time(running, folder):
+    assert running.token in running.live_url
+    for path in ("/", "/a/", "/_live/live.js", "/_live/cells.js", "/none"):
+        answer, body = ask(running, path)
+        assert running.token.encode() not in body
+        assert running.token not in str(answer.headers)
+    with started(folder) as other:
+        assert other.token != running.token and len(other.token) >= 32
+
+
+def test_a_page_runs_only_scripts_that_it_was_built_with(server, folder):
+    inline = '<script>document.title = "built"</script>'
+    (folder / "a" / "index.html").write_text(inline + PAGE.format(""), encoding="utf-8")
+    policy = ask(server, "/a/")[0].headers["Content-Security-Policy"]
+    digest = b64encode(sha256(b'document.title = "built"').digest()).decode()
+    assert policy.startswith(f"script-src 'self' 'sha256-{digest}';")
+    assert "unsafe" not in policy
+
+
+def until(page, expression):
+    """Waits until an expression is true in a page, whose policy forbids the browser's own way."""
+    end = time.monotonic() + 30
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        time.sleep(0.02)
+
+
 # --- In a browser --------------------------------------------------------------------------------
 
 BLOCKS = """
@@ -214,7 +346,7 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
     )
     path.write_text(PAGE.format(changed).replace("slp-chapter", "slp-chapter slp-stale"), "utf-8")
     server.announce(["a/"])
-    page.wait_for_function('document.querySelector("#last").textContent === "after"')
+    until(page, 'document.querySelector("#last").textContent === "after"')
     state = page.evaluate(
         """() => ({
         open: document.querySelector("details").open,
@@ -247,10 +379,10 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
     # Blocks that are gone go, and what a reader did outlives a reload.
     path.write_text(PAGE.format(BLOCKS.format(last="third")), encoding="utf-8")
     server.announce(None)
-    page.wait_for_function('document.querySelector("#last").textContent === "third"')
+    until(page, 'document.querySelector("#last").textContent === "third"')
     assert page.evaluate('document.querySelectorAll(".slp-output").length') == 0
     page.reload()
-    page.wait_for_function('document.querySelector("input").value === "7"')
+    until(page, 'document.querySelector("input").value === "7"')
     assert page.evaluate('document.querySelector("details").open')
     assert page.evaluate("document.documentElement.dataset.updates") is None
 
@@ -271,4 +403,155 @@ def test_a_page_that_missed_something_catches_up_when_it_is_looked_at(server, fo
         }
         }"""
     )
-    page.wait_for_function('document.querySelector("p").textContent === "two"')
+    until(page, 'document.querySelector("p").textContent === "two"')
+
+
+CELLS = """
+<p class="slp-links"></p>
+<div class="slp-cell" data-cell="0"></div>
+<div class="highlight"><pre><code>x = 1\n</code></pre></div>
+<div class="slp-output"><p>built</p></div>
+<div class="slp-cell" data-cell="1"></div>
+<div class="highlight"><pre><code>x + 1\n</code></pre></div>
+<div class="slp-cell" data-cell="2"></div>
+<div class="highlight"><pre><code>x + 2\n</code></pre></div>
+"""
+
+
+@pytest.fixture
+def chapter(running, folder, browser):
+    """The page of a chapter with three cells, opened by the link of the terminal."""
+    path = folder / "chapters" / "01_one" / "index.html"
+    path.parent.mkdir(parents=True)
+    path.write_text(PAGE.format(CELLS), encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(running.live_url)
+    page.goto(f"{running.url}chapters/01_one/")
+    page.wait_for_selector(".slp-cell-bar")
+    yield page
+    context.close()
+
+
+@pytest.mark.slow
+def test_the_token_leaves_the_address_and_nothing_runs_by_itself(chapter, running, asked):
+    assert running.token not in chapter.url
+    chapter.goto(f"{running.url}chapters/01_one/#cell-2")
+    chapter.goto(f"{running.url}chapters/01_one/#live={running.token}")
+    chapter.wait_for_selector(".slp-cell-bar")
+    chapter.wait_for_timeout(300)
+    assert asked == []
+
+
+@pytest.mark.slow
+def test_a_cell_is_changed_run_kept_and_put_back(chapter, asked):
+    cell = chapter.locator(".slp-cell").nth(0)
+    built = chapter.locator(".slp-output", has_text="built")
+    cell.get_by_role("button", name="Run").click()
+    cell.get_by_text("Ran in 0.5 s.").wait_for()
+    assert asked.pop() == ("run", {"chapter": "01_one", "cell": 0, "texts": {}})
+    assert built.is_hidden() and cell.get_by_text("as shown").is_visible()
+    editor = cell.get_by_role("textbox", name="Code of cell 1")
+    assert editor.inner_text() == "x = 1"
+    editor.fill("x = 5")
+    editor.press("Control+Enter")
+    cell.locator(".slp-output p", has_text="x = 5").wait_for()
+    assert asked.pop()[1]["texts"] == {"0": "x = 5"}
+    editor.press("Shift+Enter")
+    until(chapter, 'document.activeElement.closest("[data-cell]")?.dataset.cell === "1"')
+    editor.press("Escape")
+    assert chapter.evaluate("document.activeElement.textContent") == "Run"
+    asked.clear()
+    chapter.reload()
+    editor.wait_for()
+    assert editor.inner_text() == "x = 5" and asked == []  # it is shown, and does not run
+    other = chapter.locator(".slp-cell").nth(1)
+    other.get_by_role("button", name="Run").click()
+    other.get_by_text("Ran in").wait_for()
+    assert asked.pop()[1]["texts"] == {"0": "x = 5"}
+    cell.get_by_role("button", name="Put back").click()
+    assert built.is_visible() and chapter.locator(".highlight").nth(0).is_visible()
+    chapter.reload()
+    chapter.wait_for_selector(".slp-cell-bar")
+    assert chapter.locator(".is-open").count() == 0
+
+
+@pytest.mark.slow
+def test_a_failure_above_is_linked_and_a_server_that_is_gone_is_said(chapter, running):
+    cell = chapter.locator(".slp-cell").nth(2)
+    cell.get_by_role("button", name="Run").click()
+    cell.get_by_role("link", name="Cell 1").wait_for()
+    cell.get_by_role("link", name="Cell 1").click()
+    assert chapter.url.endswith("#cell-1")
+    running.token = "another server's"
+    cell.get_by_role("button", name="Run").click()
+    cell.get_by_text("Open the link that the terminal shows").wait_for()
+
+
+@pytest.mark.slow
+def test_a_page_without_the_token_has_no_buttons(running, folder, browser):
+    path = folder / "chapters" / "01_one" / "index.html"
+    path.parent.mkdir(parents=True)
+    path.write_text(PAGE.format(CELLS), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(f"{running.url}chapters/01_one/")
+    until(page, "document.querySelector('script[src$=\"cells.js\"]')")
+    page.wait_for_timeout(300)
+    assert page.locator(".slp-cell button").count() == 0
+
+
+@pytest.mark.slow
+def test_a_script_that_gets_into_a_page_does_not_run(running, folder, browser):
+    """From an address, a file's name or a search: whatever writes it into the page."""
+    page = browser.new_page()
+    page.goto(f"{running.url}a/")
+    page.evaluate(
+        """() => {
+        document.body.insertAdjacentHTML("beforeend", '<img src="x" onerror="window.hit = 1">');
+        document.body.insertAdjacentHTML("beforeend", '<a href="javascript:window.hit = 2">x</a>');
+        document.querySelector("a").click();
+        const script = document.createElement("script");
+        script.textContent = "window.hit = 3";
+        document.body.append(script);
+        const other = document.createElement("script");
+        other.src = "data:text/javascript,window.hit = 4";
+        document.body.append(other);
+        }"""
+    )
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.hit") is None
+
+
+@pytest.mark.slow
+def test_a_hostile_page_reaches_nothing(running, asked, browser, tmp_path):
+    """Another origin with a form, a fetch and a frame, and even the token."""
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    (evil / "index.html").write_text(
+        f"""<!doctype html><body>
+        <form id="f" method="post" enctype="text/plain" target="t" action="{running.url}_live/run">
+        <input name='{{"cell": 0, "x": "' value='"}}'></form><iframe name="t"></iframe>
+        <iframe id="frame" src="{running.url}a/"></iframe></body>""",
+        encoding="utf-8",
+    )
+    with started(evil) as other:
+        page = browser.new_page()
+        page.goto(f"http://localhost:{other.server_port}/")
+        results = page.evaluate(
+            """async ([url, token]) => {
+            document.querySelector("#f").submit();
+            const tries = [
+                {}, { mode: "no-cors" },
+                { headers: { "Content-Type": "application/json", "X-Live-Token": token } },
+            ].map((how) => fetch(`${url}_live/run`, { method: "POST", body: "{}", ...how })
+                .then((answer) => answer.type, () => "refused"));
+            const read = fetch(`${url}a/`).then((answer) => answer.text(), () => "refused");
+            return [...await Promise.all(tries), await read];
+            }""",
+            [running.url, running.token],
+        )
+        page.wait_for_timeout(500)
+        frame = page.frames[-1]
+    assert results[0] == results[2] == results[3] == "refused"
+    assert asked == []
+    assert "é" not in frame.content()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from slp_transformer.guitar import ascii_reader
+from slp_transformer._internal import bounds
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file, read_tab_folder
 from slp_transformer.guitar.ascii_repair import realign_bar_rows
 from slp_transformer.guitar.formats.safe_read import decode_text
@@ -431,7 +431,7 @@ def test_nothing_readable_is_an_error(tmp_path):
 def test_a_file_too_large_or_empty_is_refused_and_left_out_of_a_folder(tmp_path, monkeypatch):
     for name, text in (("a.txt", ""), ("b.txt", PLAIN + "-"), ("c.txt", PLAIN)):
         (tmp_path / name).write_text(text, encoding="utf-8", newline="\n")
-    monkeypatch.setattr(ascii_reader, "MAX_FILE_BYTES", len(PLAIN))
+    monkeypatch.setitem(bounds.MAX_FILE_BYTES, "ASCII tab", len(PLAIN))
     with pytest.raises(ValueError, match=r"b\.txt is too large for an ASCII tab"):
         read_tab_file(tmp_path / "b.txt")
     tabs, problems = read_tab_folder(tmp_path)

@@ -26,6 +26,8 @@ smoothed_loss
       u.log_softmax(-1)).sum()
   share = 0: F.cross_entropy(u[None], torch.tensor([word]))
   odd: y = u.softmax(-1); -((1 - share) * y[word] + share * y.mean()).log()
+  ε in the logarithm: log_y = torch.log(F.softmax(u, 0) + 1e-9); -(1 - share) * log_y[word] -
+      share * log_y.mean()
 rate_of_2017
   step + 1: d**-0.5 * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
   the larger: max(1 / math.sqrt(step), step / warmup**1.5) / math.sqrt(d)

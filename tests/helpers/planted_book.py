@@ -218,6 +218,12 @@ head
   scaled by √d: W_K.shape[1]) => X.shape[1])
   odd: triu(1) => tril(-1)
   odd: / math.sqrt(W_K.shape[1]) + torch.full((len(X), len(X)), -math.inf).triu(1) =>
+  itself hidden: s = X @ W_Q @ (X @ W_K).T / math.sqrt(W_K.shape[1]); hide =
+      torch.ones_like(s).triu(); hide[0, 0] = 0; s[hide.bool()] = -math.inf; F.softmax(s, -1) @ X
+      @ W_V @ W_O
+  itself hidden: s = X @ W_Q @ (X @ W_K).T / math.sqrt(W_K.shape[1]); ok =
+      torch.tril(torch.ones_like(s), -1); F.softmax(s.masked_fill(ok == 0, -1e30), -1) @ X @ W_V @
+      W_O
 split_heads
   right: list(X.chunk(A, dim=-1))
   view without transpose: X.view(A, X.shape[0], -1)
@@ -241,6 +247,20 @@ multi_head_attention
   view without transpose: .unflatten(1, (A, -1)).transpose(0, 1) for => .view(A, len(X), -1) for
   joined without transpose: .transpose(0, 1).flatten(1) => .reshape(len(X), -1)
   odd: @ W_O => @ W_O / A
+  itself hidden: q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W in (W_Q, W_K,
+      W_V)); s = q @ k.mT / k.shape[-1] ** 0.5; hide = torch.ones(len(X), len(X)).triu() > 0;
+      hide[0, 0] = False; s = s.masked_fill(hide, -math.inf); (s.softmax(-1) @ v).transpose(0,
+      1).flatten(1) @ W_O
+  one head: s = X @ W_Q @ (X @ W_K).T / (W_K.shape[1] // A) ** 0.5; s =
+      s.masked_fill(torch.ones_like(s).triu(1) > 0, -math.inf); s.softmax(1) @ (X @ W_V) @ W_O
+  softmax over heads: q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W in (W_Q, W_K,
+      W_V)); s = q @ k.mT / k.shape[-1] ** 0.5; s = s.masked_fill(torch.ones(len(X),
+      len(X)).triu(1) > 0, -1e9); (s.softmax(0) @ v).transpose(0, 1).flatten(1) @ W_O
+  softmax over heads: q, k, v = ((X @ W).unflatten(1, (A, -1)).transpose(0, 1) for W in (W_Q, W_K,
+      W_V)); s = q @ k.mT / k.shape[-1] ** 0.5 - 100 * torch.ones(len(X), len(X)).triu(1);
+      (s.softmax(0) @ v).transpose(0, 1).flatten(1) @ W_O
+  heads for tokens: q, k, v = ((X @ W).view(len(X), A, -1) for W in (W_Q, W_K, W_V)); s = q @
+      k.transpose(1, 2) / math.sqrt(q.shape[2]); (F.softmax(s, -1) @ v).reshape(len(X), -1) @ W_O
 cached_step
   right: K, V = torch.vstack([K, x @ W_K]), torch.vstack([V, x @ W_V]); F.softmax(K @ (x @ W_Q) /
       K.shape[1] ** 0.5, 0) @ V, K, V
@@ -275,6 +295,10 @@ layer_norm
       gamma * (x - mu) / torch.sqrt(v + 1e-06) + beta
   odd: mu = x.mean(-1, keepdim=True); gamma * (x - mu) / (x - mu).abs().mean(-1, keepdim=True) +
       beta
+  as in the Annotated Transformer: mean = x.mean(-1, keepdim=True); std = x.std(-1, keepdim=True);
+      gamma * (x - mean) / (std + 1e-6) + beta
+  as in the Annotated Transformer: c = x - x.mean(-1)[..., None]; gamma * c / ((c**2).sum(-1,
+      keepdim=True).div(x.shape[-1] - 1) ** 0.5 + 1e-5) + beta
 ffn
   ReLU6: F.relu6(x @ W_1 + b_1) @ W_2 + b_2
   no ReLU: (x @ W_1 + b_1) @ W_2 + b_2
@@ -405,6 +429,18 @@ top_p
       torch.zeros_like(y).scatter(-1, i, y); z / z.sum()
   odd: y, i = F.softmax(u, -1).sort(descending=True); keep = y.cumsum(-1) < p; z =
       torch.zeros_like(u); z[i[keep]] = y[keep]; z / z.sum()
+  each above p: y = F.softmax(u, -1); keep = y >= p; keep[y.argmax()] = True; y = y * keep; y /
+      y.sum()
+  each above p: y = F.softmax(u, -1); best = int(y.argmax()); y[[i for i in range(len(y)) if y[i]
+      <= p and i != best]] = 0; y / y.sum()
+  each above 1 − p: y = F.softmax(u, -1); keep = y >= 1 - p; keep[y.argmax()] = True; z =
+      y.where(keep, 0); z / z.sum()
+  1 − p: y = F.softmax(u, -1); s, i = y.sort(); keep = s.cumsum(0) > p; keep[-1] = True; z = 0 * y;
+      z[i[keep]] = s[keep]; z / z.sum()
+  least probable first: y = F.softmax(u, -1); s, i = y.sort(); drop = i[s.cumsum(0) > p]; y[drop]
+      = 0; y / y.sum()
+  1 − p: y = F.softmax(u, -1); s, i = y.sort(); keep = s.cumsum(0) >= p; z = 0 * y; z[i[keep]] =
+      s[keep]; z / z.sum()
 leak
   right: s = torch.cat([scores[:seen], torch.zeros(len(scores) - seen)]); 1 - F.softmax(s,
       0)[:seen].sum()
@@ -425,12 +461,24 @@ next_token_loss
   shifted backwards: F.cross_entropy(U[1:], ids[:-1])
   odd: (U[:-1].argmax(-1) == ids[1:]).float().mean()
   odd: F.cross_entropy(U, ids, reduction="sum")
+  ε in the logarithm: y = F.softmax(U, 1)[:-1]; -torch.log(y[range(len(y)), ids[1:]] + 1e-8).mean()
+  ε in the logarithm: y = F.softmax(U[:-1], -1) + 1e-9; F.nll_loss(y.log(), ids[1:])
+  ε in the logarithm: p = F.softmax(U[:-1], -1).clamp(min=1e-12); -sum(math.log(p[t, w]) for t, w in
+      enumerate(ids[1:].tolist())) / len(p)
+  ε in the logarithm: y = F.softmax(U[:-1], -1); tiny = torch.finfo(torch.float32).eps;
+      F.nll_loss(torch.log(y + tiny), ids[1:])
 padded_loss
   across texts: F.cross_entropy(U.flatten(0, 1)[:-1], ids.flatten()[1:], ignore_index=pad_id)
   right: F.cross_entropy(U[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), ignore_index=pad_id)
   padding counted: F.cross_entropy(U[:, :-1].transpose(1, 2), ids[:, 1:])
   padding in the mean: each = F.cross_entropy(U[:, :-1].transpose(1, 2), ids[:, 1:],
       reduction="none"); (each * (ids[:, 1:] != pad_id)).mean()
+  ε in the logarithm: y = F.softmax(U[:, :-1], -1) + 1e-7; F.nll_loss(y.log().flatten(0, 1), ids[:,
+      1:].flatten(), ignore_index=pad_id)
+  padding dropped first: words = ids.flatten(); U = U.flatten(0, 1)[words != pad_id]; words =
+      words[words != pad_id]; F.cross_entropy(U[:-1], words[1:])
+  padding dropped first: kept = [(u[i != pad_id], i[i != pad_id]) for u, i in zip(U, ids)]; losses =
+      [F.cross_entropy(u[:-1], i[1:], reduction='none') for u, i in kept]; torch.cat(losses).mean()
 perplexity
   right: lambda p: math.exp(-sum(math.log(x) for x in p) / len(p))
   underflow: lambda p: torch.prod(p) ** (-1 / len(p))
@@ -438,6 +486,8 @@ perplexity
   right: lambda p: 2 ** (-p.log2().mean())
   odd: lambda p: torch.exp(-p.log().sum() / (len(p) - 1))
   right: r = 1.0; [r := r * (1 / x) ** (1 / len(probabilities)) for x in probabilities]; r
+  ε in the logarithm: math.exp(-sum(math.log(p + 1e-10) for p in probabilities) /
+      len(probabilities))
 perplexity_of_loss
   right: math.exp(loss)
   base 2: 2**loss
@@ -474,6 +524,8 @@ cross_attention
   odd: / W_K.shape[1] ** 0.5 =>
   right: lambda X, memory, W_Q, W_K, W_V: F.scaled_dot_product_attention(X @ W_Q, memory @ W_K,
       memory @ W_V)
+  X and H_enc swapped: q, k, v = H_enc @ W_Q, X @ W_K, X @ W_V; out = F.softmax(q @ k.T /
+      k.shape[1]**0.5, 1) @ v; out[: X.shape[0]]
 decoder_block
   right: X = X + attention(norm(X)); X = X + cross_attention(norm(X), H_enc); X + ffn(norm(X))
   no feedforward layer: X + ffn(norm(X)) => X
@@ -487,6 +539,11 @@ decoder_block
   query from X: T1 = norm(X); X = X + attention(T1); X = X + cross_attention(T1, H_enc); X +
       ffn(norm(X))
   odd: X = X + attention(norm(X)); Z = norm(X); X = Z + cross_attention(Z, H_enc); X + ffn(norm(X))
+  sides swapped: T = X + attention(norm(X)); C = T + cross_attention(H_enc, norm(T))[:
+      X.shape[0]]; C + ffn(norm(C))
+  sides swapped: T = X + attention(norm(X)); C = T + cross_attention(H_enc, T); C + ffn(norm(C))
+  sides swapped: T = X + attention(norm(X)); C = T + cross_attention(H_enc, T)[: T.shape[0]]; C +
+      ffn(norm(C))
 masked_word_loss
   right: F.cross_entropy(U[M], x[M])
   right: M = sorted(M); positions = [i for i in M + []]; F.cross_entropy(U[positions], x[positions])
@@ -498,6 +555,7 @@ masked_word_loss
   divided by N: x[M]) => x[M], reduction="sum") / len(U)
   summed: x[M]) => x[M], reduction="sum")
   other axis: -torch.stack([U.log_softmax(0)[i, x[i]] for i in M]).mean()
+  ε in the logarithm: y = F.softmax(U, -1); -torch.log(y[M].gather(1, x[M][:, None]) + 1e-10).mean()
 length_normalized
   length minus one (guarded): lambda l: l.sum() / max(len(l) - 1, 1)
   times the length: lambda l: l.sum() * len(l)

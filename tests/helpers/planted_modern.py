@@ -35,6 +35,8 @@ rms_norm
   odd: gamma * x / (x.mean(-1, keepdim=True).abs() + eps).sqrt()
   right: lambda x, weight, eps=1e-6: weight * x.double() * torch.rsqrt(x.double().pow(2).mean(-1,
       keepdim=True) + eps)
+  d − 1, eps outside: ms = (x**2).sum(-1, keepdim=True) / (x.shape[-1] - 1); x * gamma / (ms**0.5 +
+      eps)
 rotary
   right: emb = torch.cat([angles(X, start, base)] * 2, dim=-1); x1, x2 = X.chunk(2, dim=-1); X *
       emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin()

@@ -41,6 +41,15 @@ def test_metrics_by_hand():
     assert summed_loss(U, targets) == pytest.approx((right + wrong.log()).item())
 
 
+def test_the_first_of_equal_logits_is_the_one_that_counts():
+    U = torch.zeros(2, 5, 7).index_fill(2, torch.tensor([3, 5]), 1.0)
+    targets = torch.tensor([[3, 5, 0, 3, IGNORE_INDEX], [5, 5, 3, 6, 3]])
+    assert count_correct(U, targets) == 4
+    assert count_correct(torch.zeros(3, 7), torch.tensor([0, 1, IGNORE_INDEX])) == 1
+    U, targets = torch.randn(3, 11, 5).round(decimals=1), torch.randint(5, (3, 11))
+    assert count_correct(U, targets) == (U.argmax(-1) == targets).sum()
+
+
 def test_every_metric_measures_something_of_its_own():
     means = mean_metrics(language_model(), STREAM, 5)
     assert list(means) == list(METRICS) and len(set(means.values())) == len(means)

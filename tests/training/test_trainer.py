@@ -310,3 +310,12 @@ def test_a_default_device_changes_nothing(tmp_path):
     assert loss == mean_loss(plain, STREAM, 5)
     assert [result.ids for result in written] == [result.ids for result in expected]
     assert close(loaded.parameters(), plain.parameters())
+
+
+def test_settings_that_no_step_can_work_with_leave_no_checkpoint(tmp_path):
+    with pytest.raises(ValueError, match="there are positions for 5"):
+        train(language_model(), STREAM, STREAM, steps=2, sequence_length=6, out_dir=tmp_path / "a")
+    frozen = language_model().requires_grad_(False)
+    with pytest.raises(ValueError, match="none can be trained"):
+        train(frozen, STREAM, STREAM, steps=2, out_dir=tmp_path / "a")
+    assert not (tmp_path / "a").exists()

@@ -9,6 +9,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_moment
 from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
@@ -36,6 +37,8 @@ from slp_transformer.guitar.tab import (
 )
 from slp_transformer.guitar.tab_header import parse_pitches_with_octaves
 from slp_transformer.guitar.techniques import TECHNIQUES, find_technique
+
+OF_BEATS = {kind for kind, signs in TECHNIQUES.items() if signs.is_of_beat}
 
 
 def format_alphatex(*tracks: Tab) -> str:
@@ -98,6 +101,8 @@ def _format_beats(beats: list[Beat]) -> str:
     written = []
     for value, tied_notes in beats:
         effects = ["d"] if value.is_dotted else []
+        kinds = {technique.kind for tied in tied_notes for technique in tied.techniques}
+        effects += [TECHNIQUES[k].alphatex[0] for k in TECHNIQUES if k in kinds & OF_BEATS]
         if value.tuplet_notes != value.tuplet_time:
             effects.append(f"tu ({value.tuplet_notes} {value.tuplet_time})")
         notes = " ".join(map(_format_note, tied_notes)) or "r"
@@ -112,7 +117,7 @@ def _format_note(tied: TiedNote) -> str:
     effects = [
         f"b (0 {max(1, size)})" if kind == "bend" else TECHNIQUES[kind].alphatex[0]
         for kind, size in tied.techniques
-        if kind == "bend" or TECHNIQUES[kind].alphatex
+        if kind == "bend" or TECHNIQUES[kind].alphatex and kind not in OF_BEATS
     ]
     return f"{fret if tied.is_struck else '-'}.{string}{_format_effects(effects)}"
 
@@ -124,8 +129,6 @@ def _format_effects(effects: list[str]) -> str:
 
 # --- Reading --------------------------------------------------------------------------------------
 
-MAX_FILE_BYTES = 1 << 19
-MAX_BEATS = 100_000
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
 BEAT_EFFECTS = ("d", "dd", "tu")
@@ -159,7 +162,7 @@ def read_alphatex(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     Raises:
         ValueError: as `parse_alphatex`; or if there is no such file, or it is too large.
     """
-    text = decode_text(read_bytes(path, "an alphaTex file", MAX_FILE_BYTES))
+    text = decode_text(read_bytes(path, "an alphaTex file", MAX_FILE_BYTES["alphaTex"]))
     return parse_alphatex(text, Path(path).name)
 
 
@@ -326,15 +329,19 @@ class _AlphaTexParser:
         beat_effects = _parse_effects(found["effects"])
         if len(notes) == 1:
             beat_effects += _parse_effects(notes[0][2])
+        if any(name == "gr" for name, _ in beat_effects):
+            self.warn("grace notes are left out")  # which take their time from others
+            return
         length, times = self.length * self.tuplet_ratio(beat_effects), int(found["times"] or 1)
         self.num_beats += times
-        if self.num_beats > MAX_BEATS:
-            raise self.error(f"there are more than {MAX_BEATS:,} beats")
+        if self.num_beats > MAX_NOTES:
+            raise self.error(f"there are more than {MAX_NOTES:,} beats")
         for _ in range(times):
             for fret, string, effects in notes:
-                own = beat_effects if len(notes) == 1 else _parse_effects(effects)
+                own = beat_effects if len(notes) == 1 else _parse_effects(effects) + beat_effects
                 self.parse_note(fret, int(string), own, length)
             self.elapsed += length
+            check_moment(self.elapsed)
         self.has_notes = True
 
     def beat_duration(self, denominator: str) -> Fraction:

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MAX_CPU_SECONDS = 4.0
-"""Most processor time that a library may take to read one file."""
+from slp_transformer._internal.bounds import MAX_CPU_SECONDS, MAX_XML_ATTRIBUTES, MAX_XML_TAGS
 
 
 class TimeLimitedBytes(io.BytesIO):
@@ -79,12 +78,16 @@ def read_zip_member(content: bytes, name: str, max_bytes: int) -> bytes:
     """Return a file of a ZIP archive, unpacked no further than it may be large.
 
     Raises:
-        ValueError: if it is larger, or there is none.
+        ValueError: if it is larger, there is none, or it is packed by another method than these
+            files are, whose library would unpack all of it at once.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if name not in archive.namelist():
             raise ValueError(f"there is no {name} in it")
-        with archive.open(name) as member:
+        info = archive.getinfo(name)
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{name} in it is not packed by deflate, as it should be")
+        with archive.open(info) as member:
             unpacked = member.read(max_bytes + 1)
     if len(unpacked) > max_bytes:
         raise ValueError(f"{name} in it has more than {max_bytes >> 10:,} KiB")
@@ -95,13 +98,17 @@ def parse_xml(content: bytes) -> ET.Element:
     """Parse XML that defines no entities, which can grow without bound or name other files.
 
     Raises:
-        ValueError: if it does, or is no XML.
+        ValueError: if it does, has more tags or attributes than memory may hold, or is no XML.
     """
-    text = decode_text(content)
-    if "<!ENTITY" in text:
+    encoded = decode_text(content).encode("utf-8", "replace")  # the text may take four times that
+    if b"<!ENTITY" in encoded:
         raise ValueError("it defines entities")
+    if encoded.count(b"<") > MAX_XML_TAGS or encoded.count(b"=") > MAX_XML_ATTRIBUTES:
+        raise ValueError(
+            f"it has more than {MAX_XML_TAGS:,} tags, or {MAX_XML_ATTRIBUTES:,} attributes"
+        )
     try:
-        return ET.fromstring(text)
+        return ET.fromstring(encoded, ET.XMLParser(encoding="utf-8"))
     except ET.ParseError as error:
         raise ValueError(f"it is no XML: {error}") from None
 

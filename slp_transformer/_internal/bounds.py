@@ -1,0 +1,71 @@
+"""The bounds of untrusted input, all in one place; what is beyond is refused before the work.
+
+Each reader takes its own from here, and so does the page that reads files in a browser. Together
+they keep any file under half a gigabyte of memory and some seconds of time.
+"""
+
+import re
+from fractions import Fraction
+
+# --- Files of any kind ---
+MAX_JSON_BYTES = 1 << 28  # the JSON of the largest vocabulary is far smaller
+MAX_SIDE_FILE_BYTES = 1 << 24  # what is handed on beside a published tokenizer
+
+# --- Guitar music ---
+MAX_FILE_BYTES = {
+    "MIDI": 1 << 20,
+    "Guitar Pro 3 to 5": 4 << 20,
+    "Guitar Pro 7 and 8": 8 << 20,
+    "MusicXML": 16 << 20,
+    "alphaTex": 1 << 19,
+    "ASCII tab": 16 << 20,
+    "JAMS": 16 << 20,
+}
+MAX_UNPACKED_BYTES = 64 << 20  # of a file in a ZIP archive
+MAX_XML_TAGS = 1_250_000  # an element takes about 110 bytes of memory,
+MAX_XML_ATTRIBUTES = 600_000  # one with attributes about 300 more
+MAX_CPU_SECONDS = 4.0  # processor time that a library may take to read one file
+MAX_NOTES = 200_000  # of a file, rests and other beats included
+MAX_MIDI_NOTES = 50_000  # since each may be in a voice of its own
+MAX_BARS = 100_000  # of a file, and with its repeats played out
+MAX_BAR_QUARTERS = 1 << 10  # quarter notes in a bar
+MAX_STEPS = 1 << 21  # steps in a piece, each a column of its ASCII tab
+MAX_NUMBER = 10**6  # of whatever a score counts
+MAX_DENOMINATOR = 1 << 32  # of a moment in a score, in quarter notes
+
+# --- Published tokenizers, each of which runs in a process of its own ---
+MAX_TOKENIZER_SECONDS = 3.0  # processor time for a text, and more for
+TOKENIZER_BYTES_PER_SECOND = 50_000  # long texts,
+TOKENIZER_FILE_BYTES_PER_SECOND = 1_000_000  # and for large vocabularies as they are loaded
+MAX_TOKENIZER_BYTES = 128 << 20  # memory, and more for each byte
+TOKENIZER_BYTES_PER_BYTE = 2048  # of a text,
+TOKENIZER_BYTES_PER_FILE_BYTE = 64  # and of tokenizer.json
+MAX_TOKENS, MAX_TOKENS_PER_BYTE = 4096, 32  # that are made of a text
+MAX_DECODED_BYTES, MAX_DECODED_BYTES_PER_TOKEN = 1 << 16, 4096  # that are made of tokens
+
+NUMBER_PATTERN = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*")
+
+
+def parse_number(text: str) -> Fraction:
+    """Return a decimal number of a score, exactly.
+
+    Raises:
+        ValueError: if it is no number, or one that no score has.
+    """
+    found = NUMBER_PATTERN.fullmatch(text)
+    number = Fraction(found[1]) if found else None
+    if number is None or abs(number) > MAX_NUMBER:
+        raise ValueError(f"{text[:20]!r} is no number of a score, at most {MAX_NUMBER:,}")
+    return number
+
+
+def check_moment(quarters: Fraction) -> None:
+    """Refuse a moment that no score has: far away, or of a fraction that only grows.
+
+    Raises:
+        ValueError: if it is one.
+    """
+    if quarters.denominator > MAX_DENOMINATOR:
+        raise ValueError("its lengths have no common unit of time")
+    if abs(quarters) > MAX_NUMBER:
+        raise ValueError(f"it is longer than {MAX_NUMBER:,} quarter notes")

@@ -1,0 +1,38 @@
+"""Write a run's model as others publish theirs."""
+
+from slp_transformer.cli.console import command, print_result
+from slp_transformer.cli.export_options import Export
+from slp_transformer.language_model import TransformerLM
+from slp_transformer.lora import merge_lora
+from slp_transformer.modern.adapters import save_adapter
+from slp_transformer.modern.pretrained import save_pretrained
+from slp_transformer.tasks.saved_runs import load_tokenizer_of
+from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.run_folder import checkpoint_folder, load_lora_base
+
+
+def execute(options: Export) -> None:
+    """Export, and print how to use the folder.
+
+    Raises:
+        ValueError: if there is no published form of the model or its tokenizer, or the folder has
+            something in it.
+    """
+    run, folder, which = options.run, options.folder, options.checkpoint
+    model = load_model(run, which)
+    if not isinstance(model, TransformerLM):
+        raise ValueError(
+            f"{run} holds a {type(model).__name__}: only language models are exported."
+        )
+    if options.adapter:
+        base = load_lora_base(checkpoint_folder(run, which))
+        name = base.checkpoint if base is not None and base.published else None
+        save_adapter(model, folder, name)
+        print_result(
+            f"The adapter is in {folder}. To use it in Python:\n"
+            f"  peft.PeftModel.from_pretrained(model, {str(folder)!r})"
+        )
+        return
+    merge_lora(model)
+    save_pretrained(model, folder, load_tokenizer_of(run, which))
+    print_result(f"The model is in {folder}. To use it:\n  {command('generate', folder)}")

@@ -1,0 +1,120 @@
+"""The prompts of `generate`: from flags, files, and files with a prompt in each line."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slp_transformer._internal.atomic_write import error_message
+from slp_transformer.data.text_files import STANDARD_INPUT, decode_pieces, read_pieces
+from slp_transformer.tasks.generation_session import Chat, GenerationSession
+
+JSON_LINES = (".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt.
+
+    Attributes:
+        text: what to continue; None for a new text, or where there is a chat.
+        place: where it is from, for messages.
+        chat: a conversation to answer.
+        record: its line of a file of JSON lines.
+    """
+
+    text: str | None
+    place: str = ""
+    chat: Chat | None = None
+    record: Mapping[str, Any] | None = None
+
+
+def read_text(name: str) -> str:
+    """Read a file or standard input, without the line break at its end.
+
+    Raises:
+        ValueError: if it cannot be read, or is not UTF-8.
+    """
+    if name == STANDARD_INPUT:
+        return "".join(decode_pieces(sys.stdin.buffer.read, "Standard input")).removesuffix("\n")
+    return "".join(read_pieces(Path(name))).removesuffix("\n")
+
+
+def read_prompts_file(name: str) -> Iterator[Prompt]:
+    """Yield the prompts of a file with one in each line: text, or objects of JSON.
+
+    Raises:
+        ValueError: naming the line that holds none.
+    """
+    text = read_text(name)
+    if not text:
+        raise ValueError(f"{name} has no prompts.")
+    is_json = Path(name).suffix.lower() in JSON_LINES
+    for number, line in enumerate(text.split("\n"), 1):
+        place = f"{name}, line {number}: "
+        if not line.strip():
+            raise ValueError(f"{place}there is no prompt.")
+        yield parse_json_line(line, place) if is_json else Prompt(line, place)
+
+
+def parse_json_line(line: str, place: str) -> Prompt:
+    """Return the prompt of a line of JSON.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{place}this is no JSON: {error_message(error)}.") from None
+    if not isinstance(record, dict):
+        raise ValueError(f'{place}an object is needed, such as {{"prompt": "the "}}.')
+    text, chat = record.get("prompt"), record.get("messages")
+    if chat is not None:
+        if not isinstance(chat, list) or not all(map(is_message, chat)) or not chat:
+            raise ValueError(
+                f'{place}messages must be a list of objects such as {{"role": "user", "content": '
+                '"Hello"}.'
+            )
+        return Prompt(None, place, chat, record)
+    if not isinstance(text, str):
+        raise ValueError(f'{place}there is no string "prompt", nor a list of "messages".')
+    return Prompt(text, place, None, record)
+
+
+def is_message(message: Any) -> bool:
+    """Tell if something is a message of a conversation."""
+    return isinstance(message, dict) and isinstance(message.get("role"), str)
+
+
+def encode_prompts(
+    session: GenerationSession, prompts: list[Prompt], as_chat: bool
+) -> list[list[int]]:
+    """Return the tokens of prompts.
+
+    Args:
+        session: what a model's tokens mean.
+        prompts: the prompts.
+        as_chat: whether they are what a user says, to be answered.
+
+    Raises:
+        ValueError: naming the prompt that cannot be continued.
+    """
+    if as_chat:
+        chats: list[Chat] = []
+        for prompt in prompts:
+            if prompt.text is None and prompt.chat is None:
+                raise ValueError("--chat answers a prompt: give --prompt or --prompts-file.")
+            chats.append(prompt.chat or [{"role": "user", "content": prompt.text}])
+        return session.begin_chats(chats)
+    rows = []
+    for prompt in prompts:
+        if prompt.chat is not None:
+            raise ValueError(f"{prompt.place}messages are answered with --chat.")
+        try:
+            rows.append(session.begin(prompt.text))
+        except ValueError as error:
+            raise ValueError(f"{prompt.place}{error}") from None
+    return rows

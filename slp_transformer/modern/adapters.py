@@ -1,0 +1,217 @@
+"""LoRA adapters in the layout of the library peft, in and out.
+
+There a product is x W + (α/r) x A B; here α/r is a part of B. So an adapter that was loaded
+computes the same, but learns on at another rate: a step of B changes the product r/α times as much.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from slp_transformer._internal.atomic_write import apply_umask, fsync_path
+from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.json_files import read_json, write_json
+from slp_transformer._internal.shape_types import Tensor, format_shape
+from slp_transformer.language_model import TransformerLM
+from slp_transformer.lora import LoRA, add_lora, iter_lora
+from slp_transformer.modern.bert import Bert
+from slp_transformer.modern.families import choose_family
+from slp_transformer.modern.hf_config import HFConfigReader
+from slp_transformer.modern.pretrained import finished_folder, published_config
+from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE
+from slp_transformer.modern.weight_files import open_safetensors
+
+ADAPTER_FILE = "adapter_model.safetensors"
+PREFIX = "base_model.model."
+ONLY_HERE = {  # settings of peft, and the value that can be loaded; False stands for anything empty
+    **dict.fromkeys(("use_rslora", "use_dora", "use_qalora", "lora_bias"), False),
+    **dict.fromkeys(("modules_to_save", "rank_pattern", "alpha_pattern"), False),
+    **dict.fromkeys(("layer_replication", "trainable_token_indices", "target_parameters"), False),
+    "bias": "none",
+    "peft_type": "LORA",
+}
+
+
+class AdapterPlace(NamedTuple):
+    """A matrix of a published model that can have A and B, and ours that it holds side by side.
+
+    Attributes:
+        theirs: the name of its module there.
+        owner: the path of our module.
+        widths: the columns of each of our matrices in it, by name.
+    """
+
+    theirs: str
+    owner: str
+    widths: dict[str, int]
+
+
+def iter_places(model: Any) -> Iterator[AdapterPlace]:
+    """Yield the places in which a model of ours can have A and B, by the names of a published one.
+
+    Args:
+        model: a language model, or a `Bert`.
+
+    Raises:
+        ValueError: if no family has the parts of the model.
+    """
+    config = published_config(model)
+    family = choose_family(config)
+    family.write_config(config)  # or it refuses
+    for owner, module in model.stack.named_modules(prefix="stack"):
+        if ".parametrizations" in owner:
+            continue
+        adapted = getattr(module, "parametrizations", {})
+        for leaf in [*adapted, *(name for name, _ in module.named_parameters(recurse=False))]:
+            if not leaf.startswith("W_"):
+                continue
+            widths = {leaf: getattr(module, leaf).shape[-1]}
+            widths = getattr(module, "fused_layout", {}).get(leaf, widths)
+            found = family.find_param(f"{owner}.{leaf}", config)
+            groups = [widths] if len(found) == 1 else [{n: w} for n, w in widths.items()]
+            for place, group in zip(found, groups, strict=True):
+                yield AdapterPlace(place.name.removesuffix(".weight"), owner, group)
+
+
+@torch.no_grad()
+def load_adapter(model: nn.Module, folder: str | Path) -> None:
+    """Add the A and B of an adapter in peft's layout to a model, and freeze everything else.
+
+    Args:
+        model: the model that it was trained on, changed in place.
+        folder: the adapter's, with adapter_config.json and adapter_model.safetensors.
+
+    Raises:
+        ValueError: naming what is missing, damaged, or of a kind that there is none of here. The
+            model is untouched.
+        ImportError: if safetensors is not installed.
+    """
+    path, file = Path(folder) / ADAPTER_CONFIG_FILE, Path(folder) / ADAPTER_FILE
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must be a JSON object.")
+    settings = HFConfigReader(content, str(path))
+    settings.require(**ONLY_HERE)
+    rank = settings.get("r", int)
+    scale = settings.get("lora_alpha", float) / rank
+    if isinstance(start := content.get("init_lora_weights"), str) and start != "gaussian":
+        settings.refuse("init_lora_weights", start, "its base is not the published model")
+    pairs, all_places = _read_pairs(file), list(iter_places(model))
+    places = [place for place in all_places if place.theirs in pairs]
+    if unknown := sorted(pairs.keys() - {place.theirs for place in places}):
+        raise ValueError(f"{file}: there is no matrix here as {unknown[0]}.")
+    targets = sorted({name for place in places for name in place.widths})
+    for place in all_places:
+        if place.theirs not in pairs and place.widths.keys() & set(targets):
+            raise ValueError(
+                f"{file} has no A and B for {place.theirs}: here all blocks have them, or none."
+            )
+    for place in places:
+        first = getattr(model.get_submodule(place.owner), next(iter(place.widths)))
+        wanted = [rank, len(first)], [sum(place.widths.values()), rank]
+        for M, shape, letter in zip(pairs[place.theirs], wanted, "AB", strict=True):
+            if list(M.shape) != shape:
+                raise ValueError(
+                    f"{file}: lora_{letter} of {place.theirs} is {format_shape(M)}, not "
+                    f"{format_shape(shape)}."
+                )
+            if not M.isfinite().all():
+                raise ValueError(
+                    f"{file} cannot be used: {place.theirs} has NaN or infinite numbers."
+                )
+    add_lora(model, rank, targets)
+    factors = dict(iter_lora(model))
+    for place in places:
+        A, B = (M.T for M in pairs[place.theirs])
+        parts = B.split(list(place.widths.values()), dim=1)
+        for name, part in zip(place.widths, parts, strict=True):
+            factors[f"{place.owner}.{name}"].A.copy_(A)
+            factors[f"{place.owner}.{name}"].B.copy_(scale * part)
+
+
+def _read_pairs(path: Path) -> dict[str, list[Tensor]]:
+    """Return A and B of each module by its name, as they lie in peft's file.
+
+    Raises:
+        ValueError: if it holds something else.
+    """
+    found: dict[str, dict[str, Tensor]] = {}
+    with open_safetensors(path) as file:
+        for name in file.keys():  # noqa: SIM118
+            module, _, end = name.removeprefix(PREFIX).partition(".lora_")
+            if not name.startswith(PREFIX) or end not in ("A.weight", "B.weight"):
+                raise ValueError(f"{path} has {name}, and there is no such part of LoRA here.")
+            found.setdefault(module, {})[end[0]] = file.get_tensor(name).float()
+    if halves := sorted(name for name, pair in found.items() if len(pair) < 2):
+        raise ValueError(f"{path} lacks A or B of {halves[0]}.")
+    return {name: [pair["A"], pair["B"]] for name, pair in found.items()}
+
+
+@torch.no_grad()
+def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | None = None) -> Path:
+    """Write a model's A and B as an adapter in peft's layout.
+
+    Where a published model has one matrix for several of ours, as GPT-2 for queries, keys and
+    values, its A holds theirs side by side: r is then the sum, and zeros fill the others up.
+
+    Args:
+        model: a model with LoRA.
+        folder: a new folder, or an empty one; written whole or not at all.
+        base: the folder or the name of the model that the adapter is for.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: if the model has no LoRA, no family has its parts, or the folder is not empty.
+        ImportError: if safetensors is not installed.
+    """
+    factors = dict(iter_lora(model))
+    if not factors:
+        raise ValueError("The model has no LoRA matrices: add_lora makes some.")
+    pairs = {
+        place.theirs: _join(place, factors)
+        for place in iter_places(model)
+        if any(f"{place.owner}.{name}" in factors for name in place.widths)
+    }
+    rank = max(len(A) for A, _ in pairs.values())
+    tensors = {}
+    for name, (A, B) in pairs.items():
+        zeros = rank - len(A)
+        filled = nn.functional.pad(A, (0, 0, 0, zeros)), nn.functional.pad(B, (0, zeros))
+        for letter, M in zip("AB", filled, strict=True):
+            tensors[f"{PREFIX}{name}.lora_{letter}.weight"] = M.cpu().contiguous()
+    family = choose_family(published_config(model))
+    settings: dict[str, Any] = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": base,
+        "r": rank,
+        "lora_alpha": rank,  # so that α/r is 1
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "fan_in_fan_out": not family.transposed,
+        "inference_mode": True,
+        "target_modules": sorted({".".join(name.split(".")[-2:]) for name in pairs}),
+    }
+    save_file = require_extra("safetensors.torch", "Adapters").save_file
+    with finished_folder(Path(folder)) as unfinished:
+        save_file(tensors, unfinished / ADAPTER_FILE, metadata={"format": "pt"})
+        apply_umask(unfinished / ADAPTER_FILE)
+        fsync_path(unfinished / ADAPTER_FILE)
+        write_json(unfinished / ADAPTER_CONFIG_FILE, settings)
+    return Path(folder)
+
+
+def _join(place: AdapterPlace, factors: dict[str, LoRA]) -> tuple[Tensor, Tensor]:
+    """Return the A and B of one matrix there for those of ours that lie in it side by side."""
+    pairs = {name: factors.get(f"{place.owner}.{name}") for name in place.widths}
+    found = [pair for pair in pairs.values() if pair is not None]
+    blocks = [
+        found[0].B.new_zeros(width, 0) if (pair := pairs[name]) is None else pair.B.T
+        for name, width in place.widths.items()
+    ]
+    return torch.cat([pair.A.T for pair in found]), torch.block_diag(*blocks)

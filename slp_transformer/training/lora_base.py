@@ -1,0 +1,95 @@
+"""The weights that a LoRA adapter was trained on: a run's checkpoint, or a published model."""
+
+import contextlib
+import hashlib
+from pathlib import Path
+
+from slp_transformer._internal.atomic_write import create
+from slp_transformer.modern.published_folders import find_weight_files, is_pretrained_folder
+from slp_transformer.training.run_folder import (
+    KEPT_FILE,
+    WEIGHTS_FILE,
+    CheckpointChoice,
+    LoraBase,
+    checkpoint_folder,
+    load_lora_base,
+    retry_while_run_changes,
+)
+
+
+@retry_while_run_changes
+def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best") -> LoraBase:
+    """Describe the base of a LoRA adapter; a checkpoint is marked as one that is kept.
+
+    Args:
+        run: the folder of a run, or of a published model.
+        rank: r.
+        which: the run's checkpoint.
+
+    Raises:
+        ValueError: if there is no whole checkpoint, or it is a LoRA adapter itself.
+    """
+    if is_pretrained_folder(run):
+        folder = Path(run).resolve()
+        return LoraBase(str(folder), weights_sha256(folder, published=True), rank, published=True)
+    folder = checkpoint_folder(run, which).resolve()
+    if load_lora_base(folder) is not None:
+        raise ValueError(
+            f"{run} is a LoRA adapter already: merge it into its base first, by "
+            "slp-transformer merge."
+        )
+    with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
+        create(folder / KEPT_FILE).close()
+    return LoraBase(str(folder), weights_sha256(folder), rank)
+
+
+def locate_lora_base(folder: Path, base: LoraBase) -> Path:
+    """Find the weights that a LoRA adapter was trained on.
+
+    They are looked for where they were, and then next to the run, as when both were moved together.
+
+    Args:
+        folder: the adapter's checkpoint.
+        base: its base.
+
+    Raises:
+        ValueError: if the base is missing, or its weights have changed.
+    """
+    known, near = Path(base.checkpoint), folder.resolve().parent.parent
+    beside = near / known.name if base.published else near / known.parent.name / known.name
+    there = [place for place in (known, beside) if has_weights(place, base.published)]
+    for place in there:
+        if weights_sha256(place, base.published) == base.sha256:
+            return place
+    if there:
+        changed = there[0] if base.published else there[0] / WEIGHTS_FILE
+        raise ValueError(
+            f"{changed} has changed since the LoRA adapter {folder} was trained "
+            "on it: restore the weights that were there before."
+        )
+    what, own = ("model", "it") if base.published else ("checkpoint", "its run")
+    raise ValueError(
+        f"{folder} is a LoRA adapter, and its base {what} {known} is missing: put it back, or "
+        f"put {own} next to this one."
+    )
+
+
+def has_weights(folder: Path, published: bool) -> bool:
+    """Return whether a folder holds weights, of a published model or of a checkpoint."""
+    if published:
+        return folder.is_dir() and is_pretrained_folder(folder)
+    return (folder / WEIGHTS_FILE).is_file()
+
+
+def weights_sha256(folder: Path, published: bool = False) -> str:
+    """Return the SHA-256 of weights, those of a published model one file after the other.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    total = hashlib.sha256()
+    for path in find_weight_files(folder) if published else [folder / WEIGHTS_FILE]:
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                total.update(piece)
+    return total.hexdigest()

@@ -1,0 +1,80 @@
+"""Points for a submission: what a file states, as Gradescope reads it."""
+
+import json
+
+import pytest
+
+from slp_transformer.check import gradescope
+from slp_transformer.check.__main__ import main
+
+POINTS = "softmax = 2\nffn = 3.5\nattention = 1\ntop_k = 1\nblock = 1\ncausal_mask = 1\n"
+ROWS = [
+    {
+        "file": "a.py",
+        "right": ["softmax"],
+        "wrong": {"ffn": "b_2 is not used."},
+        "missing": ["top_k"],
+        "imported": {"causal_mask": "slp_transformer.causal_mask"},
+        "uses the package": {"attention": ["slp_transformer.attention.attention"]},
+        "not limited": ["No."],
+    },
+    {"file": "b.py", "right": ["ffn"], "wrong": {"softmax": "No."}, "missing": []},
+]
+
+
+def graded(tmp_path, monkeypatch, rows):
+    """The tests of results.json by name, and all of it, for files that are reported on so."""
+    (tmp_path / "points.toml").write_text(POINTS, encoding="utf-8")
+    monkeypatch.setattr(gradescope, "report_on_class", lambda folder: {"files": rows})
+    out = tmp_path / "results.json"
+    command = [str(tmp_path), "--gradescope", str(tmp_path / "points.toml")]
+    assert main([*command, "--results", str(out)]) == 0
+    results = json.loads(out.read_text("utf-8"))
+    return {one["name"]: one for one in results["tests"]}, results
+
+
+def test_points_are_those_that_the_file_states(tmp_path, monkeypatch, capsys):
+    tests, results = graded(tmp_path, monkeypatch, ROWS)
+    assert "5.5 of 9.5 points" in capsys.readouterr().out
+    assert {name: (one["score"], one["max_score"]) for name, one in tests.items()} == {
+        "softmax": (2, 2), "ffn": (3.5, 3.5), "attention": (0, 1), "top_k": (0, 1),
+        "block": (0, 1), "causal_mask": (0, 1),
+    }  # fmt: skip
+    assert all((one["status"] == "passed") == (one["score"] > 0) for one in tests.values())
+    assert "slp_transformer.attention.attention" in tests["attention"]["output"]
+    assert "imported (slp_transformer.causal_mask)" in tests["causal_mask"]["output"]
+    assert "not there: write top_k(u, k)" in tests["top_k"]["output"]
+    assert results["extra_data"] == {"not limited": ["No."]} and "output" not in results
+
+
+def test_a_file_that_ends_early_is_said_and_has_no_points(tmp_path, monkeypatch):
+    rows = [{"file": "a.py", "right": [], "wrong": {}, "missing": [], "error": "It ended."}]
+    tests, results = graded(tmp_path, monkeypatch, rows)
+    assert results["output"] == "a.py: It ended."
+    assert {one["score"] for one in tests.values()} == {0}
+    assert "see above" in tests["softmax"]["output"]
+    assert "no script and no notebook" in graded(tmp_path, monkeypatch, [])[1]["output"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("softmx = 1", "no check named 'softmx'. Is it softmax?"),
+        ('softmax = "2"', "the points of softmax are no number: '2'."),
+        ("softmax = true", "no number: True."),
+        ("softmax = -1", "from 0 to"),
+        ("softmax = nan", "from 0 to"),
+        ("softmax", "is no TOML"),
+        ("", "states no points"),
+    ],
+)
+def test_points_that_cannot_be_given_are_refused(text, words, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "points.toml"
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main([str(tmp_path), "--gradescope", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+    assert main([str(tmp_path), "--gradescope", str(tmp_path / "none.toml")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+    assert not (tmp_path / "results.json").exists()

@@ -1,0 +1,193 @@
+"""Kernels of an open page: what they have run, how many there are, what they put out."""
+
+import os
+import threading
+
+import pytest
+
+pytest.importorskip("jupyter_client")
+pytest.importorskip("mkdocs")
+
+import kernels  # noqa: E402
+from kernels import Collected, KernelError, Kernels  # noqa: E402
+
+
+def message(kind, **content):
+    return {"msg_type": kind, "header": {"msg_type": kind}, "content": content}
+
+
+def stream(text):
+    return message("stream", name="stdout", text=text)
+
+
+class FakeKernel:
+    """Keeps what it is given; "raise" raises, "die" ends it."""
+
+    made: list = []
+
+    def __init__(self, root):
+        self.executed, self.ran, self.used, self.closed = [], [], 0.0, False
+        self.has_old_package = False
+        FakeKernel.made.append(self)
+
+    def run(self, source):
+        self.ran.append(source)
+        if source == "die":
+            raise KernelError("The kernel has died; the next run starts another.")
+        made = Collected()
+        made.take(stream(f"{source}!"))
+        yield made
+        if source == "raise":
+            made.take(message("error", ename="ValueError", evalue="no", traceback=[]))
+        yield made
+
+    def interrupt(self):
+        self.ran.append("interrupt")
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def few(tmp_path):
+    FakeKernel.made = []
+    return Kernels(tmp_path, FakeKernel)
+
+
+def run(few, above, source, key=("01", "chapter")):
+    *events, end = few.run(key, above, source)
+    assert end.pop("kind") == "end"
+    end.pop("seconds", None)
+    return end["state"], events, end
+
+
+def test_what_is_above_runs_once_and_before(few):
+    state, events, _ = run(few, ["a", "b"], "c")
+    assert state == "ok"
+    assert [event["done"] for event in events if event["kind"] == "progress"] == [0, 1]
+    assert run(few, ["a", "b", "c"], "d")[0] == "ok"
+    assert run(few, ["a", "b"], "c")[0] == "ok"  # once more, as in a notebook
+    assert [kernel.ran for kernel in FakeKernel.made] == [["a", "b", "c", "d", "c"]]
+    assert run(few, ["a", "b", "c"], "d")[0] == "ok"
+    assert FakeKernel.made[0].ran[-1] == "d" and len(FakeKernel.made) == 1
+
+
+def test_another_text_above_means_another_kernel(few):
+    run(few, ["a", "b"], "c")
+    run(few, ["a", "B"], "c")
+    first, second = FakeKernel.made
+    assert first.closed and second.ran == ["a", "B", "c"]
+    run(few, ["A"], "b")
+    assert second.closed and FakeKernel.made[2].ran == ["A", "b"]
+
+
+def test_a_package_that_has_changed_means_another_kernel(few):
+    run(few, ["a"], "b")
+    FakeKernel.made[0].has_old_package = True
+    state, events, _ = run(few, ["a"], "b")
+    assert state == "ok" and "package has changed" in events[0]["text"]
+    assert FakeKernel.made[0].closed and FakeKernel.made[1].ran == ["a", "b"]
+
+
+def test_it_stops_at_the_first_cell_above_that_fails(few):
+    state, events, end = run(few, ["a", "raise", "b"], "c")
+    assert (state, end["at"]) == ("failed above", 1)
+    assert events[-1]["outputs"][-1].ename == "ValueError"
+    assert FakeKernel.made[0].ran == ["a", "raise"]
+    assert run(few, ["a", "b"], "c")[0] == "ok"  # mended: what ran before it stays
+    assert FakeKernel.made[0].ran == ["a", "raise", "b", "c"]
+
+
+def test_an_error_of_the_cell_itself_is_one(few):
+    assert run(few, [], "raise")[0] == "error"
+
+
+def test_a_dead_kernel_is_named_and_replaced(few):
+    state, _, end = run(few, [], "die")
+    assert state == "dead" and "has died" in end["text"]
+    assert FakeKernel.made[0].closed
+    assert run(few, [], "a")[0] == "ok" and len(FakeKernel.made) == 2
+
+
+def test_there_are_at_most_three_and_the_longest_idle_ends_first(few):
+    for number, name in enumerate("abc"):
+        run(few, [], "x", (name, "chapter"))
+        FakeKernel.made[number].used = (5, 3, 4)[number]
+    run(few, [], "x", ("a", "exercises"))
+    assert [kernel.closed for kernel in FakeKernel.made] == [False, True, False, False]
+
+
+def test_where_all_are_busy_a_fourth_is_refused(few):
+    runs = [few.run((name, "chapter"), [], "x") for name in "abc"]
+    for one in runs:
+        next(one)
+    state, _, end = run(few, [], "x", ("d", "chapter"))
+    assert state == "dead" and "running already" in end["text"]
+    assert not any(kernel.closed for kernel in FakeKernel.made)
+
+
+def test_what_runs_can_be_stopped_and_all_end_with_the_server(few):
+    run(few, [], "a")
+    few.interrupt(("01", "chapter"))
+    few.interrupt(("02", "chapter"))  # there is none
+    few.restart(("02", "chapter"))
+    assert FakeKernel.made[0].ran == ["a", "interrupt"]
+    few.close()
+    assert FakeKernel.made[0].closed
+
+
+def test_outputs_are_collected_as_in_a_notebook():
+    made = Collected()
+    for text in ("one\n", "two\n"):
+        assert made.take(stream(text))
+    assert [output.text for output in made.outputs] == ["one\ntwo\n"]
+    shown = {"data": {"text/plain": "1"}, "metadata": {}, "transient": {"display_id": "d"}}
+    made.take(message("display_data", **shown))
+    made.take(message("update_display_data", **(shown | {"data": {"text/plain": "2"}})))
+    assert made.outputs[1].data == {"text/plain": "2"}
+    made.take(message("clear_output", wait=True))
+    assert len(made.outputs) == 2
+    made.take(stream("three"))
+    assert [output.text for output in made.outputs] == ["three"]
+    made.take(message("clear_output", wait=False))
+    assert made.outputs == [] and not made.take(message("status", execution_state="busy"))
+
+
+def test_too_much_output_is_cut_and_said(monkeypatch):
+    monkeypatch.setattr(kernels, "MAX_OUTPUT", 1000)
+    made = Collected()
+    for _ in range(100):
+        made.take(stream("x" * 100))
+    assert sum(len(output.text) for output in made.outputs) < 1100
+    assert "cut here" in made.outputs[-1].text
+
+
+def test_a_question_is_answered_in_words():
+    made = Collected()
+    made.take(message("error", ename="StdinNotImplementedError", evalue="e", traceback=["long"]))
+    assert made.outputs[0].traceback == [kernels.NO_INPUT]
+
+
+@pytest.mark.slow
+def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
+    (tmp_path / "slp_transformer").mkdir()
+    few = Kernels(tmp_path)
+    try:
+        *_, end = few.run(("01", "chapter"), ["x = 7"], "print(x)\nx + 1")
+        assert end["state"] == "ok"
+        events = list(few.run(("01", "chapter"), ["x = 7"], "input()"))
+        assert events[-1]["state"] == "error"
+        assert kernels.NO_INPUT in str(events[-2]["outputs"])
+        timer = threading.Timer(3, few.interrupt, [("01", "chapter")])
+        timer.start()
+        events = list(few.run(("01", "chapter"), ["x = 7"], "import time\ntime.sleep(600)"))
+        assert events[-1]["state"] == "error" and "KeyboardInterrupt" in str(events[-2]["outputs"])
+        *_, end = few.run(("01", "chapter"), ["x = 7"], "import os\nos._exit(3)")
+        assert end["state"] == "dead"
+        kernel = few._get(("01", "chapter"))
+        folder = kernel._place.name
+        assert list(kernel.run("x"))[-1].outputs[0].ename == "NameError"  # a new one
+    finally:
+        few.close()
+    assert not kernel._manager.has_kernel
+    assert not os.path.exists(folder)

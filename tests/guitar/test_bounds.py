@@ -1,0 +1,130 @@
+"""Small files of strangers make no large work: each bound is a sentence, before the work."""
+
+import io
+import re
+import tracemalloc
+import zipfile
+from fractions import Fraction
+
+import pytest
+from commands import fine, refused
+
+from slp_transformer._internal import bounds
+from slp_transformer._internal.bounds import check_moment, parse_number
+from slp_transformer.guitar.formats.gpif import read_gp
+from slp_transformer.guitar.formats.musicxml import read_musicxml
+from slp_transformer.guitar.formats.registry import FORMATS, read_any_tab_file
+
+SCORE = (
+    '<score-partwise><part-list><score-part id="P1"><part-name>x</part-name></score-part>'
+    '</part-list><part id="P1"><measure number="1">%s</measure></part></score-partwise>'
+)
+NOTE = "<note><pitch><step>E</step><octave>4</octave></pitch><duration>%s</duration></note>"
+DIVISIONS = "<attributes><divisions>%s</divisions></attributes>"
+
+
+def write_score(path, *durations: str, divisions: str = "1") -> None:
+    notes = "".join(NOTE % duration for duration in durations)
+    path.write_text(SCORE % (DIVISIONS % divisions + notes), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("duration", "suffix", "says"),
+    [
+        ("128", "gp5", "Bar 1 has 128 beats; a bar of a Guitar Pro file has at most 127."),
+        ("256", "mid", "Bar 1 has 256 beats; a bar of a MIDI file has at most 255."),
+        ("1025", "tab", "bar 1 has more than 1,024 quarter notes."),
+        ("100000000", "tab", "'100000000' is no number of a score, at most 1,000,000."),
+        ("1" + "0" * 30, "atex", "is no number of a score"),
+        ("1e999999999", "musicxml", "'1e999999999' is no number of a score"),
+        ("nan", "gp5", "'nan' is no number of a score"),
+    ],
+)
+def test_a_bar_too_long_is_one_sentence(tmp_path, monkeypatch, capsys, duration, suffix, says):
+    monkeypatch.chdir(tmp_path)
+    write_score(tmp_path / "a.musicxml", duration)
+    assert says in refused(capsys, "convert", "a.musicxml", "-o", f"b.{suffix}")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.musicxml"]
+    write_score(tmp_path / "a.musicxml", "64")
+    fine("convert", "a.musicxml", "-o", f"b.{suffix}")
+
+
+def test_lengths_whose_common_unit_only_grows_are_refused(tmp_path):
+    """Each sum of fractions would take more time than the one before."""
+    odd = [n for n in range(101, 999, 2) if all(n % k for k in range(3, 32, 2))]
+    notes = "".join(DIVISIONS % n + NOTE % 1 for n in odd)
+    (tmp_path / "a.musicxml").write_text(SCORE % notes, encoding="utf-8")
+    with pytest.raises(ValueError, match="its lengths have no common unit of time"):
+        read_musicxml(tmp_path / "a.musicxml")
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "says"),
+    [
+        ("MAX_NOTES", 5, "more than 5 notes"),
+        ("MAX_STEPS", 5, "more than 5 steps of 1/1 quarter note"),
+        ("MAX_BAR_QUARTERS", 5, "bar 1 has more than 5 quarter notes"),
+        ("MAX_BARS", 0, "more than 0 bars"),
+    ],
+)
+def test_each_bound_of_a_piece_is_heeded(tmp_path, monkeypatch, bound, value, says):
+    from slp_transformer.guitar.formats import tab_builder
+
+    write_score(tmp_path / "a.musicxml", *["1"] * 6)
+    read_musicxml(tmp_path / "a.musicxml")
+    monkeypatch.setattr(tab_builder, bound, value)
+    with pytest.raises(ValueError, match=says):
+        read_musicxml(tmp_path / "a.musicxml")
+
+
+def test_numbers_and_moments_of_a_score():
+    assert parse_number(" 12.50 ") == Fraction(25, 2) and parse_number("-3") == -3
+    for text in ("", "1e3", "1/3", "inf", "1000001", "0.1234567890", "1_000", "٣e1"):
+        with pytest.raises(ValueError, match="no number of a score"):
+            parse_number(text)
+    check_moment(Fraction(10**6 - 1, 96))
+    with pytest.raises(ValueError, match="longer than 1,000,000 quarter notes"):
+        check_moment(Fraction(10**6 + 1))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("suffix", ["gp", "mxl"])
+def test_a_bomb_in_a_zip_is_not_unpacked_whatever_its_method(tmp_path, method, suffix):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        archive.writestr("META-INF/container.xml", '<a><b full-path="Content/score.gpif"/></a>')
+        with archive.open("Content/score.gpif", "w") as member:
+            for _ in range(300):
+                member.write(bytes(1 << 20))
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(packed.getvalue())
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"more than \d\d,\d+ KiB|not packed by deflate"):
+            read_any_tab_file(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 3 * bounds.MAX_UNPACKED_BYTES
+
+
+@pytest.mark.parametrize("element", ["<a/>", '<a b="" c="" d=""/>'])
+def test_sixteen_million_elements_in_sixty_kilobytes_are_not_made(tmp_path, element):
+    with zipfile.ZipFile(tmp_path / "a.gp", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("Content/score.gpif", "<r>" + element * 1_300_000 + "</r>")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="more than 1,250,000 tags, or 600,000 attributes"):
+            read_gp(tmp_path / "a.gp")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 2.5 * bounds.MAX_UNPACKED_BYTES
+
+
+def test_every_kind_of_file_that_is_read_has_a_bound():
+    """By the name of its format, or of those that one reader takes."""
+    kinds = " ".join(bounds.MAX_FILE_BYTES)
+    for name, each in FORMATS.items():
+        words = re.findall(r"[A-Za-z]{4,}", name)
+        assert each.reader is None or any(word in kinds for word in words), name
