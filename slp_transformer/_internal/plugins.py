@@ -143,6 +143,25 @@ def add_plugin(found: dict[str, Plugin], name: str, place: str) -> None:
         _problems.append(f"The plug-in {name} is left out, for it cannot be loaded ({reason}).")
 
 
+def resolve(place: str, what: str) -> Any:
+    """Import what "module:name" names.
+
+    Args:
+        place: the module, and the name in it.
+        what: what it is, for the sentence: "The task dna".
+
+    Raises:
+        ValueError: if it is of another package, and cannot be imported.
+    """
+    try:
+        return resolve_name(place)
+    except Exception as error:  # whatever its modules raise
+        if place.startswith("slp_transformer."):
+            raise
+        reason = f"{type(error).__name__}: {error}".rstrip(".")
+        raise ValueError(f"{what} cannot be loaded from {place} ({reason}).") from error
+
+
 def add_entries(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return our entries of a kind, and those of plug-ins that do not take the name of another.
 

@@ -10,11 +10,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pkgutil import resolve_name
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import error_message
-from slp_transformer._internal.plugins import TEXT_EXTRA, Libraries, take_problems
+from slp_transformer._internal.plugins import TEXT_EXTRA, Libraries, resolve, take_problems
 from slp_transformer._internal.signals import SignalHandler
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import (
@@ -128,7 +127,7 @@ def run(args: Sequence[str]) -> int:
         with torch_import_notice(getattr(options, "quiet", False) or not command.loads_torch):
             if command.loads_torch:
                 importlib.import_module("torch")
-            execute = resolve_name(command.execute)
+            execute = resolve(command.execute, f"The command {name}")
         execute(options)
         sys.stdout.flush()
         return EXIT_OK

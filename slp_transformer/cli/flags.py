@@ -20,15 +20,15 @@ def parse_flag(word: str) -> str | None:
     return found[1].replace("_", "-") if found else None
 
 
-def list_flags(options: Any) -> dict[str, Any]:
+def list_flags(options_class: Any) -> dict[str, Any]:
     """Return the flags of a dataclass, and of dataclasses in it, with the types of their values."""
-    return dict(iter_flags(options))
+    return dict(iter_flags(options_class))
 
 
-def iter_flags(options: Any) -> Iterator[tuple[str, Any]]:
+def iter_flags(options_class: Any) -> Iterator[tuple[str, Any]]:
     """Yield the flags of a dataclass, and of dataclasses in it, with the types of their values."""
-    kind = get_origin(options) or options
-    types = dict(zip(getattr(kind, "__parameters__", ()), get_args(options), strict=False))
+    kind = get_origin(options_class) or options_class
+    types = dict(zip(getattr(kind, "__parameters__", ()), get_args(options_class), strict=False))
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
         hint = types.get(hints[field.name], hints[field.name])

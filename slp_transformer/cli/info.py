@@ -16,7 +16,7 @@ from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import data_dir, list_corpora
 from slp_transformer.data.token_file import verify_token_folder
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.pretrained import build_on_meta, read_config
+from slp_transformer.modern.pretrained import build_on_meta, read_published
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.scaling_laws import count_parameters
 from slp_transformer.tasks.base import TOKENS, format_table, to_json
@@ -149,8 +149,8 @@ def published_info(folder: Path) -> dict[str, Any]:
     """
     from slp_transformer.modern.hf_tokenizer import TOKENIZER_FILE, load_tokenizer
 
-    config = read_config(folder)
-    model = build_on_meta(config)
+    published = read_published(folder)
+    config, model = published.config, published.build_on_meta()
     about = {
         "model": {"kind": type(model).__name__, **config.to_dict()},
         "parameters": {"total": count_weights(model)},

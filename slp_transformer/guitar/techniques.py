@@ -21,7 +21,9 @@ class TechniqueSigns(NamedTuple):
         musicxml: the elements of a note in MusicXML, as ElementTree finds them.
         guitar_pro: the attributes of a note that PyGuitarPro has.
         since_guitar_pro: the first version of Guitar Pro that has it for single notes.
-        gpif: the elements of a note in a .gp file.
+        gpif: the elements of a note in a .gp file, or of its beat behind ``Beat/``; ``Accent&4``
+            is a bit of a number.
+        is_of_beat: whether alphaTex has its effect for all notes of a beat at once.
     """
 
     plural: str
@@ -32,6 +34,7 @@ class TechniqueSigns(NamedTuple):
     guitar_pro: tuple[str, ...] = ()
     since_guitar_pro: int = 3
     gpif: tuple[str, ...] = ()
+    is_of_beat: bool = False
 
     @property
     def summary(self) -> str:
@@ -104,7 +107,70 @@ TECHNIQUES: Choices[TechniqueSigns] = Choices(
             ),
             guitar_pro=("effect.vibrato", "beat.effect.vibrato"),
             since_guitar_pro=4,
-            gpif=("Vibrato",),
+            gpif=("Vibrato", "Beat/Properties/Property[@name='VibratoWTremBar']"),
+        ),
+        "palm mute": TechniqueSigns(
+            "palm mutes",
+            alphatex=("pm",),
+            musicxml=("notations/technical/[other-technical='palm mute']", "play/[mute='palm']"),
+            guitar_pro=("effect.palmMute",),
+            since_guitar_pro=4,
+            gpif=("Properties/Property[@name='PalmMuted']",),
+        ),
+        "accent": TechniqueSigns(
+            "accents",
+            alphatex=("ac",),
+            musicxml=("notations/articulations/accent",),
+            guitar_pro=("effect.accentuatedNote",),
+            since_guitar_pro=4,
+            gpif=("Accent&8",),
+        ),
+        "strong accent": TechniqueSigns(
+            "strong accents",
+            alphatex=("hac",),
+            musicxml=("notations/articulations/strong-accent",),
+            guitar_pro=("effect.heavyAccentuatedNote",),
+            since_guitar_pro=5,
+            gpif=("Accent&4",),
+        ),
+        "staccato": TechniqueSigns(
+            "staccatos",
+            alphatex=("st",),
+            musicxml=("notations/articulations/staccato",),
+            guitar_pro=("effect.staccato",),
+            since_guitar_pro=4,
+            gpif=("Accent&1",),
+        ),
+        "ghost": TechniqueSigns(
+            "ghost notes",
+            alphatex=("g",),
+            musicxml=("notehead[@parentheses='yes']",),
+            guitar_pro=("effect.ghostNote",),
+            gpif=("AntiAccent",),
+        ),
+        "tap": TechniqueSigns(
+            "taps",
+            alphatex=("tt",),
+            musicxml=("notations/technical/tap",),
+            guitar_pro=("beat.effect.slapEffect=tapping",),
+            gpif=("Properties/Property[@name='Tapped']",),
+            is_of_beat=True,
+        ),
+        "slap": TechniqueSigns(
+            "slaps",
+            alphatex=("s",),
+            musicxml=("notations/technical/[other-technical='slap']",),
+            guitar_pro=("beat.effect.slapEffect=slapping",),
+            gpif=("Beat/Properties/Property[@name='Slapped']",),
+            is_of_beat=True,
+        ),
+        "pop": TechniqueSigns(
+            "pops",
+            alphatex=("p",),
+            musicxml=("notations/technical/[other-technical='pop']",),
+            guitar_pro=("beat.effect.slapEffect=popping",),
+            gpif=("Beat/Properties/Property[@name='Popped']",),
+            is_of_beat=True,
         ),
     },
 )

@@ -12,8 +12,9 @@ from slp_transformer._internal.lazy import attach
 if TYPE_CHECKING:
     from slp_transformer.modern.adapters import load_adapter, save_adapter
     from slp_transformer.modern.attention import GroupedQueryAttention, repeat_kv
-    from slp_transformer.modern.bert import Bert, BertConfig
+    from slp_transformer.modern.bert import Bert, BertClassifier, BertConfig, BertEncoder
     from slp_transformer.modern.config import ModernConfig, RopeScaling
+    from slp_transformer.modern.encoders import ModernClassifier, ModernEncoder
     from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer, load_tokenizer
     from slp_transformer.modern.language_model import ModernBlock, ModernLM
     from slp_transformer.modern.pretrained import from_pretrained, save_pretrained
@@ -22,14 +23,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bert",
+    "BertClassifier",
     "BertConfig",
+    "BertEncoder",
     "PretrainedTokenizer",
     "RMSNorm",
     "RopeScaling",
     "RotaryPositions",
     "GroupedQueryAttention",
     "ModernBlock",
+    "ModernClassifier",
     "ModernConfig",
+    "ModernEncoder",
     "ModernLM",
     "from_pretrained",
     "load_adapter",

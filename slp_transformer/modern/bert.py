@@ -55,8 +55,8 @@ class BertConfig(ModernConfig):
         check_size(num_segments=self.num_segments)
 
 
-class Bert(ShapedModule):
-    """The bidirectional encoder and its masked-word head (Devlin et al. 2019, arXiv 1810.04805).
+class BertEncoder(ShapedModule):
+    """The bidirectional encoder of BERT (Devlin et al. 2019, arXiv 1810.04805), without a head.
 
     Every token sees every other, `bidirectional`. In post-norm, as the
     original Transformer; where the book's model has X = E + P, here a row for the segment is added
@@ -68,14 +68,10 @@ class Bert(ShapedModule):
         S: a row for each kind of segment [num_segments×d].
         norm_0: the norm of the input.
         stack: the blocks.
-        W_head: the matrix before the head [d×d].
-        b_head: its bias [d].
-        norm_head: the norm after it.
-        b_words: the bias of each word [|V|].
     """
 
     def __init__(self, config: BertConfig):
-        """Make a BERT.
+        """Make the encoder.
 
         Args:
             config: its sizes and choices.
@@ -85,16 +81,11 @@ class Bert(ShapedModule):
         """
         super().__init__()
         self.config: BertConfig = config
-        d = config.model_dim
         self.embedding: Any = make_embedding(replace(config, dropout=0.0))
-        self.S = nn.Parameter(torch.randn(config.num_segments, d) * 0.02)
-        self.norm_0: LayerNorm = LayerNorm(d, config.eps)
-        self.norm_head: LayerNorm = LayerNorm(d, config.eps)
+        self.S = nn.Parameter(torch.randn(config.num_segments, config.model_dim) * 0.02)
+        self.norm_0: LayerNorm = LayerNorm(config.model_dim, config.eps)
         self.drop: Dropout = Dropout(config.dropout)
         self.stack: nn.Module = make_stack(config)
-        self.W_head: nn.Parameter = weight_matrix(d, d)
-        self.b_head: nn.Parameter = nn.Parameter(zeros(d))
-        self.b_words: nn.Parameter = nn.Parameter(zeros(config.vocab_size))
 
     def encode(
         self,
@@ -121,6 +112,42 @@ class Bert(ShapedModule):
         ids: Int[Tensor, "*batch N"],
         mask: Float[Tensor, "... #N #N"] | None = None,
         segments: Int[Tensor, "*batch N"] | None = None,
+    ) -> Float[Tensor, "*batch N d"]:
+        """Return what `encode` does."""
+        return self.encode(ids, mask, segments)
+
+
+class Bert(BertEncoder):
+    """BERT's encoder and its head for masked words.
+
+    Attributes:
+        W_head: the matrix before the head [d×d].
+        b_head: its bias [d].
+        norm_head: the norm after it.
+        b_words: the bias of each word [|V|].
+    """
+
+    def __init__(self, config: BertConfig):
+        """Make a BERT.
+
+        Args:
+            config: its sizes and choices.
+
+        Raises:
+            ValueError: if the sizes do not fit together.
+        """
+        super().__init__(config)
+        d = config.model_dim
+        self.norm_head: LayerNorm = LayerNorm(d, config.eps)
+        self.W_head: nn.Parameter = weight_matrix(d, d)
+        self.b_head: nn.Parameter = nn.Parameter(zeros(d))
+        self.b_words: nn.Parameter = nn.Parameter(zeros(config.vocab_size))
+
+    def forward(
+        self,
+        ids: Int[Tensor, "*batch N"],
+        mask: Float[Tensor, "... #N #N"] | None = None,
+        segments: Int[Tensor, "*batch N"] | None = None,
     ) -> Float[Tensor, "*batch N V"]:
         """Compute logits of the word that is there, or hidden, at each position; see `encode`.
 
@@ -130,3 +157,43 @@ class Bert(ShapedModule):
         hidden = affine(self.encode(ids, mask, segments), self.W_head, self.b_head)
         hidden = load(ACTIVATIONS[self.config.activation].function)(hidden)
         return lm_head(self.norm_head(hidden), self.embedding.tokens.E) + self.b_words
+
+
+class BertClassifier(BertEncoder):
+    """BERT's encoder, whose first token says which class a text is of.
+
+    Attributes:
+        W_pool: the matrix of the first token [d×d].
+        b_pool: its bias [d].
+        W_classes: the head [d×classes].
+        b_classes: its bias [classes].
+    """
+
+    def __init__(self, config: BertConfig, num_classes: int):
+        """Make the encoder and the head.
+
+        Raises:
+            ValueError: if the sizes do not fit together.
+        """
+        super().__init__(config)
+        check_size(num_classes=num_classes)
+        d = config.model_dim
+        self.W_pool: nn.Parameter = weight_matrix(d, d)
+        self.b_pool: nn.Parameter = nn.Parameter(zeros(d))
+        self.W_classes: nn.Parameter = weight_matrix(d, num_classes)
+        self.b_classes: nn.Parameter = nn.Parameter(zeros(num_classes))
+
+    def forward(
+        self,
+        ids: Int[Tensor, "*batch N"],
+        mask: Float[Tensor, "... #N #N"] | None = None,
+        segments: Int[Tensor, "*batch N"] | None = None,
+    ) -> Float[Tensor, "*batch classes"]:
+        """Compute a logit for each class; see `encode`.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary, or the sequence is too long.
+        """
+        first = self.encode(ids, mask, segments)[..., 0, :]
+        pooled = self.drop(torch.tanh(affine(first, self.W_pool, self.b_pool)))
+        return affine(pooled, self.W_classes, self.b_classes)

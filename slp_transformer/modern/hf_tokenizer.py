@@ -13,6 +13,7 @@ from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.modern.bounded_tokenizer import BoundedTokenizer
 from slp_transformer.modern.config import ModernConfig
 
 TOKENIZER_FILE = "tokenizer.json"
@@ -41,7 +42,7 @@ class PretrainedTokenizer:
     """Turns text into a published model's ids and back; `load_tokenizer` makes one.
 
     Attributes:
-        library: the `tokenizers.Tokenizer`.
+        library: runs the `tokenizers.Tokenizer` in a process of its own, under limits.
         begin_id: the token that texts begin with, if there is one.
         end_ids: tokens that end a text.
         side_files: the content of those in `SIDE_FILES` that came with it, by name.
@@ -55,7 +56,13 @@ class PretrainedTokenizer:
         side_files: Mapping[str, str] | None = None,
     ):
         """Wrap a `tokenizers.Tokenizer`."""
-        self.library: Any = library
+        self.library: BoundedTokenizer = (
+            library
+            if isinstance(library, BoundedTokenizer)
+            else BoundedTokenizer(
+                library.to_str(), split_special_tokens=library.encode_special_tokens
+            )
+        )
         self.begin_id: int | None = begin_id
         self.side_files: dict[str, str] = dict(side_files or {})
         self.end_ids: tuple[int, ...] = tuple(end_ids)
@@ -63,7 +70,7 @@ class PretrainedTokenizer:
     @property
     def vocab_size(self) -> int:
         """Return the number of ids; a model's |V| may be larger, to be a rounder number."""
-        return self.library.get_vocab_size()
+        return self.library.vocab_size
 
     @property
     def end_id(self) -> int | None:
@@ -80,18 +87,23 @@ class PretrainedTokenizer:
                 it (BERT's [CLS] and [SEP], Llama's begin), rather than a part of one.
 
         Raises:
-            ValueError: if the library cannot, because its parts do not fit each other.
+            ValueError: if the library cannot, because its parts do not fit each other, or it takes
+                too much time or memory, or makes too many tokens.
         """
         with library_errors("The tokenizer cannot encode this text"):
-            return self.library.encode(text, add_special_tokens=whole).ids
+            return self.library.encode(text, whole)
 
     def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
         """Return the text of a row of ids.
 
         Tokens that begin or end texts say nothing, nor do ids beyond the vocabulary, which a model
         of a rounder number may write.
+
+        Raises:
+            ValueError: if the library cannot, or it takes too much time or memory.
         """
-        return self.library.decode(ids.tolist() if isinstance(ids, Tensor) else list(ids))
+        with library_errors("The tokenizer cannot decode these tokens"):
+            return self.library.decode(ids.tolist() if isinstance(ids, Tensor) else list(ids))
 
     def stream_decoder(self) -> "StreamingDecoder":
         """Return a decoder that is given one id at a time, to print a text as it is written."""
@@ -147,7 +159,7 @@ class PretrainedTokenizer:
     @property
     def kind(self) -> str:
         """Return the library's name for it: BPE, WordPiece, Unigram or WordLevel."""
-        return type(self.library.model).__name__
+        return self.library.kind
 
     def __repr__(self) -> str:
         """Return the kind and the size."""
@@ -179,26 +191,24 @@ class StreamingDecoder:
 
     def __init__(self, tokenizer: PretrainedTokenizer):
         """Begin a text."""
-        self.decoders: Any = require_extra("tokenizers.decoders", "Tokenizers of others")
-        self.library: Any = tokenizer.library
+        self.tokenizer: PretrainedTokenizer = tokenizer
+        self.stream: int = next(tokenizer.library.stream_numbers)
         self.pending_ids: list[int] = []
-        self.decoder: Any = self.decoders.DecodeStream(skip_special_tokens=True)
 
     def decode_next(self, i: int) -> str:
         """Return the text that this id completes; "" while a character is unfinished."""
         self.pending_ids.append(i)
         try:
-            text = self.decoder.step(self.library, i)
-        except Exception:  # bytes that are no character: the library gives up, and begins anew
-            self.decoder = self.decoders.DecodeStream(skip_special_tokens=True)
-            text = self.library.decode(self.pending_ids)
+            text = self.tokenizer.library.decode_next(self.stream, i)
+        except ValueError:  # bytes that are no character: the library gives up, and begins anew
+            text = self.tokenizer.decode(self.pending_ids)
         if text:
             self.pending_ids = []
-        return text or ""
+        return text
 
     def flush(self) -> str:
         """Return the rest: "�" if the last character was never finished, else ""."""
-        return self.library.decode(self.pending_ids)
+        return self.tokenizer.decode(self.pending_ids) if self.pending_ids else ""
 
 
 def check_template(processor: Any, path: str | Path) -> None:
@@ -257,17 +267,17 @@ def make_tokenizer(
         ValueError: if the library cannot, naming where the content is from.
         ImportError: if `tokenizers` is not installed.
     """
-    library = require_extra("tokenizers", "Tokenizers of others")
+    require_extra("tokenizers", "Tokenizers of others")
     if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
         content |= {"truncation": None, "padding": None}
         check_charsmaps(content.get("normalizer"), where)
-    with library_errors(f"{where} is no tokenizer that can be read"):
-        tokenizer = library.Tokenizer.from_str(json.dumps(content))
-    check_template(content.get("post_processor"), where)
+    split = False
     with contextlib.suppress(ValueError):  # whatever else it holds is of no matter here
         settings = json.loads(side_files.get(TOKENIZER_CONFIG_FILE, "{}"))
         split = isinstance(settings, dict) and settings.get("split_special_tokens") is True
-        tokenizer.encode_special_tokens = split  # "<|end|>" in a text is text
+    with library_errors(f"{where} is no tokenizer that can be read"):
+        tokenizer = BoundedTokenizer(json.dumps(content), split_special_tokens=split)
+    check_template(content.get("post_processor"), where)
     return PretrainedTokenizer(tokenizer, begin_id, end_ids, side_files)
 
 
@@ -311,7 +321,7 @@ def load_tokenizer(folder: str | Path, config: ModernConfig) -> PretrainedTokeni
         )
     files = read_side_files(Path(folder))
     tokenizer = make_tokenizer(read_json(path), path, config.begin_id, config.end_ids, files)
-    largest = max(tokenizer.library.get_vocab().values(), default=-1)
+    largest = tokenizer.library.largest_id
     if largest >= config.vocab_size:
         raise ValueError(
             f"{path} has token {largest}, but the model has only {config.vocab_size:,}: they do "

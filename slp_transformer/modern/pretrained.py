@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -19,7 +21,7 @@ from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.export_tokenizer import publish_tokenizer
 from slp_transformer.modern.families import HF_FAMILIES, choose_family
-from slp_transformer.modern.families.family import HFFamily, HFTensor
+from slp_transformer.modern.families.family import HFFamily, HFTensor, as_tuple
 from slp_transformer.modern.hf_config import HFConfigReader
 from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 from slp_transformer.modern.language_model import ModernLM
@@ -39,10 +41,42 @@ def read_config(folder: str | Path) -> ModernConfig:
     Raises:
         ValueError: if it is no such folder, or the model has a part that we don't have.
     """
-    return _read_config_and_family(Path(folder))[0]
+    return read_published(folder).config
 
 
-def _read_config_and_family(folder: Path) -> tuple[ModernConfig, HFFamily]:
+class Published(NamedTuple):
+    """A published model: what its config.json says.
+
+    Attributes:
+        config: our configuration of it.
+        family: its family, with the tensors of its form.
+        model: our class of it, as "module:name".
+        num_classes: how many classes it tells apart; None if it has no such head.
+    """
+
+    config: ModernConfig
+    family: HFFamily
+    model: str
+    num_classes: int | None
+
+    def build_on_meta(self) -> nn.Module:
+        """Make the model of shapes alone, on PyTorch's meta device: it takes no memory."""
+        more = () if self.num_classes is None else (self.num_classes,)
+        with torch.device("meta"):
+            model: nn.Module = resolve_name(self.model)(self.config, *more)
+        return model
+
+
+def read_published(folder: str | Path) -> Published:
+    """Return what the config.json of a published model says; none of its weights are read.
+
+    Args:
+        folder: a folder with config.json.
+
+    Raises:
+        ValueError: if it is no such folder, or the model has a part that we don't have.
+    """
+    folder = Path(folder)
     path = folder / CONFIG_FILE
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}.")
@@ -57,12 +91,14 @@ def _read_config_and_family(folder: Path) -> tuple[ModernConfig, HFFamily]:
     settings = HFConfigReader(content, str(path))
     family: HFFamily = settings.get_choice("model_type", HF_FAMILIES, "")
     try:
-        config = family.read_config(settings)
+        config, form = family.read_config(settings), family.find_form(settings)
+        labels = len(settings.get("id2label", dict, {})) or settings.get("num_labels", int, 2)
     except ValueError as error:
         message = str(error)
         where = "" if message.startswith(str(path)) else f"{path}: "
         raise ValueError(where + message) from None
-    return config, family
+    own = replace(family, params=family.params | form.params)
+    return Published(config, own, form.model, labels if form.has_classes else None)
 
 
 def from_pretrained(
@@ -70,7 +106,7 @@ def from_pretrained(
     *,
     dtype: torch.dtype | None = torch.float32,
     device: torch.device | str = "cpu",
-) -> ModernLM | Bert:
+) -> Any:
     """Load a model of one of the families in `HF_FAMILIES`, from a folder in Hugging Face's layout.
 
     The folder has config.json and the weights in safetensors, in one file or in several with an
@@ -84,16 +120,18 @@ def from_pretrained(
         device: where the model is to live.
 
     Returns:
-        The model, in evaluation mode: a `ModernLM`, or a `Bert`.
+        The model, in evaluation mode, as what its config.json names: a `ModernLM` or a `Bert`; a
+        bare stack is a `ModernEncoder` or a `BertEncoder`, and one with a head for classes of texts
+        a `ModernClassifier` or a `BertClassifier`.
 
     Raises:
         ValueError: naming what is missing, damaged, or of a kind that we don't have.
         ImportError: if safetensors is not installed.
     """
     folder = Path(folder)
-    config, family = _read_config_and_family(folder)
-    state = dict(_iter_weights(folder, config, family, dtype, device))
-    model = build_on_meta(config)
+    published = read_published(folder)
+    state = dict(_iter_weights(folder, published, dtype, device))
+    model = published.build_on_meta()
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(True).eval()
 
@@ -109,24 +147,25 @@ def load_pretrained_weights(model: nn.Module, folder: str | Path) -> None:
     Raises:
         ValueError: as `from_pretrained`, or if the model has other tensors.
     """
-    config, family = _read_config_and_family(Path(folder))
-    state = model.state_dict()
-    meta = build_on_meta(config).state_dict()
+    published = read_published(folder)
+    state, meta = model.state_dict(), published.build_on_meta().state_dict()
     if {n: W.shape for n, W in meta.items()} != {n: W.shape for n, W in state.items()}:
         raise ValueError(f"{folder} holds another model than the one that is to have its weights.")
-    for name, W in _iter_weights(Path(folder), config, family, None, "cpu"):
+    for name, W in _iter_weights(Path(folder), published, None, "cpu"):
         state[name].copy_(W)
 
 
 def _iter_weights(
     folder: Path,
-    config: ModernConfig,
-    family: HFFamily,
+    published: Published,
     dtype: torch.dtype | None,
     device: torch.device | str,
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield the tensors of ours, once it is known that all of theirs are used."""
-    files = WeightFiles(folder, family.prefix)
+    config, family = published.config, published.family
+    names = [name for place in family.params.values() for name in as_tuple(place)]
+    heads = {f"{name.split('.')[0]}." for name in names if not name.startswith(family.prefix)}
+    files = WeightFiles(folder, family.prefix, tuple(heads))
     tied = family.tied if config.tied else {}
 
     def find(ours: str) -> tuple[HFTensor, ...]:
@@ -138,7 +177,7 @@ def _iter_weights(
 
     for i in range(config.num_blocks):  # before a model is made of blocks that no file has
         find(f"stack.blocks.{i}.norm_1.gamma")
-    shapes = {name: W.shape for name, W in build_on_meta(config).state_dict().items()}
+    shapes = {name: W.shape for name, W in published.build_on_meta().state_dict().items()}
     places = {name: find(name) for name in shapes}
     used = {place.name for theirs in places.values() for place in theirs} | tied.keys()
     for name, stored in sorted(files.tensors.items()):
@@ -175,7 +214,12 @@ def published_config(model: TransformerLM | Bert) -> ModernConfig:
 
     The book's attention has no biases: as a published model it has some that are 0. Where its
     embedding is scaled by √d, the published model has that embedding, and a head of its own.
+
+    Raises:
+        ValueError: if it is no model of words.
     """
+    if not isinstance(model, TransformerLM | Bert):
+        raise ValueError(f"A {type(model).__name__} has no published form that is written here.")
     config = model.config
     if isinstance(config, ModernConfig):
         return config
@@ -230,11 +274,15 @@ def save_pretrained(
     family = choose_family(config)
     settings = family.write_config(config)
     theirs: dict[str, Tensor] = {}
+    parts: dict[HFTensor, list[Tensor]] = {}
     state = published_state(model, config)
     for ours, W in state.items():
         places = family.find_param(ours, config)
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
-            theirs[place.name] = part.T if place.transposed else part
+            parts.setdefault(replace(place, columns=None, part=(0, 1)), []).append(part)
+    for place, found in parts.items():  # those of one tensor of theirs come in order
+        whole = torch.cat(found, dim=-1) if len(found) > 1 else found[0]
+        theirs[place.name] = whole.T if place.transposed else whole
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
     with finished_folder(folder) as unfinished:
         write_weights(unfinished, theirs)

@@ -45,12 +45,13 @@ class WeightFiles:
         tensors: by the names that they have today; older files call a norm's gain gamma.
     """
 
-    def __init__(self, folder: Path, prefix: str):
+    def __init__(self, folder: Path, prefix: str, heads: tuple[str, ...]):
         """Read which tensors there are.
 
         Args:
             folder: where the files are.
             prefix: what all names but the head's begin with; files of a bare model leave it out.
+            heads: how names of heads begin.
 
         Raises:
             ValueError: if there are no weights that can be read.
@@ -59,17 +60,17 @@ class WeightFiles:
         self.tensors: dict[str, StoredTensor] = {}
         listed = read_index(folder)
         for path in find_weight_files(folder):
-            self._read_header(path, prefix)
+            self._read_header(path, prefix, heads)
         missing = sorted(set(listed) - {stored.name for stored in self.tensors.values()})
         if missing:
             raise ValueError(f"{folder / INDEX_FILE} lists {missing[0]}, but no file has it.")
 
-    def _read_header(self, path: Path, prefix: str) -> None:
+    def _read_header(self, path: Path, prefix: str, heads: tuple[str, ...]) -> None:
         with open_safetensors(path) as file:
             for name in file.keys():  # noqa: SIM118
                 known = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 known = known.replace("LayerNorm.beta", "LayerNorm.bias")
-                if not known.startswith((prefix, "lm_head.", "cls.")):
+                if not known.startswith((prefix, *heads)):
                     known = prefix + known
                 if known in self.tensors:
                     raise ValueError(f"{path}: {name} is there twice.")
@@ -84,7 +85,7 @@ class WeightFiles:
         """
         for source, columns in zip(sources, column_widths(sources, shape), strict=True):
             path, name, found, dtype = self.tensors[source.name]
-            needed = [*shape[:-1], columns]
+            needed = [*shape[:-1], columns * source.part[1]]
             needed = needed[::-1] if source.transposed else needed
             if found != needed:
                 raise ValueError(
@@ -102,7 +103,9 @@ class WeightFiles:
         stored = self.tensors[source.name]
         with open_safetensors(stored.path) as file:  # anew, to let go of the pages read
             W = file.get_tensor(stored.name)
-        return W.T if source.transposed else W
+        W = W.T if source.transposed else W
+        which, count = source.part
+        return W.chunk(count, -1)[which] if count > 1 else W
 
     def load(
         self,

@@ -1,10 +1,11 @@
 """The tasks by name: ours, and those of plug-ins. Nothing here needs PyTorch."""
 
-from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from slp_transformer._internal.plugins import TaskEntry, add_entries
-from slp_transformer.tasks.base import Task
+from slp_transformer._internal.plugins import TaskEntry, add_entries, resolve
+
+if TYPE_CHECKING:
+    from slp_transformer.tasks.base import Task
 
 TASKS: dict[str, TaskEntry] = add_entries(
     "tasks",
@@ -21,11 +22,12 @@ TASKS: dict[str, TaskEntry] = add_entries(
 )
 
 
-def load_task(name: str) -> Task[Any, Any, Any]:
+def load_task(name: str) -> "Task[Any, Any, Any]":
     """Import the module of a task, and return the task.
 
     Raises:
         KeyError: if there is no such task.
+        ValueError: if it is another package's, and cannot be imported.
     """
-    task: Task[Any, Any, Any] = resolve_name(TASKS[name].task)()
+    task: Task[Any, Any, Any] = resolve(TASKS[name].task, f"The task {name}")()
     return task

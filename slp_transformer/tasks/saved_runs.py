@@ -112,15 +112,13 @@ def config_from_published(config: RunConfig[Any], folder: Path) -> RunConfig[Any
     Raises:
         ValueError: if the model cannot be loaded, or has no tokenizer.
     """
-    from slp_transformer.modern.bert import BertConfig
     from slp_transformer.modern.hf_tokenizer import load_tokenizer
-    from slp_transformer.modern.pretrained import read_config
+    from slp_transformer.modern.pretrained import read_published
 
-    model = read_config(folder)
-    if isinstance(model, BertConfig):
-        raise ValueError(
-            f"{folder} holds a Bert, which cannot continue a text: begin with another."
-        )
+    published = read_published(folder)
+    model, kind = published.config, published.model.rpartition(":")[2]
+    if kind != "ModernLM":
+        raise ValueError(f"{folder} holds a {kind}, which cannot continue a text.")
     load_tokenizer(folder, model)
     settings = {field.name: getattr(model, field.name) for field in fields(ModelSettings)}
     length = config.train.sequence_length or min(PUBLISHED_WINDOW, model.context_length)

@@ -119,7 +119,10 @@ def execute(options):
 
 hello = Command("others:Hello", "others:execute", ("hello", "greets"), loads_torch=False)
 PLUGIN = Plugin(
-    commands={"hello": hello, "train": hello, "tab": hello},
+    commands={
+        "hello": hello, "train": hello, "tab": hello,
+        "gone": Command("no_such_module:Gone", "no_such_module:execute", ("gone", "is gone")),
+    },
     tasks={"text": TaskEntry("others:Nothing", ("train text", "another"))},
     checks=("others_checks", "no_such_checks"),
     presets="no_such_package",
@@ -144,6 +147,7 @@ def test_a_plug_in_of_another_package_adds_what_has_no_name_yet_and_a_broken_one
     usage, *said, about = run(
         tmp_path, [ROOT, tmp_path / "site"],
         "--help", "hello", "hello --loud", "hello --lound", "hello --help", "train --help", "info",
+        "gone", "train alone a.txt --out-dir a",
     )  # fmt: skip
     for sentence in (
         "The plug-in broken is left out, for it cannot be loaded (ZeroDivisionError: division by ",
@@ -157,8 +161,13 @@ def test_a_plug_in_of_another_package_adds_what_has_no_name_yet_and_a_broken_one
     assert said[0].endswith("hello\n0") and "--loud is too loud." in said[1] and said[1][-1] == "2"
     assert "There is no option --lound: did you mean --loud?" in said[2]
     assert "in capitals" in said[3] and "a file, a folder of .txt" in said[4]
-    assert "The presets of the plug-in others cannot be read: No module named" in said[0]
-    assert "guitar-gpu" in said[5] and about.endswith("mine\n")
+    presets = "The presets of the plug-in others cannot be read: No module named"
+    assert sum(text.count(presets) for text in said) == 1
+    assert "The command gone cannot be loaded from no_such_module:Gone (ModuleNotFoundE" in said[6]
+    assert "The task alone cannot be loaded from others:Nothing (AttributeError: " in said[7]
+    assert (
+        said[6][-1] == said[7][-1] == "2" and "guitar-gpu" in said[5] and about.endswith("mine\n")
+    )
 
 
 def test_the_task_of_the_page_is_complete_short_and_runs_as_shown(tmp_path):

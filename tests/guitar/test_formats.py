@@ -90,10 +90,12 @@ def test_what_is_no_alphatex_is_said_with_its_line(text, sentence):
         parse_alphatex(text)
 
 
-def test_a_tie_after_a_rest_continues_nothing():
-    (tab,), problems = parse_alphatex("3.3.4 r.4 -.3.4 5.3.4")
-    assert [problem.message for problem in problems] == ["ties that continue no note are left out"]
-    assert [(event.step, event.durations) for event in tab.iter_events()] == [(0, (1,)), (3, (1,))]
+def test_a_tie_after_a_rest_holds_the_note_through_it_as_alphatab_plays_it():
+    (tab,), problems = parse_alphatex("3.3.4 r.4 -.3.4 5.3.4 | -.2.4")
+    assert [problem.message for problem in problems] == [
+        "ties that continue no note are left out (the first in bar 2)"
+    ]
+    assert [(event.step, event.durations) for event in tab.iter_events()] == [(0, (3,)), (3, (1,))]
 
 
 def test_a_tie_may_be_an_effect_of_a_note_with_its_fret():

@@ -7,7 +7,7 @@ from guitar_pieces import event, timed
 from slp_transformer.guitar.formats.alphatex import parse_alphatex
 from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
 from slp_transformer.guitar.formats.notation import NoteValue, measures_from_tab, round_trip_tab
-from slp_transformer.guitar.formats.registry import write_tab
+from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 
@@ -94,8 +94,19 @@ def test_every_length_is_made_of_note_values(unit):
 
 
 def test_a_unit_that_no_note_value_is_is_refused():
-    with pytest.raises(ValueError, match="9 steps to a quarter note, and no note value"):
-        measures_from_tab(timed(Bar(36, (event(1, (1, 0), durations=(1,)),)), unit=9))
+    bars = Bar(68, ()), Bar(68, (event(1, (1, 0), durations=(1,)),))
+    with pytest.raises(ValueError, match="Bar 2: .* 17 steps to a quarter note, and no note value"):
+        measures_from_tab(timed(*bars, unit=17))
+
+
+@pytest.mark.parametrize("count", [3, 5, 7, 9, 11, 13])
+def test_tuplets_of_a_whole_bar_are_written_and_read_back(tmp_path, count):
+    notes = [event(4 * place, (1, place), durations=(4,)) for place in range(count)]
+    tab = timed(Bar(4 * count, tuple(notes), (4, 4), 90), unit=count)
+    for suffix in (".gp5", ".atex", ".musicxml"):
+        write_tab(tab, tmp_path / f"out{suffix}")
+        (back,), _ = read_any_tab_file(tmp_path / f"out{suffix}")
+        assert round_trip_tab(back).bars == round_trip_tab(tab).bars
 
 
 def test_strings_are_numbered_as_here(tmp_path):

@@ -65,6 +65,7 @@ def test_a_file_by_hand(tmp_path):
     assert [str(problem) for problem in problems] == [
         "song.mid: 1 notes of drums, on channel 10, are left out",
         "song.mid: 1 pitch bends on channel 1 are left out",
+        "song.mid: tracks 2, 3 are read together; --tracks chooses some",
     ]
     assert [note[2] for note in sounding(read_midi(path, tracks=[3])[0][0])] == [40]
     assert [note[2] for note in sounding(read_midi(path, channels=[10])[0][0])] == [35]

@@ -160,8 +160,8 @@ def test_repeats_without_end_are_refused():
         (event(0, (1, 0), durations=(1, 2)), "Bar 2, step 0: 2 details for 1 notes"),
         (event(0, (1, 0), durations=(-1,)), "Bar 2, step 0: .* less than no time"),
         (
-            Event(0, (Note(1, 0),), techniques=((Technique("tap"),),)),
-            "Bar 2, step 0: 'tap' is not a technique",
+            Event(0, (Note(1, 0),), techniques=((Technique("strum"),),)),
+            "Bar 2, step 0: 'strum' is not a technique",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from slp_transformer.cli.console import print_remarks, print_status
+from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_transformer.guitar.commands.song_options import Convert as Options
 from slp_transformer.guitar.commands.tab import (
     add_time,
@@ -17,8 +18,10 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
 )
 from slp_transformer.guitar.formats.registry import find_losses, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Tuning
+from slp_transformer.guitar.tab import Tab
 
-BASS = Tuning((43, 38, 33, 28))
+NECKS = (STANDARD, DROP_D, Tuning(OTHER_INSTRUMENT_TUNINGS["bass"]))
+"""What pieces without strings are fingered for: the first that reaches down to them."""
 
 
 def execute(options: Options) -> None:
@@ -29,19 +32,18 @@ def execute(options: Options) -> None:
     """
     output = options.output
     check_output(output, options)
-    tabs = []
-    for tab in read_tracks(options):
-        if not tab.is_fingered:
-            print_status("These notes have no strings; they are fingered as `tab` does it.")
-            piece = piece_from_tab(tab)
-            lowest = min((min(moment.pitches) for moment in piece.moments), default=40)
-            reaches = (
-                guitar for guitar in (STANDARD, DROP_D, BASS) if guitar.open_pitches[-1] <= lowest
-            )
-            guitar = next(reaches, STANDARD)
-            (((tab, _), *_), changes) = finger_piece(piece, FingeringOptions(guitar))
-            print_remarks([f"{where}: {what}" for where, what in changes])
-            print_cut_notes(tab)
+    tabs: list[Tab] = []
+    tracks = read_tracks(options)
+    if not all(tab.is_fingered for tab in tracks):
+        print_status("These notes have no strings; they are fingered as `tab` does it.")
+    for number, tab in enumerate(tracks, start=1):
+        try:
+            tab = tab if tab.is_fingered else finger_for_some_neck(tab)
+        except ValueError as error:
+            if not tabs and number == len(tracks):
+                raise
+            print_status(f"{tab.track}: left out. {error}")
+            continue
         if options.no_capo:
             raised = tuple(pitch + tab.tuning.capo for pitch in tab.tuning.open_pitches)
             tab = replace(tab, tuning=Tuning(raised))
@@ -52,3 +54,18 @@ def execute(options: Options) -> None:
     if any(tab.tuning.capo for tab in tabs) and output.suffix.lower() in (".musicxml", ".xml"):
         print_status("MuseScore ignores capos: for it, write the file by --no-capo.")
     print_status(f"Written to {output}.")
+
+
+def finger_for_some_neck(tab: Tab) -> Tab:
+    """Return pitches on strings of the first of `NECKS` that reaches down to them.
+
+    Raises:
+        ValueError: if they cannot be played there.
+    """
+    piece = piece_from_tab(tab)
+    lowest = min((min(moment.pitches) for moment in piece.moments), default=40)
+    guitar = next((neck for neck in NECKS if neck.open_pitches[-1] <= lowest), STANDARD)
+    (((fingered, _), *_), changes) = finger_piece(piece, FingeringOptions(guitar))
+    print_remarks([f"{where}: {what}" for where, what in changes])
+    print_cut_notes(fingered)
+    return fingered

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from slp_transformer._internal.plugins import Options
+from slp_transformer.guitar.formats.registry import writable_suffixes
 from slp_transformer.tasks.data_settings import Positional, UseAppendAction, arg
+
+OUTPUT_HELP = f"a file to write to: {', '.join(writable_suffixes())}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,8 +17,8 @@ class SongOptions(Options):
 
     Attributes:
         song: an ASCII tab, Guitar Pro 3 to 8, MusicXML, MIDI or alphaTex.
-        tracks: tracks to read, from 1; all of them if empty, but `tab` then takes the first, except
-            of a MIDI file.
+        tracks: tracks to read, from 1; all of them if empty, but `tab` then takes the first, or the
+            guitar of a MIDI file.
         channels: channels of a MIDI file; all but 10, drums, if empty.
         quantize: steps to a quarter note to which the notes of a MIDI file are moved.
         one_channel: write MIDI with one channel for each guitar, in place of one for each string.
@@ -50,7 +53,6 @@ class Tab(SongOptions):
     one.
 
     Attributes:
-        output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
         tuning: a name, or the strings from the lowest, as in "D A D G B E" [the file's, or
             standard].
         capo: capo fret [the file's, or none].
@@ -69,7 +71,7 @@ class Tab(SongOptions):
         refinger: find a new fingering for a tab.
     """
 
-    output: Annotated[Path | None, arg(aliases=["-o"])] = None
+    output: Annotated[Path | None, arg(aliases=["-o"], help=OUTPUT_HELP)] = None
     tuning: str | None = None
     capo: int | None = None
     max_fret: int = 19
@@ -97,9 +99,8 @@ class Convert(SongOptions):
     what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.
 
     Attributes:
-        output: a file to write to: .txt, .mid, .gp3, .gp4, .gp5, .musicxml or .atex.
         no_capo: write open strings as the capo has them, for programs that ignore capos.
     """
 
-    output: Annotated[Path, arg(aliases=["-o"])]
+    output: Annotated[Path, arg(aliases=["-o"], help=OUTPUT_HELP)]
     no_capo: bool = False

@@ -38,6 +38,8 @@ from slp_transformer.guitar.tab import (
 from slp_transformer.guitar.tab_header import parse_pitches_with_octaves
 from slp_transformer.guitar.techniques import TECHNIQUES, find_technique
 
+OF_BEATS = {kind for kind, signs in TECHNIQUES.items() if signs.is_of_beat}
+
 
 def format_alphatex(*tracks: Tab) -> str:
     """Return tabs that play together as alphaTex that ends in a line break.
@@ -99,6 +101,8 @@ def _format_beats(beats: list[Beat]) -> str:
     written = []
     for value, tied_notes in beats:
         effects = ["d"] if value.is_dotted else []
+        kinds = {technique.kind for tied in tied_notes for technique in tied.techniques}
+        effects += [TECHNIQUES[k].alphatex[0] for k in TECHNIQUES if k in kinds & OF_BEATS]
         if value.tuplet_notes != value.tuplet_time:
             effects.append(f"tu ({value.tuplet_notes} {value.tuplet_time})")
         notes = " ".join(map(_format_note, tied_notes)) or "r"
@@ -113,7 +117,7 @@ def _format_note(tied: TiedNote) -> str:
     effects = [
         f"b (0 {max(1, size)})" if kind == "bend" else TECHNIQUES[kind].alphatex[0]
         for kind, size in tied.techniques
-        if kind == "bend" or TECHNIQUES[kind].alphatex
+        if kind == "bend" or TECHNIQUES[kind].alphatex and kind not in OF_BEATS
     ]
     return f"{fret if tied.is_struck else '-'}.{string}{_format_effects(effects)}"
 
@@ -325,13 +329,16 @@ class _AlphaTexParser:
         beat_effects = _parse_effects(found["effects"])
         if len(notes) == 1:
             beat_effects += _parse_effects(notes[0][2])
+        if any(name == "gr" for name, _ in beat_effects):
+            self.warn("grace notes are left out")  # which take their time from others
+            return
         length, times = self.length * self.tuplet_ratio(beat_effects), int(found["times"] or 1)
         self.num_beats += times
         if self.num_beats > MAX_NOTES:
             raise self.error(f"there are more than {MAX_NOTES:,} beats")
         for _ in range(times):
             for fret, string, effects in notes:
-                own = beat_effects if len(notes) == 1 else _parse_effects(effects)
+                own = beat_effects if len(notes) == 1 else _parse_effects(effects) + beat_effects
                 self.parse_note(fret, int(string), own, length)
             self.elapsed += length
             check_moment(self.elapsed)

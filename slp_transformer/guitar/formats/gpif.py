@@ -6,6 +6,7 @@ a beat its rhythm and notes. String 0 is the lowest; frets count from the capo.
 
 import xml.etree.ElementTree as ET
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 from slp_transformer._internal.bounds import (
@@ -13,6 +14,7 @@ from slp_transformer._internal.bounds import (
     MAX_NOTES,
     MAX_UNPACKED_BYTES,
     check_moment,
+    parse_number,
 )
 from slp_transformer.guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
 from slp_transformer.guitar.formats.safe_read import (
@@ -35,6 +37,15 @@ from slp_transformer.guitar.tab import ReadProblem, Tab, Technique
 from slp_transformer.guitar.techniques import TECHNIQUES
 
 NOTE_VALUES = ("Whole", "Half", "Quarter", "Eighth", "16th", "32nd", "64th", "128th", "256th")
+LEFT_OUT = {
+    "marks of tremolo picking": "Tremolo",
+    "moves of the whammy bar": "Whammy",
+    "fade-ins": "Fadding",
+    "strokes": "Arpeggio",
+}
+"""What a beat has that no tab has."""
+SIMILE_BARS = {"Simple": 1, "FirstOfDouble": 2, "SecondOfDouble": 2}
+"""How many bars back the bar is that a simile mark repeats."""
 QUARTERS_OF_TEMPO_UNIT = {"1": 0.5, "3": 1.5, "4": 2.0, "5": 3.0}
 
 
@@ -92,8 +103,37 @@ class _Song:
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
             header = self.headers[int(automation.findtext("Bar") or 0)]
-            header.tempo = min(max(round(tempo), 1), 1000)
+            place = parse_number(automation.findtext("Position") or "0")
+            tempo_bpm = min(max(round(tempo), 1), 1000)
+            if place:
+                header.tempo_changes[place] = tempo_bpm
+            else:
+                header.tempo = tempo_bpm
+        for header, after in pairwise(self.headers):
+            if header.tempo_changes and after.tempo is None:
+                after.tempo = header.tempo_changes[max(header.tempo_changes)]
+        if root.find("MasterTrack/Anacrusis") is not None and self.headers:
+            self.shorten_pickup()
         self.num_beats = 0
+
+    def shorten_pickup(self) -> None:
+        """Have the first bar, a pickup, last only as long as what is in it."""
+        lengths = [
+            sum((self.beat_length(self.beats[name]) for name in beats.split()), Fraction(0))
+            for bar in self.master_bars[0].findtext("Bars", "").split()
+            for voice in self.bars[bar].findtext("Voices", "").split()
+            if voice != "-1" and (beats := self.voices[voice].findtext("Beats", ""))
+        ]
+        header = self.headers[0]
+        header.length_quarters = min(max(lengths, default=Fraction(0)), header.length_quarters)
+        header.length_quarters = header.length_quarters or Fraction(1)
+
+    def beat_length(self, beat: ET.Element) -> Fraction:
+        """Return the length of a beat in quarter notes; a grace note has none."""
+        rhythm = beat.find("Rhythm")
+        if beat.find("GraceNotes") is not None:
+            return Fraction(0)
+        return _read_rhythm(self.rhythms[rhythm.get("ref") if rhythm is not None else ""])
 
     def read_staff(self, builder: TabBuilder, place: int) -> None:
         """Read the notes of a staff.
@@ -107,36 +147,43 @@ class _Song:
         """
         num_strings = len(builder.tuning.open_pitches) if builder.tuning else 0
         begin = Fraction(0)
-        for header, master_bar in zip(self.headers, self.master_bars, strict=True):
+        for number, (header, master_bar) in enumerate(
+            zip(self.headers, self.master_bars, strict=True), start=1
+        ):
             bar = self.bars[master_bar.findtext("Bars", "").split()[place]]
             used = [name for name in bar.findtext("Voices", "").split() if name != "-1"]
             if len(used) > 2:
-                builder.omission_counts["third and fourth voices are left out"] += 1
+                builder.omit("third and fourth voices are left out", number)
             if master_bar.find("TripletFeel") is not None:
-                builder.omission_counts["bars in triplet feel are read as they are written"] += 1
-            for voice, name in enumerate(used[:2], start=1):
+                builder.omit("bars in triplet feel are read as they are written", number)
+            for voice, voice_name in enumerate(used[:2], start=1):
                 now = Fraction(0)
-                for beat_name in self.voices[name].findtext("Beats", "").split():
+                for beat_name in self.voices[voice_name].findtext("Beats", "").split():
                     beat = self.beats[beat_name]
                     notes = beat.findtext("Notes", "").split()
                     self.num_beats += 1
                     if self.num_beats > MAX_NOTES:
                         raise ValueError(f"it has more than {MAX_NOTES:,} beats")
                     if beat.find("GraceNotes") is not None:
-                        builder.omission_counts["grace notes are left out"] += len(notes)
+                        builder.omit("grace notes are left out", number, len(notes))
                         continue
-                    rhythm = beat.find("Rhythm")
-                    length = _read_rhythm(
-                        self.rhythms[rhythm.get("ref") if rhythm is not None else ""]
-                    )
-                    for number in notes if now < header.length_quarters else ():
-                        note, techniques, is_tied = _read_note(self.notes[number], num_strings)
+                    length = self.beat_length(beat)
+                    for what, path in LEFT_OUT.items():
+                        if beat.find(path) is not None:
+                            builder.omit(f"{what} are left out", number, len(notes))
+                    for name in notes if now < header.length_quarters else ():
+                        element = self.notes[name]
+                        note, techniques, is_tied = _read_note(element, beat, num_strings)
+                        if element.find("Trill") is not None:
+                            builder.omit("trills are left out", number)
                         event = NoteEvent(begin + now, length, note, techniques, voice)
                         builder.read_note(event, is_tied)
                     if now >= header.length_quarters:
-                        builder.omission_counts[AFTER_BAR] += len(notes)
+                        builder.omit(AFTER_BAR, number, len(notes))
                     now += length
                     check_moment(now)
+            mark = bar.findtext("SimileMark", "")
+            builder.repeat_bars(number, SIMILE_BARS.get(mark, 0))
             begin += header.length_quarters
 
 
@@ -175,7 +222,17 @@ def _read_rhythm(rhythm: ET.Element) -> Fraction:
     return length
 
 
-def _read_note(element: ET.Element, num_strings: int) -> tuple[Note, set[Technique], bool]:
+def _has_sign(note: ET.Element, beat: ET.Element, sign: str) -> bool:
+    """Return whether a note has a sign of `TechniqueSigns.gpif`."""
+    if sign.startswith("Beat/"):
+        return beat.find(sign.removeprefix("Beat/")) is not None
+    name, _, bit = sign.partition("&")
+    return bool(int(note.findtext(name) or 0) & int(bit)) if bit else note.find(name) is not None
+
+
+def _read_note(
+    element: ET.Element, beat: ET.Element, num_strings: int
+) -> tuple[Note, set[Technique], bool]:
     """Return where a note is, how it is played, and whether it is held on from the one before."""
     properties = {each.get("name"): each for each in element.iterfind("Properties/Property")}
 
@@ -193,7 +250,7 @@ def _read_note(element: ET.Element, num_strings: int) -> tuple[Note, set[Techniq
     techniques = {
         Technique(kind)
         for kind, signs in TECHNIQUES.items()
-        if any(element.find(path) is not None for path in signs.gpif)
+        if any(_has_sign(element, beat, sign) for sign in signs.gpif)
     }
     if "Bended" in properties:
         techniques.add(Technique("bend", min(max(top, 1), 24)))

@@ -7,7 +7,7 @@ music is reported.
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from operator import attrgetter
 from pathlib import Path
@@ -50,6 +50,18 @@ from slp_transformer.guitar.techniques import TECHNIQUES
 BEND_UNITS_PER_QUARTER_TONE = 25
 """A bend by a quarter tone, as Guitar Pro counts."""
 
+LEFT_OUT_OF_NOTES: dict[str, Callable[[Any], Any]] = {
+    "grace notes": lambda effect: effect.grace,
+    "trills": lambda effect: effect.trill,
+    "marks of tremolo picking": lambda effect: effect.tremoloPicking,
+}
+LEFT_OUT_OF_BEATS: dict[str, Callable[[Any], Any]] = {
+    "moves of the whammy bar": lambda effect: effect.tremoloBar,
+    "fade-ins": lambda effect: effect.fadeIn,
+    "strokes": lambda effect: effect.hasPickStroke or effect.stroke.direction.value,
+}
+"""What PyGuitarPro has of music that no tab has, and how it shows in the effects."""
+
 
 def import_guitarpro() -> ModuleType:
     """Import the library that knows Guitar Pro files."""
@@ -87,10 +99,15 @@ def _read_headers(song: Any) -> list[BarHeader]:
     headers, tempo = [], song.tempo
     parts = zip(*(track.measures for track in song.tracks), strict=True)
     for header, measures in zip(song.measureHeaders, parts, strict=True):
-        played = (beat for part in measures for voice in part.voices for beat in voice.beats)
-        for change in (beat.effect.mixTableChange for beat in played):
-            if change and change.tempo and change.tempo.value > 0:
-                tempo = change.tempo.value
+        changes: dict[Fraction, int] = {}
+        for voice in (voice for part in measures for voice in part.voices):
+            now = Fraction(0)
+            for beat in voice.beats:
+                change = beat.effect.mixTableChange
+                if change and change.tempo and change.tempo.value > 0:
+                    changes[now] = change.tempo.value
+                now += _duration_in_quarters(beat.duration)
+        tempo = changes.pop(Fraction(0), tempo)
         beats, unit = header.timeSignature.numerator, header.timeSignature.denominator.value
         if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
             raise ValueError(f"measure {header.number} has the time signature {beats}/{unit}")
@@ -98,6 +115,7 @@ def _read_headers(song: Any) -> list[BarHeader]:
             Fraction(4 * beats, unit),
             (beats, unit),
             min(max(tempo, 1), 1000),
+            tempo_changes=changes,
             starts_repeat=header.isRepeatOpen,
             num_plays=header.repeatClose + 1 if header.repeatClose > 0 else 0,
             endings=tuple(n for n in range(1, 9) if header.repeatAlternative >> (n - 1) & 1),
@@ -108,6 +126,7 @@ def _read_headers(song: Any) -> list[BarHeader]:
             ),
         )
         headers.append(bar)
+        tempo = changes[max(changes)] if changes else tempo
     extend_endings(headers)
     return headers
 
@@ -123,21 +142,25 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
     begin, kinds = Fraction(0), library.NoteType
     for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
-            builder.omission_counts["bars in triplet feel are read as they are written"] += 1
+            what = "bars in triplet feel are read as they are written"
+            builder.omit(what, header.number)
         for number, voice in enumerate(measure.voices[:2], start=1):
             now = Fraction(0)
             for beat in voice.beats:
                 length = _duration_in_quarters(beat.duration)
                 if beat.status == library.BeatStatus.empty:
                     continue
+                for what, has_it in LEFT_OUT_OF_BEATS.items():
+                    if has_it(beat.effect) and beat.notes:
+                        builder.omit(f"{what} are left out", header.number)
                 for note in beat.notes if now < bar.length_quarters else ():
                     if note.type in (kinds.normal, kinds.dead, kinds.tie):
-                        techniques = _read_techniques(note, builder, kinds)
+                        techniques = _read_techniques(note, builder, kinds, header.number)
                         place = Note(note.string, note.value)
                         event = NoteEvent(begin + now, length, place, techniques, number)
                         builder.read_note(event, is_tied=note.type == kinds.tie)
                 if now >= bar.length_quarters:
-                    builder.omission_counts[AFTER_BAR] += len(beat.notes)
+                    builder.omit(AFTER_BAR, header.number, len(beat.notes))
                 now += length
         begin += bar.length_quarters
     return builder
@@ -156,13 +179,20 @@ def _duration_in_quarters(duration: Any) -> Fraction:
     return length * 3 / 2 if duration.isDotted else length
 
 
-def _read_techniques(note: Any, builder: TabBuilder, kinds: Any) -> set[Technique]:
+def _has_sign(note: Any, sign: str) -> bool:
+    """Return whether a note has a sign of `TechniqueSigns.guitar_pro`."""
+    path, _, name = sign.partition("=")
+    value = attrgetter(path)(note)
+    return value.name == name if name else bool(value)
+
+
+def _read_techniques(note: Any, builder: TabBuilder, kinds: Any, bar_number: int) -> set[Technique]:
     """Return how a note is played, and count what of it no tab has."""
     effect = note.effect
     techniques = {
         Technique(kind)
         for kind, signs in TECHNIQUES.items()
-        if any(attrgetter(name)(note) for name in signs.guitar_pro)
+        if any(_has_sign(note, sign) for sign in signs.guitar_pro)
     }
     if note.type == kinds.dead:
         techniques.add(Technique("dead"))
@@ -170,9 +200,9 @@ def _read_techniques(note: Any, builder: TabBuilder, kinds: Any) -> set[Techniqu
         top = max((point.value for point in effect.bend.points), default=0)
         size = top if top > 0 else effect.bend.value // BEND_UNITS_PER_QUARTER_TONE
         techniques.add(Technique("bend", max(1, min(size, 24))))
-    for attribute, name in (("grace", "grace"), ("trill", "trill"), ("tremoloPicking", "tremolo")):
-        if getattr(effect, attribute):
-            builder.omission_counts[f"notes with a {name} are read without it"] += 1
+    for what, has_it in LEFT_OUT_OF_NOTES.items():
+        if has_it(effect):
+            builder.omit(f"{what} are left out", bar_number)
     return techniques
 
 
@@ -314,8 +344,10 @@ def _build_note(tied_note: TiedNote, beat: Any, version: int, gp: ModuleType) ->
     for kind in sizes.keys() | ({"hammer"} if "pull" in sizes else set()):
         signs = TECHNIQUES[kind]
         if signs.guitar_pro and version >= signs.since_guitar_pro:
-            owner, _, attribute = signs.guitar_pro[0].rpartition(".")
-            setattr(attrgetter(owner)(note), attribute, values.get(kind, True))
+            path, _, name = signs.guitar_pro[0].partition("=")
+            owner, _, attribute = path.rpartition(".")
+            value = gp.SlapEffect[name] if name else values.get(kind, True)
+            setattr(attrgetter(owner)(note), attribute, value)
     if "bend" in sizes:  # goes up evenly and stays
         size = max(1, sizes["bend"])
         points = [gp.BendPoint(0, 0), gp.BendPoint(6, size), gp.BendPoint(12, size)]

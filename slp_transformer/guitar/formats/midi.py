@@ -5,6 +5,7 @@ channel n, as MIDI guitars do. The files state its tuning, so that it comes back
 """
 
 import io
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -48,6 +49,8 @@ MAX_EXACT_STEPS_PER_QUARTER = 24
 PERFORMANCE_STEPS_PER_QUARTER = 12
 """Steps to a quarter note for what is in no such grid, as people play."""
 DRUM_CHANNEL = 10
+GUITAR_PROGRAMS = range(24, 32)
+"""General MIDI's guitars."""
 MAX_MIDI_BEATS = 255  # in a bar, since the number has one byte
 STRUM_SECONDS = 0.03
 """The time in which the notes of a strummed chord begin."""
@@ -80,7 +83,9 @@ class _MidiContents:
     pitch_bends: Counter[int] = field(default_factory=Counter)
     track_names: dict[int, str] = field(default_factory=dict)
     texts: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    programs: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    programs: defaultdict[int, list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     problems: list[str] = field(default_factory=list)
     length_ticks: int = 0
 
@@ -132,16 +137,25 @@ def read_midi(
         messages.append(f"{moved} notes are moved to the nearest of {unit} steps to a quarter note")
     used = sorted({note.track for note in chosen})
     guitars = {track: _stated_tuning(contents.texts[track]) for track in used}
-    parts = [(guitars[track], [track]) for track in used]
-    if not all(guitars.values()):
-        parts = [(None, used)]
+    if all(guitars.values()):
+        parts = [
+            (guitars[track], contents.track_names.get(track, ""), own)
+            for track in used
+            if (own := [note for note in chosen if note.track == track])
+        ]
+    else:
+        split = _split_by_instrument(chosen, contents, bool(tracks or channels))
+        parts = [(None, name, own) for name, own in split]
+        if len(used) > 1:
+            names = ", ".join(str(track) for track in used)
+            apart = "one by one" if len(parts) > 1 else "together"
+            messages.append(f"tracks {names} are read {apart}; --tracks chooses some")
     found = []
-    for own, members in parts:
-        strings = contents.programs[members[0]]
-        name = contents.track_names.get(members[0], "")
-        builder = TabBuilder(name, own, _build_bars(contents, chosen, unit))
-        for note in _quantize([note for note in chosen if note.track in members], ticks, unit):
-            place = _place_on_string(note, own, strings, path) if own else Note(0, note.pitch)
+    for guitar, name, notes in parts:
+        strings = [channel for channel, _ in contents.programs[notes[0].track]]
+        builder = TabBuilder(name, guitar, _build_bars(contents, chosen, unit))
+        for note in _quantize(notes, ticks, unit):
+            place = _place_on_string(note, guitar, strings, path) if guitar else Note(0, note.pitch)
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
             builder.read_note(NoteEvent(onset, end - onset, place))
         found.append(builder)
@@ -149,10 +163,44 @@ def read_midi(
     return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
 
 
+def _split_by_instrument(
+    notes: list[_PlayedNote], contents: _MidiContents, is_chosen: bool
+) -> list[tuple[str, list[_PlayedNote]]]:
+    """Return the instruments, each with its name and notes, that which is likely meant first.
+
+    Two hands of a piano, or a melody and its bass, are one piece for a guitar, as is what was
+    chosen by flags. Where there are more, or one guitar among two, each is a part: a guitar comes
+    first, or else the one with the most notes.
+    """
+    by_part: dict[tuple[int, int], list[_PlayedNote]] = defaultdict(list)
+    for note in notes:
+        program = dict(contents.programs[note.track]).get(note.channel, 0)
+        by_part[note.track, program].append(note)
+    names = {key: contents.track_names.get(key[0], "") for key in by_part}
+    guitars = [
+        key
+        for key, name in names.items()
+        if key[1] in GUITAR_PROGRAMS or re.search(r"\bg(?:ui)?ta?r(?!.*bass)", name, re.I)
+    ]
+    if is_chosen or len(by_part) == 1 or len(by_part) == 2 and len(guitars) != 1:
+        return [(contents.track_names.get(min(by_part)[0], ""), notes)]
+    first = min(guitars) if guitars else max(by_part, key=lambda key: (len(by_part[key]), -key[0]))
+    return [
+        (contents.track_names.get(key[0]) or f"Track {key[0]}", by_part[key])
+        for key in sorted(by_part, key=lambda key: (key != first, key))
+    ]
+
+
 def _stated_tuning(texts: list[str]) -> Tuning | None:
-    """Return the guitar that the texts of a track state."""
-    pitches = next(filter(None, map(parse_tuning, texts)), None)
-    return Tuning(pitches, next(filter(None, map(parse_capo, texts)), 0)) if pitches else None
+    """Return the guitar that the texts of a track state, in the very words of `format_midi`.
+
+    A text that comes to speak of a tuning says nothing of channels.
+    """
+    pitches = next((pitches for text in texts if (pitches := parse_tuning(text))), None)
+    capo = next(filter(None, map(parse_capo, texts)), 0)
+    if pitches is None or format_tuning_line(Tuning(pitches)) not in texts:
+        return None
+    return Tuning(pitches, capo)
 
 
 def _read_contents(path: str | Path) -> _MidiContents:
@@ -164,6 +212,10 @@ def _read_contents(path: str | Path) -> _MidiContents:
     content = read_bytes(path, "a MIDI file", MAX_FILE_BYTES["MIDI"])
     with translate_read_errors(path, "a MIDI file"):
         file = import_mido().MidiFile(file=TimeLimitedBytes(content), clip=True)
+        if file.type == 2:
+            raise ValueError(
+                "it is of type 2: its tracks are patterns, and nothing says when each is played"
+            )
         if file.ticks_per_beat < 1:
             raise ValueError("its time is in seconds (SMPTE), not in quarter notes")
         num_notes = sum(message.type == "note_on" for track in file.tracks for message in track)
@@ -203,7 +255,7 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
             case "text":
                 contents.texts[track_number].append(message.text)
             case "program_change":
-                contents.programs[track_number].append(message.channel + 1)
+                contents.programs[track_number].append((message.channel + 1, message.program))
     left = [
         _PlayedNote(start, now, *key, track_number)
         for key, starts in sounding.items()
@@ -275,7 +327,7 @@ def _quantize(notes: list[_PlayedNote], ticks_per_quarter: int, unit: int) -> li
 
 
 def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) -> list[BarHeader]:
-    """Return the bars of a file without notes; a tempo that changes inside one is the next's.
+    """Return the bars of a file without notes.
 
     Raises:
         ValueError: if there are more than 100,000 bars.
@@ -303,6 +355,8 @@ def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) ->
         if changes and (8 * (early := changes[0][0] - start)).denominator == 1:
             length = min(length, early)
         bars.append(BarHeader(length, time_signature, tempo or None))
+        inside = [(place, value) for place, value in tempos if place < start + length]
+        bars[-1].tempo_changes = {place - start: value for place, value in inside}
         start += length
         if len(bars) > MAX_BARS:
             raise ValueError(f"{contents.source} has more than {MAX_BARS:,} bars.")

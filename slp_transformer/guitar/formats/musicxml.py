@@ -5,10 +5,10 @@ Strings, tuning and pitches are as in `slp_transformer.guitar.formats.musicxml_w
 
 import re
 import xml.etree.ElementTree as ET
-from collections import Counter
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_moment, parse_number
 from slp_transformer.guitar.formats.safe_read import (
@@ -31,6 +31,14 @@ from slp_transformer.guitar.theory import PITCH_CLASS_OF_LETTER
 
 TECHNICAL = "notations/technical"
 FRET = f"{TECHNICAL}[string][fret]"
+TIED = "notations/tied[@type='stop']"
+LEFT_OUT = {
+    "trills": "notations/ornaments/trill-mark",
+    "marks of tremolo picking": "notations/ornaments/tremolo",
+    "strokes": "notations/arpeggiate",
+    "moves of the whammy bar": "notations/technical/bend/with-bar",
+}
+"""What a note has that no tab has."""
 QUARTERS_OF_BEAT = {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
 
 
@@ -62,7 +70,15 @@ def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             part.get("id"): part.findtext("part-name") or "" for part in root.iter("score-part")
         }
         title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
-        parts = [_PartReader(part, names.get(part.get("id"), "")) for part in root.iter("part")]
+        drums = {
+            part.get("id")
+            for part in root.iter("score-part")
+            if {each.text for each in part.iterfind("midi-instrument/midi-channel")} == {"10"}
+        }
+        parts = [
+            _PartReader(part, names.get(part.get("id"), ""), part.get("id") in drums)
+            for part in root.iter("part")
+        ]
         count = max(len(part.bars) for part in parts)
         for part in parts:  # all have the same bars
             part.bars += [BarHeader(Fraction(0)) for _ in range(count - len(part.bars))]
@@ -72,27 +88,42 @@ def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             tempo = next((bar.tempo for bar in same if bar.tempo), None)
             for bar in same:
                 bar.length_quarters, bar.tempo = length, tempo
+                bar.tempo_changes = next((b.tempo_changes for b in same if b.tempo_changes), {})
         return build_tabs(source, title, [part.place_notes() for part in parts])
+
+
+class _PlacedNote(NamedTuple):
+    """A note with its bar, from 0, its place in it, and how far it sounds above what is written."""
+
+    bar_index: int
+    begin: Fraction
+    length: Fraction
+    half_steps: int
+    element: ET.Element
 
 
 class _PartReader:
     """Reads the measures of one part."""
 
-    def __init__(self, part: ET.Element, name: str):
+    def __init__(self, part: ET.Element, name: str, is_drum_channel: bool):
         """Read all of them; notes are kept with their bar and their place in it.
 
         Raises:
             ValueError: for more than 200,000 notes, or an invalid time signature.
         """
         self.builder: TabBuilder = TabBuilder(name)
+        self.is_drum_channel: bool = is_drum_channel
         self.bars: list[BarHeader] = self.builder.bars
-        self.omissions: Counter[str] = self.builder.omission_counts
-        self.is_drums, self.half_steps, self.capo = False, 0, 0
-        self.notes: list[tuple[int, Fraction, Fraction, ET.Element]] = []
+        self.num_drums, self.half_steps, self.capo = 0, 0, 0
+        self.drum_staves: set[str] = set()
+        self.notes: list[_PlacedNote] = []
+        self.repeated: list[tuple[int, int]] = []  # bars that a sign has played as earlier ones
+        self.bars_back = 0
         self.tunings: dict[str, dict[int, int]] = {}  # by staff, then line
         self.tab_staff: str | None = None
         self.divisions, self.time_signature = Fraction(1), (4, 4)
         endings: tuple[int, ...] = ()
+        later_tempo: int | None = None
         for measure in part.iter("measure"):
             bar = BarHeader(Fraction(0), self.time_signature, endings=endings)
             self.bars.append(bar)
@@ -104,12 +135,10 @@ class _PartReader:
                         self.read_attributes(element)
                         bar.time_signature = self.time_signature
                     case "note" if element.find("grace") is not None:
-                        self.omissions["grace notes are left out"] += 1
+                        self.builder.omit("grace notes are left out", len(self.bars))
                     case "note":
                         begin = before if element.find("chord") is not None else now
-                        if element.find("rest") is None:
-                            self.notes.append((len(self.bars) - 1, begin, length, element))
-                            self.is_drums |= element.find("pitch") is None
+                        self.read_note(element, begin, length)
                         before, now = begin, max(now, begin + length)
                     case "backup":
                         now -= length
@@ -118,12 +147,34 @@ class _PartReader:
                     case "barline":
                         endings = _read_barline(element, bar, endings)
                     case "direction" | "sound":
-                        bar.tempo = _read_tempo(element) or bar.tempo
+                        if tempo := _read_tempo(element):
+                            bar.tempo_changes[now] = tempo
                         bar.signs += _read_signs(element)
                 check_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
+            bar.tempo = bar.tempo_changes.pop(Fraction(0), later_tempo)
+            later_tempo = bar.tempo_changes[max(bar.tempo_changes)] if bar.tempo_changes else None
+            if self.bars_back:
+                self.repeated.append((len(self.bars), self.bars_back))
             if len(self.notes) > MAX_NOTES:
                 raise ValueError(f"{name} has more than {MAX_NOTES:,} notes")
+
+    def read_note(self, element: ET.Element, begin: Fraction, length: Fraction) -> None:
+        """Keep a note, unless it is none of a guitar, and name what of it no tab has."""
+        number, staff = len(self.bars), element.findtext("staff", "1")
+        if element.find("rest") is not None:
+            return
+        if element.find("cue") is not None:
+            self.builder.omit("cue notes are left out", number)
+            return
+        self.num_drums += element.find("unpitched") is not None or staff in self.drum_staves
+        if element.find("unpitched") is not None:
+            self.builder.omit("notes without a pitch are left out", number)
+            return
+        for what, path in LEFT_OUT.items():
+            if element.find(path) is not None:
+                self.builder.omit(f"{what} are left out", number)
+        self.notes.append(_PlacedNote(number - 1, begin, length, self.half_steps, element))
 
     def read_attributes(self, attributes: ET.Element) -> None:
         """Read what a measure says of those that follow.
@@ -141,6 +192,13 @@ class _PartReader:
                     if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
                         raise ValueError(f"a time signature is {beats}/{unit}")
                     self.time_signature = beats, unit
+                case "clef" if element.findtext("sign") == "percussion":
+                    self.drum_staves.add(element.get("number", "1"))
+                case "measure-style" if (sign := element.find("measure-repeat")) is not None:
+                    count = (
+                        int(parse_number(sign.text or "1")) if sign.get("type") == "start" else 0
+                    )
+                    self.bars_back = min(max(count, 0), MAX_NOTES)
                 case "clef" if element.findtext("sign") == "TAB":
                     self.tab_staff = element.get("number", "1")
                 case "staff-details":
@@ -154,23 +212,26 @@ class _PartReader:
 
     def place_notes(self) -> TabBuilder:
         """Return the notes with their places, and the guitar."""
-        if self.is_drums or not self.notes:
-            self.builder.reason_left_out = "it is drums" if self.is_drums else "it is empty"
+        is_drums = 2 * self.num_drums > len(self.notes) or self.is_drum_channel
+        if is_drums or not self.notes:
+            self.builder.reason_left_out = "it is drums" if is_drums else "it is empty"
             return self.builder
-        fretted = [each for each in self.notes if each[3].find(FRET) is not None]
-        staves = {each[3].findtext("staff", "1") for each in fretted}
+        fretted = [each for each in self.notes if each.element.find(FRET) is not None]
+        staves = {each.element.findtext("staff", "1") for each in fretted}
         if self.tab_staff in staves:  # the others have the same in notation
-            fretted = [each for each in fretted if each[3].findtext("staff", "1") == self.tab_staff]
+            fretted = [
+                each for each in fretted if each.element.findtext("staff", "1") == self.tab_staff
+            ]
         notes = fretted or self.notes
-        left = sum(each[3].findtext("staff", "1") in staves for each in self.notes) - len(notes)
+        left = sum(n.element.findtext("staff", "1") in staves for n in self.notes) - len(notes)
         if fretted and left > 0 and self.tab_staff not in staves:
-            self.omissions["notes without a string are left out"] += left
+            self.builder.omit("notes without a string are left out", count=left)
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         voices: list[str] = []
         open_pitches: dict[int, int] = {}
-        for index, begin, duration, element in notes:
+        for index, begin, duration, half_steps, element in notes:
             onset = starts[index] + begin
-            pitch = _read_pitch(element.find("pitch")) + self.half_steps
+            pitch = _read_pitch(element.find("pitch")) + half_steps
             note = Note(0, pitch)
             if fretted:
                 places = (element.findtext(f"{TECHNICAL}/{tag}", "") for tag in Note._fields)
@@ -180,7 +241,10 @@ class _PartReader:
                 voices.append(voice)
             number = min(voices.index(voice) + 1, 2)
             event = NoteEvent(onset, duration, note, _read_techniques(element), number)
-            self.builder.read_note(event, is_tied=element.find("tie[@type='stop']") is not None)
+            ties = (element.find(path) for path in ("tie[@type='stop']", TIED))
+            self.builder.read_note(event, is_tied=any(tie is not None for tie in ties))
+        for number, bars_back in self.repeated:
+            self.builder.repeat_bars(number, bars_back)
         stated = self.tunings.get(self.tab_staff or "1", {})
         if fretted:
             count = len(stated) or max(6, *open_pitches)

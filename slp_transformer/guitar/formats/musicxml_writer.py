@@ -4,6 +4,7 @@ There string 1 is the highest as well, but the lines of the staff that the tunin
 counted from the bottom. Open strings are without the capo, pitches with it.
 """
 
+import re
 import xml.etree.ElementTree as ET
 from math import lcm
 
@@ -19,6 +20,7 @@ from slp_transformer.guitar.formats.notation import (
 from slp_transformer.guitar.fretboard import Tuning, midi_program
 from slp_transformer.guitar.playing_signs import PLAYING_SIGNS, START
 from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.techniques import TECHNIQUES
 from slp_transformer.guitar.theory import NOTE_NAMES
 
 NOTE_TYPES = ("whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
@@ -176,6 +178,8 @@ class _MusicXmlWriter:
             ties = [_element("tie", type=kind) for kind in _tie_types(tied)]
             dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
             head = [_element("notehead", "x")] if dead else []
+            if any(technique.kind == "ghost" for technique in tied.techniques):
+                head = [_element("notehead", "x" if dead else "normal", parentheses="yes")]
             content = [*chord, _element("pitch", *_pitch_elements(pitch)), duration, *ties, *length]
             notes.append(_element("note", *content, *head, self.notations_element(tied)))
         return notes
@@ -194,11 +198,20 @@ class _MusicXmlWriter:
         others = {
             "bend": _element("bend", _element("bend-alter", half_steps)),
             "harmonic": _element("harmonic", _element("natural")),
-            "vibrato": _element("other-technical", "vibrato"),
         }
         technical += [element for kind, element in others.items() if kind in sizes]
+        articulations = []
+        for kind in sizes.keys() - others.keys():
+            path = next(iter(TECHNIQUES[kind].musicxml), "")
+            if found := re.fullmatch(r"notations/technical/\[other-technical='(.*)'\]", path):
+                technical.append(_element("other-technical", found[1]))
+            elif found := re.fullmatch(r"notations/technical/([\w-]+)", path):
+                technical.append(_element(found[1]))
+            elif found := re.fullmatch(r"notations/articulations/([\w-]+)", path):
+                articulations.append(_element(found[1]))
         slides = self.spanner_elements(tied, "slide", "slide" in sizes)
-        return _element("notations", *notations, *slides, _element("technical", *technical))
+        marks = [_element("articulations", *articulations)] if articulations else []
+        return _element("notations", *notations, *slides, *marks, _element("technical", *technical))
 
     def spanner_elements(
         self, tied: TiedNote, name: str, should_start: bool, *mark: str

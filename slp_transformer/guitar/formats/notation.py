@@ -57,7 +57,7 @@ class NoteValue(NamedTuple):
 
 
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64)
-TUPLET_TIMES = {3: 2, 5: 4, 7: 4}
+TUPLET_TIMES = {3: 2, 5: 4, 7: 4, 9: 8, 11: 8, 13: 8}
 NOTE_VALUES = tuple(
     NoteValue(kind, dotted, *tuplet)
     for tuplet in ((1, 1), *TUPLET_TIMES.items())
@@ -253,7 +253,11 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
         tuplet = windows[place][2] if windows[place:] and windows[place][0] <= now else 1
         sounding = [note for note in sounding if note[1] > now] + begins[now]
         sounding.sort(key=lambda note: note[2].note.string)
-        for value in _split_into_note_values(after - now, unit, tuplet):
+        try:
+            values = _split_into_note_values(after - now, unit, tuplet)
+        except ValueError as error:
+            raise ValueError(f"Bar {number + 1}: {error}") from None
+        for value in values:
             end = now + int(value.duration_quarters * unit)
             notes = tuple(
                 TiedNote(each, start == now, stop > end) for start, stop, each in sounding
@@ -280,7 +284,7 @@ def _find_tuplets(
     if start >= cuts[-1] or set(odd) <= {1}:
         return
     fits = end <= cuts[-1] and end.denominator == 1
-    is_even = {part.denominator for part in parts} in ({3}, {5}, {7})
+    is_even = {part.denominator for part in parts} in [{count} for count in TUPLET_TIMES]
     if fits and (is_even or quarters <= 1 and Fraction(1, 2) not in parts):
         yield start, int(end), lcm(*odd)
         return
@@ -307,7 +311,7 @@ def _split_into_note_values(steps: int, steps_per_quarter: int, tuplet: int = 1)
     found = _shortest_spellings(steps_per_quarter, tuplet)[steps - wholes * whole]
     if found is None:
         raise ValueError(
-            f"This tab has {steps_per_quarter} steps to a quarter note, and no note value is "
+            f"this tab has {steps_per_quarter} steps to a quarter note, and no note value is "
             "that short."
         )
     return [NoteValue(1)] * wholes + found

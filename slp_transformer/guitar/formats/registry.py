@@ -1,5 +1,6 @@
 """The kinds of files that hold guitar music: one table, one way in and out, and what is lost."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +23,8 @@ from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.playing_order import expand_repeats
 from slp_transformer.guitar.tab import Bar, ReadProblem, Tab
-from slp_transformer.guitar.techniques import TECHNIQUES
-from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps
+from slp_transformer.guitar.techniques import TECHNIQUES, TechniqueSigns
+from slp_transformer.guitar.timing import add_time_signatures, bar_start_steps, columns_to_steps
 
 
 def _format_tabs(*tracks: Tab) -> str:
@@ -84,13 +85,21 @@ class TabFormat:
         return f"{names}: {' and '.join(verbs) or f'neither read nor written, {self.advice}'}{lost}"
 
 
-def _guitar_pro(version: int, *cannot_hold: str) -> TabFormat:
+def _techniques(is_lost: Callable[[str, TechniqueSigns], bool]) -> tuple[str, ...]:
+    """Return what the techniques are called that a kind of file has no sign for."""
+    return tuple(
+        dict.fromkeys(signs.plural for kind, signs in TECHNIQUES.items() if is_lost(kind, signs))
+    )
+
+
+def _guitar_pro(version: int) -> TabFormat:
     """Return the entry of a version that PyGuitarPro writes."""
+    second_voice = ("marks of a second voice",) if version < 5 else ()
     return TabFormat(
         (f".gp{version}",),
         read_guitar_pro,
         partial(format_guitar_pro, version=version),
-        cannot_hold,
+        (*second_voice, *_techniques(lambda _, signs: signs.since_guitar_pro > version)),
         "guitarpro",
         page_reader="gp",
     )
@@ -103,11 +112,15 @@ FORMATS: Choices[TabFormat] = Choices(
             (".txt", ".tab"),
             read_tab_file,
             _format_tabs,
-            ("lengths of notes", "marks of a second voice", "harmonics", "notes that ring on"),
+            (
+                "lengths of notes",
+                "marks of a second voice",
+                *_techniques(lambda kind, signs: not signs.ascii and kind not in ("bend", "dead")),
+            ),
             is_timed=False,
         ),
-        "Guitar Pro 3": _guitar_pro(3, "marks of a second voice", "harmonics", "vibratos"),
-        "Guitar Pro 4": _guitar_pro(4, "marks of a second voice"),
+        "Guitar Pro 3": _guitar_pro(3),
+        "Guitar Pro 4": _guitar_pro(4),
         "Guitar Pro 5": _guitar_pro(5),
         "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5", page_reader="gp"),
         "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp, page_reader="gp"),
@@ -122,7 +135,7 @@ FORMATS: Choices[TabFormat] = Choices(
             (
                 "the repeats, which are played out",
                 "marks of a second voice",
-                *dict.fromkeys(signs.plural for signs in TECHNIQUES.values()),
+                *_techniques(lambda kind, signs: True),
             ),
             "mido",
             reader_flags=("tracks", "channels", "quantize"),
@@ -264,10 +277,18 @@ def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
         ValueError: if it cannot be read.
     """
     found = find_format(path)
-    if found is not None and found.reader is None:
-        held = Counter(what for tab in tabs for what, _, _ in _iter_details(tab, True))
-        return _count_losses({what: held[what] for what in found.cannot_hold if held[what]})
-    return describe_losses(tabs, read_any_tab_file(path)[0])
+    is_silent = not any(event.sounding_notes() for tab in tabs for event in tab.iter_events())
+    read = None
+    if found is None or found.reader is not None:
+        try:
+            read = read_any_tab_file(path)[0]
+        except ValueError:
+            if not is_silent:  # what has nothing to play is no piece to many readers
+                raise
+    if found is None or read is not None:
+        return describe_losses(tabs, read or [])
+    held = Counter(what for tab in tabs for what, _, _ in _iter_details(tab, True))
+    return _count_losses({what: held[what] for what in found.cannot_hold if held[what]})
 
 
 def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
@@ -277,10 +298,15 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         before: the tracks that were written.
         after: the tracks that were read.
     """
-    if len(before) != len(after):
-        return [f"{len(before)} tracks, but {len(after)}"]
     lost: Counter[str] = Counter()
-    for own, read in zip(before, after, strict=True):
+    if len(before) != len(after):
+        before, every = [tab for tab in before if any(tab.iter_events())], before
+        if len(before) != len(after):
+            return [f"{len(every)} tracks, but {len(after)}"]
+        lost["tracks without notes"] = len(every) - len(before)
+    for own, read in zip(
+        map(_state_signatures, before), map(_state_signatures, after), strict=True
+    ):
         if len(before) == 1:
             own = replace(own, track="")
         if any(map(_marks_of, own.bars)) and not any(map(_marks_of, read.bars)):
@@ -297,6 +323,13 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
             if what in NOTES or place not in gone:
                 lost[what] += count
     return _count_losses(lost)
+
+
+def _state_signatures(tab: Tab) -> Tab:
+    """Return a tab with the time signatures that its bars have, as a file must state them."""
+    with contextlib.suppress(ValueError):  # no time, or a length that has no signature
+        return add_time_signatures(tab)
+    return tab
 
 
 def _count_losses(lost: Mapping[str, int]) -> list[str]:

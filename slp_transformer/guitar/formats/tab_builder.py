@@ -5,9 +5,9 @@ in quarter notes, and what of the file no tab has.
 """
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
@@ -48,6 +48,7 @@ class BarHeader:
     num_plays: int = 0
     endings: tuple[int, ...] = ()
     signs: tuple[str, ...] = ()
+    tempo_changes: dict[Fraction, int] = field(default_factory=dict)  # by quarters from its start
 
 
 def extend_endings(headers: Sequence[BarHeader]) -> None:
@@ -92,7 +93,7 @@ class TabBuilder:
         tuning: its guitar; None if its notes have no strings.
         bars: the headers of the bars.
         notes: the notes.
-        omission_counts: how often something was left out, by message.
+        omissions: by what was left out, how often it was, and the first bar, 0 for the whole piece.
         reason_left_out: why no tab is made of it; empty if one is.
     """
 
@@ -100,9 +101,29 @@ class TabBuilder:
     tuning: Tuning | None = None
     bars: list[BarHeader] = field(default_factory=list)
     notes: list[NoteEvent] = field(default_factory=list)
-    omission_counts: Counter[str] = field(default_factory=Counter)
+    omissions: dict[str, tuple[int, int]] = field(default_factory=dict)
     reason_left_out: str = ""
+    _starts: list[Fraction] = field(default_factory=list)
+    _num_placed: int = 0
+    _notes_by_bar: dict[int, list[NoteEvent]] = field(default_factory=lambda: defaultdict(list))
     _last_by_voice_and_string: dict[tuple[int, int], NoteEvent] = field(default_factory=dict)
+
+    def omit(self, what: str, bar_number: int = 0, count: int = 1) -> None:
+        """Count something that is left out.
+
+        Args:
+            what: what, and what is done instead: "grace notes are left out".
+            bar_number: the bar, from 1; 0 for the whole piece.
+            count: how many.
+        """
+        before, first = self.omissions.get(what, (0, bar_number))
+        if count:
+            self.omissions[what] = before + count, first
+
+    def bar_number_at(self, onset_quarters: Fraction) -> int:
+        """Return the number of the bar, from 1, in which a moment lies."""
+        lengths = (bar.length_quarters for bar in self.bars)
+        return max(1, bisect_right(list(accumulate(lengths, initial=Fraction(0))), onset_quarters))
 
     def read_note(self, event: NoteEvent, is_tied: bool = False) -> None:
         """Take in a note, or hold on the last one of its voice and string if it is tied to it."""
@@ -111,11 +132,44 @@ class TabBuilder:
         if not is_tied:
             self.notes.append(event)
             self._last_by_voice_and_string[lane] = event
-        elif struck and struck.onset_quarters + struck.duration_quarters == event.onset_quarters:
-            struck.duration_quarters += event.duration_quarters
+        elif struck and struck.onset_quarters + struck.duration_quarters <= event.onset_quarters:
+            # A tie over a gap holds the note through it, as Guitar Pro does.
+            end = event.onset_quarters + event.duration_quarters
+            struck.duration_quarters = end - struck.onset_quarters
             struck.techniques |= event.techniques
         else:
-            self.omission_counts["ties that continue no note are left out"] += 1
+            what = "ties that continue no note are left out"
+            self.omit(what, self.bar_number_at(event.onset_quarters))
+
+    def repeat_bars(self, bar_number: int, bars_back: int, num_bars: int = 1) -> None:
+        """Copy the notes of earlier bars into bars that a sign says to play like them.
+
+        Args:
+            bar_number: the first bar to fill, from 1.
+            bars_back: how far back the bar is that is copied; 0 for none.
+            num_bars: how many bars are filled.
+        """
+        if not bars_back:
+            return
+        if not self._starts:
+            lengths = (bar.length_quarters for bar in self.bars)
+            self._starts = list(accumulate(lengths, initial=Fraction(0)))
+        for place in range(bar_number - 1, bar_number - 1 + num_bars):
+            source = place - bars_back
+            if source < 0 or place >= len(self.bars):
+                self.omit("signs to repeat a bar are left out", place + 1)
+                continue
+            for note in self.notes[self._num_placed :]:
+                bar = bisect_right(self._starts, note.onset_quarters) - 1
+                self._notes_by_bar[bar].append(note)
+            self._num_placed = len(self.notes)
+            moved = self._starts[place] - self._starts[source]
+            self.notes += [
+                replace(note, onset_quarters=note.onset_quarters + moved)
+                for note in self._notes_by_bar[source]
+            ]
+            if len(self.notes) > MAX_NOTES:
+                raise ValueError(f"with its repeated bars it has more than {MAX_NOTES:,} notes")
 
     def build_tab(self, title: str, source: str) -> tuple[Tab, list[str]]:
         """The tab, whose notes have no strings if it has no tuning; and what is not in it."""
@@ -125,7 +179,7 @@ class TabBuilder:
         unit = find_common_steps_per_quarter(moments)
         if unit is None:
             unit = FALLBACK_STEPS_PER_QUARTER
-            self.omission_counts[f"times are rounded to {unit} steps to a quarter note"] = 1
+            self.omit(f"times are rounded to {unit} steps to a quarter note")
         steps = [round(start * unit) for start in starts]
         if steps[-1] > MAX_STEPS:
             raise ValueError(f"it has more than {MAX_STEPS:,} steps of 1/{unit} quarter note")
@@ -136,7 +190,8 @@ class TabBuilder:
             number = bisect_right(steps, onset) - 1
             moment = events[number][onset - steps[number]]
             if _lane(struck.note) in moment:
-                self.omission_counts["notes on a string that is struck already are left out"] += 1
+                what = "notes on a string that is struck already are left out"
+                self.omit(what, number + 1)
                 continue
             end = round((struck.onset_quarters + struck.duration_quarters) * unit)
             techniques = tuple(
@@ -157,13 +212,11 @@ class TabBuilder:
             Bar(
                 after - start,
                 tuple(Event.from_notes(step, own[step].values()) for step in sorted(own)),
-                *astuple(header)[1:],
+                *astuple(header)[1:-1],
             )
             for (start, after), header, own in zip(pairwise(steps), self.bars, events, strict=True)
         ]
-        omissions = [
-            f"{count} {what}" if count > 1 else what for what, count in self.omission_counts.items()
-        ]
+        omissions = [_describe_omission(what, *found) for what, found in self.omissions.items()]
         bars = drop_repeated_changes(bars)
         return Tab(title, tuning, tuple(bars), source, unit, "", self.name), omissions
 
@@ -211,6 +264,10 @@ def build_tabs(
     """
     check_size(builders)
     tabs, problems = [], []
+    headers = builders[0].bars if builders else []
+    if changed := [n for n, bar in enumerate(headers, start=1) if bar.tempo_changes]:
+        what = "changes of tempo inside a bar begin with the next one"
+        problems.append(ReadProblem(source, 0, _describe_omission(what, len(changed), changed[0])))
     for number, builder in enumerate(builders, start=1):
         builder.name = " ".join(builder.name.split()) if len(builders) > 1 else ""
         where = f"{builder.name or f'track {number}'}: " if len(builders) > 1 else ""
@@ -223,8 +280,15 @@ def build_tabs(
             tabs.append(tab)
         problems += [ReadProblem(source, 0, where + message) for message in messages]
     if not tabs:
-        raise ValueError("it has no track of 4 to 8 strings with notes")
+        reasons = "; ".join(problem.message for problem in problems[:3])
+        raise ValueError(f"it has no track of 4 to 8 strings with notes ({reasons})")
     return tabs, problems
+
+
+def _describe_omission(what: str, count: int, first_bar: int) -> str:
+    """Return what is left out, how often if more than once, and where first."""
+    where = f" (the first in bar {first_bar})" if first_bar else ""
+    return f"{count} {what}{where}" if count > 1 else what + where
 
 
 def _lane(note: Note) -> int:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from slp_transformer.modern.bert import BertConfig
-from slp_transformer.modern.families.family import HFFamily
+from slp_transformer.modern.families.family import HFFamily, HFForm
 from slp_transformer.modern.families.gpt2 import LAYER_NORMS
 
 
@@ -67,4 +67,14 @@ BERT = HFFamily(
         *("seq_relationship.weight", "seq_relationship.bias"),
     ),
     config_class=BertConfig,
+    model="slp_transformer.modern.bert:Bert",
+    forms=(
+        HFForm("Model", "slp_transformer.modern.bert:BertEncoder"),
+        HFForm(
+            "ForSequenceClassification",
+            "slp_transformer.modern.bert:BertClassifier",
+            {"pool": "bert.pooler.dense", "classes": "classifier"},
+            has_classes=True,
+        ),
+    ),
 )

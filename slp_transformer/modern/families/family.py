@@ -17,6 +17,8 @@ WITHOUT_EFFECT = (
 )
 """Settings that change nothing in what a trained language model computes."""
 
+HEADS_OF_CLASSES = ("pool", "classes")  # their matrices are those of `torch.nn.Linear` everywhere
+
 
 @dataclass(frozen=True)
 class HFTensor:
@@ -26,16 +28,47 @@ class HFTensor:
         name: its name there.
         transposed: whether it has rows for outputs, as in `torch.nn.Linear`.
         columns: how many columns of ours it is; None for all.
+        part: which of several equal parts of it, side by side, it is for ours, and how many these
+            are.
     """
 
     name: str
     transposed: bool = False
     columns: int | None = None
+    part: tuple[int, int] = (0, 1)
+
+
+@dataclass(frozen=True)
+class HFForm:
+    """A form in which models of a family are published, other than as a model of words.
+
+    Attributes:
+        suffix: the end of its class's name in `transformers`, after the family's own.
+        model: our class, made from a configuration and, where it has some, a number of classes.
+        params: modules that the family does not have, as in `HFFamily.params`.
+        has_classes: whether it tells classes apart.
+    """
+
+    suffix: str
+    model: str
+    params: dict[str, str | tuple[str, str, str]] = field(default_factory=dict)
+    has_classes: bool = False
 
 
 def no_settings(_: Any) -> dict[str, Any]:
     """Return no settings: a family's tables say it all."""
     return {}
+
+
+CAUSAL_FORMS = (
+    HFForm("Model", "slp_transformer.modern.encoders:ModernEncoder"),
+    HFForm(
+        "ForSequenceClassification",
+        "slp_transformer.modern.encoders:ModernClassifier",
+        {"classes": "score"},
+        has_classes=True,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +88,8 @@ class HFFamily:
         fixed: settings of ours that it has in one way only.
         required: settings of its own that can be loaded in one way only.
         params: for modules of ours its modules, "#" standing for the number of a block; three of
-            them where its queries, keys and values are matrices of their own.
+            them where its queries, keys and values are matrices of their own, and "[0/2]" after a
+            name where ours is the first of two parts of it.
         prefix: how names of tensors begin, but the head's; files of the bare model go without.
         tied: tensors that a file may hold a second time, if the head is E.
         ignored: endings of names that are not loaded.
@@ -65,6 +99,8 @@ class HFFamily:
         stored: by a fixed setting, other values of it that can be written as the one that is read.
         transposed: whether its matrices have rows for outputs, as in `torch.nn.Linear`.
         config_class: our class of its configuration.
+        model: our class of its models of words.
+        forms: other forms in which its models are published.
     """
 
     model_type: str
@@ -84,6 +120,21 @@ class HFFamily:
     stored: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     transposed: bool = True
     config_class: type[ModernConfig] = ModernConfig
+    model: str = "slp_transformer.modern.language_model:ModernLM"
+    forms: tuple[HFForm, ...] = CAUSAL_FORMS
+
+    def find_form(self, settings: HFConfigReader) -> HFForm:
+        """Return the form of a model by the name of its class; that of words if none is named.
+
+        Raises:
+            ValueError: if its class is named in another way than by a list of words.
+        """
+        names = settings.get("architectures", list, [])
+        base = re.sub("LMHeadModel|For.+", "", self.architecture)
+        for form in self.forms:
+            if names[:1] == [base + form.suffix]:
+                return form
+        return HFForm("", self.model)
 
     def read_config(self, settings: HFConfigReader) -> ModernConfig:
         """Return our configuration of such a model.
@@ -156,13 +207,21 @@ class HFFamily:
         number = block[1] if block else ""
         place = self.params[re.sub(r"blocks\.\d+", "blocks.#", module)]
         suffix = "bias" if leaf == "beta" or leaf.startswith("b_") else "weight"
-        names = [place] if isinstance(place, str) else place
+        names = as_tuple(place)
         widths = [None] if isinstance(place, str) else config.qkv_widths()
-        transposed = self.transposed and leaf.startswith("W_")
-        return tuple(
-            HFTensor(f"{name.replace('#', number)}.{suffix}", transposed, width)
-            for name, width in zip(names, widths, strict=True)
-        )
+        transposed = leaf.startswith("W_") and (self.transposed or module in HEADS_OF_CLASSES)
+        found = []
+        for name, width in zip(names, widths, strict=True):
+            name, _, part = name.removesuffix("]").partition("[")
+            which, _, count = (part or "0/1").partition("/")
+            full = f"{name.replace('#', number)}.{suffix}"
+            found.append(HFTensor(full, transposed, width, (int(which), int(count))))
+        return tuple(found)
+
+
+def as_tuple(place: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return one name or several as several."""
+    return (place,) if isinstance(place, str) else place
 
 
 def usual_sizes(config: ModernConfig) -> dict[str, int | None]:

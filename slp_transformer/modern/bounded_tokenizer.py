@@ -1,0 +1,181 @@
+"""A published tokenizer in a process of its own, which is ended when it takes too much.
+
+A tokenizer.json is a program: a few hundred bytes of it can make gigabytes of a word, and while its
+library computes, no signal ends the process.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from slp_transformer._internal.bounds import (
+    MAX_DECODED_BYTES,
+    MAX_DECODED_BYTES_PER_TOKEN,
+    MAX_TOKENIZER_BYTES,
+    MAX_TOKENIZER_SECONDS,
+    MAX_TOKENS,
+    MAX_TOKENS_PER_BYTE,
+    TOKENIZER_BYTES_PER_BYTE,
+    TOKENIZER_BYTES_PER_FILE_BYTE,
+    TOKENIZER_BYTES_PER_SECOND,
+    TOKENIZER_FILE_BYTES_PER_SECOND,
+)
+
+WORKER = Path(__file__).with_name("tokenizer_worker.py")
+
+
+class BoundedTokenizer:
+    """The methods of a `tokenizers.Tokenizer` that are used here, each under limits.
+
+    Attributes:
+        vocab_size: number of ids.
+        largest_id: the largest of them; -1 if there are none.
+        kind: the library's name for it: BPE, WordPiece, Unigram or WordLevel.
+    """
+
+    def __init__(self, content: str, *, split_special_tokens: bool = False):
+        """Load a tokenizer.
+
+        Args:
+            content: of tokenizer.json.
+            split_special_tokens: whether the name of a special token in a text is text.
+
+        Raises:
+            ValueError: if the library cannot read it, or it takes too much.
+        """
+        self.content: bytes = content.encode("utf-8", "surrogatepass")
+        self.options: dict[str, Any] = {"split_special_tokens": split_special_tokens}
+        self.process: subprocess.Popen[bytes] | None = None
+        self.lock: threading.Lock = threading.Lock()
+        self.stream_numbers: itertools.count[int] = itertools.count()
+        self.about: dict[str, Any] = {}
+        self.ask("ready")
+        self.vocab_size: int = self.about["vocab_size"]
+        self.largest_id: int = self.about["largest_id"]
+        self.kind: str = self.about["kind"]
+
+    def encode(self, text: str, whole: bool) -> list[int]:
+        """Return the ids of a text.
+
+        Raises:
+            ValueError: if the library cannot, or it takes too much, or makes too many.
+        """
+        content = text.encode("utf-8", "replace")
+        most = MAX_TOKENS + MAX_TOKENS_PER_BYTE * len(content)
+        return array("I", self.ask("encode", content, whole=whole, most=most)[1]).tolist()
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of some ids.
+
+        Raises:
+            ValueError: if the library cannot, or it takes too much, or makes too much.
+        """
+        most = MAX_DECODED_BYTES + MAX_DECODED_BYTES_PER_TOKEN * len(ids)
+        return self.ask("decode", array("I", ids).tobytes(), most=most)[1].decode()
+
+    def decode_next(self, stream: int, token: int) -> str:
+        """Return the text that a token completes in one of the streams, by number.
+
+        Raises:
+            ValueError: as `decode`.
+        """
+        answer = self.ask("step", stream=stream, token=token, most=MAX_DECODED_BYTES)
+        return answer[1].decode()
+
+    def to_str(self) -> str:
+        """Return the content of tokenizer.json, as the library writes it."""
+        return self.ask("to_str")[1].decode()
+
+    def ask(self, what: str, payload: bytes = b"", **options: Any) -> tuple[dict[str, Any], bytes]:
+        """Ask the process for something; it is started, or started again, if it does not run.
+
+        Raises:
+            ValueError: if the library cannot do it, or the process was ended by its limits.
+        """
+        with self.lock:
+            try:
+                if self.process is None:
+                    self.start()
+                    self.about = self.exchange("load", self.content, self.options)[0]
+                return self.exchange(what, payload, options)
+            except BaseException as error:  # a signal, too: an answer may be under way
+                if not isinstance(error, ValueError) or self.has_ended():
+                    self.stop()
+                raise
+
+    def exchange(self, what: str, payload: bytes, options: Any) -> tuple[dict[str, Any], bytes]:
+        """Send a request and return the answer."""
+        assert self.process and self.process.stdin and self.process.stdout
+        seconds = MAX_TOKENIZER_SECONDS + len(payload) / TOKENIZER_BYTES_PER_SECOND
+        memory = MAX_TOKENIZER_BYTES + TOKENIZER_BYTES_PER_BYTE * len(payload)
+        if what == "load":
+            seconds = MAX_TOKENIZER_SECONDS + len(payload) / TOKENIZER_FILE_BYTES_PER_SECOND
+            memory = MAX_TOKENIZER_BYTES + TOKENIZER_BYTES_PER_FILE_BYTE * len(payload)
+        head = {"do": what, "bytes": len(payload), "seconds": seconds, "memory": memory}
+        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer
+            line = json.dumps(head | {"options": options}).encode()
+            self.process.stdin.write(line + b"\n" + payload)
+            self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        answer = json.loads(line) if line.endswith(b"\n") else {"bytes": 0}
+        content = self.process.stdout.read(answer["bytes"])
+        if not line or len(content) < answer["bytes"]:
+            self.process.wait()
+            raise ValueError(
+                f"it takes more than {seconds:.0f} seconds, or {memory >> 20:,} MiB of memory"
+            )
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return answer, content
+
+    def start(self) -> None:
+        """Start the process; it ends with this object."""
+        quiet = {"RAYON_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # where Rust writes of its panics
+            env=os.environ | quiet,
+        )
+        self.finalizer = weakref.finalize(self, end_process, self.process)
+
+    def has_ended(self) -> bool:
+        """Return whether there is no process that could answer."""
+        return self.process is None or self.process.poll() is not None
+
+    def stop(self) -> None:
+        """End the process, if it runs; the next question starts another."""
+        if self.process is not None:
+            self.process = None
+            self.finalizer()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs to start a process of its own."""
+        hidden = ("process", "lock", "finalizer", "stream_numbers")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore what `__getstate__` returned."""
+        vars(self).update(state)
+        self.process, self.lock = None, threading.Lock()
+        self.stream_numbers = itertools.count()
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and close its pipes."""
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()

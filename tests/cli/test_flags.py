@@ -1,0 +1,85 @@
+"""Flags that belong to a run's task: which word is the run, and names that are taken."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from slp_transformer.cli.flags import check_own_flags, find_run, list_flags
+
+pytest.importorskip("tyro", reason="flags need the text extra")
+
+from slp_transformer.cli.evaluate import Evaluate  # noqa: E402
+from slp_transformer.cli.generate import Generate  # noqa: E402
+from slp_transformer.cli.train_options import Train  # noqa: E402
+from slp_transformer.tasks.data_settings import DataSettings, NoFlags  # noqa: E402
+from slp_transformer.tasks.text import TextData  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Own:
+    """Flags of a task: one takes a value, one does not, and one is another task's with a value."""
+
+    key: str | None = None
+    loud: bool = False
+
+
+@dataclass(frozen=True)
+class Other:
+    """Flags of another task."""
+
+    loud: int = 3
+
+
+KNOWN = [*list_flags(Generate[Own]).items()]
+
+
+@pytest.mark.parametrize(
+    ("words", "run"),
+    [
+        ("a --key b", "a"),
+        ("--key b a", "a"),
+        ("--key=b a", "a"),
+        ("--loud a --key b", "a"),
+        ("--top_p 0.9 --json a", "a"),
+        ("--temperature -1 a", "a"),
+        ("--help -h a", "a"),
+        ("--no-such-flag a b", "b"),
+        ("--key b", None),
+        ("--key", None),
+    ],
+)
+def test_the_run_is_the_first_word_that_is_no_flag_and_no_flags_value(words, run):
+    assert find_run(words.split(), KNOWN) == run
+
+
+def test_a_flag_that_takes_a_value_in_one_task_alone_stands_after_the_run():
+    known = [*KNOWN, *list_flags(Other).items()]
+    assert find_run(["a", "--loud", "b"], known) == "a"
+    with pytest.raises(ValueError, match="Name the run before --loud, which means another thing"):
+        find_run(["--loud", "a"], known)
+
+
+def test_flags_of_dataclasses_in_dataclasses_are_found_and_arguments_without_a_name_are_not():
+    flags = list_flags(Evaluate[Own])
+    assert {"--key", "--loud", "--samples", "--seed", "--json", "--device", "--top-k"} <= {*flags}
+    assert not {"--run", "--source", "--flags", "--asked"} & {*flags} and flags["--loud"] is bool
+    settings = list_flags(Train[TextData])
+    assert {"--vocab-size", "--num-blocks", "--steps", "--out-dir"} <= {*settings}
+
+
+@dataclass(frozen=True)
+class Taken(DataSettings):
+    """A task's settings and flags, of which two are taken."""
+
+    steps: int = 1
+    seed: int = 2
+
+
+@pytest.mark.parametrize(
+    ("general", "name", "flag"),
+    [(Generate[NoFlags], "generate", "--seed"), (Train[DataSettings], "train", "--seed")],
+)
+def test_a_task_cannot_have_a_flag_that_every_task_has(general, name, flag):
+    check_own_flags("mine", Own, general, name)
+    with pytest.raises(ValueError, match=f"The task mine has an option {flag}, but so has {name}"):
+        check_own_flags("mine", Taken, general, name)

@@ -1,0 +1,318 @@
+"""What other programs write: read as they play it, and named where no tab can hold it."""
+
+import zipfile
+
+import mido
+import pytest
+from guitar_pieces import event, timed
+
+from slp_transformer.cli import main
+from slp_transformer.guitar.formats import registry
+from slp_transformer.guitar.formats.alphatex import parse_alphatex
+from slp_transformer.guitar.formats.gpif import read_gp
+from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.musicxml import read_musicxml
+from slp_transformer.guitar.tab import Bar, Technique
+from slp_transformer.guitar.timing import bar_start_steps
+
+guitarpro = pytest.importorskip("guitarpro", reason="Guitar Pro files need the guitar extra")
+
+
+def sounding(tab):
+    """Onset and length in quarters and pitch of each note, in order."""
+    unit = tab.steps_per_quarter
+    return [
+        ((start + e.step) / unit, each.duration_steps / unit, tab.tuning.pitch_of(each.note))
+        for start, _, e in tab.iter_placed_events()
+        for each in e.tab_notes()
+    ]
+
+
+def said(problems):
+    return [problem.message for problem in problems]
+
+
+# --- Guitar Pro 3 to 5 ---------------------------------------------------------------------------
+
+
+def song(bars, folder, change=None):
+    """Write bars of beats, each a note value and (string, fret, type) of notes; read them back."""
+    piece = guitarpro.Song(tempo=120)
+    piece.measureHeaders = [guitarpro.MeasureHeader(number=n) for n, _ in enumerate(bars, start=1)]
+    track = piece.tracks[0]
+    track.measures = [guitarpro.Measure(track, header) for header in piece.measureHeaders]
+    for measure, beats in zip(track.measures, bars, strict=True):
+        voice = measure.voices[0]
+        for value, *notes in beats:
+            beat = guitarpro.Beat(voice, duration=guitarpro.Duration(value))
+            beat.status = guitarpro.BeatStatus.normal if notes else guitarpro.BeatStatus.rest
+            beat.notes = [
+                guitarpro.Note(beat, value=fret, string=string, type=guitarpro.NoteType[kind])
+                for string, fret, kind in notes
+            ]
+            voice.beats.append(beat)
+    if change:
+        change(piece)
+    guitarpro.write(piece, folder / "song.gp5")
+    return registry.read_any_tab_file(folder / "song.gp5")
+
+
+def test_a_tie_over_a_gap_holds_its_note(tmp_path):
+    """The low string sounds on while others are struck, as arpeggios are written."""
+    low, others = (6, 3, "normal"), [(3, 0, "normal"), (2, 0, "normal")]
+    beats = [(8, low), *((8, other) for other in others), (8, (1, 3, "normal"), (6, 3, "tie"))]
+    (tab,), problems = song([[*beats, (2, (6, 5, "normal"))]], tmp_path)
+    assert problems == [] and sounding(tab)[0] == (0, 2.0, 43)
+
+
+def test_a_tempo_inside_a_bar_begins_with_the_next_and_is_named(tmp_path):
+    def change(piece):
+        beat = piece.tracks[0].measures[0].voices[0].beats[1]
+        beat.effect.mixTableChange = guitarpro.MixTableChange(tempo=guitarpro.MixTableItem(60))
+
+    note = (1, 0, "normal")
+    (tab,), problems = song([[(2, note), (2, note)], [(1, note)]], tmp_path, change)
+    assert [bar.tempo_bpm for bar in tab.bars] == [120, 60]
+    what = "changes of tempo inside a bar begin with the next one (the first in bar 1)"
+    assert said(problems) == [what]
+
+
+def test_what_no_tab_has_is_named_with_its_number_and_first_bar(tmp_path):
+    def change(piece):
+        for measure in piece.tracks[0].measures[1:]:
+            for beat in measure.voices[0].beats:
+                beat.notes[0].effect.trill = guitarpro.TrillEffect(5, guitarpro.Duration(16))
+                beat.effect.fadeIn = True
+
+    note = (1, 0, "normal")
+    _, problems = song([[(1, note)], [(2, note), (2, note)]], tmp_path, change)
+    assert said(problems) == [
+        "2 fade-ins are left out (the first in bar 2)",
+        "2 trills are left out (the first in bar 2)",
+    ]
+
+
+# --- Guitar Pro 7 and 8 --------------------------------------------------------------------------
+
+QUARTER = '<Rhythms><Rhythm id="0"><NoteValue>Quarter</NoteValue></Rhythm></Rhythms>'
+
+
+def gp(folder, voices, master="", bar_marks=None, beat="", note=""):
+    """Write a .gp file whose bars hold so many quarters each, and read it."""
+    beats = sum(voices)
+    string = '<Property name="String"><String>5</String></Property>'
+    notes = "".join(
+        f'<Note id="{n}"><Properties>{string}<Property name="Fret"><Fret>{n}</Fret></Property>'
+        f"{note}</Properties></Note>"
+        for n in range(beats)
+    )
+    pitches = '<Property name="Tuning"><Pitches>40 45 50 55 59 64</Pitches></Property>'
+    bars, names = "", ""
+    for place, count in enumerate(voices):
+        first = sum(voices[:place])
+        mark = (bar_marks or {}).get(place, "")
+        bars += f'<Bar id="{place}"><Voices>{place}</Voices>{mark}</Bar>'
+        beat_names = " ".join(map(str, range(first, first + count)))
+        names += f'<Voice id="{place}"><Beats>{beat_names}</Beats></Voice>'
+    score = (
+        f"<GPIF><MasterTrack>{master}</MasterTrack><Tracks><Track><Staves><Staff><Properties>"
+        f"{pitches}</Properties></Staff></Staves></Track></Tracks><MasterBars>"
+        + "".join(f"<MasterBar><Bars>{n}</Bars></MasterBar>" for n in range(len(voices)))
+        + f"</MasterBars><Bars>{bars}</Bars><Voices>{names}</Voices><Beats>"
+        + "".join(
+            f'<Beat id="{n}"><Rhythm ref="0"/><Notes>{n}</Notes>{beat}</Beat>' for n in range(beats)
+        )
+        + f"</Beats><Notes>{notes}</Notes>{QUARTER}</GPIF>"
+    )
+    with zipfile.ZipFile(folder / "song.gp", "w") as archive:
+        archive.writestr("Content/score.gpif", score)
+    return read_gp(folder / "song.gp")
+
+
+def test_a_pickup_lasts_as_long_as_what_is_in_it(tmp_path):
+    (tab,), _ = gp(tmp_path, [1, 4], "<Anacrusis/>")
+    assert bar_start_steps(tab) == [0, 1, 5]
+    (tab,), _ = gp(tmp_path, [1, 4])
+    assert bar_start_steps(tab) == [0, 4, 8]
+
+
+def test_a_simile_mark_repeats_bars(tmp_path):
+    marks = {1: "<SimileMark>Simple</SimileMark>"}
+    marks |= {n: f"<SimileMark>{w}OfDouble</SimileMark>" for n, w in ((3, "First"), (4, "Second"))}
+    (tab,), _ = gp(tmp_path, [1, 0, 2, 0, 0], bar_marks=marks)
+    frets = [[note.fret for e in bar.events for note in e.notes] for bar in tab.bars]
+    assert frets == [[0], [0], [1, 2], [0], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "beat", "note"),
+    [
+        ("vibrato", '<Properties><Property name="VibratoWTremBar"/></Properties>', ""),
+        ("palm mute", "", '<Property name="PalmMuted"/>'),
+        ("slap", '<Properties><Property name="Slapped"/></Properties>', ""),
+        ("staccato", "", "</Properties><Accent>1</Accent><Properties>"),
+        ("strong accent", "", "</Properties><Accent>4</Accent><Properties>"),
+        ("accent", "", "</Properties><Accent>8</Accent><Properties>"),
+    ],
+)
+def test_signs_of_a_beat_and_of_a_note_are_techniques(tmp_path, kind, beat, note):
+    (tab,), problems = gp(tmp_path, [1], beat=beat, note=note)
+    assert tab.bars[0].events[0].techniques == ((Technique(kind),),) and problems == []
+
+
+# --- MusicXML ------------------------------------------------------------------------------------
+
+
+def xml(folder, *measures, instrument=""):
+    """Write measures of quarter notes, divided once, as MusicXML, and read them."""
+    text = "".join(f'<measure number="{n}">{m}</measure>' for n, m in enumerate(measures, start=1))
+    (folder / "song.musicxml").write_text(
+        '<score-partwise><part-list><score-part id="P1"><part-name>A</part-name>'
+        f'{instrument}</score-part></part-list><part id="P1">{text}</part></score-partwise>',
+        encoding="utf-8",
+    )
+    return read_musicxml(folder / "song.musicxml")
+
+
+def quarter(step, *inside, octave=4):
+    pitch = f"<pitch><step>{step}</step><octave>{octave}</octave></pitch>"
+    return f"<note>{pitch}<duration>1</duration>{''.join(inside)}</note>"
+
+
+def test_a_transposition_counts_from_where_it_stands(tmp_path):
+    def moved(half_steps):
+        change = f"<transpose><chromatic>{half_steps}</chromatic></transpose>"
+        return f"<attributes>{change}</attributes>"
+
+    (tab,), _ = xml(tmp_path, moved(-2) + quarter("C"), moved(3) + quarter("C"))
+    assert [pitch for *_, pitch in sounding(tab)] == [58, 63]
+
+
+def test_drums_are_left_out_however_they_are_written(tmp_path):
+    clef = "<attributes><clef><sign>percussion</sign></clef></attributes>"
+    channel = "<midi-instrument><midi-channel>10</midi-channel></midi-instrument>"
+    drum = "<note><unpitched/><duration>1</duration></note>"
+    for measure, instrument in ((clef + quarter("C"), ""), (quarter("C"), channel), (drum, "")):
+        with pytest.raises(ValueError, match="left out, since it is drums"):
+            xml(tmp_path, measure, instrument=instrument)
+    (tab,), problems = xml(tmp_path, quarter("C") + drum + quarter("D"))
+    assert [onset for onset, *_ in sounding(tab)] == [0, 2]
+    assert said(problems) == ["notes without a pitch are left out (the first in bar 1)"]
+
+
+def test_a_bar_may_be_repeated_by_a_sign(tmp_path):
+    def sign(kind, bars=""):
+        style = f'<measure-repeat type="{kind}">{bars}</measure-repeat>'
+        return f"<attributes><measure-style>{style}</measure-style></attributes>"
+
+    rest = "<note><rest/><duration>1</duration></note>"
+    measures = [quarter("C"), sign("start", 1) + rest, rest, sign("stop") + quarter("E")]
+    (tab,), _ = xml(tmp_path, *measures)
+    assert [(onset, pitch) for onset, _, pitch in sounding(tab)] == [
+        (0, 60),
+        (1, 60),
+        (2, 60),
+        (3, 64),
+    ]
+
+
+def test_a_note_may_be_tied_by_notation_alone_and_cues_are_not_played(tmp_path):
+    def tied(kind):
+        return f'<notations><tied type="{kind}"/></notations>'
+
+    first, second = quarter("D", tied("start")), quarter("D", tied("stop"))
+    cue = quarter("G").replace("<note>", "<note><cue/>")
+    (tab,), problems = xml(tmp_path, first + second + cue + quarter("E"))
+    assert sounding(tab) == [(0, 2, 62), (3, 1, 64)]
+    assert said(problems) == ["cue notes are left out (the first in bar 1)"]
+
+
+def test_a_tempo_inside_a_measure_is_named(tmp_path):
+    tempo = '<sound tempo="60"/>'
+    (tab,), problems = xml(tmp_path, quarter("C") + tempo + quarter("D"), quarter("E"))
+    assert [bar.tempo_bpm for bar in tab.bars] == [None, 60]
+    assert "inside a bar begin with the next one (the first in bar 1)" in said(problems)[0]
+
+
+# --- MIDI ----------------------------------------------------------------------------------------
+
+
+def midi(folder, *tracks, kind=1):
+    """Write tracks, each its first messages and pitches of quarters, and read them."""
+    file = mido.MidiFile(type=kind)
+    for number, (messages, pitches) in enumerate(tracks):
+        notes = [
+            mido.Message(name, channel=number, note=pitch, time=time)
+            for pitch in pitches
+            for name, time in (("note_on", 0), ("note_off", 480))
+        ]
+        file.tracks.append(mido.MidiTrack([*messages, *notes]))
+    file.save(folder / "song.mid")
+    return folder / "song.mid"
+
+
+def named(name, program=0, channel=0):
+    change = mido.Message("program_change", program=program, channel=channel)
+    return [mido.MetaMessage("track_name", name=name), change]
+
+
+def test_a_text_that_mentions_a_tuning_is_not_a_tab(tmp_path):
+    text = [mido.MetaMessage("text", text="for guitar in standard tuning")]
+    (tab,), _ = read_midi(midi(tmp_path, (text, [45, 46])))
+    assert not tab.is_fingered
+
+
+def test_patterns_of_type_2_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="it is of type 2: its tracks are patterns"):
+        read_midi(midi(tmp_path, ([], [60]), ([], [62]), kind=2))
+
+
+def test_instruments_are_parts_the_guitar_first_and_two_hands_are_one(tmp_path, capsys):
+    path = midi(tmp_path, (named("Flute", 73), [76]), (named("Six", 25, 1), [64, 65]))
+    tabs, problems = read_midi(path)
+    assert [tab.track for tab in tabs] == ["Six", "Flute"]
+    assert said(problems) == ["tracks 1, 2 are read one by one; --tracks chooses some"]
+    (one,), _ = read_midi(path, tracks=[1])
+    assert [pitch for *_, pitch in sounding(one)] == [76]
+    hands = midi(tmp_path, (named("Right"), [76]), (named("Left", 0, 1), [48]))
+    (both,), _ = read_midi(hands)
+    assert len(sounding(both)) == 2
+
+
+def test_a_part_out_of_reach_is_left_out_and_the_others_are_fingered(tmp_path, capsys):
+    parts = (named("Guitar"), [64]), (named("Bass", 0, 1), [33]), (named("Bell", 0, 2), [120])
+    assert main(["convert", str(midi(tmp_path, *parts)), "-o", str(tmp_path / "out.gp5")]) == 0
+    tabs, _ = registry.read_any_tab_file(tmp_path / "out.gp5")
+    assert [len(tab.tuning.open_pitches) for tab in tabs] == [6, 4]
+    assert "Bell: left out. " in capsys.readouterr().err
+
+
+# --- alphaTex, and what was written --------------------------------------------------------------
+
+
+def test_a_grace_note_takes_no_time():
+    (tab,), problems = parse_alphatex("(3.1).8{gr} 5.1.4 7.1.16{gr ob} 8.1.4")
+    assert [(onset, pitch) for onset, _, pitch in sounding(tab)] == [(0, 69), (1, 72)]
+    assert said(problems) == ["grace notes are left out"]
+
+
+def test_an_effect_of_a_beat_is_of_each_of_its_notes():
+    (tab,), _ = parse_alphatex("(3.1 3.2).4{s}")
+    assert tab.bars[0].events[0].techniques == ((Technique("slap"),),) * 2
+
+
+@pytest.mark.parametrize("suffix", [".musicxml", ".mid", ".atex", ".gp3", ".gp5", ".txt"])
+def test_a_piece_without_a_note_is_written(tmp_path, capsys, suffix):
+    song([[(1,)]], tmp_path)
+    out = tmp_path / f"out{suffix}"
+    assert main(["convert", str(tmp_path / "song.gp5"), "-o", str(out)]) == 0
+    assert out.is_file()
+
+
+def test_a_track_without_notes_hides_no_loss(tmp_path):
+    bend = event(0, (1, 5), durations=(4,))
+    bend = type(bend)(0, bend.notes, (4,), ((Technique("bend", 4),),))
+    tabs = [timed(Bar(4, (bend,), (4, 4), 90), unit=1), timed(Bar(4, (), (4, 4), 90), unit=1)]
+    registry.write_tab(tabs[0], tmp_path / "out.mid", tabs[1])
+    lost = registry.find_losses(tabs, tmp_path / "out.mid")
+    assert lost[:1] == ["1 tracks without notes"] and "1 bends" in lost

@@ -1,0 +1,130 @@
+"""A tokenizer.json of a stranger makes neither gigabytes of a word nor minutes."""
+
+import copy
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import tokenizers
+from own_process import OWN
+
+from slp_transformer.modern import bounded_tokenizer, hf_tokenizer
+from slp_transformer.modern.bounded_tokenizer import BoundedTokenizer
+from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
+
+posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no limits for a process")
+DOUBLE = {"type": "Replace", "pattern": {"String": " "}, "content": "  "}
+GROW = {"type": "Replace", "pattern": {"Regex": "."}, "content": "  "}
+
+
+def content(**parts) -> str:
+    """The content of a tokenizer.json with a token for each letter."""
+    vocab = {chr(i): i for i in range(32, 127)}
+    model = {"type": "BPE", "vocab": vocab, "merges": []}
+    return json.dumps({"version": "1.0", "added_tokens": [], "model": model} | parts)
+
+
+def sequence(kind: str, part: dict, count: int = 40) -> dict:
+    return {"type": "Sequence", kind: [part] * count}
+
+
+@posix
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"normalizer": sequence("normalizers", DOUBLE)}, "cannot encode this text: it takes more"),
+        (
+            {"normalizer": {"type": "Prepend", "prepend": "ab" * 3000}},
+            "cannot encode this text: it makes 6,011 tokens of 11 bytes",
+        ),
+        (
+            {"decoder": sequence("decoders", {"type": "Fuse"}, 1) | {"decoders": [GROW] * 40}},
+            "cannot decode these tokens: it takes more than 1 seconds, or 128 MiB",
+        ),
+    ],
+    ids=["doubled blanks", "a long beginning", "a decoder that grows"],
+)
+def test_a_bomb_is_one_sentence_and_the_next_text_has_a_process_again(parts, says, monkeypatch):
+    monkeypatch.setattr(bounded_tokenizer, "MAX_TOKENIZER_SECONDS", 1.0)
+    tokenizer = PretrainedTokenizer(BoundedTokenizer(content(**parts)))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"The tokenizer {says}") as told:
+            tokenizer.decode(tokenizer.encode("hello world"))
+        assert "\n" not in str(told.value)
+    with pytest.raises(ValueError, match="The tokenizer "):
+        tokenizer.stream_decoder().decode_next(tokenizer.encode("hello world")[0])
+    assert tokenizer.vocab_size == 95 and tokenizer.kind == "BPE"
+
+
+def test_what_a_bounded_tokenizer_does_is_what_the_library_does():
+    library = tokenizers.Tokenizer.from_str(content(decoder={"type": "Fuse"}))
+    ours = PretrainedTokenizer(library)
+    text = "The quick brown fox, 13 times. " * 50
+    ids = library.encode(text).ids
+    assert ours.encode(text) == ids and ours.decode(ids) == library.decode(ids) == text
+    stream = ours.stream_decoder()
+    assert "".join(map(stream.decode_next, ids)) + stream.flush() == text
+    assert json.loads(ours.library.to_str()) == json.loads(library.to_str())
+    for other in (copy.deepcopy(ours.library), pickle.loads(pickle.dumps(ours.library))):
+        assert other.encode(text, False) == ids and other.kind == "BPE"
+
+
+def test_its_process_ends_with_it_and_starts_again_when_it_was_killed():
+    ours = BoundedTokenizer(content())
+    first = ours.process
+    first.kill()
+    first.wait()
+    with pytest.raises(ValueError, match="it takes more than"):
+        ours.encode("a", False)
+    assert ours.encode("a", False) == [97]
+    second = ours.process
+    del ours
+    assert second.wait(timeout=20) != 0
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from slp_transformer._internal import bounds
+from slp_transformer._internal.signals import SignalHandler
+from slp_transformer.modern import bounded_tokenizer
+bounded_tokenizer.MAX_TOKENIZER_SECONDS = 60.0
+bounded_tokenizer.MAX_TOKENIZER_BYTES = 8 << 30
+tokenizer = bounded_tokenizer.BoundedTokenizer({content!r})
+print("ready", tokenizer.process.pid, flush=True)
+with SignalHandler(defer=False):
+    tokenizer.encode("hello world", False)
+"""
+
+
+@posix
+def test_a_signal_ends_both_processes_while_the_library_computes():
+    """The library holds the lock of Python's interpreter, so that no handler would run."""
+    growing = content(normalizer=sequence("normalizers", DOUBLE, 26))
+    script = SCRIPT.replace("{content!r}", repr(growing))
+    words = [sys.executable, "-c", script, os.path.dirname(__file__)]
+    process = subprocess.Popen(
+        words, env=os.environ | OWN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    worker = int(process.stdout.readline().split()[1])
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=30)[1]
+    assert "StoppedBySignal" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_the_settings_of_a_published_tokenizer_reach_the_process():
+    special = [{"id": 95, "content": "<|end|>", "special": True, "single_word": False}]
+    special[0] |= {"lstrip": False, "rstrip": False, "normalized": False}
+    parts = json.loads(content(added_tokens=special))
+    for split, found in ((False, [95]), (True, [ord(letter) for letter in "<|end|>"])):
+        files = {hf_tokenizer.TOKENIZER_CONFIG_FILE: json.dumps({"split_special_tokens": split})}
+        made = hf_tokenizer.make_tokenizer(parts, "here", None, (), files)
+        assert made.encode("<|end|>") == found

@@ -1,0 +1,111 @@
+"""Published stacks without a head, and with one for classes: loaded as what they are."""
+
+import json
+
+import pytest
+import torch
+import transformers as hf
+from commands import output, refused, result
+from foreign import BERT, GPT2, GROUPED, QWEN2, V
+
+from slp_transformer import padding_mask
+from slp_transformer.modern import (
+    BertClassifier,
+    BertEncoder,
+    ModernClassifier,
+    ModernEncoder,
+    from_pretrained,
+    save_pretrained,
+)
+
+IDS = torch.randint(1, V, (3, 11), generator=torch.Generator().manual_seed(1))
+CLOSE = {"rtol": 0.0, "atol": 1e-4}
+FORMS = {
+    "bare Llama": (hf.LlamaModel, hf.LlamaConfig, GROUPED, ModernEncoder),
+    "bare GPT-2": (hf.GPT2Model, hf.GPT2Config, GPT2, ModernEncoder),
+    "bare Qwen2": (hf.Qwen2Model, hf.Qwen2Config, QWEN2, ModernEncoder),
+    "bare BERT": (hf.BertModel, hf.BertConfig, BERT, BertEncoder),
+    "BERT of classes": (hf.BertForSequenceClassification, hf.BertConfig, BERT, BertClassifier),
+    "GPT-2 of classes": (hf.GPT2ForSequenceClassification, hf.GPT2Config, GPT2, ModernClassifier),
+    "Llama of classes": (
+        hf.LlamaForSequenceClassification,
+        hf.LlamaConfig,
+        GROUPED,
+        ModernClassifier,
+    ),
+}
+
+
+def published(name, folder, **settings):
+    kind, config, sizes, ours = FORMS[name]
+    torch.manual_seed(0)
+    settings |= {"num_labels": 5, "pad_token_id": 0} if "classes" in name else {}
+    model = kind(config(**sizes | settings)).eval()
+    with torch.no_grad():
+        for W in model.parameters():
+            W.normal_(0.0, 0.4)
+    model.save_pretrained(folder)
+    return model, ours
+
+
+def said(model, **how):
+    with torch.no_grad():
+        found = model(IDS, **how)
+    return found.logits if hasattr(found, "logits") else found[0]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_they_compute_what_theirs_do(name, tmp_path, capsys):
+    theirs, kind = published(name, tmp_path / "model")
+    ours = from_pretrained(tmp_path / "model")
+    assert type(ours) is kind and not ours.training
+    with torch.no_grad():
+        found = ours(IDS)
+    assert found.shape[-1] == (5 if "classes" in name else theirs.config.hidden_size)
+    torch.testing.assert_close(found, said(theirs), **CLOSE)
+    pooler = sum(W.numel() for n, W in theirs.named_parameters() if "pooler" in n)
+    total = sum(W.numel() for W in theirs.parameters()) - ("bare" in name) * pooler
+    told = result(capsys, "info", str(tmp_path / "model"))
+    assert told["parameters"]["total"] == total and told["model"]["kind"] == kind.__name__
+    with pytest.raises(ValueError, match=f"A {kind.__name__} has no published form"):
+        save_pretrained(ours, tmp_path / "again")
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if "classes" in name])
+def test_padded_texts_have_the_classes_they_have_alone(name, tmp_path):
+    theirs, _ = published(name, tmp_path)
+    ours, lengths = from_pretrained(tmp_path), torch.tensor([11, 7, 4])
+    ids = IDS.masked_fill(torch.arange(11) >= lengths[:, None], 0)
+    with torch.no_grad():
+        alone = [ours(row[:length]) for row, length in zip(IDS, lengths, strict=True)]
+        if "BERT" in name:
+            together = ours(ids, padding_mask(ids, 0))
+        else:
+            together = ours(ids, lengths=lengths)
+        expected = theirs(ids, attention_mask=(ids != 0).long()).logits
+    torch.testing.assert_close(together, torch.stack(alone), **CLOSE)
+    torch.testing.assert_close(together, expected, **CLOSE)
+
+
+def test_a_file_of_a_bare_model_without_its_class_is_a_model_of_words_as_before(tmp_path):
+    theirs, _ = published("bare GPT-2", tmp_path)
+    path = tmp_path / "config.json"
+    content = json.loads(path.read_text("utf-8"))
+    del content["architectures"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    torch.testing.assert_close(
+        from_pretrained(tmp_path)(IDS), said(theirs) @ theirs.wte.weight.T, **CLOSE
+    )
+
+
+def test_what_writes_no_text_is_refused_by_the_commands(tmp_path, monkeypatch, capsys):
+    from published_tokenizers import make_tokenizer
+
+    monkeypatch.chdir(tmp_path)
+    published("Llama of classes", "model", vocab_size=300)
+    make_tokenizer().save("model/tokenizer.json")
+    (tmp_path / "text.txt").write_text("The quick brown fox. " * 40, encoding="utf-8")
+    assert "ModernClassifier" in output(capsys, "info", "model")
+    train = ["train", "text", "text.txt", "--init-from", "model", "--out-dir", "run"]
+    for words in (["generate", "model"], ["evaluate", "model", "text.txt"], train):
+        assert "a ModernClassifier, which cannot continue a text" in refused(capsys, *words)
