@@ -7,9 +7,9 @@ from slp_transformer._internal.choices import check_choices
 from slp_transformer._internal.config_checks import check_dropout, check_size, to_builtin_ints
 from slp_transformer._internal.model_choices import (
     BookActivation,
+    BookNormOrder,
     BookPositions,
     Initialization,
-    NormOrder,
 )
 
 
@@ -53,7 +53,7 @@ class TransformerConfig:
     value_dim: int | None = None
     hidden_dim: int | None = None
     activation: BookActivation = "relu"
-    norm: NormOrder = "pre"
+    norm: BookNormOrder = "pre"
     positions: BookPositions = "learned"
     dropout: float = 0.0
     eps: float = 1e-5
