@@ -324,7 +324,7 @@ def mistakes(root: Path) -> dict[str, Any]:
     )
     for mistake in run["mistakes"]:
         if mistake["loss"]:
-            for key in ("loss", "prefix_loss", "sentences_of_the_text"):
+            for key in ("loss", "prefix_loss"):
                 mistake[key] = median(mistake[key])
             mistake["width"] = min(100, 100 * mistake["loss"] / WIDEST)
             mistake["cheats"] = mistake["loss"] < run["floor"] - 0.005
@@ -345,7 +345,7 @@ def fill_mistakes(content: str, root: Path) -> str:
 
 # --- Finger a piece -------------------------------------------------------------------------------
 
-EXAMPLE_HALF_STEPS = 7  # in G, the hand has a choice of places
+EXAMPLE_HALF_STEPS = -3  # in A, the first position, whose open strings leave the hand a choice
 
 
 def fill_fingering(content: str, player_assets: str) -> str:

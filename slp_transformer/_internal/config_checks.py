@@ -3,12 +3,20 @@
 Nothing here needs PyTorch, so that settings are read and refused before it is loaded.
 """
 
+import difflib
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 Range = tuple[Callable[[Any], bool], str]
+
+
+def closest_match(name: str, known: Iterable[str]) -> str:
+    """Return what somebody may have meant, as the end of a sentence."""
+    known = sorted(known)
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f'did you mean "{found[0]}"?' if found else f"there are {', '.join(known)}."
 
 
 def is_integer(number: Any) -> bool:

@@ -47,6 +47,7 @@ F_SETOWN, F_SETOWN_EX = 8, 15  # who gets the signals of a pipe, which may be SI
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
 CAPSET = (126, 91)
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
+O_PATH = 0x200000  # a place in the file system, which need not be readable
 READ_FILE, READ_FOLDER, WRITE_FILE, EXECUTE = 4, 8, 2, 1
 # Rights by Landlock's version: the first 13 in version 1, then to rename, to truncate, ioctl.
 RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
@@ -63,8 +64,9 @@ def confine(readable: Iterable[str], seconds: int) -> list[str]:
         A sentence for each limit that this system does not have.
     """
     steps: dict[str, Callable[[], None]] = {
-        "Memory and processor time are not limited here.": lambda: _limit_resources(seconds),
-        "Files and other processes are not guarded here.": lambda: _confine_on_linux(readable),
+        "Memory, or processor time, is not limited here.": lambda: _limit_resources(seconds),
+        "Files are not guarded here.": lambda: _close_files(_linux(), readable),
+        "Other processes and the network are not guarded here.": lambda: _close_calls(_linux()),
     }
     missing = []
     for sentence, step in steps.items():
@@ -92,13 +94,15 @@ def _limit_resources(seconds: int) -> None:
         hard = resource.getrlimit(which)[1]
         limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(which, (limit, limit))
+    if sys.platform != "linux":
+        raise OSError("RLIMIT_DATA does not count all memory.")
 
 
 def end_with_parent() -> None:
     """End this process when the one that started it ends, where the system can do that."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
-            _call(ctypes.CDLL(None, use_errno=True).prctl, PR_SET_PDEATHSIG, 9, 0, 0, 0)
+            _call(_linux().prctl, PR_SET_PDEATHSIG, 9, 0, 0, 0)
 
 
 # --- Linux ---------------------------------------------------------------------------------------
@@ -118,21 +122,22 @@ class _Allowed(ctypes.Structure):
     _fields_ = [("rights", ctypes.c_uint64), ("folder", ctypes.c_int32)]
 
 
-def _confine_on_linux(readable: Iterable[str]) -> None:
-    """Close files, rights and system calls.
+def _linux() -> ctypes.CDLL:
+    """Return the C library, for its system calls.
 
     Raises:
-        OSError: if the kernel cannot.
-        KeyError: for a machine whose numbers of system calls are not known here.
+        OSError: if this is not Linux, or other threads run, which would not be confined.
     """
-    if sys.platform != "linux":
-        raise OSError("This is not Linux.")
-    column, machine = MACHINES[platform.machine()]
-    if len(os.listdir("/proc/self/task")) > 1:
-        raise OSError("Other threads would not be confined.")
+    if sys.platform != "linux" or len(os.listdir("/proc/self/task")) > 1:
+        raise OSError("There is nothing that confines this process.")
     libc = ctypes.CDLL(None, use_errno=True)
     _call(libc.prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    _close_files(libc, readable)
+    return libc
+
+
+def _close_calls(libc: ctypes.CDLL) -> None:
+    """Give up root's rights, and system calls; `KeyError` where their numbers are not known."""
+    column, machine = MACHINES[platform.machine()]
     version_3, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     _call(libc.syscall, CAPSET[column], version_3, nothing)
     rules = (_Rule * len(program := _system_call_rules(column, machine)))(*program)
@@ -154,7 +159,7 @@ def _close_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
     allowed = dict.fromkeys(readable, READ_FILE | READ_FOLDER | EXECUTE)
     for path, granted in {**allowed, os.devnull: READ_FILE | WRITE_FILE}.items():
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            place = os.open(path, O_PATH)
             only = granted if os.path.isdir(path) else granted & ~READ_FOLDER
             allow = _Allowed(only, place)
             try:

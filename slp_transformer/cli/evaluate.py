@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result
-from slp_transformer.cli.parsing import parse_run_flags
+from slp_transformer.cli.run_flags import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions
 from slp_transformer.tasks.base import EvaluateOptions, to_json
 from slp_transformer.tasks.saved_runs import find_task, load_run

@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 from slp_transformer._internal.atomic_write import atomic_write, write_file
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.cli.console import print_result, print_status, print_text
-from slp_transformer.cli.parsing import parse_run_flags
 from slp_transformer.cli.prompts import (
     JSON_LINES,
     Prompt,
@@ -19,6 +18,7 @@ from slp_transformer.cli.prompts import (
     read_prompts_file,
     read_text,
 )
+from slp_transformer.cli.run_flags import parse_run_flags
 from slp_transformer.cli.run_options import RunOptions, check_run
 from slp_transformer.tasks.base import to_json
 from slp_transformer.tasks.data_settings import UseAppendAction

@@ -7,28 +7,19 @@ tyro turns their values into the fields of a dataclass, and says itself what is 
 import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from traceback import walk_tb
 from typing import Any, TypeVar
 
 from slp_transformer._internal.choices import tyro_registry
+from slp_transformer._internal.config_checks import closest_match
 from slp_transformer._internal.plugins import Command, Options, resolve
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
 from slp_transformer.cli.flags import (
-    HELP,
     check_flags,
-    check_own_flags,
-    find_run,
     list_flags,
-    parse_flag,
 )
-from slp_transformer.tasks.base import Task
-from slp_transformer.tasks.data_settings import NoFlags
-from slp_transformer.tasks.registry import TASKS, load_task
-from slp_transformer.tasks.run_config import closest_match
-from slp_transformer.tasks.saved_runs import find_task
 
 T = TypeVar("T")
 
@@ -100,49 +91,3 @@ def find_refusal(ended: SystemExit) -> ValueError | None:
             return error
         error = error.__context__
     return None
-
-
-# --- Flags of the run's task ---------------------------------------------------------------------
-
-
-def parse_run_flags(
-    options_class: Any, own: Callable[[Task[Any, Any, Any]], type], name: str, args: Sequence[str]
-) -> Any:
-    """Parse the flags of a command on a run, of which some belong to the run's task.
-
-    Args:
-        options_class: that of the options, generic in the flags of the task.
-        own: returns the class of a task's own flags.
-        name: the command's name.
-        args: the words after it.
-
-    Raises:
-        SystemExit: as `parse_flags`.
-        ValueError: as `parse_flags`; also if there is no such run, or a flag belongs to another
-            task, or to both command and task.
-    """
-    general = list_flags(options_class[NoFlags])
-    given = {flag for flag in map(parse_flag, args) if flag and flag != "--help"}
-    # Tasks are imported only for a flag that may be theirs: before the run its value is no run.
-    others = list(iter_tasks()) if given - general.keys() else []
-    flags = [*general.items(), *(item for each in others for item in list_flags(own(each)).items())]
-    run = find_run(args, flags)
-    if run is None or ({*HELP} & {*args} and not Path(run).is_dir()):
-        return parse_flags(options_class[NoFlags], name, args)
-    task = find_task(Path(run))
-    check_own_flags(task.name, own(task), options_class[NoFlags], name)
-    kept = {*general, *list_flags(own(task))}
-    for other in others:
-        if wrong := sorted(given & list_flags(own(other)).keys() - kept):
-            raise ValueError(
-                f"{wrong[0]} has no effect here: it is for the task {other.name}, and {run} is of "
-                f"the task {task.name}."
-            )
-    return parse_flags(options_class[own(task)], name, args)
-
-
-def iter_tasks() -> Iterator[Task[Any, Any, Any]]:
-    """Yield all tasks that can be imported."""
-    for name in TASKS:
-        with contextlib.suppress(Exception):  # whatever a plug-in's module raises
-            yield load_task(name)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from slp_transformer._internal.config_checks import closest_match
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs
@@ -14,7 +15,7 @@ from slp_transformer.guitar.theory import KEY_NAMES, TIME_SIGNATURES
 from slp_transformer.tasks.base import EvaluateOptions, LoadedRun, Report, Task, check_windows
 from slp_transformer.tasks.data_settings import DataSettings, NoFlags, Positional
 from slp_transformer.tasks.generation_session import GenerationSession
-from slp_transformer.tasks.run_config import RunConfig, closest_match
+from slp_transformer.tasks.run_config import RunConfig
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """The interface of a task to trainer and command line. Nothing here needs PyTorch."""
 
-import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -26,6 +25,7 @@ from slp_transformer.tasks.data_settings import (
     arg,
 )
 from slp_transformer.tasks.generation_session import GenerationSession
+from slp_transformer.tasks.reports import Report, format_table, to_json
 from slp_transformer.tasks.run_config import RunConfig
 from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.training.run_folder import (
@@ -86,19 +86,6 @@ class LoadedRun:
     model: Any
     tokenizer: Any
     config: RunConfig[Any] | None
-
-
-@dataclass(frozen=True)
-class Report:
-    """The results of an evaluation.
-
-    Attributes:
-        values: as JSON.
-        text: as a person reads them.
-    """
-
-    values: dict[str, Any]
-    text: str
 
 
 @dataclass(frozen=True)
@@ -355,14 +342,3 @@ def check_windows(data: Dataset, length: int, val_split: float | None) -> None:
         f"There is too little data: {len(data.train):,} training tokens and {len(data.val):,} "
         f"validation tokens, {needed}: give more text, or choose a shorter context_length."
     )
-
-
-def format_table(rows: Mapping[str, Any]) -> str:
-    """Return names and values in two columns."""
-    width = max(map(len, rows), default=0)
-    return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in rows.items())
-
-
-def to_json(content: Any) -> str:
-    """Return a result as JSON, which has no NaN."""
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)

@@ -8,6 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from slp_transformer._internal.config_checks import closest_match
 from slp_transformer._internal.json_files import validate_json
 from slp_transformer._internal.plugins import load_plugins, report_problem
 from slp_transformer.tasks.model_settings import ModelSettings
@@ -16,7 +17,6 @@ from slp_transformer.tasks.run_config import (
     NONE,
     RunConfig,
     Tables,
-    closest_match,
     replace_values,
 )
 from slp_transformer.training.train_config import TrainConfig

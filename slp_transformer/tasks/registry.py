@@ -1,9 +1,11 @@
 """The tasks by name: ours, and those of plug-ins. Nothing here needs PyTorch."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slp_transformer._internal.plugins import TaskEntry, add_entries, resolve
-from slp_transformer.tasks.base import Task
+
+if TYPE_CHECKING:
+    from slp_transformer.tasks.base import Task
 
 TASKS: dict[str, TaskEntry] = add_entries(
     "tasks",
@@ -20,7 +22,7 @@ TASKS: dict[str, TaskEntry] = add_entries(
 )
 
 
-def load_task(name: str) -> Task[Any, Any, Any]:
+def load_task(name: str) -> "Task[Any, Any, Any]":
     """Import the module of a task, and return the task.
 
     Raises:

@@ -18,9 +18,8 @@ preset of its task. TOML has no word for None: "none" stands for it. A path in a
 the file's own folder.
 """
 
-import difflib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -136,13 +135,6 @@ def replace_values(tables: Tables, old: Any, new: Any) -> Tables:
         else (new if value == old else value)
         for name, value in tables.items()
     }
-
-
-def closest_match(name: str, known: Iterable[str]) -> str:
-    """Return what somebody may have meant, as the end of a sentence."""
-    known = sorted(known)
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f'did you mean "{found[0]}"?' if found else f"there are {', '.join(known)}."
 
 
 MOVED = {

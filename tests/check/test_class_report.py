@@ -245,6 +245,23 @@ class A:
     except OSError: pass
 def softmax(x): return 2 * x
 """,
+    "signals": """
+import fcntl, os, signal
+class A:
+    read, write = os.pipe()
+    try:
+        fcntl.fcntl(read, fcntl.F_SETOWN, os.getppid())
+        fcntl.fcntl(read, 10, signal.SIGKILL)  # F_SETSIG
+        fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
+        os.write(write, b"x")
+    except OSError: pass
+def softmax(x): return 2 * x
+""",
+    "connects": """
+import socket
+def softmax(x):
+    socket.create_connection(("127.0.0.1", 9))
+""",
     "reads": """
 from pathlib import Path
 class A:
@@ -281,6 +298,7 @@ def test_every_end_of_a_student_s_process_is_a_row(tmp_path):
         "default": "SystemExit", "exits": "with code 0, while softmax was tried",
         "floods": "It did not come back while its definitions", "writes": "",
         "grows": "MemoryError", "shares": "PermissionError",
+        "signals": "It differs from", "connects": "PermissionError",
         "hangs": "did not come back within 5 seconds", "kills": "It differs from",
         "reads": "Permission denied", "overwrites": "It differs from",
     }  # fmt: skip
