@@ -114,7 +114,10 @@ class Tool:
     def run(self, x): return loss.next_token_loss(x)
 def my_layer_norm(x):
     from slp_transformer.layer_norm import LayerNorm
-def block(X): return X
+def block(X, my_ffn, check):
+    'As slp_transformer.block.'
+    loss = my_ffn(X)
+    return check(loss)
 def my_top_k(u, k): ...
 def temperature(u, tau): return check.CHECKS["temperature"].solve(u, tau)
 def top_p(u, p): return __import__("slp_transformer").top_p(u, p)
