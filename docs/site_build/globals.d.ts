@@ -3,6 +3,9 @@
 /** alphaTab's own interface, which its script brings. */
 declare const alphaTab: any;
 
+/** What workers have. */
+declare function importScripts(...addresses: string[]): void;
+
 interface XMLHttpRequest {
   /** Whether a request for the search's index waits until somebody searches. */
   late?: boolean;

@@ -45,6 +45,11 @@ for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
     logging.getLogger(name).setLevel(logging.WARNING)  # else it tells of each file four times
 
 
+# Pages that compute or play, each of one kind.
+LIVE_PAGES = ("model.md", "write.md", "break-it.md", "hear.md", "fingering.md")
+GUIDE = ("notation", "pytorch", "teachers", "contributing", "decisions", "theme")
+
+
 def on_startup(command, dirty):
     site.serving = command == "serve"
 
@@ -67,13 +72,9 @@ def on_config(config):
     config.nav = [
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
-        {"One sentence": "model.md"},
-        {"Write with it": "write.md"},
-        {"Hear it": "hear.md"},
-        {"Finger a piece": "fingering.md"},
-        {"Break it": "break-it.md"},
+        {"Live": list(LIVE_PAGES)},
         {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
-        {"Guide": ["notation.md", "pytorch.md", "teachers.md", "contributing.md", "decisions.md"]},
+        {"Guide": [f"{name}.md" for name in GUIDE]},
         {
             "Package": [
                 "api/index.md",

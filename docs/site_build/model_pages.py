@@ -345,7 +345,7 @@ def fill_mistakes(content: str, root: Path) -> str:
 
 # --- Finger a piece -------------------------------------------------------------------------------
 
-EXAMPLE_HALF_STEPS = 7  # in G, the hand has a choice of places
+EXAMPLE_HALF_STEPS = -3  # in A, the first position, whose open strings leave the hand a choice
 
 
 def fill_fingering(content: str, player_assets: str) -> str:

@@ -16,8 +16,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.token_file import TokenStore, find_token
+from slp_transformer._internal.shape_types import Int, Tensor, format_shape
+from slp_transformer.data.token_file import ArrayTokens, find_token
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
 
@@ -94,6 +94,19 @@ class DataSource(Protocol):
         ...
 
 
+@runtime_checkable
+class NumpyArray(Protocol):
+    """A NumPy array, told without NumPy, which may be absent."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """Return where its numbers are, and of what kind."""
+
+
+TokenData = Int[Tensor, "tokens"] | ArrayTokens | NumpyArray | DataSource
+"""What can be trained and evaluated on: a row of ids in one form or another, or a source."""
+
+
 def eval_subset(source: DataSource, max_sequences: int | None) -> DataSource:
     """Return a fixed subset of a source to evaluate on: `max_sequences` evenly spaced sequences.
 
@@ -115,7 +128,7 @@ def evenly_spaced_indices(count: int, num_indices: int) -> Int[Tensor, "places"]
 
 
 def random_windows(
-    stream: Int[Tensor, "tokens"] | TokenStore, N: int, batch_size: int, generator: torch.Generator
+    stream: Int[Tensor, "tokens"] | ArrayTokens, N: int, batch_size: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch N"], Int[Tensor, "batch N"]]:
     """Return random windows of a token stream, and the same windows one token later.
 
@@ -138,18 +151,23 @@ def random_windows(
 class TokenWindows:
     """Teacher forcing on a token stream: the targets are the inputs, one token later."""
 
-    def __init__(self, stream: Int[Tensor, "tokens"] | TokenStore, N: int):
+    def __init__(self, stream: Int[Tensor, "tokens"] | ArrayTokens, N: int):
         """Cut windows of N tokens.
 
         Raises:
-            ValueError: if the stream is too short for one window.
+            ValueError: if the stream is too short for one window, or not one row of whole numbers.
         """
+        if isinstance(stream, Tensor) and (stream.dim() != 1 or not is_integral(stream.dtype)):
+            raise ValueError(
+                f"A token stream is one row of ids, not {stream.dtype} of shape "
+                f"{format_shape(stream)}."
+            )
         if len(stream) <= N:
             raise ValueError(
                 f"The corpus has {len(stream)} tokens, but one window of {N} and its next token "
                 f"need {N + 1}: give more text, or choose a shorter context."
             )
-        self.stream: Tensor | TokenStore = stream
+        self.stream: Tensor | ArrayTokens = stream
         self.N = N
         # A tensor of them would outgrow the stream.
         self.window_indices: Sequence[int] = range((len(stream) - 1) // N)
@@ -181,6 +199,7 @@ class TokenWindows:
     def cut(self, starts: Int[Tensor, "batch"]) -> Batch:
         """Return the windows that begin at some positions."""
         windows = self.stream[starts.unsqueeze(1) + torch.arange(self.N + 1)]
+        windows = windows.long()  # a stream may have smaller numbers, to take less memory
         return Batch((windows[:, :-1],), windows[:, 1:])
 
     def fingerprint(self) -> dict[str, Any]:
@@ -202,7 +221,7 @@ class DocumentWindows(TokenWindows):
     their first token sees whole ones, and their ends, at the positions where it generates them.
     """
 
-    def __init__(self, stream: Int[Tensor, "tokens"] | TokenStore, N: int, begin_id: int):
+    def __init__(self, stream: Int[Tensor, "tokens"] | ArrayTokens, N: int, begin_id: int):
         """Cut windows of N tokens.
 
         Args:
@@ -227,9 +246,7 @@ class DocumentWindows(TokenWindows):
         return starts
 
 
-def as_data_source(
-    data: Int[Tensor, "tokens"] | TokenStore | DataSource, N: int | None
-) -> DataSource:
+def as_data_source(data: TokenData, N: int | None) -> DataSource:
     """Return windows of a token stream, or any other source unchanged.
 
     Raises:
@@ -238,16 +255,23 @@ def as_data_source(
     """
     if isinstance(data, DataSource):
         return data
-    if not isinstance(data, Tensor | TokenStore):
+    if isinstance(data, NumpyArray):
+        data = ArrayTokens(data)
+    if not isinstance(data, Tensor | ArrayTokens):
         raise TypeError(
-            "Data to train on is one row of ids as a torch tensor, a TokenStore, or a source of "
-            f"batches, not {type(data).__name__}: of an array, make torch.from_numpy(array)."
+            "Data to train on is one row of ids as a torch tensor or a NumPy array, a TokenStore, "
+            f"or a source of batches, not {type(data).__name__}."
         )
     if N is None:
         raise ValueError(
             "Windows of a token stream need a length: give N, or sequence_length to train."
         )
     return TokenWindows(data, N)
+
+
+def is_integral(dtype: torch.dtype) -> bool:
+    """Tell if a type has whole numbers, and more than two of them."""
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
 
 
 def compute_checksum(values: Sequence[Any]) -> int:

@@ -18,7 +18,7 @@ from slp_transformer._internal.atomic_write import atomic_write, error_message, 
 from slp_transformer._internal.checksums import file_crc32, verify_files
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import format_json, load_validated, read_json, write_json
-from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer._internal.shape_types import Int, Tensor, format_shape
 from slp_transformer.data.dataset import Dataset
 
 TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, TOKENIZER_FILE = "train.npy", "val.npy", "tokenizer.json"
@@ -28,7 +28,35 @@ HEADER_BYTES = 128  # of an array with one axis; NumPy leaves room in it for any
 CHUNK_TOKENS = 1 << 16  # ids in memory at once while writing
 
 
-class TokenStore:
+class ArrayTokens:
+    """A token stream in a NumPy array, mapped from a file or not, of whole numbers of any size.
+
+    `stream[positions]` returns ids as indexing a tensor does; nothing else of a map is read.
+    """
+
+    def __init__(self, ids: Any):
+        """Take an array.
+
+        Raises:
+            ValueError: if it is not one row of whole numbers.
+        """
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise ValueError(
+                f"A token stream is one row of ids, not {ids.dtype} of shape "
+                f"{format_shape(ids.shape)}."
+            )
+        self.ids: Any = ids
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.ids)
+
+    def __getitem__(self, positions: slice | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+        """Return the ids at some positions, as int64."""
+        return torch.from_numpy(self.ids[positions].astype("int64"))
+
+
+class TokenStore(ArrayTokens):
     """A token stream in a file; `store[positions]` returns ids as indexing a tensor does.
 
     Attributes:
@@ -55,11 +83,7 @@ class TokenStore:
             raise ValueError(f"{path} is damaged, or no file of tokens: {error}.") from None
         if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
             raise ValueError(f"{path} is no file of tokens that write_tokens wrote.")
-        self.ids: Any = numpy.asarray(ids)
-
-    def __len__(self) -> int:
-        """Return the number of tokens."""
-        return len(self.ids)
+        super().__init__(numpy.asarray(ids))
 
     def __getitem__(self, positions: slice | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
         """Return the ids at some positions, as int64; the rest of the file is not read.
@@ -67,7 +91,7 @@ class TokenStore:
         Raises:
             ValueError: if one of them is outside the vocabulary, because the file was damaged.
         """
-        ids = torch.from_numpy(self.ids[positions].astype("int64"))
+        ids = super().__getitem__(positions)
         if ids.numel() and ids.max() >= self.vocab_size:
             raise ValueError(
                 f"{self.path} is damaged: it has an id that is not from 0 to {self.vocab_size - 1}."
@@ -75,7 +99,7 @@ class TokenStore:
         return ids
 
 
-def find_token(stream: Int[Tensor, "tokens"] | TokenStore, token_id: int) -> Int[Tensor, "found"]:
+def find_token(stream: Int[Tensor, "tokens"] | ArrayTokens, token_id: int) -> Int[Tensor, "found"]:
     """Return the positions of an id, reading a part of the stream at a time."""
     found = [
         first + (stream[first : first + CHUNK_TOKENS] == token_id).nonzero().flatten()

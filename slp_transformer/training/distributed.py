@@ -120,11 +120,16 @@ class DDPStrategy(Strategy):
 
     # Computing.
 
-    def wrap(self, model: nn.Module) -> nn.Module:
+    def wrap(self, model: nn.Module, has_idle_parameters: Callable[[nn.Module], bool]) -> nn.Module:
         """Return a replica with rank 0's weights."""
-        device_ids = [self.device] if self.device.type == "cuda" else None
+        model = model.to(self.device)
         self.wrapped = nn.parallel.DistributedDataParallel(
-            model.to(self.device), device_ids, gradient_as_bucket_view=True
+            model,
+            [self.device] if self.device.type == "cuda" else None,
+            gradient_as_bucket_view=True,
+            # DDP waits for the gradient of every parameter, unless it looks for idle ones in each
+            # step, which takes time.
+            find_unused_parameters=has_idle_parameters(model),
         )
         return self.wrapped
 
@@ -224,7 +229,7 @@ class FSDPStrategy(DDPStrategy):
         super().__init__(device, rank, world_size, out_dir)
         self.mesh: Any = None  # of the processes
 
-    def wrap(self, model: nn.Module) -> nn.Module:
+    def wrap(self, model: nn.Module, has_idle_parameters: Callable[[nn.Module], bool]) -> nn.Module:
         """Return a sharded copy with rank 0's weights; the model itself stays as it is.
 
         Each block is a group that is gathered when its turn comes. All else belongs to the model

@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.eval_mode import eval_mode
-from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.data.batches import Batch, DataSource, as_data_source
-from slp_transformer.data.token_file import TokenStore
+from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer.data.batches import Batch, TokenData, as_data_source
 from slp_transformer.loss import IGNORE_INDEX, next_token_loss
 from slp_transformer.training.devices import cpu_default_device
 from slp_transformer.training.metrics import METRICS
@@ -37,7 +36,7 @@ def measure_metrics(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 def mean_loss(
     model: nn.Module,
-    data: Int[Tensor, "tokens"] | TokenStore | DataSource,
+    data: TokenData,
     N: int | None = None,
     batch_size: int = 32,
     strategy: Strategy = SINGLE_PROCESS,
@@ -68,7 +67,7 @@ def mean_loss(
 @torch.no_grad()
 def mean_metrics(
     model: nn.Module,
-    data: Int[Tensor, "tokens"] | TokenStore | DataSource,
+    data: TokenData,
     N: int | None = None,
     batch_size: int = 32,
     strategy: Strategy = SINGLE_PROCESS,
@@ -116,9 +115,7 @@ def mean_metrics(
     return {name: total / count for name, total in zip(sums, totals.tolist(), strict=True)}
 
 
-def eval_batches(
-    data: Int[Tensor, "tokens"] | TokenStore | DataSource, N: int | None, batch_size: int
-) -> Iterator[Batch]:
+def eval_batches(data: TokenData, N: int | None, batch_size: int) -> Iterator[Batch]:
     """Yield the batches of some data, made on the CPU."""
     with cpu_default_device():
         batches = as_data_source(data, N).iter_eval(batch_size)

@@ -74,3 +74,15 @@ def try_sequence(
     if batch is not None:
         with eval_mode(model), autocast(config, strategy.device):
             measure(model, strategy.shard(batch).to(strategy.device))
+
+
+def has_idle_parameters(model: nn.Module, data: DataSource, loss: Loss) -> bool:
+    """Tell if some parameters have no part in the loss, by one sequence of the validation data."""
+    batch = next(eval_batches(data, None, 1), None)
+    if batch is None:
+        return False
+    with torch.random.fork_rng():
+        loss(model, batch.to(next(model.parameters()).device)).backward()
+    idle = any(W.requires_grad and W.grad is None for W in model.parameters())
+    model.zero_grad()
+    return idle

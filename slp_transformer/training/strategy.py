@@ -54,8 +54,13 @@ class Strategy(ABC):
     # Computing.
 
     @abstractmethod
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """Return the model to train, on the device, with rank 0's weights."""
+    def wrap(self, model: nn.Module, has_idle_parameters: Callable[[nn.Module], bool]) -> nn.Module:
+        """Return the model to train, on the device, with rank 0's weights.
+
+        Args:
+            model: the model.
+            has_idle_parameters: tells whether the loss depends on fewer than all of its parameters.
+        """
 
     def shard(self, batch: Batch) -> Batch:
         """Return this process's share of a batch, of the same size in each process."""
@@ -159,7 +164,7 @@ class SingleProcess(Strategy):
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """Do nothing."""
 
-    def wrap(self, model: nn.Module) -> nn.Module:
+    def wrap(self, model: nn.Module, has_idle_parameters: Callable[[nn.Module], bool]) -> nn.Module:
         """Return the model itself, moved to the device."""
         return model.to(self.device)
 

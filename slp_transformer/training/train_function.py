@@ -14,9 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.batches import DataSource
-from slp_transformer.data.token_file import TokenStore
+from slp_transformer.data.batches import TokenData
 from slp_transformer.training.callbacks import (
     TENSORBOARD_FOLDER,
     MetricsFile,
@@ -31,8 +29,8 @@ from slp_transformer.training.trainer import Callback, Trainer
 
 def train(
     model: nn.Module,
-    train_data: Int[Tensor, "tokens"] | TokenStore | DataSource,
-    val_data: Int[Tensor, "val_tokens"] | TokenStore | DataSource,
+    train_data: TokenData,
+    val_data: TokenData,
     config: TrainConfig | None = None,
     *,
     out_dir: str | Path | None = None,

@@ -16,10 +16,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer._internal.shape_types import Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
-from slp_transformer.data.batches import Batch, DataSource, as_data_source, eval_subset
-from slp_transformer.data.token_file import TokenStore
+from slp_transformer.data.batches import Batch, DataSource, TokenData, as_data_source, eval_subset
 from slp_transformer.training.checkpoints import model_spec, save_checkpoint
 from slp_transformer.training.devices import (
     DeviceMonitor,
@@ -47,7 +46,7 @@ from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
 )
 from slp_transformer.training.run_lock import run_lock
-from slp_transformer.training.step import training_step, try_sequence
+from slp_transformer.training.step import has_idle_parameters, training_step, try_sequence
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
@@ -90,8 +89,8 @@ class Trainer:
     def __init__(
         self,
         model: nn.Module,
-        train_data: Int[Tensor, "tokens"] | TokenStore | DataSource,
-        val_data: Int[Tensor, "val_tokens"] | TokenStore | DataSource,
+        train_data: TokenData,
+        val_data: TokenData,
         config: TrainConfig,
         *,
         loss: Loss = summed_token_loss,
@@ -387,7 +386,9 @@ class Trainer:
         progress = state.step, state.eval_history, state.losses, random
         progress = self.strategy.broadcast_object(progress)
         state.step, state.eval_history, state.losses, random = progress
-        module = self.strategy.wrap(self.model)
+        module = self.strategy.wrap(
+            self.model, lambda model: has_idle_parameters(model, self.val_data, self.loss)
+        )
         self.optimizer = make_optimizer(module, config)
         if random:
             self.strategy.load_optimizer(self.optimizer, saved)

@@ -449,6 +449,18 @@ def test_the_two_staves_of_a_piano_become_one_guitar(shared, tmp_path):
     assert [float(end - start) for start, end, _ in notes] == [1.0, 2.0, 1.0] * 3
 
 
+def score(attributes="", after="", bar_line=""):
+    """Return a MusicXML score of one note, with more inside its measure."""
+    note = "<note><pitch><step>E</step><octave>4</octave></pitch><duration>4</duration>{}</note>"
+    time = "<time><beats>4</beats><beat-type>4</beat-type></time>"
+    attributes = f"<attributes><divisions>1</divisions>{attributes or time}</attributes>"
+    head = "<part-list><score-part id='P1'><part-name>A</part-name></score-part></part-list>"
+    bar = f"<measure number='1'>{attributes}{note.format(after)}{bar_line}</measure>"
+    return (
+        f"<score-partwise version='4.0'>{head}<part id='P1'>{bar}</part></score-partwise>".encode()
+    )
+
+
 BAD = {
     "empty.mid": (b"", "empty.mid is empty."),
     "text.mid": (b"To be read by people", "It is no MIDI file, whatever its name says"),
@@ -463,6 +475,28 @@ BAD = {
     "long.mid": (midi_bytes(("A", 0, 1, [(0, 90, 60), (1 << 26, 1 << 27, 60)])), "3,000 bars"),
     "text.gp5": (b"To be read by people", "no Guitar Pro file, whatever its name says"),
     "text.musicxml": (b"<a>" * 99, "no MusicXML file, whatever its name says"),
+    "staves.musicxml": (score("<staves>1000000</staves>"), "It says staves = 1000000"),
+    "beats.musicxml": (
+        score("<time><beats>1000000000</beats><beat-type>4</beat-type></time>"),
+        "It says beats = 1000000000, and this page reads up to 32.",
+    ),
+    "voice.musicxml": (score(after="<voice>1000000000</voice>"), "It says voice = 1000000000"),
+    "back.musicxml": (
+        score(bar_line="<backup><duration>1000000000</duration></backup>"),
+        "It says duration = 1000000000, and this page reads up to 1,000,000.",
+    ),
+    "again.musicxml": (
+        score(
+            bar_line="<barline location='right'><repeat direction='backward' times='1000000000'/>"
+            "</barline>"
+        ),
+        "It repeats bars 1000000000 times",
+    ),
+    "divided.musicxml": (score("<divisions>0</divisions>"), "a quarter note into 0 parts"),
+    "33_8.mid": (
+        midi_bytes(("A", 0, 1, [(0, 90, 60)]), signatures=[(0, 33, 8)]),
+        "Bar 1 has 33/8, and this page draws up to 32 beats.",
+    ),
     "text.pdf": (b"%PDF", "none of the files that this page reads"),
 }
 
@@ -511,7 +545,8 @@ def test_any_note_of_the_score_can_be_clicked_and_axe_finds_nothing(page):
     place = page.evaluate(
         """() => {
           const frets = [...document.querySelectorAll("#slp-hear-stage text")];
-          const note = frets.find((one) => one.textContent === "8"); // bar 1 is 7 7 8 10
+          const black = (one) => getComputedStyle(one).fill === "rgb(0, 0, 0)"; // no bar's number
+          const note = frets.find((one) => one.textContent === "3" && black(one)); // of 2 2 3 0
           note.scrollIntoView({ block: "center" });
           const box = note.getBoundingClientRect();
           return [box.x + box.width / 2, box.y + box.height / 2];
@@ -529,5 +564,26 @@ def test_any_note_of_the_score_can_be_clicked_and_axe_finds_nothing(page):
 
 def test_without_javascript_the_example_stands_there(browser):
     with without_scripts(browser, answer()) as page:
-        assert "tuning:" in page.locator("#f-plain").text_content()
+        assert "tuning:" in page.inner_text("#slp-fingering > noscript > pre")
         assert not page.locator("#f-ask").is_visible()
+
+
+def test_a_meter_of_32_beats_is_drawn(shared, tmp_path):
+    drop(shared, "long.mid", midi_bytes(("A", 0, 1, [(0, 90, 60)]), signatures=[(0, 32, 8)]))
+    assert download(shared, "gp", tmp_path).bars[0].time_signature == (32, 8)
+
+
+@pytest.mark.slow
+def test_a_file_that_takes_too_long_is_given_up(browser):
+    with opened_page(browser) as opened:
+        busy = "onmessage = () => { for (;;); }"
+        opened.route(
+            "**/score_reader.js",
+            lambda route: route.fulfill(body=busy, content_type="text/javascript"),
+        )
+        before = opened.inner_text("#f-summary")
+        opened.evaluate(DROP, ["slow.musicxml", base64.b64encode(score()).decode()])
+        has = "([id, said]) => document.getElementById(id).textContent.includes(said)"
+        opened.wait_for_function(has, arg=["f-summary", "Reading slow.musicxml"])
+        opened.wait_for_function(has, arg=["f-note", "It takes more than 10 seconds to read."])
+        assert opened.inner_text("#f-summary") == before

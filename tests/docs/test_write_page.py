@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_stage import MODELS, answering, assert_accessible, model_of, on_a_phone, without_scripts
+from model_stage import (
+    ADDRESS,
+    MODELS,
+    answering,
+    assert_accessible,
+    model_of,
+    on_a_phone,
+    without_scripts,
+)
 
 from slp_transformer import record_activations
 from slp_transformer.cli import main
@@ -406,7 +414,8 @@ def test_a_folder_that_is_dropped_is_walked_and_what_is_no_run_is_refused(page, 
 
     note = "s => document.getElementById('w-note').textContent.includes(s)"
     page.evaluate(DROP, {"tokens": tree(run / "tokens")})
-    page.wait_for_function(note, arg="no config.json in these 4 files")
+    count = sum(path.is_file() for path in (run / "tokens").rglob("*"))
+    page.wait_for_function(note, arg=f"no config.json in these {count} files")
     damaged = tree(run / "step-00000001")
     damaged["model.safetensors"] = damaged["model.safetensors"][:400]
     page.evaluate(DROP, damaged)
@@ -421,3 +430,33 @@ def test_without_javascript_there_is_a_picture(browser):
         assert "tuning:" in page.inner_text(".w-still pre")
         assert page.locator(".w-still .slp-alpha").is_visible()
         assert not page.locator("#w-text").is_visible()
+
+
+@pytest.mark.parametrize("button", ["one", "many", "repeat"])
+@pytest.mark.parametrize("text", ["", "Ω ≠ ω"])
+def test_a_text_that_cannot_be_read_is_not_written_on_from(text, button, page):
+    page.fill("#w-text", text)
+    said = "Write one character at least." if not text else 'not trained on the character "Ω"'
+    told = "said => document.getElementById('w-note').textContent.includes(said)"
+    page.wait_for_function(told, arg=said)
+    page.click(f"#w-{button}")
+    page.wait_for_timeout(200)
+    assert said in page.inner_text("#w-note") and page.input_value("#w-text") == text
+    assert page.locator("#w-stop").is_disabled()
+    page.fill("#w-text", "the whale")  # and afterwards it writes again
+    page.click("#w-one")
+    page.wait_for_function("document.getElementById('w-text').value.length === 10")
+    assert page.inner_text("#w-note") == ""
+
+
+@pytest.mark.parametrize("place", ["#model=text&text=Ωω&write=40", "#model=tab&riff=x.y&write=9"])
+def test_an_address_that_cannot_be_read_says_so_in_a_sentence(place, browser):
+    with browser.new_context() as context:
+        opened, wrong = context.new_page(), []
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        context.route("**/*", answer())
+        opened.goto(f"{ADDRESS}{place}")
+        opened.wait_for_selector(".w-alive")
+        opened.wait_for_function("document.getElementById('w-note').textContent")
+        said = opened.inner_text("#w-note")
+        assert said.endswith(".") and "undefined" not in said and wrong == [], said

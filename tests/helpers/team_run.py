@@ -65,12 +65,28 @@ def lone(**settings):
     return model, train(model, STREAM, STREAM[:6], **options | QUIET | settings)
 
 
+class WithIdlePart(TransformerLM):
+    """A model with a parameter that has no part in the loss."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__(config)
+        self.idle = torch.nn.Parameter(torch.arange(3.0))
+
+
+def idle(**settings):
+    """A parameter gets no gradient: one process leaves it as it is, and so do two."""
+    torch.manual_seed(RANK)
+    model = WithIdlePart(TransformerConfig(7, 5, **SIZES))
+    options = {"steps": 3, "eval_interval": 1, "batch_size": 4, "gradient_accumulation_steps": 2}
+    return model, train(model, STREAM, STREAM, **options | QUIET | settings)
+
+
 def muon(**settings):
     """Matrices orthogonalized; with DDP alone."""
     return windows(optimizer="muon", **settings)
 
 
-CASES = {case.__name__: case for case in (windows, pairs, lone)}
+CASES = {case.__name__: case for case in (windows, pairs, lone, idle)}
 
 
 def dropping(out_dir, **changes):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tiny_training import STREAM, encoder_decoder, language_model, pairs, run, w
 from slp_transformer.data.batches import Batch
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.tasks.evaluation import metric_rows
-from slp_transformer.training import Trainer, train
+from slp_transformer.training import Callback, Trainer, train
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss, mean_metrics, summed_token_loss
 from slp_transformer.training.metrics import METRICS, Metric, count_correct, summed_loss
@@ -71,6 +72,32 @@ def test_the_logits_are_computed_once():
     model.register_forward_hook(lambda *_: calls.append(1))
     mean_metrics(model, STREAM, 5, batch_size=2)
     assert len(calls) == 3  # six windows
+
+
+def test_nothing_of_a_batch_outlives_it():
+    """A list of small tensors, each among a batch's logits in the heap, would pin them all."""
+    alive: list[weakref.ref] = []
+
+    def measure(model, batch):
+        assert sum(ref() is not None for ref in alive) <= 1  # the last one, at the most
+        total = model(*batch.inputs).sum()
+        alive.append(weakref.ref(total))
+        return {"loss": total}
+
+    mean_metrics(language_model(), STREAM, 5, batch_size=1, measure=measure)
+    assert len(alive) == 6
+
+
+def test_losses_of_steps_are_kept_as_numbers_on_a_cpu():
+    class Watch(Callback):
+        def on_step(self, trainer, loss, num_targets):
+            alive.append(weakref.ref(loss))
+            assert sum(ref() is not None for ref in alive) <= 2
+
+    alive: list[weakref.ref] = []
+    config = TrainConfig(steps=5, batch_size=2, eval_interval=5)
+    Trainer(language_model(), STREAM, STREAM, config, callbacks=[Watch()]).fit()
+    assert len(alive) == 5
 
 
 def test_a_metric_from_outside_is_shown_wherever_the_loss_is(dummy, tmp_path, capsys):

@@ -38,11 +38,23 @@ def test_settings_may_come_as_one_or_by_name_with_the_model_s_own_context():
     assert len(train(language_model(), STREAM, STREAM, settings, eval_interval=1)) == 2
 
 
-def test_data_of_another_kind_are_refused_by_name(unchecked):
+def test_a_stream_may_be_an_array_or_have_small_numbers():
     import numpy as np
 
-    for data, kind in ((np.arange(99), "ndarray"), (list(range(99)), "list")):
-        with pytest.raises(TypeError, match=f"not {kind}: of an array, make torch.from_numpy"):
+    how = {"steps": 2, "batch_size": 3, "eval_interval": 1}
+    expected = train(language_model(), STREAM, STREAM, **how)
+    for dtype in (torch.int32, torch.int16, torch.uint8, torch.uint16):
+        stream = STREAM.to(dtype)
+        assert train(language_model(), stream, stream.numpy(), **how) == expected
+    array = np.asarray(STREAM.tolist(), dtype=">u2")  # as another machine may have written it
+    assert mean_loss(language_model(), array, 5) == mean_loss(language_model(), STREAM, 5)
+
+
+def test_data_of_another_kind_are_refused_by_name(unchecked):
+    with pytest.raises(TypeError, match="a NumPy array, a TokenStore, or a source .* not list"):
+        train(language_model(), list(range(99)), STREAM, steps=1)
+    for data in (STREAM.view(5, 7), STREAM.float(), STREAM > 3, STREAM.view(5, 7).numpy()):
+        with pytest.raises(ValueError, match=r"one row of ids, not \S+ of shape \[(5×7|35)\]\."):
             train(language_model(), data, data, steps=1)
 
 

@@ -50,12 +50,14 @@ async function readFile(given) {
   if (!bytes.length) throw new Refusal(`${name} is empty.`);
   let parts;
   try {
-    parts =
-      kind === "midi"
-        ? midiParts(bytes, title)
-        : scoreParts(() => alphaTab.importer.ScoreLoader.loadScoreFromBytes(bytes, api.settings));
+    if (kind === "midi") parts = midiParts(bytes, title);
+    else {
+      const read = await readScore(bytes, kind);
+      parts = scoreParts(() => alphaTab.model.JsonConverter.jsObjectToScore(read, api.settings));
+    }
   } catch (error) {
-    if (error instanceof Refusal) throw new Refusal(`${name} cannot be read. ${error.message}`);
+    if (error instanceof Refusal && error.message)
+      throw new Refusal(`${name} cannot be read. ${error.message}`);
     throw new Refusal(
       `${name} cannot be read: it is damaged, or no ` +
         `${kind === "gp" ? "Guitar Pro" : "MusicXML"} file, whatever its name says.`,
@@ -63,6 +65,26 @@ async function readFile(given) {
   }
   if (!parts.length) throw new Refusal(`${name} has no notes that a guitar could play.`);
   return { title, parts, isMidi: kind === "midi" };
+}
+
+const MOST_SECONDS = 10; // that a file may take to be read
+
+/** A score as alphaTab reads it, in a worker that is ended when it takes too long.
+   @type {(bytes: Uint8Array, kind: string) => Promise<object>} */
+function readScore(bytes, kind) {
+  const worker = new Worker(new URL("score_reader.js", import.meta.url));
+  const alphaTabAt = new URL("../alphatab/alphaTab.min.js", import.meta.url).href;
+  return new Promise((done, fail) => {
+    const late = `It takes more than ${MOST_SECONDS} seconds to read.`;
+    const timer = setTimeout(() => fail(new Refusal(late)), 1000 * MOST_SECONDS);
+    worker.onmessage = ({ data: { score, refused } }) => {
+      clearTimeout(timer);
+      if (score) done(score);
+      else fail(new Refusal(refused));
+    };
+    worker.onerror = () => fail(new Refusal(""));
+    worker.postMessage({ bytes, kind, alphaTabAt });
+  }).finally(() => worker.terminate());
 }
 
 const texScore = (tex) => alphaTab.importer.ScoreLoader.loadAlphaTex(tex, api.settings);
@@ -496,18 +518,37 @@ const restart = tried(async () => {
   refresh(true);
 });
 
+/** Say what is being done, and let the page show it before it is. */
+function tell(text) {
+  find("summary").textContent = text;
+  return new Promise((done) => setTimeout(done, 30));
+}
+
 const open = tried(async (given) => {
+  const before = find("summary").textContent;
+  if (given) await tell(`Reading ${given.name} …`);
+  try {
+    await take(given);
+  } catch (error) {
+    find("summary").textContent = before;
+    throw error;
+  }
+});
+
+/** Take a file, or the example where there is none. */
+async function take(given) {
   const read =
     given instanceof File
       ? await readFile(given)
       : { title: "", parts: scoreParts(() => texScore(example)) };
+  if (given) await tell("Finding strings and frets …");
   [piece, file, pins] = [takePart(read, 0), read, new Map()];
   find("part").replaceChildren(...file.parts.map(({ name }, k) => new Option(name, k)));
   find("part").closest("label").hidden = file.parts.length < 2;
   find("grid").closest("label").hidden = !file.isMidi;
   find("name").textContent = given?.name ?? "An example: Ode to Joy";
   refresh(true);
-});
+}
 
 /** The next uncertain moment after the one that is shown, the least certain first. */
 function askNext() {
@@ -532,8 +573,7 @@ function download(kind) {
 async function start() {
   api = await player.open();
   alphaTab.Logger.logLevel = alphaTab.LogLevel.None; // what cannot be read is said on the page
-  for (const part of stage.querySelectorAll(".f-live")) part.hidden = false;
-  find("text").open = false;
+  stage.classList.add("f-alive");
   const marks = document.createElement("div");
   marks.id = "f-marks";
   marks.setAttribute("role", "group");
@@ -580,7 +620,7 @@ async function start() {
   });
   for (const kind of Object.keys(WRITERS))
     find(`save-${kind}`).addEventListener("click", () => download(kind));
-  await open(null);
+  await open(find("file").files[0] ?? null);
 }
 
 start();

@@ -27,6 +27,7 @@ function positionsOf(pitch, { open, capo, maxFret }) {
 /** Every way to take different pitches together: a string each, and the fretted ones within a
    span. @type {(pitches: number[], guitar: Guitar, span: number) => Grip[]} */
 function findGrips(pitches, guitar, span) {
+  if (pitches.length > guitar.open.length) return [];
   /** @type {Grip[]} */
   let grips = [[]];
   for (const pitch of pitches) {
@@ -35,7 +36,7 @@ function findGrips(pitches, guitar, span) {
       places.map((place) => [...grip, place]).filter((longer) => isHeld(longer, span)),
     );
   }
-  return pitches.length > guitar.open.length ? [] : grips;
+  return grips;
 }
 /** @type {(grip: Grip, span: number) => boolean} */
 function isHeld(grip, span) {

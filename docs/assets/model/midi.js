@@ -13,7 +13,8 @@ const NEAR_SECONDS = 0.05,
 const FAMILIES =
   "piano,bells,organ,guitar,bass,strings,ensemble,brass,reeds,pipe,synth lead,synth pad," +
   "synth effects,plucked,percussion,effects";
-const MAX_BARS = 3000; // that can be drawn
+const MAX_BARS = 3000,
+  MAX_BEATS = 32; // that can be drawn
 
 /** @typedef {[number, number]} Signature */
 /** @typedef {{ start: number, end: number, pitch: number }} Sounding */
@@ -265,6 +266,11 @@ export function intoBars(midi, chosen, asked = 0) {
     const usual = (4 * unit * signature[0]) / signature[1],
       early = (changes[meter]?.step ?? Infinity) - start;
     const steps = early < usual && signatureOf(early, unit) ? early : usual;
+    const [beats, kind] = signatureOf(steps, unit, signature) ?? signature;
+    if (beats > MAX_BEATS)
+      throw new Refusal(
+        `Bar ${bars.length + 1} has ${beats}/${kind}, and this page draws up to ${MAX_BEATS} beats.`,
+      );
     bars.push({ start, steps, signature, tempo });
     start += steps;
     if (bars.length > MAX_BARS)
@@ -305,7 +311,7 @@ function writeVoice(notes, bars, unit, withHeader) {
       const cuts = sounding
         .flatMap((note) => [note.start - start, note.end - start])
         .filter((cut) => cut > 0 && cut < steps);
-      const signature = signatureOf(steps, unit, bar.signature)?.join(" ") ?? "4 4";
+      const signature = (signatureOf(steps, unit, bar.signature) ?? bar.signature).join(" ");
       const head = withHeader
         ? (signature === before ? "" : `\\ts (${signature}) `) +
           (bar.tempo === tempo ? "" : `\\tempo ${bar.tempo} `)

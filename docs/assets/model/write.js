@@ -29,6 +29,7 @@ let about = null,
   seen = null,
   off = [],
   begun = null,
+  unread = "", // why the field cannot be read; "" if it can
   busy = 0; // busy counts up: a text that is written while another begins is given up
 const isTab = () => about.kind === "tab tokens";
 const note = (text) => {
@@ -256,6 +257,7 @@ const tried =
 
 const add = tried(async (more) => {
   halt();
+  unread = "";
   ids = [...ids, ...more];
   await drawText();
   await look();
@@ -273,9 +275,25 @@ function working(yes) {
   stage.setAttribute("aria-busy", String(yes));
 }
 
+/** Read what a text or piece begins with. What cannot be read is not written on from, either: the
+   text before it is gone. */
+function beginning(action) {
+  return tried(async () => {
+    halt();
+    unread = "";
+    try {
+      await action();
+    } catch (error) {
+      if (error instanceof Refusal) unread = error.message;
+      throw error;
+    }
+  });
+}
+
 /** Write on, a few tokens at a time, so that the page follows and can be stopped; then let the tab
    be heard. */
 const write = tried(async (count) => {
+  if (unread) throw new Refusal(unread);
   const mine = ++busy;
   working(true);
   share(count);
@@ -310,8 +328,7 @@ const write = tried(async (count) => {
 });
 
 /** Begin a piece: what is asked for, and the riff. */
-const piece = tried(async () => {
-  halt();
+const piece = beginning(async () => {
   begun = null;
   const riff = find("riff").value,
     wanted = Object.fromEntries(
@@ -329,8 +346,7 @@ const piece = tried(async () => {
   await look();
 });
 
-const typed = tried(async () => {
-  halt();
+const typed = beginning(async () => {
   ({ ids } = await ask("encode", { text: find("text").value }));
   if (!ids.length) throw new Refusal("Write one character at least.");
   await look();
@@ -350,6 +366,7 @@ const toggle = tried(async () => {
    second. */
 const repeat = tried(async () => {
   halt();
+  if (unread) throw new Refusal(unread);
   const room = Math.floor(about.config.context_length / 2),
     begin = isTab() ? ids.findIndex((id) => /^BAR/.test(about.vocabulary[id])) : 0;
   const line = ids
@@ -442,7 +459,8 @@ function share(count) {
 async function follow() {
   const given = new URLSearchParams(location.hash.slice(1)),
     model = given.get("model");
-  if (!["text", "tab", "letters"].includes(model)) return choose("text");
+  if (!stage.querySelector(`[name=w-model][value="${CSS.escape(model ?? "")}"]`))
+    return choose("text");
   for (const [old, name] of Object.entries(OLD_FIELDS))
     if (given.has(old)) find(name).value = given.get(old);
   for (const name of [...FIELDS, "riff"]) if (given.has(name)) find(name).value = given.get(name);

@@ -191,7 +191,10 @@ export const ANSWERS = {
   beginTab: ({ options, seed, asked, riff }) => ({
     ids: beginTab({ asked, riff }, options, seed),
   }),
-  write: ({ ids, count, options, seed }) => write(ids, count, options, seed),
+  write: ({ ids, count, options, seed }) => {
+    if (!ids.length) throw new Refusal("A model goes on from one token at least.");
+    return write(ids, count, options, seed);
+  },
   music: ({ ids }) => {
     const tab = tabOf(tokenizer, ids);
     return {
