@@ -360,7 +360,6 @@ def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, co
         raise error
 
     monkeypatch.setattr("slp_transformer.cli.info.machine_info", closed)
-    monkeypatch.setattr("slp_transformer.cli.silence_broken_pipe", lambda: None)
     assert main(["info"]) == code
 
 
