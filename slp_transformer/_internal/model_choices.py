@@ -239,13 +239,17 @@ class RopeScalingChoice:
 
     Attributes:
         summary: for the docs.
-        stretch: a function of the angles a position and a `RopeScaling`.
+        stretch: a function of the angles a position, a `RopeScaling` and the base of frequencies.
         published: by fields of `RopeScaling` that it needs, their names in a published config.json.
+        optional: those of these fields that a config.json may leave out.
+        amplitude: a function of a `RopeScaling`: what rotated rows are multiplied by; None for 1.
     """
 
     summary: str
     stretch: str
     published: Mapping[str, str] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    amplitude: str | None = None
 
 
 ROPE_SCALINGS = Choices(
@@ -261,6 +265,14 @@ ROPE_SCALINGS = Choices(
             "slp_transformer.modern.rotary:stretch_slow_pairs",
             {name: name for name in ("factor", "low_freq_factor", "high_freq_factor")}
             | {"original_context_length": "original_max_position_embeddings"},
+        ),
+        "yarn": RopeScalingChoice(
+            "as llama3, in a ramp over the pairs, and all scores grow: YaRN, Peng et al. 2023",
+            "slp_transformer.modern.rotary:stretch_by_yarn",
+            {name: name for name in ("factor", "beta_fast", "beta_slow", "attention_factor")}
+            | {"original_context_length": "original_max_position_embeddings"},
+            optional=("beta_fast", "beta_slow", "attention_factor"),
+            amplitude="slp_transformer.modern.rotary:yarn_amplitude",
         ),
     },
 )

@@ -61,6 +61,7 @@ def iter_places(model: Any) -> Iterator[AdapterPlace]:
     config = published_config(model)
     family = choose_family(config)
     family.write_config(config)  # or it refuses
+    places: dict[str, AdapterPlace] = {}
     for owner, module in model.stack.named_modules(prefix="stack"):
         if ".parametrizations" in owner:
             continue
@@ -73,7 +74,10 @@ def iter_places(model: Any) -> Iterator[AdapterPlace]:
             found = family.find_param(f"{owner}.{leaf}", config)
             groups = [widths] if len(found) == 1 else [{n: w} for n, w in widths.items()]
             for place, group in zip(found, groups, strict=True):
-                yield AdapterPlace(place.name.removesuffix(".weight"), owner, group)
+                theirs = place.name.removesuffix(".weight")
+                # Several of ours may be parts of one of theirs, as in Phi-3's gate_up_proj.
+                places.setdefault(theirs, AdapterPlace(theirs, owner, {})).widths.update(group)
+    yield from places.values()
 
 
 @torch.no_grad()

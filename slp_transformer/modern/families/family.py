@@ -28,11 +28,14 @@ class HFTensor:
         name: its name there.
         transposed: whether it has rows for outputs, as in `torch.nn.Linear`.
         columns: how many columns of ours it is; None for all.
+        part: which of several equal parts of it, side by side, it is for ours, and how many these
+            are.
     """
 
     name: str
     transposed: bool = False
     columns: int | None = None
+    part: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ class HFFamily:
         fixed: settings of ours that it has in one way only.
         required: settings of its own that can be loaded in one way only.
         params: for modules of ours its modules, "#" standing for the number of a block; three of
-            them where its queries, keys and values are matrices of their own.
+            them where its queries, keys and values are matrices of their own, and "[0/2]" after a
+            name where ours is the first of two parts of it.
         prefix: how names of tensors begin, but the head's; files of the bare model go without.
         tied: tensors that a file may hold a second time, if the head is E.
         ignored: endings of names that are not loaded.
@@ -206,10 +210,13 @@ class HFFamily:
         names = as_tuple(place)
         widths = [None] if isinstance(place, str) else config.qkv_widths()
         transposed = leaf.startswith("W_") and (self.transposed or module in HEADS_OF_CLASSES)
-        return tuple(
-            HFTensor(f"{name.replace('#', number)}.{suffix}", transposed, width)
-            for name, width in zip(names, widths, strict=True)
-        )
+        found = []
+        for name, width in zip(names, widths, strict=True):
+            name, _, part = name.removesuffix("]").partition("[")
+            which, _, count = (part or "0/1").partition("/")
+            full = f"{name.replace('#', number)}.{suffix}"
+            found.append(HFTensor(full, transposed, width, (int(which), int(count))))
+        return tuple(found)
 
 
 def as_tuple(place: str | tuple[str, ...]) -> tuple[str, ...]:
