@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slp_transformer._internal.choices import check_choices
-from slp_transformer._internal.config_checks import check_size, head_sizes
+from slp_transformer._internal.config_checks import check_eps, check_size, head_sizes
 from slp_transformer._internal.model_choices import (
     POSITIONS,
     Activation,
@@ -152,8 +152,7 @@ class ModernConfig(TransformerConfig):
             )
         if self.qk_norm_joint and not self.qk_norm:
             raise ValueError("qk_norm_joint is about qk_norm, which this model does not have.")
-        if not self.eps >= 0:
-            raise ValueError(f"eps is added to a square and must be 0 or more, not {self.eps!r}.")
+        check_eps(self.eps)
         check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )
