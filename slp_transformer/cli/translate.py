@@ -1,14 +1,13 @@
 """Translate sentences with a trained model: from the command line, a file, a pipe or a terminal."""
 
 import contextlib
-import io
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 from slp_transformer._internal.atomic_write import atomic_write
-from slp_transformer.cli.console import print_status
+from slp_transformer.cli.console import print_status, print_text
 from slp_transformer.cli.translate_options import Translate
 from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
@@ -38,13 +37,13 @@ def execute(options: Translate) -> None:
     if not options.sentences and options.input is None:
         batches = read_standard_input(translator)
     found: list[list[Translation]] = []
-    with open_output(options) as to:
+    with open_output(options) as write:
         for batch in batches:
             found = translator(
                 batch, num_beams=options.num_beams, length_penalty=options.length_penalty
             )
             for sentence, translations in zip(batch, found, strict=True):
-                print(format_translations(sentence, translations, options), file=to, flush=True)
+                write(format_translations(sentence, translations, options))
     if options.attention is not None:
         draw(translator, sentences[0], found[0][0], options.attention)
 
@@ -69,15 +68,13 @@ def read_standard_input(translator: Translator) -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def open_output(options: Translate) -> Iterator[TextIO]:
-    """Yield a file to write to, which is there once it is complete, or standard output."""
+def open_output(options: Translate) -> Iterator[Callable[[str], Any]]:
+    """Yield what writes a line: to a file, which is there once it is complete, or to the screen."""
     if options.output is None:
-        yield sys.stdout
+        yield print_text
         return
     with atomic_write(options.output) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
-        yield text
-        text.detach()  # flushes it; the file is not its own to close
+        yield lambda line: file.write(f"{line}\n".encode())
     print_status(f"Written to {options.output}.")
 
 

@@ -1,15 +1,19 @@
 """Attention as today's models have it: shared keys and values, rotated queries and keys."""
 
+import math
+
+import torch
 from torch import nn, zeros
 
 from slp_transformer._internal.argument_checks import check_attention_inputs
 from slp_transformer._internal.model_choices import AttentionBias, has_bias
+from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.weight_matrices import affine
 from slp_transformer.cache import LayerCache
 from slp_transformer.modern.config import check_num_kv_heads
 from slp_transformer.modern.rms_norm import RMSNorm
-from slp_transformer.modern.rotary import RotaryPositions
+from slp_transformer.modern.rotary import RotaryPositions, Unrotated
 from slp_transformer.multi_head import BaseAttention, join_heads, split_heads
 
 
@@ -25,12 +29,33 @@ def repeat_kv(
     return K if repeats == 1 else K.repeat_interleave(repeats, dim=-3)
 
 
+def hide_beyond_window(
+    mask: Float[Tensor, "..."] | None,
+    Q: Float[Tensor, "*batch A N d_k"],
+    K: Float[Tensor, "*batch G M d_k"],
+    window: int,
+) -> Float[Tensor, "..."] | None:
+    """Add to a mask what hides tokens that are `window` or more before each query.
+
+    The queries are those of the last N of M tokens (Beltagy et al. 2020, arXiv 2004.05150; Mistral,
+    Jiang et al. 2023). A token sees farther than that all the same: what another one has gathered
+    in the block below comes with it.
+    """
+    N, M = Q.shape[-2], K.shape[-2]
+    if not is_traced(Q) and M <= window:
+        return mask
+    far = torch.full((N, M), -math.inf, dtype=Q.dtype, device=Q.device).tril(M - N - window)
+    far = far.masked_fill(torch.ones_like(far, dtype=torch.bool).triu(M - N - window + 1), 0.0)
+    return far if mask is None else mask + far
+
+
 class GroupedQueryAttention(BaseAttention):
-    r"""Multi-head attention with three small steps away from the book's, each of them optional.
+    r"""Multi-head attention with four small steps away from the book's, each of them optional.
 
     Heads share keys and values in groups (`repeat_kv`); queries and keys are rotated to where their
-    tokens stand (`RotaryPositions`); each head's queries and keys are normalized (Qwen3, arXiv
-    2505.09388, section 2).
+    tokens stand (`RotaryPositions`); a token sees a window of those before it
+    (`hide_beyond_window`); each head's queries and keys are normalized (Qwen3, arXiv 2505.09388,
+    section 2).
 
     Attributes:
         num_kv_heads: G, heads that have keys and values of their own.
@@ -39,6 +64,7 @@ class GroupedQueryAttention(BaseAttention):
         norm_Q: norm of each head's queries, or None.
         norm_K: norm of each head's keys, or None.
         rotary: the rotations, or None.
+        window: tokens that each token sees; None for all.
     """
 
     def __init__(
@@ -52,7 +78,9 @@ class GroupedQueryAttention(BaseAttention):
         *,
         bias: AttentionBias = False,
         qk_norm_eps: float | None = None,
-        rotary: RotaryPositions | None = None,
+        qk_norm_joint: bool = False,
+        rotary: RotaryPositions | Unrotated | None = None,
+        window: int | None = None,
     ):
         """Make the heads.
 
@@ -65,7 +93,9 @@ class GroupedQueryAttention(BaseAttention):
             dropout: share of the attention weights to drop in training.
             bias: whether the products have biases; "qkv" for all but the output's.
             qk_norm_eps: epsilon of the norms of queries and keys; None for no such norms.
+            qk_norm_joint: whether these norms are of all heads' rows side by side.
             rotary: rotations of queries and keys; layers may share them.
+            window: tokens that each token sees, itself and those before it; all if None.
 
         Raises:
             ValueError: if a size is not a positive whole number, d/A is asked for and A does not
@@ -77,13 +107,13 @@ class GroupedQueryAttention(BaseAttention):
         qkv, output = has_bias(bias)
         self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if qkv else None
         self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if output else None
-        self.norm_Q: RMSNorm | None = (
-            None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
-        )
-        self.norm_K: RMSNorm | None = (
-            None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
-        )
+        self.qk_norm_joint = qk_norm_joint
+        widths = self.widths if qk_norm_joint else (self.key_dim, self.key_dim)
+        norms = [None if qk_norm_eps is None else RMSNorm(w, qk_norm_eps) for w in widths[:2]]
+        self.norm_Q: RMSNorm | None = norms[0]
+        self.norm_K: RMSNorm | None = norms[1]
         self.rotary = rotary
+        self.window = window
 
     def forward(
         self,
@@ -127,6 +157,10 @@ class GroupedQueryAttention(BaseAttention):
         Q, K, V = self.project(X, start if position_ids is None else position_ids, H_enc)
         if cache is not None:
             K, V = cache.update(K, V)
+        if self.window is not None:
+            if X.shape[-2] == 1 and mask is None and not return_weights and self.hook is None:
+                K, V = K[..., -self.window :, :], V[..., -self.window :, :]  # a token in decoding
+            mask = hide_beyond_window(mask, Q, K, self.window)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = affine(join_heads(head), self.W_O, self.b_O)
         return A if alpha is None or not return_weights else (A, alpha)
@@ -157,9 +191,12 @@ class GroupedQueryAttention(BaseAttention):
             read = (X, H_enc[..., start:, :], H_enc[..., start:, :])
             Q, K, V = map(affine, read, W, b)
         G = self.num_kv_heads
+        norms = (self.norm_Q, self.norm_K) if self.norm_Q and self.norm_K else None
+        if norms and self.qk_norm_joint:
+            Q, K = norms[0](Q), norms[1](K)
         Q, K, V = split_heads(Q, self.num_heads), split_heads(K, G), split_heads(V, G)
-        if self.norm_Q is not None and self.norm_K is not None:
-            Q, K = self.norm_Q(Q), self.norm_K(K)
+        if norms and not self.qk_norm_joint:
+            Q, K = norms[0](Q), norms[1](K)
         if self.rotary is not None:
             Q, K = self.rotary(Q, start), self.rotary(K, start)
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from slp_transformer._internal.choices import check_choices
-from slp_transformer._internal.config_checks import check_size, head_sizes
+from slp_transformer._internal.config_checks import check_eps, check_size, head_sizes
 from slp_transformer._internal.model_choices import (
     POSITIONS,
     Activation,
     AttentionBias,
     Normalization,
+    NormOrder,
     Positions,
     RopeType,
 )
@@ -42,6 +43,10 @@ class RopeScaling:
         original_context_length: tokens that the model was trained on; for "llama3".
         low_freq_factor: turns in the old context below which a pair is slowed in full.
         high_freq_factor: turns from which on it is not.
+        beta_fast: for "yarn", turns in the old context from which on a pair is not slowed.
+        beta_slow: for "yarn", turns below which it is slowed in full.
+        attention_factor: for "yarn", what rotated rows are multiplied by; 0.1 ln(factor) + 1 if
+            None.
     """
 
     rope_type: RopeType
@@ -49,6 +54,9 @@ class RopeScaling:
     original_context_length: int = 1
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    attention_factor: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that no angles can be scaled by.
@@ -62,6 +70,11 @@ class RopeScaling:
             raise ValueError(
                 "A longer context needs factor above 0 and 0 < low < high, not factor = "
                 f"{self.factor}, low = {self.low_freq_factor}, high = {self.high_freq_factor}."
+            )
+        if not 0 < self.beta_slow < self.beta_fast:
+            raise ValueError(
+                "A longer context needs 0 < beta_slow < beta_fast, not beta_slow = "
+                f"{self.beta_slow}, beta_fast = {self.beta_fast}."
             )
 
 
@@ -81,6 +94,7 @@ class ModernConfig(TransformerConfig):
         num_kv_heads: how many heads have keys and values of their own, which the others share; as
             many as there are heads if None.
         qk_norm: whether each head's queries and keys go through an RMSNorm (Qwen3).
+        qk_norm_joint: whether that is one RMSNorm of all heads' rows side by side (OLMo 2).
         attention_bias: whether W_Q, W_K, W_V and W_O have biases (GPT-2, BERT); "qkv" for all
             but W_O (Qwen2).
         ffn_bias: whether the feedforward layers have biases.
@@ -88,23 +102,34 @@ class ModernConfig(TransformerConfig):
         zero_init: whether the matrices that write to the residual stream begin with zeros, so that
             every block begins as the identity.
         rope_base: base of the rotary frequencies.
+        rotary_share: the share of a head's columns that are rotated, from the first (GPT-NeoX).
         rope_scaling: how rotary angles are stretched to a longer context.
+        unrotated_blocks: blocks, counted from 0, whose queries and keys are not rotated (SmolLM3).
+        window: tokens that each token sees, itself and those before it; all of them if None
+            (Mistral).
+        windowed_blocks: blocks that have such windows; all of them if None (Qwen2).
         begin_id: the token that texts begin with, if there is one.
         end_ids: tokens that end a text.
     """
 
     activation: Activation = "swiglu"
+    norm: NormOrder = "pre"
     positions: Positions = "rotary"
     eps: float = 1e-6
     normalization: Normalization = "rms"
     num_kv_heads: int | None = None
     qk_norm: bool = False
+    qk_norm_joint: bool = False
     attention_bias: AttentionBias = False
     ffn_bias: bool = False
     tied: bool = True
     zero_init: bool = False
     rope_base: float = 10000.0
+    rotary_share: float = 1.0
     rope_scaling: RopeScaling | None = None  # or its fields, as `to_dict` writes them
+    unrotated_blocks: Sequence[int] = ()
+    window: int | None = None
+    windowed_blocks: Sequence[int] | None = None
     begin_id: int | None = None
     end_ids: Sequence[int] = ()
 
@@ -116,20 +141,31 @@ class ModernConfig(TransformerConfig):
         """
         if isinstance(self.rope_scaling, dict):  # as `to_dict` writes it
             object.__setattr__(self, "rope_scaling", RopeScaling(**self.rope_scaling))
-        object.__setattr__(self, "end_ids", tuple(self.end_ids))
+        for name in ("end_ids", "unrotated_blocks", "windowed_blocks"):
+            if (numbers := getattr(self, name)) is not None:
+                object.__setattr__(self, name, tuple(numbers))
         super().__post_init__()
         if self.scaled_embeddings or self.initialization != "gpt2":
             raise ValueError(
                 "scaled_embeddings and initialization belong to the book's models and that of "
                 "2017: leave them as they are, or leave out the parts of today's block."
             )
-        if not self.eps >= 0:
-            raise ValueError(f"eps is added to a square and must be 0 or more, not {self.eps!r}.")
+        if self.qk_norm_joint and not self.qk_norm:
+            raise ValueError("qk_norm_joint is about qk_norm, which this model does not have.")
+        check_eps(self.eps)
         check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )
         head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
         POSITIONS[self.positions].check(self)
+        if self.window is not None:
+            check_size(window=self.window)
+        for name in ("unrotated_blocks", "windowed_blocks"):
+            if outside := [l for l in getattr(self, name) or () if not 0 <= l < self.num_blocks]:
+                raise ValueError(
+                    f"{name} has block {outside[0]}, but there are {self.num_blocks} blocks, "
+                    "counted from 0."
+                )
 
     def qkv_widths(self) -> tuple[int, int, int]:
         """Return the columns of queries, keys and values in W_QKV."""
@@ -137,9 +173,15 @@ class ModernConfig(TransformerConfig):
         key_dim, value_dim = head_sizes(self.model_dim, A, self.key_dim, self.value_dim)
         return A * key_dim, G * key_dim, G * value_dim
 
+    def window_of(self, block: int) -> int | None:
+        """Return how many tokens each sees in a block; None for all."""
+        has_one = self.windowed_blocks is None or block in self.windowed_blocks
+        return self.window if has_one else None
+
     def attention_kwargs(self) -> dict[str, Any]:
         """Return the settings of an attention layer, as `GroupedQueryAttention` takes them."""
         names = ("model_dim", "num_heads", "num_kv_heads", "key_dim", "value_dim", "dropout")
         settings = {name: getattr(self, name) for name in names}
         qk_norm_eps = self.eps if self.qk_norm else None
-        return settings | {"bias": self.attention_bias, "qk_norm_eps": qk_norm_eps}
+        settings |= {"bias": self.attention_bias, "qk_norm_eps": qk_norm_eps}
+        return settings | {"qk_norm_joint": self.qk_norm_joint}

@@ -17,7 +17,7 @@ from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.attention import GroupedQueryAttention
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.rms_norm import RMSNorm
-from slp_transformer.modern.rotary import RotaryPositions
+from slp_transformer.modern.rotary import RotaryPositions, Unrotated
 
 
 def make_norm(config: ModernConfig) -> RMSNorm | LayerNorm:
@@ -34,9 +34,10 @@ class ModernBlock(ResidualBlock):
     def __init__(
         self,
         config: ModernConfig,
-        rotary: RotaryPositions | None = None,
+        rotary: RotaryPositions | Unrotated | None = None,
         *,
         cross_attention: bool = False,
+        window: int | None = None,
     ):
         """Make a block.
 
@@ -45,14 +46,16 @@ class ModernBlock(ResidualBlock):
             rotary: rotations of its queries and keys, shared by all blocks.
             cross_attention: whether the block also reads from an encoder, whose positions are not
                 its own: no rotations there.
+            window: tokens that each token sees; all before it if None.
 
         Raises:
             ValueError: if the sizes do not fit together.
         """
-        attention = GroupedQueryAttention(**config.attention_kwargs(), rotary=rotary)
+        settings = config.attention_kwargs()
+        attention = GroupedQueryAttention(**settings, rotary=rotary, window=window)
         sizes = (config.model_dim, config.hidden_dim)
         ffn = make_feedforward(*sizes, config.activation, config.ffn_bias)
-        across = GroupedQueryAttention(**config.attention_kwargs()) if cross_attention else None
+        across = GroupedQueryAttention(**settings) if cross_attention else None
         super().__init__(
             attention,
             make_norm(config),
@@ -70,8 +73,13 @@ def make_stack(config: ModernConfig, *, cross_attention: bool = False) -> BlockS
     attention = POSITIONS[config.positions].attention
     rotary = None if attention is None else load(attention)(config)
     blocks = [
-        ModernBlock(config, rotary, cross_attention=cross_attention)
-        for _ in range(config.num_blocks)
+        ModernBlock(
+            config,
+            Unrotated() if rotary is not None and l in config.unrotated_blocks else rotary,
+            cross_attention=cross_attention,
+            window=config.window_of(l),
+        )
+        for l in range(config.num_blocks)
     ]
     stack = BlockStack(blocks, make_norm(config) if NORM_ORDERS[config.norm].final_norm else None)
     if config.zero_init:

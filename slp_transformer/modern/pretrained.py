@@ -274,11 +274,15 @@ def save_pretrained(
     family = choose_family(config)
     settings = family.write_config(config)
     theirs: dict[str, Tensor] = {}
+    parts: dict[HFTensor, list[Tensor]] = {}
     state = published_state(model, config)
     for ours, W in state.items():
         places = family.find_param(ours, config)
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
-            theirs[place.name] = part.T if place.transposed else part
+            parts.setdefault(replace(place, columns=None, part=(0, 1)), []).append(part)
+    for place, found in parts.items():  # those of one tensor of theirs come in order
+        whole = place.to_theirs(torch.cat(found, dim=-1) if len(found) > 1 else found[0])
+        theirs[place.name] = whole.T if place.transposed else whole
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
     with finished_folder(folder) as unfinished:
         write_weights(unfinished, theirs)

@@ -14,13 +14,15 @@ from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.modern.config import ModernConfig, RopeScaling
 
 
-def stretch_all(theta: Float[Tensor, "pairs"], scaling: RopeScaling) -> Float[Tensor, "pairs"]:
+def stretch_all(
+    theta: Float[Tensor, "pairs"], scaling: RopeScaling, base: float
+) -> Float[Tensor, "pairs"]:
     """Let all pairs turn `factor` times slower (Chen et al. 2023, arXiv 2306.15595)."""
     return theta / scaling.factor
 
 
 def stretch_slow_pairs(
-    theta: Float[Tensor, "pairs"], scaling: RopeScaling
+    theta: Float[Tensor, "pairs"], scaling: RopeScaling, base: float
 ) -> Float[Tensor, "pairs"]:
     """Slow down the pairs that turn little in the old context, as Llama 3 does.
 
@@ -33,6 +35,34 @@ def stretch_slow_pairs(
         (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
     ).clamp(0, 1)
     return keep * theta + (1 - keep) * theta / scaling.factor
+
+
+def stretch_by_yarn(
+    theta: Float[Tensor, "pairs"], scaling: RopeScaling, base: float
+) -> Float[Tensor, "pairs"]:
+    """Slow down the pairs that turn little in the old context, in a ramp over their numbers.
+
+    YaRN (Peng et al. 2023, arXiv 2309.00071), section 3.2: from the pair that turns `beta_fast`
+    times in the old context, which stays as it is, to the one that turns `beta_slow` times, and
+    from there on `factor` times slower.
+    """
+    pairs, old = theta.shape[-1], scaling.original_context_length
+
+    def pair_of(turns: float) -> float:  # that turns so often in the old context
+        return pairs * math.log(old / (turns * 2 * math.pi)) / math.log(base)
+
+    first = max(math.floor(pair_of(scaling.beta_fast)), 0)
+    last = min(math.ceil(pair_of(scaling.beta_slow)), 2 * pairs - 1)
+    ramp = torch.arange(pairs, device=theta.device).to(theta) - first
+    slow = (ramp / max(last - first, 0.001)).clamp(0, 1)
+    return slow * theta / scaling.factor + (1 - slow) * theta
+
+
+def yarn_amplitude(scaling: RopeScaling) -> float:
+    """Return what rotated rows are multiplied by, so that scores grow with the context."""
+    if scaling.attention_factor is not None:
+        return scaling.attention_factor
+    return 0.1 * math.log(max(scaling.factor, 1.0)) + 1.0
 
 
 def rotation_angles(
@@ -77,6 +107,18 @@ def apply_rotary(
     return X * cos + torch.cat((-second, first), dim=-1) * sin
 
 
+def turn_columns(
+    X: Float[Tensor, "*batch N d_k"],
+    cos: Float[Tensor, "... N turned"],
+    sin: Float[Tensor, "... N turned"],
+) -> Float[Tensor, "*batch N d_k"]:
+    """Apply `apply_rotary` to as many columns as there are angles for; the others stay."""
+    turned = cos.shape[-1]
+    if turned == X.shape[-1]:
+        return apply_rotary(X, cos, sin)
+    return torch.cat((apply_rotary(X[..., :turned], cos, sin), X[..., turned:]), dim=-1)
+
+
 class RotaryPositions(nn.Module):
     r"""Rotations of queries and keys, by which q·k depends on positions by i − j alone.
 
@@ -89,7 +131,7 @@ class RotaryPositions(nn.Module):
     Nothing is learned: cosines and sines are kept once they have been needed.
 
     Attributes:
-        key_dim: d_k.
+        key_dim: d_k, or how many of its columns are turned.
         base: of the frequencies.
         scaling: how angles are stretched to a longer context; None for not at all.
     """
@@ -112,16 +154,19 @@ class RotaryPositions(nn.Module):
         self.base: float = base
         self.scaling: RopeScaling | None = scaling
         self._stretch: Callable[[Tensor], Tensor] | None = None
+        self._amplitude: float = 1.0
         if scaling is not None:
-            stretch = load(ROPE_SCALINGS[scaling.rope_type].stretch)
-            self._stretch = partial(stretch, scaling=scaling)
+            choice = ROPE_SCALINGS[scaling.rope_type]
+            self._stretch = partial(load(choice.stretch), scaling=scaling, base=base)
+            if choice.amplitude is not None:
+                self._amplitude = load(choice.amplitude)(scaling)
         self._cached_tables: tuple[Tensor, Tensor] | None = None
 
     @classmethod
     def from_config(cls, config: ModernConfig) -> "RotaryPositions":
         """Make the rotations of a model."""
         key_dim = config.key_dim or config.model_dim // config.num_heads
-        return cls(key_dim, config.rope_base, config.rope_scaling)
+        return cls(int(key_dim * config.rotary_share), config.rope_base, config.rope_scaling)
 
     def forward(
         self, X: Float[Tensor, "*batch N d_k"], start: int | Int[Tensor, "... N"]
@@ -134,22 +179,34 @@ class RotaryPositions(nn.Module):
         """
         if isinstance(start, Tensor):
             cos, sin = self._cos_sin(start.to(X.device), X)
-            return apply_rotary(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
+            return turn_columns(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
         end = start + X.shape[-2]
         if is_traced(X):  # a table would tie the program to lengths
             positions = torch.arange(start, end, device=X.device)
-            return apply_rotary(X, *self._cos_sin(positions, X))
+            return turn_columns(X, *self._cos_sin(positions, X))
         cos, sin = self._cached_tables or (X, X)
         if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
             rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):
                 positions = torch.arange(rows, device=X.device)
                 cos, sin = self._cached_tables = self._cos_sin(positions, X)
-        return apply_rotary(X, cos[start:end], sin[start:end])
+        return turn_columns(X, cos[start:end], sin[start:end])
 
     def _cos_sin(self, positions: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""
         exact = positions.to(torch.promote_types(X.dtype, torch.float32))
         angles = rotation_angles(exact, self.key_dim, self.base, self._stretch)
         angles = torch.cat((angles, angles), dim=-1)
-        return angles.cos().to(X.dtype), angles.sin().to(X.dtype)
+        both = angles.cos(), angles.sin()
+        cos, sin = (table if self._amplitude == 1 else self._amplitude * table for table in both)
+        return cos.to(X.dtype), sin.to(X.dtype)
+
+
+class Unrotated(nn.Module):
+    """No rotations, in a block of a model whose other blocks have some (SmolLM3)."""
+
+    def forward(
+        self, X: Float[Tensor, "*batch N d_k"], start: int | Int[Tensor, "... N"]
+    ) -> Float[Tensor, "*batch N d_k"]:
+        """Return the rows as they are."""
+        return X

@@ -85,7 +85,7 @@ class WeightFiles:
         """
         for source, columns in zip(sources, column_widths(sources, shape), strict=True):
             path, name, found, dtype = self.tensors[source.name]
-            needed = [*shape[:-1], columns]
+            needed = [*shape[:-1], columns * source.part[1]]
             needed = needed[::-1] if source.transposed else needed
             if found != needed:
                 raise ValueError(
@@ -103,7 +103,9 @@ class WeightFiles:
         stored = self.tensors[source.name]
         with open_safetensors(stored.path) as file:  # anew, to let go of the pages read
             W = file.get_tensor(stored.name)
-        return W.T if source.transposed else W
+        W = W.T if source.transposed else W
+        which, count = source.part
+        return source.to_ours(W.chunk(count, -1)[which] if count > 1 else W)
 
     def load(
         self,

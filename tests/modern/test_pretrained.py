@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.cli.info import published_info
 from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained, save_pretrained
+from slp_transformer.modern.families.family import with_sizes
 
 IDS = torch.randint(V, (B, N), generator=torch.Generator().manual_seed(1))
 CLOSE = {"rtol": 0.0, "atol": 1e-4}
@@ -42,9 +43,12 @@ def test_logits_are_theirs(pair):
 def test_what_is_saved_they_load_to_the_same_logits(pair, tmp_path):
     name, theirs, _, ours = pair
     folder = save_pretrained(ours, tmp_path / "ours")
-    assert torch.equal(logits(load_again(name, folder), IDS), logits(theirs, IDS))
-    again = from_pretrained(folder)
-    assert again.config == ours.config
+    again, expected = from_pretrained(folder), logits(theirs, IDS)
+    if name.startswith("phi3"):  # as a Llama or Mistral, whose products are smaller
+        torch.testing.assert_close(logits(load_again(name, folder), IDS), expected, **CLOSE)
+    else:
+        assert torch.equal(logits(load_again(name, folder), IDS), expected)
+    assert with_sizes(again.config) == with_sizes(ours.config)
     assert torch.equal(say(again), say(ours))
     assert {path.name for path in folder.iterdir()} == {"config.json", "model.safetensors"}
     assert list(tmp_path.iterdir()) == [folder]
@@ -68,6 +72,27 @@ def test_with_the_cache_each_token_has_the_logits_it_has_without(pair):
     cache, whole = KVCache(), say(ours)
     pieces = [say(ours, IDS[:, a:b], cache=cache) for a, b in ((0, 3), (3, 4), (4, N))]
     torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("pair", [n for n in CAUSAL if "gpt2" not in n], indirect=True)
+def test_texts_padded_on_the_left_go_on_as_alone(pair):
+    _, theirs, _, ours = pair
+    lengths, N = torch.tensor([11, 6, 3]), 11
+    kept = torch.arange(N) >= N - lengths[:, None]
+    ids = torch.randint(V, (3, N), generator=torch.Generator().manual_seed(2))
+    ids = ids.masked_fill(~kept, 0)
+    mask = torch.zeros(3, 1, N).masked_fill(~kept[:, None], -torch.inf)
+    with torch.no_grad():
+        expected = theirs(ids, attention_mask=kept.long()).logits[:, -1]
+    torch.testing.assert_close(say(ours, ids, mask=mask)[:, -1], expected, **CLOSE)
+    cache = KVCache()
+    say(ours, ids[:, :5], mask=mask[..., :5], cache=cache)
+    rest = [say(ours, ids[:, i : i + 1], mask=mask[..., : i + 1], cache=cache) for i in range(5, N)]
+    torch.testing.assert_close(rest[-1][:, -1], expected, **CLOSE)
+    window = ours.config.window
+    if window is None:  # a window counts padding, too
+        for row, length, U in zip(ids, lengths, expected, strict=True):
+            torch.testing.assert_close(say(ours, row[N - length :])[-1], U, **CLOSE)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama 3, tied", "qwen3", "bert"])

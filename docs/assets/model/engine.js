@@ -708,11 +708,12 @@ const size =
    @type {(x: Json) => boolean} */
 function isRopeScaling(x) {
   const numbers = ["factor", "original_context_length", "low_freq_factor", "high_freq_factor"];
+  const others = ["rope_type", "beta_fast", "beta_slow", "attention_factor"]; // the last of yarn
   const known =
     isObject(x) &&
     ROPE_TYPES.includes(x.rope_type) &&
     Object.hasOwn(STRETCHES, x.rope_type) &&
-    Object.keys(x).every((name) => name === "rope_type" || numbers.includes(name));
+    Object.keys(x).every((name) => [...numbers, ...others].includes(name));
   return known && numbers.every((name) => x[name] > 0) && x.low_freq_factor < x.high_freq_factor;
 }
 

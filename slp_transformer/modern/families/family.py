@@ -7,6 +7,7 @@ from typing import Any
 
 from slp_transformer._internal.config_checks import head_sizes
 from slp_transformer._internal.model_choices import POSITIONS
+from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.feedforward import feedforward_class
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
@@ -28,11 +29,29 @@ class HFTensor:
         name: its name there.
         transposed: whether it has rows for outputs, as in `torch.nn.Linear`.
         columns: how many columns of ours it is; None for all.
+        heads: of how many heads the queries, keys and values lie side by side in it, head by head;
+            None if all queries come first, then all keys.
+        part: which of several equal parts of it, side by side, it is for ours, and how many these
+            are.
     """
 
     name: str
     transposed: bool = False
     columns: int | None = None
+    part: tuple[int, int] = (0, 1)
+    heads: int | None = None
+
+    def to_ours(self, W: Tensor) -> Tensor:
+        """Return the columns of theirs in our order: all queries, all keys, all values."""
+        if self.heads is None:
+            return W
+        return W.unflatten(-1, (self.heads, 3, -1)).transpose(-3, -2).flatten(-3)
+
+    def to_theirs(self, W: Tensor) -> Tensor:
+        """Return our columns in their order."""
+        if self.heads is None:
+            return W
+        return W.unflatten(-1, (3, self.heads, -1)).transpose(-3, -2).flatten(-3)
 
 
 @dataclass(frozen=True)
@@ -85,7 +104,8 @@ class HFFamily:
         fixed: settings of ours that it has in one way only.
         required: settings of its own that can be loaded in one way only.
         params: for modules of ours its modules, "#" standing for the number of a block; three of
-            them where its queries, keys and values are matrices of their own.
+            them where its queries, keys and values are matrices of their own, and "[0/2]" after a
+            name where ours is the first of two parts of it.
         prefix: how names of tensors begin, but the head's; files of the bare model go without.
         tied: tensors that a file may hold a second time, if the head is E.
         ignored: endings of names that are not loaded.
@@ -94,6 +114,7 @@ class HFFamily:
         written: the settings of ours that `write` writes.
         stored: by a fixed setting, other values of it that can be written as the one that is read.
         transposed: whether its matrices have rows for outputs, as in `torch.nn.Linear`.
+        by_head: whether its matrix of queries, keys and values has them head by head.
         config_class: our class of its configuration.
         model: our class of its models of words.
         forms: other forms in which its models are published.
@@ -115,6 +136,7 @@ class HFFamily:
     written: tuple[str, ...] = ()
     stored: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     transposed: bool = True
+    by_head: bool = False
     config_class: type[ModernConfig] = ModernConfig
     model: str = "slp_transformer.modern.language_model:ModernLM"
     forms: tuple[HFForm, ...] = CAUSAL_FORMS
@@ -206,10 +228,14 @@ class HFFamily:
         names = as_tuple(place)
         widths = [None] if isinstance(place, str) else config.qkv_widths()
         transposed = leaf.startswith("W_") and (self.transposed or module in HEADS_OF_CLASSES)
-        return tuple(
-            HFTensor(f"{name.replace('#', number)}.{suffix}", transposed, width)
-            for name, width in zip(names, widths, strict=True)
-        )
+        found = []
+        for name, width in zip(names, widths, strict=True):
+            name, _, part = name.removesuffix("]").partition("[")
+            which, _, count = (part or "0/1").partition("/")
+            full = f"{name.replace('#', number)}.{suffix}"
+            heads = config.num_heads if module.endswith(".QKV") and self.by_head else None
+            found.append(HFTensor(full, transposed, width, (int(which), int(count)), heads))
+        return tuple(found)
 
 
 def as_tuple(place: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -3,9 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.families.family import HFFamily
 from slp_transformer.modern.families.rope import read_rope, write_rope
 from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
+
+FULL, SLIDING = "full_attention", "sliding_attention"
 
 
 def read_llama(settings: HFConfigReader) -> dict[str, Any]:
@@ -15,9 +18,44 @@ def read_llama(settings: HFConfigReader) -> dict[str, Any]:
         ValueError: if the model has a part that we don't have.
     """
     for layer in settings.get("layer_types", list, []):
-        if layer != "full_attention":
-            settings.refuse("layer_types", layer, "only full_attention can be loaded here")
+        if layer != FULL:
+            settings.refuse("layer_types", layer, f"only {FULL} can be loaded here")
     return read_rope(settings)
+
+
+def read_windows(
+    settings: HFConfigReader, window: int | None, layers: list[bool]
+) -> dict[str, Any]:
+    """Return the windows that tokens see, and the blocks that have some.
+
+    Args:
+        settings: those of the model.
+        window: the size of its windows; None if it has none.
+        layers: for each block whether it has one, if layer_types do not say.
+
+    Raises:
+        ValueError: if layer_types are of another kind.
+    """
+    types = settings.get("layer_types", list, [])
+    for layer in types:
+        if layer not in (FULL, SLIDING):
+            settings.refuse("layer_types", layer, f"known are {FULL}, {SLIDING}")
+    has_one = [layer == SLIDING for layer in types] or layers
+    blocks = tuple(l for l, windowed in enumerate(has_one) if windowed)
+    if window is None or not blocks:
+        return {}
+    return {"window": window} | ({} if all(has_one) else {"windowed_blocks": blocks})
+
+
+def write_windows(config: ModernConfig) -> dict[str, Any]:
+    """Return the settings of windows in some blocks."""
+    layers = [config.window_of(l) for l in range(config.num_blocks)]
+    return {
+        "use_sliding_window": config.window is not None,
+        "sliding_window": config.window,
+        "max_window_layers": 0,
+        "layer_types": [FULL if window is None else SLIDING for window in layers],
+    }
 
 
 LLAMA = HFFamily(
@@ -87,11 +125,18 @@ def read_mistral(settings: HFConfigReader) -> dict[str, Any]:
     Raises:
         ValueError: if the model has a part that we don't have.
     """
+    window = settings.get_optional("sliding_window", int)
     if "sliding_window" not in settings.content:
-        settings.refuse("sliding_window", 4096, "it is Mistral's default; null is none")
-    return read_llama(settings)
+        window = 4096
+    return read_llama(settings) | {"window": window}
 
 
+def write_mistral(config: ModernConfig) -> dict[str, Any]:
+    """Return the settings that are not in the table."""
+    return write_rope(config) | {"sliding_window": config.window}
+
+
+WITH_WINDOWS = {name: usual for name, usual in LLAMA.required.items() if "window" not in name}
 MISTRAL = replace(
     LLAMA,
     model_type="mistral",
@@ -103,11 +148,37 @@ MISTRAL = replace(
         hidden_dim=("intermediate_size", 14336),
         num_kv_heads=("num_key_value_heads", 8),
     ),
+    required=WITH_WINDOWS,
     read=read_mistral,
+    write=write_mistral,
+    written=(*LLAMA.written, "window"),
 )
 
 
 # --- Qwen2 (Yang et al. 2024): biases of queries, keys and values ---------------------------------
+
+
+def read_qwen(settings: HFConfigReader) -> dict[str, Any]:
+    """Return the settings that are not in the table.
+
+    Raises:
+        ValueError: if the model has a part that we don't have.
+    """
+    window = None
+    if settings.get("use_sliding_window", bool, False):  # without it a sliding_window says nothing
+        window = settings.get("sliding_window", int, 4096)
+    first = settings.content.get("max_window_layers", 28)
+    blocks = settings.get("num_hidden_layers", int, 32)
+    if type(first) is not int:
+        settings.refuse("max_window_layers", first, "it must be a whole number")
+    layers = [l >= first for l in range(blocks)]
+    return read_rope(settings) | read_windows(settings, window, layers)
+
+
+def write_qwen(config: ModernConfig) -> dict[str, Any]:
+    """Return the settings that are not in the table."""
+    return write_rope(config) | write_windows(config)
+
 
 QWEN2 = replace(
     LLAMA,
@@ -122,8 +193,10 @@ QWEN2 = replace(
         num_kv_heads=("num_key_value_heads", 32),
     ),
     fixed=LLAMA.fixed | {"attention_bias": "qkv"},
-    # Without use_sliding_window a sliding_window says nothing.
-    required={name: usual for name, usual in LLAMA.required.items() if name != "sliding_window"},
+    required=WITH_WINDOWS,
+    read=read_qwen,
+    write=write_qwen,
+    written=(*LLAMA.written, "window", "windowed_blocks"),
 )
 
 
@@ -138,4 +211,111 @@ QWEN3 = replace(
     | {"key_dim": ("head_dim", 128), "value_dim": ("head_dim", 128)}
     | {"attention_bias": ("attention_bias", False)},
     fixed=LLAMA.fixed | {"qk_norm": True},
+)
+
+
+# --- SmolLM3 (2025): Llama whose every fourth block has no rotations ------------------------------
+
+
+def read_smollm3(settings: HFConfigReader) -> dict[str, Any]:
+    """Return the settings that are not in the table.
+
+    Raises:
+        ValueError: if the model has a part that we don't have.
+    """
+    blocks = settings.get("num_hidden_layers", int, 36)
+    every = settings.get("no_rope_layer_interval", int, 4)
+    rotated = settings.get("no_rope_layers", list, [(l + 1) % every != 0 for l in range(blocks)])
+    if any(one not in (0, 1) for one in rotated) or len(rotated) != blocks:
+        settings.refuse("no_rope_layers", rotated, f"it must have a 0 or 1 for {blocks} layers")
+    window = None
+    if settings.get("use_sliding_window", bool, False):
+        window = settings.get_optional("sliding_window", int)
+    found = {"unrotated_blocks": tuple(l for l, one in enumerate(rotated) if not one)}
+    windows = read_windows(settings, window, [not one for one in rotated])
+    return found | read_rope(settings) | windows
+
+
+def write_smollm3(config: ModernConfig) -> dict[str, Any]:
+    """Return the settings that are not in the table."""
+    rotated = [int(l not in config.unrotated_blocks) for l in range(config.num_blocks)]
+    own = {"no_rope_layers": rotated, "pad_token_id": None}  # whose default is beyond small |V|
+    return write_rope(config) | write_windows(config) | own
+
+
+SMOLLM3 = replace(
+    LLAMA,
+    model_type="smollm3",
+    title="SmolLM3",
+    architecture="SmolLM3ForCausalLM",
+    settings=llama_settings(
+        vocab_size=("vocab_size", 128256),
+        context_length=("max_position_embeddings", 32768),
+        model_dim=("hidden_size", 2048),
+        num_heads=("num_attention_heads", 16),
+        num_kv_heads=("num_key_value_heads", 4),
+        num_blocks=("num_hidden_layers", 36),
+        tied=("tie_word_embeddings", True),
+    ),
+    required=WITH_WINDOWS,
+    read=read_smollm3,
+    write=write_smollm3,
+    written=(*LLAMA.written, "window", "windowed_blocks", "unrotated_blocks"),
+)
+
+
+# --- Phi-3 (Abdin et al. 2024): Llama with windows, and with fewer and larger matrices ------------
+
+
+def read_phi3(settings: HFConfigReader) -> dict[str, Any]:
+    """Return the settings that are not in the table.
+
+    Raises:
+        ValueError: if the model has a part that we don't have.
+    """
+    return read_llama(settings) | {"window": settings.get_optional("sliding_window", int)}
+
+
+PHI3 = replace(
+    MISTRAL,
+    model_type="phi3",
+    title="Phi-3",
+    architecture="Phi3ForCausalLM",
+    settings=llama_settings(
+        ("attention_bias", "ffn_bias", "key_dim", "value_dim"),
+        vocab_size=("vocab_size", 32064),
+        context_length=("max_position_embeddings", 4096),
+        model_dim=("hidden_size", 3072),
+        hidden_dim=("intermediate_size", 8192),
+        eps=("rms_norm_eps", 1e-5),
+    ),
+    read=read_phi3,
+    params=LLAMA.params
+    | {
+        "stack.blocks.#.attention.QKV": "model.layers.#.self_attn.qkv_proj",
+        "stack.blocks.#.ffn.1": "model.layers.#.mlp.gate_up_proj[0/2]",
+        "stack.blocks.#.ffn.2": "model.layers.#.mlp.gate_up_proj[1/2]",
+    },
+)
+
+
+# --- OLMo 2 (arXiv 2501.00656): norms of what sublayers add, and of all heads' queries and keys ---
+
+OLMO2 = replace(
+    LLAMA,
+    model_type="olmo2",
+    title="OLMo 2",
+    architecture="Olmo2ForCausalLM",
+    settings=llama_settings(
+        ("ffn_bias", "key_dim", "value_dim"),
+        vocab_size=("vocab_size", 50304),
+        eps=("rms_norm_eps", 1e-5),
+    ),
+    fixed=LLAMA.fixed | {"norm": "output", "qk_norm": True, "qk_norm_joint": True},
+    write=lambda config: write_rope(config) | {"pad_token_id": None},
+    params=LLAMA.params
+    | {
+        "stack.blocks.#.norm_1": "model.layers.#.post_attention_layernorm",
+        "stack.blocks.#.norm_2": "model.layers.#.post_feedforward_layernorm",
+    },
 )
