@@ -82,8 +82,8 @@ def read_published(folder: str | Path) -> Published:
         raise ValueError(f"There is no folder {folder}.")
     if (folder / ADAPTER_CONFIG_FILE).is_file() and not path.is_file():
         raise ValueError(
-            f"{folder} holds a LoRA adapter and no model: load the model that it is for, and add it "
-            "by load_adapter, or by --adapter on the command line."
+            f"{folder} holds a LoRA adapter and no model: load the model that it is for, and add "
+            "it by load_adapter, or by --adapter on the command line."
         )
     content = read_json(path)
     if not isinstance(content, dict):
