@@ -18,13 +18,13 @@ from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
 from slp_transformer.cli.flags import (
     check_flags,
-    list_flags,
+    collect_flag_types,
 )
 
 T = TypeVar("T")
 
 
-def parse(args: Sequence[str]) -> tuple[Command, Options]:
+def parse_command_line(args: Sequence[str]) -> tuple[Command, Options]:
     """Parse the words after the program's name.
 
     Returns:
@@ -62,7 +62,7 @@ def parse_flags(
     """
     import tyro
 
-    check_flags(list_flags(options), name, args)
+    check_flags(collect_flag_types(options), name, args)
     config: list[Any] = [tyro.conf.OmitArgPrefixes]
     how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "registry": tyro_registry()}
     if default is not None:
