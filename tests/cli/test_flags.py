@@ -1,6 +1,6 @@
 """Flags that belong to a run's task: which word is the run, and names that are taken."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 
 import pytest
 
@@ -11,8 +11,9 @@ pytest.importorskip("tyro", reason="flags need the text extra")
 from slp_transformer.cli.evaluate import EvaluateRunOptions  # noqa: E402
 from slp_transformer.cli.generate import GenerateOptions  # noqa: E402
 from slp_transformer.cli.train_options import TrainOptions  # noqa: E402
-from slp_transformer.tasks.data_settings import DataSettings, NoFlags  # noqa: E402
-from slp_transformer.tasks.text import TextData  # noqa: E402
+from slp_transformer.tasks.data_settings import DataSettings, NoFlags, UseAppendAction  # noqa: E402
+from slp_transformer.tasks.registry import load_task  # noqa: E402
+from slp_transformer.tasks.text import TextData, TextTask  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,16 @@ class Taken(DataSettings):
 
     steps: int = 1
     seed: int = 2
+
+
+@pytest.mark.parametrize("kind", [tuple[str, ...], list[int] | None, UseAppendAction[tuple[int]]])
+def test_a_flag_of_a_task_that_takes_several_values_is_refused(monkeypatch, kind):
+    flags = make_dataclass("Flags", [("loud", bool), ("other_keys", kind)])
+    monkeypatch.setattr(TextTask, "EvaluateFlags", flags)
+    with pytest.raises(ValueError, match="text has an option --other-keys that takes several"):
+        load_task("text")
+    monkeypatch.setattr(TextTask, "EvaluateFlags", Own)
+    assert load_task("text").EvaluateFlags is Own
 
 
 @pytest.mark.parametrize(
