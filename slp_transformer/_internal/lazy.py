@@ -20,9 +20,7 @@ from importlib.util import find_spec
 from typing import Any
 
 
-def attach(
-    package: str, **old_names: str
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def attach(package: str, **old_names: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and the `__dir__` of a package, given its `__name__`.
 
     Args:

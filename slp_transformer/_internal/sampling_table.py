@@ -3,6 +3,10 @@
 An entry is an argument of `generate` and `filter_logits`, a flag of the commands `generate` and
 `evaluate`, a row in the documentation and a control of the site's pages. The order of the table is
 the order of application. Nothing here needs PyTorch: a function is named, and imported when used.
+
+An entry of another package is complete with `SAMPLING.add`, before commands are parsed. One of this
+package is also an argument of `generate`, by name, and a function of the pages' engine.js: tests
+say so where they are missing.
 """
 
 import difflib

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 import slp_transformer
-from slp_transformer._internal.atomic_write import error_message
+from slp_transformer._internal.atomic_write import NotSyncedError, error_message
 from slp_transformer._internal.plugins import TEXT_EXTRA, Libraries, resolve, take_problems
 from slp_transformer._internal.signals import SignalHandler
+from slp_transformer._internal.terminal import discard_unwritten_output, open_closed_streams
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import (
     BAD_INPUT,
@@ -30,7 +31,6 @@ from slp_transformer.cli.console import (
     print_status,
     rank,
     set_utf8_output,
-    silence_broken_pipe,
     torch_import_notice,
 )
 from slp_transformer.tasks.registry import TASKS
@@ -101,10 +101,13 @@ def main(args: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    open_closed_streams()
     set_utf8_output()
     # The exit code of a process that has finished should not be changed by another Ctrl-C.
     with SignalHandler(defer=False, ignore_afterwards=args is None):
-        return run_command_line(sys.argv[1:] if args is None else args)
+        code = run_command_line(sys.argv[1:] if args is None else args)
+        discard_unwritten_output()
+        return code
 
 
 def run_command_line(args: Sequence[str]) -> int:
@@ -146,12 +149,13 @@ def run_command_line(args: Sequence[str]) -> int:
         return BAD_INPUT
     except OSError as error:
         if is_broken_pipe(error):
-            silence_broken_pipe()
             return BROKEN_PIPE
         if isinstance(error, ConnectionError):  # another process of the run has died
             print_error(str(error))
             return FAILED
         where = f"{error.filename} could not be read or written: " if error.filename else ""
+        if isinstance(error, NotSyncedError):
+            where = f"{error.filename} is written, but the disk did not confirm that it stays: "
         print_error(f"{where}{error_message(error)}.")
         return BAD_INPUT
     except (ValueError, ImportError) as error:

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from slp_transformer._internal.signals import SignalHandler
+from slp_transformer._internal.terminal import escape_controls
 
 PROGRAM = "slp-transformer"
 MODULE = "-m -- slp_transformer"  # the program, as torchrun takes it
@@ -30,16 +31,31 @@ def world_size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def print_result(text: str, end: str = "\n") -> None:
-    """Print a result, which another program may read, on rank 0."""
+def print_result(text: str, end: str = "\n", escape: bool = True) -> None:
+    """Print a result, which another program may read, on rank 0.
+
+    Raises:
+        OSError: naming standard output, if it cannot be written to.
+    """
     if rank() == 0:
-        print(text, end=end, flush=True)
+        try:
+            print(escape_controls(text) if escape else text, end=end, flush=True)
+        except OSError as error:
+            if is_broken_pipe(error):
+                raise
+            raise OSError(error.errno, error.strerror, "Standard output") from error
+
+
+def print_text(text: str, end: str = "\n") -> None:
+    """Print what a model wrote as it is, but for a terminal, which it could give commands."""
+    print_result(text, end, escape=sys.stdout.isatty())
 
 
 def print_status(text: str) -> None:
-    """Print a status message to stderr, on rank 0."""
+    """Print a status message to stderr, on rank 0, if it can be written to."""
     if rank() == 0:
-        print(text, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(escape_controls(text), file=sys.stderr, flush=True)
 
 
 def print_remarks(remarks: Sequence[object]) -> None:
@@ -54,7 +70,7 @@ def print_error(text: str) -> None:
     """Print why there is no result; on each rank, since reasons may differ."""
     who = f"{PROGRAM} (process {rank()})" if rank() else PROGRAM
     with contextlib.suppress(OSError):  # the terminal may have been closed
-        print(f"{who}: {text}", file=sys.stderr, flush=True)
+        print(f"{who}: {escape_controls(text)}", file=sys.stderr, flush=True)
 
 
 def explain_resource_error(error: BaseException, command: str) -> str:
@@ -98,12 +114,6 @@ def is_broken_pipe(error: OSError) -> bool:
     """Tell if a reader like `head` has closed the pipe, which Windows calls an invalid argument."""
     invalid = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
     return invalid or isinstance(error, BrokenPipeError)
-
-
-def silence_broken_pipe() -> None:
-    """Discard further output: a reader like `head` has closed the pipe."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
 
 
 # --- Loading PyTorch, which takes seconds ---------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.atomic_write import atomic_write, write_file
 from slp_transformer._internal.plugins import Libraries
-from slp_transformer.cli.console import print_result, print_status
+from slp_transformer.cli.console import print_result, print_status, print_text
 from slp_transformer.cli.prompts import (
     JSON_LINES,
     Prompt,
@@ -158,7 +158,7 @@ def execute(options: GenerateOptions[Any]) -> None:
         if output is not None:
             print_status(f"Written to {output}.")
     elif output is None and not streamed:
-        print_result(content, end="")
+        print_text(content, end="")
     elif output is not None and session.writes(output) and not options.json:
         write_files(output, session, texts)
     elif output is not None:
@@ -189,7 +189,7 @@ def read_prompts(options: GenerateOptions[Any]) -> list[Prompt]:
 def open_line_writer(path: Path | None) -> Iterator[Callable[[str], None]]:
     """Yield what writes lines to a file, which is there once all are, or else prints them."""
     if path is None:
-        yield partial(print_result, end="")
+        yield partial(print_text, end="")
         return
     with atomic_write(path) as file:
 
@@ -201,7 +201,7 @@ def open_line_writer(path: Path | None) -> Iterator[Callable[[str], None]]:
 
 def print_text_piece(_: int, text: str) -> None:
     """Print a piece of the only text."""
-    print_result(text, end="")
+    print_text(text, end="")
 
 
 def to_json_line(content: Any) -> str:

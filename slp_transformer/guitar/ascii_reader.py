@@ -34,6 +34,7 @@ different tuning is stated between two systems: then a new one begins there.
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from math import gcd, inf
 from pathlib import Path
 from statistics import median
@@ -60,6 +61,8 @@ from slp_transformer.guitar.tab_header import (
     find_title,
     find_unread_statement,
     is_style_line,
+    parse_tempo,
+    parse_time_signature,
     parse_track,
 )
 
@@ -199,7 +202,14 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             title = find_title([prose[i] for i in head]) or file_title
             style = find_style([written[i] for i in head]) or file_style
             track = next(filter(None, (parse_track(prose[i]) for i in head)), part.name)
-            tabs.append(Tab(title, tuning, tuple(bars), source, unit, style, track))
+            tab = Tab(title, tuning, tuple(bars), source, unit, style, track)
+            if not columns_per_step:
+                stated = (prose[i] for i in head), (prose[i] for i in range(file_head))
+                meter, *_ = *filter(None, map(parse_time_signature, chain(*stated))), None
+                stated = (prose[i] for i in head), (prose[i] for i in range(file_head))
+                tempo, *_ = *filter(None, map(parse_tempo, chain(*stated))), None
+                tab = replace(tab, stated_time_signature=meter, stated_tempo_bpm=tempo)
+            tabs.append(tab)
     message = "how often something is played, but not from where to where; |: and :| x2 say it"
     problems += [ReadProblem(source, i + 1, message) for i in statements]
     if not tabs and not problems:

@@ -38,7 +38,9 @@ _PLAIN_MARKS = str.maketrans(
     "\u2010\u2011\u2012\u2015\u2212\u2500\u2501\u2502\u2503\u2551\u00a0", "-------||| "
 )
 _ROW = r"\s*[A-Ga-g][#b]?\s?"  # a label
-_WRAPPING_PATTERN = re.compile(r"^(?:>+ ?)+|\[/?tab\]")  # of mail, and of sites
+# Of mail, and of sites.
+_WRAPPING_PATTERN = re.compile(r"^(?:>+ ?)+|\[/?tab\]|</?(?:pre|tt|code|p|br|span|div)\b[^<>]*>")
+_NAME_BEFORE_ROW_PATTERN = re.compile(r"^[^\W\d_][\w ]{1,20}:\s*(?=[eE]\|[-\d])")  # Intro: e|--
 _LABEL_IN_BRACKETS_PATTERN = re.compile(r"^(\s*)\(([A-Ga-g][#b]?)\)(?=\s*\|)")
 _COMMENT_PATTERN = re.compile(r"[:*]?(?:\s+(?!-\d)|[(<]|x ?\d)")  # how one begins
 _LETTER_PATTERN = re.compile(r"[^\W\d_]")
@@ -87,6 +89,7 @@ def tidy_lines(lines: list[str]) -> list[str]:
     tidy = []
     for line in lines:
         line = _WRAPPING_PATTERN.sub("", line.translate(_PLAIN_MARKS))
+        line = _NAME_BEFORE_ROW_PATTERN.sub("", line)
         line = _LABEL_IN_BRACKETS_PATTERN.sub(r"\1\2", line)
         if _OTHER_FILLER_PATTERN.fullmatch(line) and "-" not in line:
             start = line.index("|")
@@ -211,6 +214,7 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
             six, line_indices = six[::-1], line_indices[::-1]
     if all(map(_NUMBEREDLABEL_PATTERN.match, six)):
         six = [_NUMBEREDLABEL_PATTERN.sub(r"\1 ", line) for line in six]
+    six = _align_labels(six)
     width = max(map(len, six))
     rows = _normalize_bar_lines([blank_out_label(line).ljust(width) for line in six])
     # A column that names the strings, as where two systems are side by side.
@@ -227,6 +231,23 @@ def build_system(lines: list[str], line_indices: list[int]) -> StaffSystem:
     )
     labels = tuple(get_string_label(line) for line in six)
     return StaffSystem(tuple(i + 1 for i in line_indices), labels, cleared, beyond)
+
+
+def _align_labels(lines: list[str]) -> list[str]:
+    """Return lines whose strings begin in one column, where names of two letters shift some.
+
+    With bar lines it shows; without, the strings are equally long behind their names.
+    """
+    found = [LABEL_PATTERN.match(line) for line in lines]
+    if any("|" in line for line in lines) or not all(found):
+        return lines
+    starts = [label.end() for label in found if label]
+    behind = {len(line) - start for line, start in zip(lines, starts, strict=True)}
+    if len(behind) > 1 or len(set(starts)) == 1:
+        return lines
+    widest = max(starts)
+    pairs = zip(lines, starts, strict=True)
+    return [line[:start] + " " * (widest - start) + line[start:] for line, start in pairs]
 
 
 def _find_row_end(row: str, common_end: int) -> int:

@@ -148,6 +148,9 @@ class Tab:
             and not time.
         style: what kind of music it is; may be empty.
         track: what this guitar is called, where several play together; may be empty.
+        stated_time_signature: of a tab whose steps are columns, what the text above it states;
+            `slp_transformer.guitar.text_time` makes time of it. None for none.
+        stated_tempo_bpm: likewise.
     """
 
     title: str = ""
@@ -157,6 +160,8 @@ class Tab:
     steps_per_quarter: int | None = None
     style: str = ""
     track: str = ""
+    stated_time_signature: tuple[int, int] | None = None
+    stated_tempo_bpm: int | None = None
 
     @property
     def is_fingered(self) -> bool:

@@ -1,7 +1,8 @@
 """The text around a tab: title, style, tuning, capo.
 
 Tab writers state a tuning in many ways: ``tuning: DADGBE``, ``Tuning - D A D F# B E``, ``Drop D``,
-``6th = D``, ``tuned down half a step``, or by the letters in front of the strings.
+``6th = D``, ``tuned down half a step``, or by the letters in front of the strings; and so in
+German, French, Spanish, Italian and Portuguese, where notes may be called Do, Re, Mi or H.
 """
 
 import re
@@ -35,7 +36,13 @@ _SIX_NAMES_PATTERN = re.compile(
 )
 _NOTE_WITH_OCTAVE_PATTERN = re.compile(r"\b([A-Ga-g])([#b\u266f\u266d]?)(-?\d)(?!\w)")
 _LOW_FIRST_PATTERN = re.compile(r"\blow(?:est)? to high", re.I)
-_TUNING_WORD_PATTERN = re.compile(r"\btun{1,2}(?:ing|ed?)", re.I)
+_TUNING_WORDS = (
+    r"stimmung|gestimmt|afinaci[oó]n|afinad[ao]s?|accordage|accord[ée]e?s?|accordatura"
+    r"|accordat[ao]|afina[cç][aã]o"
+)
+_TUNING_WORD_PATTERN = re.compile(rf"\btun{{1,2}}(?:ing|ed?)|\b(?:{_TUNING_WORDS})\b", re.I)
+_SYLLABLES = {"do": "C", "re": "D", "mi": "E", "fa": "F", "sol": "G", "la": "A", "si": "B"}
+_SYLLABLE_PATTERN = re.compile(r"\b(do|r[eé]|mi|fa|sol|la|si)(?![a-zà-ÿ])", re.I)
 _DROP_TUNING_PATTERN = re.compile(
     r"(?P<double>\bdouble[\s-]*)?\bdrop(?:ped)?[\s-]*"
     r"(?P<note>(?-i:[A-D](?:[#b\u266f\u266d]|-?flat)?)|d)(?![\w#\u266f])",
@@ -66,7 +73,7 @@ _TUNED_DOWN_PATTERN = re.compile(
 _NOTHING_MUCH_PATTERN = re.compile(r"\W*(?:all\s+)?(?:(?:guitars?|gtrs?)\W*)?", re.I)
 _NOTE_REGEX = r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])"
 _STANDARD_ON_NOTE_PATTERN = re.compile(
-    rf"\b{_NOTE_REGEX}[\s-]+standard\b|\bE(?:b|\u266d|-flat)\s+tuning", re.I
+    rf"\b{_NOTE_REGEX}[\s-]+standard\b|\bE(?:b|\u266d|[\s-]?flat)\s+tuning", re.I
 )
 _TUNED_TO_NOTE_PATTERN = re.compile(
     r"^\W*(?:(?:all\s+)?(?:guitars?|gtrs?\.?|strings)\s+)?tun(?:ed?|ing)\s+(?:down\s+)?to\s+"
@@ -75,7 +82,9 @@ _TUNED_TO_NOTE_PATTERN = re.compile(
     re.I,
 )
 _STANDARD_TUNING_PATTERN = re.compile(
-    r"\b(?:standard|normal)\s+tuning|tun{1,2}ing\W+(?:standard|normal)", re.I
+    r"\b(?:standard|normal)\s+tuning"
+    rf"|(?:tun{{1,2}}ing|{_TUNING_WORDS})\W+(?:standard|normale?|est[aá]ndar|padr[aã]o)",
+    re.I,
 )
 _STRING_NAMES = ("", "first", "second", "third", "fourth", "fifth", "sixth", "low")
 _SINGLE_STRING_PATTERN = re.compile(
@@ -85,6 +94,11 @@ _SINGLE_STRING_PATTERN = re.compile(
     r"(?:an?\s+)?" + _NOTE_NAME_REGEX + r"(?![\w#/])",
     re.I,
 )
+_FOREIGN_STRING_PATTERN = re.compile(
+    r"^\W*(?P<string>[1-6])(?:\.|[ªºae]|[eè]me)?\s*(?:cuerda|corda|corde|saite)?\s*"
+    r"(?:en|in|em|auf|[àa]|=|:)\s*" + _NOTE_NAME_REGEX + r"\W*$",
+    re.I,
+)
 _FRET_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _ROMAN_NUMERALS = "i ii iii iv v vi vii viii ix x xi xii"
 _FRET_NUMBERS = {
@@ -92,24 +106,36 @@ _FRET_NUMBERS = {
     for names in (_FRET_WORDS.split(), _ROMAN_NUMERALS.split(), map(str, range(1, 13)))
     for number, name in enumerate(names, start=1)
 }
-_FRET_REGEX = r"(?P<fret>\d{1,2}|[IVX]+|" + _FRET_WORDS.replace(" ", "|") + r")(?:st|nd|rd|th)?\b"
+_FRET_REGEX = (
+    r"(?P<fret>\d{1,2}|[IVX]+|"
+    + _FRET_WORDS.replace(" ", "|")
+    + r")(?:st|nd|rd|th|er|e|[eè]me|[ªºoa])?(?!\w)"
+)
+_CAPO_WORD = r"(?:[ck]apo(?:d?aster|dastre|dastro|tasto|traste)?|cejilla|pestana|bra[cç]adeira)"
 _CAPO_PATTERN = re.compile(
-    r"(?:^\W*(?:guitar:\s*)?(?:(?:put|place|use|with)\s+)?(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
-    r"capo\b[\s:=#\-]*(?:(?:on|at|in|the|fret|is)\s+)*" + _FRET_REGEX,
+    r"(?:^\W*(?:guitar:\s*)?(?:(?:put|place|use|with|mit|avec|con|com)\s+|w/\s*)?"
+    r"(?:an?\s+|the\s+)?|(?<=\s\s)|[,;(\-]\s*)"
+    + _CAPO_WORD
+    + r"\b[\s:=#\-]*(?:(?:on|at|in|the|fret|is|auf|im|am|bund|en|el|al|au|[àa]|la|sul|na|no|em"
+    r"|traste|tasto|casa|case|frette)\s+)*" + _FRET_REGEX,
     re.I,
 )
 _FRET_THEN_CAPO_PATTERN = re.compile(
     r"(?:^\W*|(?<=\s\s)|[,;(\-]\s*)" + _FRET_REGEX + r"\s+(?:fret\s+)?capo\b", re.I
 )
-_ANY_CAPO_PATTERN = re.compile(r"(?<!\bda )(?<!\bal )\bcapo(?=.*(?:\d|\b[IVX]+\b|fret))", re.I)
+_ANY_CAPO_PATTERN = re.compile(
+    rf"(?<!\bda )(?<!\bal )\b{_CAPO_WORD}\b(?=.*(?:\d|\b[IVX]+\b|fret))", re.I
+)
 _JUMP_PATTERN = re.compile(r"\W*(?:D\.\s?[CS]\.|da capo|dal segno)(?:\s+al\b.{0,30})?\s*$", re.I)
 _ANY_TUNING_PATTERN = re.compile(
     r"\W*(?:(?:guitar|alternate|special|my)\s+)?tun{1,2}(?:ing|ed)\b\s*(?:[:=-]|(?:to|down|up)\b)"
-    r"|\W*(?:tune|lower|raise|drop)\b.*\b(?:string|[A-G])\b",
+    rf"|\W*(?:tune|lower|raise|drop)\b.*\b(?:string|[A-G])\b|\W*(?:{_TUNING_WORDS})\s*[:=-]"
+    r"|\W*low E\b.*\bto\b",
     re.I,
 )
 _STATEMENT_PATTERN = re.compile(
-    r"\s*(?:tun{1,2}ing|capo|time|metre|tempo|track|repeat|endings|sign)\b[^:]*:\s", re.I
+    rf"\s*(?:tun{{1,2}}ing|{_TUNING_WORDS}|{_CAPO_WORD}|time|metre|tempo|track|repeat|endings|sign)\b[^:]*:\s",
+    re.I,
 )
 _TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
 _TRACK_PATTERN = re.compile(r"^track: (?P<track>.*\S)\s*$")
@@ -174,17 +200,23 @@ def parse_tuning(line: str) -> OpenPitches | None:
     """The tuning that a line of text states, string 1 first, or None if it states none."""
     line = line[:MAX_STATEMENT_COLUMNS]
     about_tuning = bool(_TUNING_WORD_PATTERN.search(line))
+    if about_tuning and len(_SYLLABLE_PATTERN.findall(line)) >= MIN_STRINGS:
+        line = _SYLLABLE_PATTERN.sub(lambda m: _SYLLABLES[m[0].lower().replace("é", "e")], line)
+    if about_tuning:  # German
+        line = re.sub(r"(?<![^\W\d_B-G])H(?![^\W\d_A-G])", "B", line)
     if about_tuning and (exact := _parse_notes_with_octaves(line)):
         return exact
     six = _SIX_NAMES_PATTERN.search(line)
     # Without a word about tuning, names alone; chords have gaps between them.
     alone = six and line.strip(" ()[]*.\t") == six[0] and "  " not in six[0] and six[0][0].isupper()
-    if six and (about_tuning or alone):
+    # A name is explained: Open D (DADF#AD).
+    named = _OPEN_TUNING_PATTERN.search(line) or _DROP_TUNING_PATTERN.search(line)
+    if six and (about_tuning or alone or named and named.end() <= six.start()):
         pitches = infer_open_pitches(six.groups())
         if pitches is not None:
             return pitches
-    named = _parse_tuning_name(line, about_tuning)
-    return _parse_single_strings(line, about_tuning, named or STANDARD.open_pitches) or named
+    by_name = _parse_tuning_name(line, about_tuning)
+    return _parse_single_strings(line, about_tuning, by_name or STANDARD.open_pitches) or by_name
 
 
 def _parse_notes_with_octaves(line: str) -> OpenPitches | None:
@@ -262,9 +294,16 @@ def _parse_single_strings(
     """A tuning stated string by string, ``6th = D, 3 = F#``, with the other strings as given."""
     pitches = list(others)
     found = False
+    plain = _SYLLABLE_PATTERN.sub(lambda m: _SYLLABLES[m[0].lower().replace("é", "e")], line)
+    if foreign := _FOREIGN_STRING_PATTERN.match(plain):  # 6ª en Re, 6. Saite auf D
+        line = f"{foreign['string']} = {foreign.groups()[-1]}"
     for match in _SINGLE_STRING_PATTERN.finditer(line):
         name, sign = match["string"].lower(), match["sign"].lower()
-        if sign.endswith("to") and "tuned" not in sign and not (mentions_tuning and match["word"]):
+        is_whole_line = not line[: match.start()].strip(" *-(") and (
+            sign[:2] in ("do", "up") or not line[match.end() :].strip(" *-).")
+        )
+        is_said = "tuned" in sign or is_whole_line or mentions_tuning and match["word"]
+        if sign.endswith("to") and not is_said:
             continue
         string = min(6, _STRING_NAMES.index(name)) if name in _STRING_NAMES else int(name[0])
         usual = others[string - 1]
@@ -296,6 +335,32 @@ def find_unread_statement(line: str) -> str | None:
     if _ANY_TUNING_PATTERN.match(line) and parse_tuning(line) is None:
         return "a tuning that is not understood; 'Tuning: D A D G B E' states one, lowest first"
     return None
+
+
+_METER_PATTERN = re.compile(
+    r"\b(?:time(?: signature)?|timing|met(?:re|er)|takt|comp[aá]s+o?|mesure|misura)\s*[:=-]?\s*"
+    r"(?P<beats>\d{1,2})\s*/\s*(?P<unit>1|2|4|8|16)(?![\d,/])"
+    r"|(?<![\d/,])(?P<bare>[2-9]|12)/(?P<of>[248])(?=\s+time\b|\s*$)",
+    re.I,
+)
+_BPM_PATTERN = re.compile(r"(?<!\d)(\d{2,3})(?:\s*-\s*\d{2,3})?\s*bpm|\bJ\s*=\s*(\d{2,3})\b", re.I)
+
+
+def parse_time_signature(line: str) -> tuple[int, int] | None:
+    """Return the time signature that a line of text states among others, or None."""
+    found = _METER_PATTERN.search(line[:MAX_STATEMENT_COLUMNS])
+    if found is None:
+        return None
+    beats, unit = int(found["beats"] or found["bare"]), int(found["unit"] or found["of"])
+    return (beats, unit) if beats else None
+
+
+def parse_tempo(line: str) -> int | None:
+    """Return the quarter notes a minute that a line of text states among others, or None."""
+    found = _BPM_PATTERN.search(line[:MAX_STATEMENT_COLUMNS])
+    if found is None or re.search(r"half|dotted|eighth|1/[28]|measure", line, re.I):
+        return None
+    return max(1, int(found[1] or found[2]))
 
 
 def find_title(lines: list[str]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from slp_transformer._internal.progress_bar import progress_bar
-from slp_transformer.data.batches import PaddedPairs, TokenWindows
+from slp_transformer.data.batches import TokenWindows
 from slp_transformer.data.dataset import Dataset
+from slp_transformer.data.pair_batches import PaddedPairs
 from slp_transformer.generation.translation import compute_translation_metrics
 from slp_transformer.tasks.base import (
     TOKENS,

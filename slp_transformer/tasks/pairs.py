@@ -142,7 +142,7 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
         Raises:
             ValueError: if the longest pair does not fit into a batch.
         """
-        from slp_transformer.data.batches import LengthBucketedPairs, PaddedPairs
+        from slp_transformer.data.pair_batches import LengthBucketedPairs, PaddedPairs
 
         special = special_ids(data.tokenizer)
         if config.train.batch_tokens is None:

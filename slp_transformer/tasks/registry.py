@@ -38,7 +38,9 @@ def load_task(name: str) -> "Task[Any, Any, Any]":
             kinds = [get_origin(part) or part for part in union_parts(hint)]
             # The run is found among the words before its task's flags are known, so that each word
             # after a flag of unknown length could be the run.
-            if any(isinstance(k, type) and issubclass(k, Collection) and k is not str for k in kinds):
+            if any(
+                isinstance(k, type) and issubclass(k, Collection) and k is not str for k in kinds
+            ):
                 raise ValueError(
                     f"The task {name} has an option --{field.replace('_', '-')} that takes several "
                     "values: an option of a task takes one value or none."

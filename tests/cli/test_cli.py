@@ -116,6 +116,21 @@ def session_for(*characters: str) -> TextSession:
     return TextSession(tokenizer, tokenizer.end_id)
 
 
+def test_texts_are_shown_as_far_as_they_are_asked_for():
+    """Of two lengths, so that one needs new windows when the other needs fewer words."""
+    session = session_for(*"abcdef")
+    torch.manual_seed(0)
+    model, heard = TransformerLM(TransformerConfig(6, 7, 4, 2, 1)), ["", ""]
+
+    def on_text(row, text):
+        heard[row] += text
+
+    rows = [[1], [2, 1, 3, 4, 5]]
+    texts = continue_prompts(model, session, rows, 40, seed=2, on_text=on_text)
+    assert heard == [text.render(session) for text in texts]
+    assert [len(text.ids) - text.prompt_length for text in texts] == [40, 40]
+
+
 def test_a_stop_token_beyond_what_was_asked_for_is_no_end():
     session = session_for("<|end|>", "a", "b")
     torch.manual_seed(0)
@@ -345,7 +360,6 @@ def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, co
         raise error
 
     monkeypatch.setattr("slp_transformer.cli.info.collect_machine_info", closed)
-    monkeypatch.setattr("slp_transformer.cli.silence_broken_pipe", lambda: None)
     assert main(["info"]) == code
 
 

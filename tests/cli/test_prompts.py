@@ -49,11 +49,11 @@ def test_a_text_past_the_window_ends_too(text_run, capsys):
 
 @pytest.mark.parametrize("batch_size", [1, 2, 32])
 def test_each_line_of_a_file_is_a_prompt(batch_size, text_run, capsys, monkeypatch):
-    monkeypatch.setattr(module, "BATCH_SIZE", batch_size)
     lines = written("The\nfox \nlazy\n", "prompts.txt")
     how = ["--max-new-tokens", "12", "--seed", "5"]
     flags = ["--prompt", "The", "--prompt", "fox ", "--prompt", "lazy"]
     expected = result(capsys, "generate", "a", *how, *flags)
+    monkeypatch.setattr(module, "BATCH_SIZE", batch_size)
     assert result(capsys, "generate", "a", *how, "--prompts-file", lines) == expected
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"The\nfox \nlazy")))
     assert result(capsys, "generate", "a", *how, "--prompts-file", "-") == expected

@@ -12,6 +12,7 @@ import pytest
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.fretboard import STANDARD
 from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.tab_header import parse_tuning
 
 DATA = Path(__file__).with_name("web_tabs.txt").read_text(encoding="utf-8")
 PLAIN = "e|-----0-|\nB|---1---|\nG|-0-----|\nD|-------|\nA|-------|\nE|-3-----|"
@@ -73,3 +74,75 @@ def test_there_are_many_and_no_two_alike():
     texts = [entry.values[1] for entry in entries()]
     assert len(texts) >= 230
     assert len({entry.id for entry in entries()}) == len(set(texts)) == len(texts)
+
+
+STUDY = """e|-0---------|
+B|---1-3-----|
+G|-------2-0-|
+D|-----------|
+A|-----------|
+E|-3---------|
+"""
+
+
+def first_notes(text):
+    (tab,), problems = parse_ascii_tabs(text)
+    return [tuple(map(tuple, e.notes)) for e in tab.iter_events()], problems
+
+
+@pytest.mark.parametrize("before", ["", "<pre>", "Intro: ", "<code class='x'>"])
+def test_what_stands_before_the_first_row_does_not_shift_it(before):
+    notes, problems = first_notes(before + STUDY)
+    assert notes[0] == ((6, 3), (1, 0)) and problems == []
+
+
+def test_names_of_two_letters_do_not_shift_a_row_without_bar_lines():
+    rows = "e-0---0-----\nB---1---1---\nG-----------\nD-----------\nA-----------\nF#-3---3-----\n"
+    notes, _ = first_notes(rows)
+    assert notes == [((6, 3), (1, 0)), ((2, 1),), ((6, 3), (1, 0)), ((2, 1),)]
+
+
+DROP_D, DADGAD = (64, 59, 55, 50, 45, 38), (62, 57, 55, 50, 45, 38)
+
+
+@pytest.mark.parametrize(
+    ("line", "pitches"),
+    [
+        ("Open D (DADF#AD)", (62, 57, 54, 50, 45, 38)),
+        ("E flat tuning", (63, 58, 54, 49, 44, 39)),
+        ("Low E down to D", DROP_D),
+        ("6th string to D", DROP_D),
+        ("6. Saite auf D", DROP_D),
+        ("6ª en Re", DROP_D),
+        ("Stimmung: D A D G H E", DROP_D),
+        ("Afinación: Re La Re Sol Si Mi", DROP_D),
+        ("Accordage : Ré La Ré Sol La Ré", DADGAD),
+        ("Accordatura: D A D G A D", DADGAD),
+        ("Afinação: DADGAD", DADGAD),
+        ("Stimmung: Standard", STANDARD.open_pitches),
+        ("I tuned the guitar to a drone", None),
+    ],
+)
+def test_tunings_are_read_in_six_languages(line, pitches):
+    assert parse_tuning(line) == pitches
+    bare = "\n".join(row[1:] for row in STUDY.splitlines())
+    (tab,), problems = parse_ascii_tabs(f"{line}\n\n{bare}\n")
+    assert tab.tuning.open_pitches == (pitches or STANDARD.open_pitches) and problems == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Kapo: 2. Bund", "Kapodaster 2. Bund", "Cejilla en el 2º traste", "Cejilla 2", "w/ capo 2",
+        "Capodastre à la case 2", "Capotasto al 2 tasto", "Capotraste na 2ª casa", "with capo 2",
+    ],
+)  # fmt: skip
+def test_capos_are_read_in_six_languages(line):
+    (tab,), problems = parse_ascii_tabs(f"{line}\n\n{STUDY}")
+    assert tab.tuning.capo == 2 and problems == []
+
+
+@pytest.mark.parametrize("line", ["Stimmung: wie immer", "Tuning: as usual", "Kapo zu 1"])
+def test_what_looks_like_a_statement_and_is_not_understood_is_named_with_its_line(line):
+    _, problems = parse_ascii_tabs(f"A title\n{line}\n\n{STUDY}")
+    assert [problem.line_number for problem in problems] == [2]

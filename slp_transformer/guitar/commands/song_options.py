@@ -23,7 +23,8 @@ class SongOptions(Options):
         quantize: steps to a quarter note to which the notes of a MIDI file are moved.
         one_channel: write MIDI with one channel for each guitar, in place of one for each string.
         steps_per_quarter: steps of an ASCII tab in a quarter note, where the output needs time; a
-            step is the number of columns in which all its notes are spaced.
+            step is the number of columns in which all its notes are spaced [found for each bar,
+            from the meter that is stated or that most bars have].
     """
 
     song: Positional[Path]
@@ -93,7 +94,7 @@ class ConvertOptions(SongOptions):
     Examples:
       slp-transformer convert song.gp5 -o song.musicxml
       slp-transformer convert band.gp5 -o bass.txt --tracks 3
-      slp-transformer convert song.txt -o song.gp5 --steps-per-quarter 2
+      slp-transformer convert song.txt -o song.gp5
 
     Strings and frets, tuning, capo, playing techniques, repeats, tracks and voices are kept, and
     what the new file cannot hold is listed. Notes without strings are fingered as by `tab`.

@@ -1,7 +1,6 @@
 """Turn pitches into tab that can be played: of a MIDI file, or of a tab for another guitar."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from slp_transformer.guitar.formats.registry import (
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 from slp_transformer.guitar.tab_header import parse_tuning
+from slp_transformer.guitar.text_time import find_time
 from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
@@ -240,13 +240,12 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
         ValueError: if the file needs time that the tab does not have.
     """
     if lacks_time(tab, path) and options.steps_per_quarter is None:
-        ((steps, count),) = Counter(bar.steps for bar in tab.bars).most_common(1)
-        fits = " or ".join(f"{steps // n} in {n}/4" for n in (4, 3) if steps % n == 0)
-        hint = f" Of {len(tab.bars)} bars {count} have {steps} steps: {fits}." if fits else ""
-        raise ValueError(
-            f"{options.song} spaces notes in steps of a few columns, and {path.suffix} needs time: "
-            f"say how many steps are a quarter note by --steps-per-quarter.{hint}"
-        )
+        try:
+            found = find_time(tab)
+        except ValueError as error:
+            raise ValueError(f"{path.suffix} needs time, and {options.song}: {error}.") from None
+        print_status(f"{options.song.name}: {found.description}.")
+        return found.tab
     return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
 
 

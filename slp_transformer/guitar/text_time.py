@@ -1,0 +1,182 @@
+"""Time in a tab whose steps are columns: its meter, and how long each note lasts by its gap.
+
+Writers space notes in time, but not exactly: a fret of two digits widens its beat, a column stays
+free behind some bar lines, and bars with quick notes are drawn wider. So each bar is fitted by
+itself. The meter is what the text states, or what most bars are as long as; then the gaps between
+the notes of a bar are shared out over the steps of its meter, on the coarsest grid that they fit.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm
+from statistics import median
+from typing import NamedTuple
+
+from slp_transformer.guitar.tab import Bar, Tab
+from slp_transformer.guitar.timing import drop_repeated_changes
+
+GRIDS = (1, 2, 4, 3, 8, 6, 12)
+"""Steps to a quarter note that are tried for a bar, the plainest first."""
+GRID_COST = 0.06  # of each grid over the one before, so that a finer one must fit better
+COLUMN_SCALES = (1.0, 0.95, 1.05, 0.9, 1.1, 0.85, 1.15, 0.8, 1.2)
+MAX_MISFIT = 0.2  # of a step, on average, in a bar that fits
+MIN_STEP_COLUMNS = 0.8  # columns of the text that a step is drawn in
+PICKUP_SHARE = 0.75  # of the usual width, below which a first bar is a pickup
+MIN_FITTING_SHARE = 0.5  # of the bars, below which they contradict each other
+METER_OF_GRID_STEPS = {3: (3, 4), 5: (5, 4), 7: (7, 8), 9: (9, 8)}
+"""The meter of a bar by the odd factor of its number of quick notes."""
+
+
+class FoundTime(NamedTuple):
+    """A tab in time.
+
+    Attributes:
+        tab: the tab.
+        description: the meter, the unit, and how many bars fit, in a line.
+        num_fitting: bars whose gaps are whole steps.
+        usual_steps_per_quarter: what a quarter note has in most bars, in the steps of the columns.
+    """
+
+    tab: Tab
+    description: str
+    num_fitting: int
+    usual_steps_per_quarter: Fraction
+
+
+class _Fit(NamedTuple):
+    """How the gaps of a bar are shared out: steps before each event and behind the last."""
+
+    cost: float
+    misfit: float
+    grid: int
+    steps: tuple[int, ...]
+
+
+def find_time(tab: Tab) -> FoundTime:
+    """Return a tab of columns in time.
+
+    Raises:
+        ValueError: if the tab has time, no notes, or bars that contradict each other.
+    """
+    if tab.steps_per_quarter is not None:
+        raise ValueError("This tab has time already.")
+    widths = [bar.steps for bar in tab.bars if bar.events]
+    if not widths:
+        raise ValueError("A tab without notes has no time.")
+    stated = tab.stated_time_signature
+    inner = [bar for bar in tab.bars[1:-1] if bar.events] or [b for b in tab.bars if b.events]
+    meter = stated or next((b.time_signature for b in tab.bars if b.time_signature), None)
+    is_stated = meter is not None
+    signature = meter or _guess_meter(inner)
+    usual_width = median(bar.steps for bar in inner)
+    has_pickup = len(tab.bars) > 1 and tab.bars[0].steps < PICKUP_SHARE * usual_width
+    fits: list[_Fit] = []
+    signatures: list[tuple[int, int]] = []
+    for place, bar in enumerate(tab.bars):
+        if place and bar.time_signature:
+            signature = bar.time_signature
+        quarters = Fraction(4 * signature[0], signature[1])
+        is_pickup = place == 0 and has_pickup
+        fit = _fit_bar(bar, quarters, usual_width if is_pickup else None)
+        fits.append(fit)
+        signatures.append(signature)
+    num_fitting = sum(fit.misfit <= MAX_MISFIT for fit in fits)
+    unit = lcm(*(fit.grid for fit in fits))
+    bars = []
+    for bar, fit, signature in zip(tab.bars, fits, signatures, strict=True):
+        scale = unit // fit.grid
+        moments, now = [], 0
+        for event, before in zip(bar.events, fit.steps, strict=False):
+            now += before * scale
+            moments.append(replace(event, step=now))
+        total = sum(fit.steps) * scale
+        if len({event.step for event in moments}) < len(moments):
+            num_fitting = 0  # more notes than any grid has room for
+        bars.append(replace(bar, steps=total, events=tuple(moments), time_signature=signature))
+    grids = Counter(fit.grid for fit in fits).most_common()
+    usual = Fraction(usual_width) / Fraction(4 * signatures[0][0], signatures[0][1])
+    if bars[0].tempo_bpm is None:
+        bars[0] = replace(bars[0], tempo_bpm=tab.stated_tempo_bpm)
+    timed = replace(
+        tab,
+        bars=tuple(drop_repeated_changes(bars)),
+        steps_per_quarter=unit,
+        stated_time_signature=None,
+        stated_tempo_bpm=None,
+    )
+    description = (
+        f"{signatures[0][0]}/{signatures[0][1]} {'as stated' if is_stated else 'by its bars'}, "
+        f"{grids[0][0]} steps a quarter, {num_fitting} of {len(fits)} bars fit"
+    )
+    if num_fitting < MIN_FITTING_SHARE * len(fits):
+        raise ValueError(
+            f"its bars contradict each other ({description}); say how many steps are a quarter "
+            f"note by --steps-per-quarter, {max(1, round(usual))} fits best"
+        )
+    return FoundTime(timed, description, num_fitting, usual)
+
+
+def _guess_meter(bars: Sequence[Bar]) -> tuple[int, int]:
+    """Return the likeliest meter by how many of the commonest gap fill a bar."""
+    gaps = Counter(
+        after.step - before.step
+        for bar in bars
+        for before, after in zip(bar.events, bar.events[1:], strict=False)
+    )
+    if not gaps:
+        return 4, 4
+    gap = gaps.most_common(1)[0][0]
+    counts = Counter(round(bar.steps / gap) for bar in bars)
+    odd = counts.most_common(1)[0][0] or 1
+    while odd % 2 == 0:
+        odd //= 2
+    return METER_OF_GRID_STEPS.get(odd, (4, 4))
+
+
+def _fit_bar(bar: Bar, quarters: Fraction, usual_width: float | None) -> _Fit:
+    """Share out the gaps of a bar over its quarters; those of a pickup as those of other bars.
+
+    Args:
+        bar: the bar.
+        quarters: how long its meter is.
+        usual_width: of a pickup, how many columns a whole bar has.
+    """
+    if not bar.events:
+        grid = quarters.denominator
+        return _Fit(0.0, 0.0, grid, (int(quarters * grid),))
+    best: _Fit | None = None
+    onsets = [event.step for event in bar.events]
+    for rest in dict.fromkeys((onsets[0], 0) if onsets[0] <= 1 else (onsets[0],)):
+        late = onsets[0] - rest if rest == 0 else 0  # a column left free behind the bar line
+        gaps = [after - before for before, after in zip(onsets, onsets[1:], strict=False)]
+        gaps.append(bar.steps - onsets[-1])
+        width = bar.steps - late
+        for place, grid in enumerate(GRIDS):
+            if (quarters * grid).denominator > 1:
+                continue
+            num_steps = int(quarters * grid)
+            for scale in COLUMN_SCALES:
+                column = scale * (usual_width or width) / num_steps
+                wanted = [rest / column, *(gap / column for gap in gaps)]
+                steps = [round(wanted[0]), *(max(1, round(each)) for each in wanted[1:])]
+                if usual_width is None:
+                    steps[-1] = num_steps - sum(steps[:-1])
+                    if steps[-1] < 1:
+                        continue
+                errors = [abs(a - b) for a, b in zip(wanted, steps, strict=True)]
+                errors[-1] /= 3  # how far a bar line is behind the last note says little
+                misfit = sum(errors) / len(errors)
+                if column < MIN_STEP_COLUMNS:  # on so fine a grid anything fits
+                    misfit += MAX_MISFIT
+                cost = misfit + max(errors) / 4 + GRID_COST * place + abs(scale - 1) / 4
+                if best is None or cost < best.cost:
+                    best = _Fit(cost, misfit, grid, tuple(steps))
+    if best is None:  # more notes than the finest grid has steps
+        grid = 4 * GRIDS[-1]
+        total = int(quarters * grid)
+        edges = [0, *(onset * total // bar.steps for onset in onsets), total]
+        shares = (after - before for before, after in zip(edges, edges[1:], strict=False))
+        best = _Fit(1.0, 1.0, grid, tuple(shares))
+    return best

@@ -1,0 +1,129 @@
+"""Time in tabs whose steps are columns: the meter, and every bar in it without a flag."""
+
+from fractions import Fraction
+
+import pytest
+
+from slp_transformer.cli import main
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
+from slp_transformer.guitar.formats.registry import read_any_tab_file
+from slp_transformer.guitar.tab_header import parse_tempo, parse_time_signature
+from slp_transformer.guitar.text_time import find_time
+from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps
+
+
+def drawn(*bars, head=""):
+    """A tab whose top string has these bars and whose others are open space."""
+    rows = ["|".join(bars)] + ["|".join("-" * len(bar) for bar in bars)] * 5
+    return head + "\n" + "\n".join(f"|{row}|" for row in rows) + "\n"
+
+
+def timed(text):
+    (tab,), _ = parse_ascii_tabs(text)
+    return find_time(tab)
+
+
+def onsets(tab):
+    """Onset in quarters of each event, counted from its bar."""
+    return [
+        [float(Fraction(e.step, tab.steps_per_quarter)) for e in bar.events] for bar in tab.bars
+    ]
+
+
+def test_the_stated_meter_is_taken_and_said_in_a_line():
+    head = "A study\nTuning : E A D G B E   Time Signature: 2/4\n"
+    found = timed(drawn("0---2---3---5---", "0---2---3---5---", head=head))
+    assert found.description == "2/4 as stated, 2 steps a quarter, 2 of 2 bars fit"
+    assert found.tab.bars[0].time_signature == (2, 4)
+    assert onsets(found.tab) == [[0, 0.5, 1, 1.5]] * 2
+    assert bar_start_steps(found.tab) == [0, 4, 8]
+
+
+def test_a_column_left_free_behind_some_bar_lines_is_no_time():
+    bars = "-0---2---3---5---", "0---2---3---5---", "-0---2---3---5---"
+    found = timed(drawn(*bars, head="Time: 4/4"))
+    assert onsets(found.tab) == [[0, 1, 2, 3]] * 3
+    assert [bar.time_signature for bar in found.tab.bars] == [(4, 4), None, None]
+
+
+def test_bars_drawn_wider_and_frets_of_two_digits_keep_the_meter():
+    bars = "0---2---3---5---", "0---2---3---5---", "10---12---10---12---", "0-2-3-5-7-8-10-8-"
+    found = timed(drawn(*bars, head="Meter: 4/4"))
+    assert onsets(found.tab)[2:] == [[0, 1, 2, 3], [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5]]
+
+
+def test_a_short_first_bar_is_a_pickup():
+    found = timed(drawn("0---", *["0---2---3---"] * 3, head="Time - 3/4"))
+    starts = [Fraction(s, found.tab.steps_per_quarter) for s in bar_start_steps(found.tab)]
+    assert starts == [0, 1, 4, 7, 10]
+
+
+@pytest.mark.parametrize(
+    ("bar", "meter"),
+    [("0-2-3-5-7-5-3-2-", (4, 4)), ("0-2-3-5-7-5-", (3, 4)), ("0-2-3-5-7-", (5, 4))],
+)
+def test_where_nothing_is_stated_the_bars_say_the_meter(bar, meter):
+    found = timed(drawn(bar, bar, bar))
+    assert found.tab.bars[0].time_signature == meter
+    assert "by its bars" in found.description
+
+
+def test_bars_that_contradict_each_other_ask_for_a_flag_with_the_value_that_fits_best():
+    odd = (
+        "6----0---8----6---7---9--8--4--1---8--4-",
+        "1---7-5----5--8----7---0-1----0----5--5-",
+        "3--3--8----1-5----1---8---1--8---9---7-",
+        "9----5--4--3--0---7-1--2-1----8---8--",
+    )
+    sentence = "contradict each other .*0 of 4 bars fit.* --steps-per-quarter, 10 fits"
+    with pytest.raises(ValueError, match=sentence):
+        timed(drawn(*odd, head="Time: 4/4"))
+
+
+def test_what_has_time_or_no_notes_is_refused():
+    (tab,), _ = parse_ascii_tabs(drawn("0---2---", "0---2---"))
+    with pytest.raises(ValueError, match="has time already"):
+        find_time(columns_to_steps(tab))
+    empty = type(tab)(bars=tuple(type(bar)(bar.steps, ()) for bar in tab.bars))
+    with pytest.raises(ValueError, match="without notes"):
+        find_time(empty)
+
+
+@pytest.mark.parametrize(
+    ("line", "meter"),
+    [
+        ("tuning: EADGBE   key: G   time: 2/4   tempo: 76 bpm", (2, 4)),
+        ("time = 4/4     speed = 63 bpm", (4, 4)),
+        ("3/4 time", (3, 4)),
+        ("Takt: 6/8", (6, 8)),
+        ("time: 3/8,2/4,3/8", None),
+        ("written 3/4/1998", None),
+        ("played in 5 of 4 bars", None),
+    ],
+)
+def test_time_signatures_are_found_among_other_words(line, meter):
+    assert parse_time_signature(line) == meter
+
+
+@pytest.mark.parametrize(
+    ("line", "tempo"),
+    [
+        ("key: C   tempo: 100 bpm (quarter notes)", 100),
+        ("J=120", 120),
+        ("suggested tempo: 40-50 bpm (half notes)", None),
+        ("composed in 1820", None),
+    ],
+)
+def test_tempos_are_found_among_other_words(line, tempo):
+    assert parse_tempo(line) == tempo
+
+
+def test_convert_needs_no_flag_where_the_tab_says_its_time(tmp_path, capsys):
+    text = drawn("0---2---3---5---", "0---2---3---5---", head="Time: 4/4   90 bpm")
+    (tmp_path / "song.txt").write_text(text, encoding="utf-8")
+    out = tmp_path / "song.gp5"
+    assert main(["convert", str(tmp_path / "song.txt"), "-o", str(out)]) == 0
+    assert "song.txt: 4/4 as stated, 1 steps a quarter, 2 of 2 bars fit." in capsys.readouterr().err
+    (back,), _ = read_any_tab_file(out)
+    assert (back.bars[0].time_signature, back.bars[0].tempo_bpm) == ((4, 4), 90)
+    assert onsets(back) == [[0, 1, 2, 3]] * 2
