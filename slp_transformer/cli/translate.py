@@ -15,7 +15,7 @@ from slp_transformer.data.text_files import encoding_error_message
 from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
 from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
-from slp_transformer.tasks.pairs import to_translator
+from slp_transformer.tasks.pairs import make_translator
 from slp_transformer.tasks.saved_runs import load_run
 
 
@@ -27,7 +27,7 @@ def execute(options: TranslateOptions) -> None:
     """
     lines = [] if options.input is None else read_lines(options.input)
     sentences = [*options.sentences, *lines]
-    translator = to_translator(load_run(options.run, options.checkpoint, options.device))
+    translator = make_translator(load_run(options.run, options.checkpoint, options.device))
     for n, sentence in enumerate(sentences, 1):  # all, before the first is translated
         translator.encode_source(sentence, f"Line {n}")
     batches: Iterable[list[str]] = [
