@@ -323,6 +323,7 @@ def mistakes(root: Path) -> dict[str, Any]:
         (root / "benchmarks" / "results" / "mistakes" / "mistakes.json").read_text("utf-8")
     )
     for mistake in run["mistakes"]:
+        mistake["id"] = f"mistake-{slugify(mistake['name'], '-')}"
         if mistake["loss"]:
             for key in ("loss", "prefix_loss"):
                 mistake[key] = median(mistake[key])
