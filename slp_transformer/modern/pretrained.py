@@ -281,7 +281,7 @@ def save_pretrained(
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
             parts.setdefault(replace(place, columns=None, part=(0, 1)), []).append(part)
     for place, found in parts.items():  # those of one tensor of theirs come in order
-        whole = torch.cat(found, dim=-1) if len(found) > 1 else found[0]
+        whole = place.to_theirs(torch.cat(found, dim=-1) if len(found) > 1 else found[0])
         theirs[place.name] = whole.T if place.transposed else whole
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
     with finished_folder(folder) as unfinished:
