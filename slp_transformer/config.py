@@ -4,12 +4,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from slp_transformer._internal.choices import check_choices
-from slp_transformer._internal.config_checks import check_dropout, check_size, to_builtin_ints
+from slp_transformer._internal.config_checks import (
+    check_dropout,
+    check_eps,
+    check_size,
+    to_builtin_ints,
+)
 from slp_transformer._internal.model_choices import (
     BookActivation,
+    BookNormOrder,
     BookPositions,
     Initialization,
-    NormOrder,
 )
 
 
@@ -53,7 +58,7 @@ class TransformerConfig:
     value_dim: int | None = None
     hidden_dim: int | None = None
     activation: BookActivation = "relu"
-    norm: NormOrder = "pre"
+    norm: BookNormOrder = "pre"
     positions: BookPositions = "learned"
     dropout: float = 0.0
     eps: float = 1e-5
@@ -80,6 +85,7 @@ class TransformerConfig:
         optional = ("key_dim", "value_dim", "hidden_dim", "source_vocab_size", "num_encoder_blocks")
         check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
         check_dropout(self.dropout)
+        check_eps(self.eps)
         check_choices(self)
 
     @classmethod

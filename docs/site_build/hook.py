@@ -198,7 +198,7 @@ def run_chapters() -> None:
 @event_priority(-100)  # after the search has written its index
 def on_post_build(config):
     site.reference.save()
-    postprocess.add_synonyms(Path(config.site_dir))
+    postprocess.write_search(Path(config.site_dir), pages.equation_places())
     postprocess.drop_switching(Path(config.site_dir))
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
@@ -260,7 +260,7 @@ def on_page_content(content, page, config, files):
             content += pages.PREPARING
         return _with_steps(content, page_steps.PAGE_STEPS, PageContext(page, site))
     body, headings = notebook_html.finished(content)
-    page.toc = get_toc(nest_toc_tokens(headings))
+    page.toc = get_toc(nest_toc_tokens(pages.with_equations(headings, body)))
     return _with_steps(body, page_steps.CHAPTER_STEPS, PageContext(page, site, chapter))
 
 
@@ -295,6 +295,7 @@ def on_post_page(output, page, config):
         katex = ours.replace("site.css", "katex/katex.min.css")
         output = output.replace(ours, katex + ours, 1)
     page_js = f'<script src="{relative("assets/page.js", page)}"></script>'  # before the theme's
+    page_js += f'<script src="{relative("assets/search.js", page)}" defer></script>'
     if "#eq-" in output:
         page_js += f'<script src="{relative("assets/equations.js", page)}" defer></script>'
     if 'class="slp-touch"' in output:

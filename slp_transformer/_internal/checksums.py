@@ -37,10 +37,10 @@ def verify_files(folder: Path, checksums: Mapping[str, str], what: str, advice: 
                 raise FileNotFoundError(errno.ENOENT, "there is no such file")
             found = file_crc32(folder / name)
         except OSError as error:
-            raise ValueError(
-                f"{what} {folder} is damaged: {name} cannot be read ({error_message(error)}): "
-                f"{advice}."
-            ) from None
+            missing = isinstance(error, FileNotFoundError)
+            verb, again = ("is damaged", "") if missing else ("cannot be read", "try again, or ")
+            reason = f"{name}: {error_message(error)}"
+            raise ValueError(f"{what} {folder} {verb} ({reason}): {again}{advice}.") from None
         if found != checksum:
             raise ValueError(
                 f"{what} {folder} is damaged: {name} is not what was written (its CRC-32 is "

@@ -4,6 +4,7 @@ Nothing here needs PyTorch, so that settings are read and refused before it is l
 """
 
 import difflib
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -69,6 +70,16 @@ def check_ranges(settings: Any, ranges: Mapping[str, Range], *, flags: bool = Fa
         if value is not None and not fits(value):
             name = f"--{name.replace('_', '-')}" if flags else name
             raise ValueError(f"{name} must be {what}, not {value!r}.")
+
+
+def check_eps(eps: float) -> None:
+    """Refuse an epsilon of norms that is negative, infinite or no number.
+
+    Raises:
+        ValueError: saying what it should be.
+    """
+    if not 0 <= eps < math.inf:
+        raise ValueError(f"eps is added to a square and must be 0 or more, not {eps!r}.")
 
 
 def check_dropout(dropout: float) -> None:

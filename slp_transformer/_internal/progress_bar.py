@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.terminal import escape_controls
 
 BAR_DELAY_S = 0.5  # seconds that work may take before a bar appears
 BARS_ENABLED = ContextVar("BARS_ENABLED", default=True)  # whether work has bars
@@ -82,6 +83,7 @@ def write_above_progress_bars(text: str) -> None:
     """Write lines to stderr, above any progress bar."""
     with ignore_display_errors():
         try:
+            text = escape_controls(text)
             require_extra("tqdm.auto", "Progress bars").tqdm.write(text, file=sys.stderr)
         except ImportError:
             print(text, file=sys.stderr, flush=True)

@@ -95,9 +95,11 @@ class StudentProcess:
         except queue.Empty:
             raise AttemptEnded(f"It did not come back while {doing}.") from None
         if not line:
-            self.end(patience_s=1)
-            code = self._process.returncode
-            if code < 0 and code != -signal.SIGTERM:
+            try:
+                code = self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                raise AttemptEnded(f"It sends nothing more while {doing}.") from None
+            if code < 0:
                 raise AttemptEnded(f"It was ended by signal {-code} while {doing}.")
             raise AttemptEnded(ENDS_EARLY.format(code, doing))
         try:
@@ -108,12 +110,8 @@ class StudentProcess:
             raise AttemptEnded(NO_ANSWER.format(doing)) from None
         return message
 
-    def end(self, patience_s: float = 0) -> None:
+    def end(self) -> None:
         """End the process, and every other in its group."""
-        try:
-            self._process.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            pass
         try:
             if sys.platform == "win32":
                 self._process.kill()
@@ -189,8 +187,8 @@ def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes
     defined = student.receive(DEFINE_S, "its definitions were run")
     if "unusable" in defined:
         raise AttemptEnded(clean(defined["unusable"]))
-    functions = defined.get("functions")
-    functions = functions if isinstance(functions, list) else []
+    if not isinstance(functions := defined.get("functions"), list):
+        raise AttemptEnded(NO_ANSWER.format("its definitions were run"))
     copied = {one: _pasted(about["codes"][one]) for one in about["own"]}
     for key, found in (("uses the package", about["uses"]), ("as in the package", copied)):
         if shown := {one: what for one, what in found.items() if what and one in functions}:

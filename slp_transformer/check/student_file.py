@@ -69,14 +69,14 @@ class StudentFile:
             if (one := left.pop()) in seen or one not in self.defined:
                 continue
             seen.add(one)
+            free = _free_names(self.defined[one])
+            left += free
+            used |= {self.imported[name] for name in free & self.imported.keys()}
             for node in ast.walk(self.defined[one]):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     used |= {*_imports(node).values()}
-                elif isinstance(node, ast.Constant) and PACKAGE in str(node.value):
-                    used.add(PACKAGE)
-                elif isinstance(node, ast.Name):
-                    used |= {self.imported[node.id]} if node.id in self.imported else set()
-                    left.append(node.id)
+                elif isinstance(node, ast.Call):  # import_module("slp_transformer.masks")
+                    used |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
         return sorted(one for one in used if one.split(".")[0] == PACKAGE)
 
     def fingerprint(self, name: str) -> str:
@@ -177,6 +177,15 @@ def _imports(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     if isinstance(node, ast.ImportFrom):
         return {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
     return {one.asname or one.name.split(".")[0]: one.name for one in node.names}
+
+
+def _free_names(node: ast.AST) -> set[str]:
+    """Return the names that a definition takes from outside; its arguments are its own."""
+    nodes = [*ast.walk(node)]
+    own = {one.arg for one in nodes if isinstance(one, ast.arg)}
+    names = [one for one in nodes if isinstance(one, ast.Name)]
+    own |= {one.id for one in names if not isinstance(one.ctx, ast.Load)}
+    return {one.id for one in names} - own
 
 
 def _is_empty(function: ast.FunctionDef) -> bool:

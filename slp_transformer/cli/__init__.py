@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 import slp_transformer
-from slp_transformer._internal.atomic_write import error_message
+from slp_transformer._internal.atomic_write import NotSyncedError, error_message
 from slp_transformer._internal.plugins import TEXT_EXTRA, Libraries, resolve, take_problems
 from slp_transformer._internal.signals import SignalHandler
+from slp_transformer._internal.terminal import discard_unwritten_output, open_closed_streams
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import (
     BAD_INPUT,
@@ -23,14 +24,13 @@ from slp_transformer.cli.console import (
     FAILED,
     PROGRAM,
     SIGNALLED,
+    explain_resource_error,
     is_broken_pipe,
     print_error,
     print_result,
     print_status,
     rank,
-    resource_hint,
     set_utf8_output,
-    silence_broken_pipe,
     torch_import_notice,
 )
 from slp_transformer.tasks.registry import TASKS
@@ -40,7 +40,7 @@ INTRODUCTION = f"""usage: {PROGRAM} COMMAND ...
 Train small language models on your own data, and generate with them."""
 
 
-def usage() -> str:
+def format_usage() -> str:
     """Return the help on all tasks and commands."""
     entries = [*(task.usage for task in TASKS.values()), *(c.usage for c in COMMANDS.values())]
     lines = [usage for usage in entries if usage is not None]
@@ -50,7 +50,7 @@ def usage() -> str:
     return "\n".join([INTRODUCTION, "", *rows, "", end])
 
 
-def print_problems() -> None:
+def print_plugin_problems() -> None:
     """Say which plug-ins were left out, and why."""
     for sentence in take_problems():
         print_status(sentence)
@@ -101,28 +101,33 @@ def main(args: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    open_closed_streams()
     set_utf8_output()
     # The exit code of a process that has finished should not be changed by another Ctrl-C.
     with SignalHandler(defer=False, ignore_afterwards=args is None):
-        return run(sys.argv[1:] if args is None else args)
+        code = run_command_line(sys.argv[1:] if args is None else args)
+        discard_unwritten_output()
+        return code
 
 
-def run(args: Sequence[str]) -> int:
+def run_command_line(args: Sequence[str]) -> int:
     """Run a command line, and return the exit code, whatever comes of it."""
     try:
-        print_problems()
+        print_plugin_problems()
         if not args or args[0] in ("-h", "--help", "--version"):
-            print_result(slp_transformer.__version__ if args[:1] == ["--version"] else usage())
+            print_result(
+                slp_transformer.__version__ if args[:1] == ["--version"] else format_usage()
+            )
             return EXIT_OK if args else BAD_INPUT
         name, known = args[0], COMMANDS.get(args[0])
         if known is None or not known.any_bytes:
             check_utf8(args)
         if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
             check_libraries(name, known.libraries if known else TEXT_EXTRA)
-        from slp_transformer.cli.parsing import parse
+        from slp_transformer.cli.parsing import parse_command_line
 
-        command, options = parse(args)
-        print_problems()
+        command, options = parse_command_line(args)
+        print_plugin_problems()
         check_libraries(name, {**command.libraries, **options.libraries()})
         with torch_import_notice(getattr(options, "quiet", False) or not command.loads_torch):
             if command.loads_torch:
@@ -138,18 +143,19 @@ def run(args: Sequence[str]) -> int:
             print_error(str(stopped) or "Stopped.")
         return SIGNALLED + getattr(stopped, "signal_number", signal.SIGINT)
     except (MemoryError, RuntimeError) as error:
-        if not (hint := resource_hint(error, args[0])):
+        if not (hint := explain_resource_error(error, args[0])):
             raise
         print_error(hint)
         return BAD_INPUT
     except OSError as error:
         if is_broken_pipe(error):
-            silence_broken_pipe()
             return BROKEN_PIPE
         if isinstance(error, ConnectionError):  # another process of the run has died
             print_error(str(error))
             return FAILED
         where = f"{error.filename} could not be read or written: " if error.filename else ""
+        if isinstance(error, NotSyncedError):
+            where = f"{error.filename} is written, but the disk did not confirm that it stays: "
         print_error(f"{where}{error_message(error)}.")
         return BAD_INPUT
     except (ValueError, ImportError) as error:

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from slp_transformer._internal.signals import SignalHandler
+from slp_transformer._internal.terminal import escape_controls
 
 PROGRAM = "slp-transformer"
 MODULE = "-m -- slp_transformer"  # the program, as torchrun takes it
@@ -25,21 +26,36 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def processes() -> int:
+def world_size() -> int:
     """Return how many processes torchrun has started; 1 without it."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def print_result(text: str, end: str = "\n") -> None:
-    """Print a result, which another program may read, on rank 0."""
+def print_result(text: str, end: str = "\n", escape: bool = True) -> None:
+    """Print a result, which another program may read, on rank 0.
+
+    Raises:
+        OSError: naming standard output, if it cannot be written to.
+    """
     if rank() == 0:
-        print(text, end=end, flush=True)
+        try:
+            print(escape_controls(text) if escape else text, end=end, flush=True)
+        except OSError as error:
+            if is_broken_pipe(error):
+                raise
+            raise OSError(error.errno, error.strerror, "Standard output") from error
+
+
+def print_text(text: str, end: str = "\n") -> None:
+    """Print what a model wrote as it is, but for a terminal, which it could give commands."""
+    print_result(text, end, escape=sys.stdout.isatty())
 
 
 def print_status(text: str) -> None:
-    """Print a status message to stderr, on rank 0."""
+    """Print a status message to stderr, on rank 0, if it can be written to."""
     if rank() == 0:
-        print(text, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(escape_controls(text), file=sys.stderr, flush=True)
 
 
 def print_remarks(remarks: Sequence[object]) -> None:
@@ -54,10 +70,10 @@ def print_error(text: str) -> None:
     """Print why there is no result; on each rank, since reasons may differ."""
     who = f"{PROGRAM} (process {rank()})" if rank() else PROGRAM
     with contextlib.suppress(OSError):  # the terminal may have been closed
-        print(f"{who}: {text}", file=sys.stderr, flush=True)
+        print(f"{who}: {escape_controls(text)}", file=sys.stderr, flush=True)
 
 
-def resource_hint(error: BaseException, command: str) -> str:
+def explain_resource_error(error: BaseException, command: str) -> str:
     """Return what to try after `torch.compile` failed or memory was not enough; else nothing.
 
     PyTorch has an error class for accelerators alone; on a CPU the message says it.
@@ -76,12 +92,12 @@ def resource_hint(error: BaseException, command: str) -> str:
     )
 
 
-def plural(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Return a count and a noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def command(*words: str | Path, program: str = PROGRAM) -> str:
+def format_command(*words: str | Path, program: str = PROGRAM) -> str:
     """Return a command as it can be pasted into this system's shell."""
     line = [*program.split(), *map(str, words)]
     return subprocess.list2cmdline(line) if os.name == "nt" else shlex.join(line)
@@ -98,12 +114,6 @@ def is_broken_pipe(error: OSError) -> bool:
     """Tell if a reader like `head` has closed the pipe, which Windows calls an invalid argument."""
     invalid = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
     return invalid or isinstance(error, BrokenPipeError)
-
-
-def silence_broken_pipe() -> None:
-    """Discard further output: a reader like `head` has closed the pipe."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
 
 
 # --- Loading PyTorch, which takes seconds ---------------------------------------------------------

@@ -27,7 +27,7 @@ from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, chec
 from slp_transformer.data.token_file import (
     VAL_NAMES_FILE,
     TokenStore,
-    find_token,
+    find_token_positions,
     open_token_folder,
     write_token_folder,
 )
@@ -57,7 +57,7 @@ class EncodedPairs(Sequence[Any]):
             ValueError: if a row has no end, or a source no target.
         """
         self.stream: Tensor | TokenStore = stream
-        self.row_ends: Tensor = find_token(stream, end_id)
+        self.row_ends: Tensor = find_token_positions(stream, end_id)
         used = int(self.row_ends[-1]) + 1 if len(self.row_ends) else 0
         if len(self.row_ends) % 2 or len(stream) != used:
             raise ValueError("These tokens are no pairs: they end in the middle of one.")

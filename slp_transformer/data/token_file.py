@@ -4,6 +4,7 @@ An id takes two bytes if the vocabulary has at most 65,536 tokens, else four. A 
 stream; the operating system keeps just the pages in memory that are in use.
 """
 
+import mmap
 import zlib
 from array import array
 from collections.abc import Callable, Iterable
@@ -84,13 +85,27 @@ class TokenStore(ArrayTokens):
         if ids.dtype not in (numpy.uint16, numpy.uint32) or ids.ndim != 1:
             raise ValueError(f"{path} is no file of tokens that write_tokens wrote.")
         super().__init__(numpy.asarray(ids))
+        self.size: int = self.mapped_file().size()
+
+    def mapped_file(self) -> mmap.mmap:
+        """Return the map, which knows the size that the file has now."""
+        owner = self.ids
+        while not isinstance(owner, mmap.mmap):
+            owner = owner.base
+        return owner
 
     def __getitem__(self, positions: slice | Int[Tensor, "..."]) -> Int[Tensor, "..."]:
         """Return the ids at some positions, as int64; the rest of the file is not read.
 
         Raises:
-            ValueError: if one of them is outside the vocabulary, because the file was damaged.
+            ValueError: if one of them is outside the vocabulary, because the file was damaged, or
+                the file was cut short since it was opened.
         """
+        if (size := self.mapped_file().size()) < self.size:  # what is mapped beyond it would kill
+            raise ValueError(
+                f"{self.path} was cut short while it was in use: it has {size:,} bytes, not "
+                f"{self.size:,}. Restore it, then resume."
+            )
         ids = super().__getitem__(positions)
         if ids.numel() and ids.max() >= self.vocab_size:
             raise ValueError(
@@ -99,7 +114,9 @@ class TokenStore(ArrayTokens):
         return ids
 
 
-def find_token(stream: Int[Tensor, "tokens"] | ArrayTokens, token_id: int) -> Int[Tensor, "found"]:
+def find_token_positions(
+    stream: Int[Tensor, "tokens"] | ArrayTokens, token_id: int
+) -> Int[Tensor, "found"]:
     """Return the positions of an id, reading a part of the stream at a time."""
     found = [
         first + (stream[first : first + CHUNK_TOKENS] == token_id).nonzero().flatten()

@@ -18,6 +18,7 @@ preset of its task. TOML has no word for None: "none" stands for it. A path in a
 the file's own folder.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -115,7 +116,7 @@ class RunConfig(Generic[DataT]):
         found = {
             n: resolve_source(v, folder) for n in self.data.paths if (v := getattr(self.data, n))
         }
-        start = self.init_from and str((folder / self.init_from).resolve())
+        start = self.init_from and os.path.realpath(folder / self.init_from)
         return replace(self, data=replace(self.data, **found), init_from=start)
 
 
@@ -123,7 +124,7 @@ def resolve_source(source: str, folder: Path) -> str:
     """Return a source by a name that is valid anywhere: corpora as they are, paths absolute."""
     if source in list_corpora() or is_stream(source):
         return source
-    return str((folder / source).resolve())
+    return os.path.realpath(folder / source)  # also of a link in a circle
 
 
 def replace_values(tables: Tables, old: Any, new: Any) -> Tables:

@@ -20,8 +20,9 @@ way around. So a process may be killed at any moment: each folder that has a che
 complete. The last one is that of the last step, and its evaluations say which is the best.
 """
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from pkgutil import resolve_name
@@ -136,13 +137,6 @@ def save_checkpoint(
         checksums = {path.name: file_crc32(path) for path in paths}
         write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes, checksums)))
         rename(temp, target)
-        fsync_path(run)
-    except NotSyncedError as error:
-        raise ValueError(
-            f"The checkpoint of step {step} is in {run}, but the disk did not confirm it "
-            f"({error_message(error)}): a power cut may lose it; earlier ones were kept. Look at "
-            "the disk, then resume."
-        ) from error
     except (OSError, RuntimeError, safetensors_error()) as error:
         if temp is not None:
             remove(temp)
@@ -150,6 +144,14 @@ def save_checkpoint(
         raise ValueError(
             f"The checkpoint of step {step} could not be written to {run} "
             f"({error_message(error)}): {kept}. Make room or choose another folder, then resume."
+        ) from error
+    try:
+        fsync_path(run)
+    except NotSyncedError as error:
+        raise ValueError(
+            f"The checkpoint of step {step} is in {run}, but the disk did not confirm it "
+            f"({error_message(error)}): a power cut may lose it; earlier ones were kept. Look at "
+            "the disk, then resume."
         ) from error
     delete_old_checkpoints(run, keep_last)
     return target
@@ -318,12 +320,26 @@ def tensor_headers(path: Path) -> dict[str, tuple[list[int], str]]:
     Raises:
         ValueError: if it cannot be read.
     """
+    with open_tensors(path) as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        return {name: (x.get_shape(), x.get_dtype()) for name, x in slices.items()}
+
+
+@contextlib.contextmanager
+def open_tensors(path: Path) -> Iterator[Any]:
+    """Map a file of tensors.
+
+    Raises:
+        ValueError: if it cannot be read.
+    """
     try:
         with require_extra("safetensors", "Checkpoints").safe_open(path, framework="pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            return {name: (x.get_shape(), x.get_dtype()) for name, x in slices.items()}
+            yield file
     except (OSError, safetensors_error()) as error:
-        raise ValueError(f"{path} cannot be read: {error_message(error)}.") from None
+        reason = error_message(error)
+        if isinstance(error, FileNotFoundError) and path.exists():  # as safetensors calls them all
+            reason = "the system could not open it this time; try again"
+        raise ValueError(f"{path} cannot be read: {reason}.") from None
 
 
 @torch.no_grad()
@@ -347,9 +363,8 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         dtype = headers[name][1]
         if (dtype in FLOATS) != tensors[name].is_floating_point():
             raise ValueError(f"{path} is damaged: {name} is {dtype}, not {tensors[name].dtype}.")
-    safe_open = require_extra("safetensors", "Checkpoints").safe_open
     for name, tensor in tensors.items():
-        with safe_open(path, framework="pt") as file:  # anew, to release the pages read
+        with open_tensors(path) as file:  # anew, to release the pages read
             tensor.copy_(file.get_tensor(name))
         if not all_finite(tensor):
             raise ValueError(

@@ -9,6 +9,7 @@ checkpoint of a single process numbers them.
 """
 
 import atexit
+import logging
 import re
 import signal
 import threading
@@ -30,6 +31,8 @@ from slp_transformer.training.run_folder import flatten_dict
 from slp_transformer.training.strategy import Strategy
 
 TIMEOUT = timedelta(minutes=10)  # how long a process waits for one that does not answer
+NOTICE_AFTER_S = 10.0  # seconds of waiting after which a process says so
+LOG = logging.getLogger("slp_transformer")
 CONNECTION_LOST_PATTERN = re.compile("gloo|nccl|connection|socket|peer|timed out", re.IGNORECASE)
 
 
@@ -64,7 +67,7 @@ class DDPStrategy(Strategy):
         if not dist.is_initialized():
             backend = "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo"
             try:
-                dist.init_process_group(backend, timeout=TIMEOUT)
+                self.wait_for(lambda: dist.init_process_group(backend, timeout=TIMEOUT))
             except (RuntimeError, dist.DistError) as error:
                 raise ConnectionError(
                     f"Process {self.rank} of {self.world_size} could not connect to the others "
@@ -76,6 +79,36 @@ class DDPStrategy(Strategy):
         if threading.current_thread() is threading.main_thread():
             self.sigterm_before = signal.signal(signal.SIGTERM, self.terminated)
         return self
+
+    def wait_for(self, connect: Callable[[], Any]) -> None:
+        """Connect in another thread, so that a signal ends this process meanwhile.
+
+        One of the others may have died before it could connect, which nobody can know: torchrun
+        sends a signal then, and without torchrun there is a sentence, and Ctrl-C.
+
+        Raises:
+            Exception: whatever it raised.
+        """
+        errors: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                connect()
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(NOTICE_AFTER_S)
+        if thread.is_alive():
+            LOG.warning(
+                f"Process {self.rank} of {self.world_size} waits for the others, for "
+                f"{TIMEOUT.total_seconds() / 60:.0f} minutes at most; Ctrl-C ends it."
+            )
+        while thread.is_alive():
+            thread.join(0.1)
+        if errors:
+            raise errors[0]
 
     def terminated(self, *_: Any) -> None:
         """Handle SIGTERM, which torchrun sends to the others when one process has died.

@@ -16,6 +16,28 @@ LOCK_FILE = ".lock"
 NO_LOCKS = (errno.ENOLCK, getattr(errno, "EOPNOTSUPP", errno.ENOLCK))
 
 
+def identify_folder(path: Path) -> tuple[int, int] | None:
+    """Return what a folder keeps when another takes its name; None if there is none."""
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def check_same_folder(path: Path, before: tuple[int, int] | None) -> None:
+    """Refuse to write to a folder that is another one than when it was locked.
+
+    Raises:
+        ValueError: if it was deleted, renamed or replaced.
+    """
+    if identify_folder(path) != before:
+        raise ValueError(
+            f"{path} was deleted or renamed during training, so nothing more is saved. If it has "
+            "another name now, resume it there."
+        )
+
+
 @contextlib.contextmanager
 def run_lock(run_dir: Path) -> Iterator[None]:
     """Lock a folder, which is created if needed, and release it at the end.

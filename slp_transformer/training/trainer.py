@@ -45,7 +45,7 @@ from slp_transformer.training.run_folder import (
     TrainerState,
     delete_old_checkpoints,
 )
-from slp_transformer.training.run_lock import run_lock
+from slp_transformer.training.run_lock import check_same_folder, identify_folder, run_lock
 from slp_transformer.training.step import has_idle_parameters, training_step, try_sequence
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
@@ -147,6 +147,7 @@ class Trainer:
         self.generator: torch.Generator = torch.Generator().manual_seed(config.seed)
         self.state: TrainerState = TrainerState(0, config, json.loads(json.dumps(data)), [], [])
         self.pending_losses: list[Tensor] = []  # of steps, still on the device
+        self.folder_id: tuple[int, int] | None = None  # of the run's folder when it was locked
         self.signals: SignalHandler = SignalHandler(defer=True)
         self.strategy: Strategy = SINGLE_PROCESS
         self.train_seconds: float = 0.0
@@ -193,6 +194,7 @@ class Trainer:
             stack.enter_context(preserve_rng_state(self.config.seed, device))
             if self.out_dir is not None:
                 self.strategy.on_rank_zero(stack.enter_context, run_lock(self.out_dir))
+                self.folder_id = identify_folder(self.out_dir)
                 stack.enter_context(self.signals)
             spec, settings = model_spec(self.model), self.config.to_dict()
             self.strategy.check_equal_in_all(model=spec, config=settings, data=self.state.data)
@@ -350,6 +352,7 @@ class Trainer:
         self.check_finite("A weight", self.strategy.broadcast_object(bool(finite)))
         self.sync_losses()
         random = get_rng_state(self.generator, self.strategy.device)
+        self.strategy.on_rank_zero(check_same_folder, self.out_dir, self.folder_id)
         self.strategy.on_rank_zero(
             save_checkpoint,
             self.out_dir,

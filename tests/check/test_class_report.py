@@ -114,7 +114,10 @@ class Tool:
     def run(self, x): return loss.next_token_loss(x)
 def my_layer_norm(x):
     from slp_transformer.layer_norm import LayerNorm
-def block(X): return X
+def block(X, my_ffn, check):
+    'As slp_transformer.block.'
+    loss = my_ffn(X)
+    return check(loss)
 def my_top_k(u, k): ...
 def temperature(u, tau): return check.CHECKS["temperature"].solve(u, tau)
 def top_p(u, p): return __import__("slp_transformer").top_p(u, p)
@@ -224,6 +227,17 @@ class A:
         except OSError: pass
 def softmax(x): return x
 """,
+    "answers": """
+import os, threading
+def spam():
+    while True:
+        for descriptor in range(3, 9):
+            try: os.write(descriptor, b'{"answers": [[0.5, 0.5]], "changed": []}\\n')
+            except OSError: pass
+class A:
+    threading.Thread(target=spam, daemon=True).start()
+def softmax(x): return x
+""",
     "grows": "def softmax(x):\n    x = [0]\n    while True: x += x\n",
     "shares": """
 import mmap
@@ -297,7 +311,7 @@ def test_every_end_of_a_student_s_process_is_a_row(tmp_path):
         "bytes": "It differs from", "quits": "It ended itself, with code 0, while its",
         "default": "SystemExit", "exits": "with code 0, while softmax was tried",
         "floods": "It did not come back while its definitions", "writes": "",
-        "grows": "MemoryError", "shares": "PermissionError",
+        "answers": "", "grows": "MemoryError", "shares": "PermissionError",
         "signals": "It differs from", "connects": "PermissionError",
         "hangs": "did not come back within 5 seconds", "kills": "It differs from",
         "reads": "Permission denied", "overwrites": "It differs from",

@@ -79,3 +79,13 @@ def test_damaged_foreign_and_missing_files_are_said(tmp_path):
     numpy.save(path, numpy.zeros((3, 2), "float32"))
     with pytest.raises(ValueError, match="a.npy is no file of tokens"):
         TokenStore(path, 9)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows cuts no file that is mapped")
+def test_a_file_that_is_cut_while_it_is_used_is_a_sentence_and_no_signal(tmp_path):
+    """Reading what is mapped beyond its end would kill the process."""
+    store = write_tokens(tmp_path / "a.npy", [1, 2, 3] * 50_000, 7)
+    assert store[:3].tolist() == [1, 2, 3]
+    os.truncate(store.path, 5000)
+    with pytest.raises(ValueError, match=r"a.npy was cut short while it was in use: it has 5,000"):
+        store[torch.tensor([140_000])]

@@ -1,7 +1,9 @@
 """Checkpoints: killed runs go on to the same weights, and nothing that goes wrong loses any."""
 
+import errno
 import json
 import os
+import shutil
 import signal
 import sys
 from dataclasses import asdict
@@ -13,6 +15,7 @@ from tiny_training import STREAM, files, run, same, stop_at
 from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig
+from slp_transformer._internal.atomic_write import NotSyncedError
 from slp_transformer._internal.json_files import write_json
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training import checkpoints
@@ -325,3 +328,71 @@ def test_a_run_of_any_model_is_resumed_to_the_same_weights_and_loaded(
     if factory is not None:
         with pytest.raises(ValueError, match="no model of this package, but a Own.*as model"):
             load_model(tmp_path / "cut")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps a folder in which a file is open")
+@pytest.mark.parametrize("how", ["deleted", "renamed", "replaced"])
+def test_a_folder_that_goes_while_it_is_trained_in_is_not_made_anew(tmp_path, how):
+    folder = tmp_path / "run"
+
+    def go(record):
+        if how == "deleted":
+            shutil.rmtree(folder)
+        else:
+            folder.rename(tmp_path / "elsewhere")
+        if how == "replaced":
+            folder.mkdir()
+
+    with pytest.raises(ValueError, match="run was deleted or renamed during training, so nothing"):
+        run(folder, report=go)
+    assert not list(folder.glob("step-*"))
+    if how == "renamed":
+        assert checkpoint_folder(tmp_path / "elsewhere").name == "step-00000002"
+        run(tmp_path / "elsewhere", resume=True)
+
+
+def test_a_checkpoint_that_is_a_link_is_read_and_stays(tmp_path):
+    """It was moved to another disk; its run goes on, and nothing there is deleted."""
+    run(tmp_path / "run", steps=2)
+    (tmp_path / "run" / "step-00000002").rename(tmp_path / "moved")
+    (tmp_path / "run" / "step-00000002").symlink_to(tmp_path / "moved")
+    before = files(tmp_path / "moved")
+    for steps in (4, 6):
+        model, _ = run(tmp_path / "run", steps=steps, resume=True)
+        assert same(load_model(tmp_path / "run", "last"), model)
+    assert files(tmp_path / "moved") == before and (tmp_path / "run" / "step-00000002").is_symlink()
+
+
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_weights_that_cannot_be_opened_once_are_a_sentence(tmp_path, monkeypatch, which):
+    """safetensors says of whatever keeps it from opening a file that it is not there."""
+    import safetensors
+
+    run(tmp_path)
+    opened, calls = safetensors.safe_open, []
+
+    def failing(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == (1 if which == "first" else 2):
+            raise FileNotFoundError("No such file or directory: x")
+        return opened(*args, **kwargs)
+
+    monkeypatch.setattr(safetensors, "safe_open", failing)
+    with pytest.raises(ValueError, match="safetensors cannot be read: the system could not open"):
+        load_model(tmp_path)
+
+
+def test_a_folder_that_is_not_flushed_is_told_as_written(tmp_path, monkeypatch):
+    """The checkpoint is there; that a power cut may lose it is another sentence."""
+    own, error = checkpoints.fsync_path, OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def failing(path):
+        own(path)
+        if path == tmp_path:
+            raise NotSyncedError(*error.args, str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "fsync_path", failing)
+        with pytest.raises(ValueError, match="step 2 is in .*, but the disk did not confirm it"):
+            save_checkpoint(tmp_path, 2, tiny())
+    assert same(load_model(tmp_path), tiny())

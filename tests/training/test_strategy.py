@@ -1,6 +1,8 @@
 """Several processes: what they learn, measure and keep is what one process does."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from datetime import timedelta
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 import team_run
 import torch
-from own_process import python
+from own_process import OWN, python
 from safetensors.torch import load_file
 
 from slp_transformer.training import distributed, train
@@ -195,6 +197,29 @@ def test_a_process_that_meets_nobody_says_so(monkeypatch, second_of_two):
     with pytest.raises(ConnectionError, match="Process 1 of 2 could not connect to the others"):
         with make_strategy(TrainConfig(steps=1, device="cpu")):
             pass
+
+
+ALONE = """
+import sys
+from slp_transformer._internal.signals import SignalHandler
+from slp_transformer.training import distributed
+from slp_transformer.training.strategy import make_strategy
+from slp_transformer.training.train_config import TrainConfig
+distributed.NOTICE_AFTER_S = 0.1
+with SignalHandler(defer=False):
+    with make_strategy(TrainConfig(steps=1, device="cpu")):
+        pass
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_signal_ends_a_process_that_waits_for_one_that_has_died(second_of_two):
+    process = subprocess.Popen(
+        [sys.executable, "-c", ALONE], env=os.environ | OWN, stderr=subprocess.PIPE, text=True
+    )
+    assert "Process 1 of 2 waits for the others, for 10 minutes" in process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    assert "StoppedBySignal" in process.communicate(timeout=30)[1]
 
 
 @pytest.mark.parametrize("missing", ["RANK", "MASTER_ADDR", "MASTER_PORT"])

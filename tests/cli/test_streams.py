@@ -1,0 +1,137 @@
+"""Streams that are closed or full, and names that would give the terminal commands."""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import SENTENCE, SMALL, fine, refused
+from own_process import OWN
+
+from slp_transformer._internal.terminal import escape_controls
+from slp_transformer.cli import main
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX closes streams")
+TAB = "e|-1-2-|\nB|-----|\nG|-----|\nD|-----|\nA|-----|\nE|-----|\n"
+TRAIN = ["train", "text", "own.txt", "--out-dir", "run", *SMALL]
+
+
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("own.txt").write_text(SENTENCE * 40, encoding="utf-8")
+    Path("a.tab").write_text(TAB, encoding="utf-8")
+    return tmp_path
+
+
+def shell(line: str) -> subprocess.CompletedProcess:
+    """Run a line of the shell, in which "slp" is the command."""
+    program = f'slp() {{ "{sys.executable}" -m slp_transformer "$@"; }}\n'
+    return subprocess.run(
+        ["sh", "-c", program + line], env=os.environ | OWN, capture_output=True, text=True
+    )
+
+
+@POSIX
+@pytest.mark.usefixtures("at")
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("tab a.tab >&-", 0, ""),
+        ("tab a.tab 2>&-", 0, ""),
+        ("tab a.tab <&- >&- 2>&-", 0, ""),
+        ("tab none.tab 2>&-", 2, ""),
+        ("tab none.tab 2>/dev/full", 2, ""),
+        ("tab a.tab >/dev/full", 2, "Standard output could not be .*written: No space left"),
+        ("--version >/dev/full 2>/dev/full", 2, ""),
+    ],
+)
+def test_a_closed_or_full_stream_is_no_traceback(words, code, says):
+    if "/dev/full" in words and not Path("/dev/full").exists():
+        pytest.skip("only Linux has a device that is always full")
+    ended = shell(f"slp {words}")
+    assert ended.returncode == code, ended.stderr
+    assert "Traceback" not in ended.stderr and "Exception ignored" not in ended.stderr
+    assert re.search(says, ended.stderr)
+
+
+@POSIX
+@pytest.mark.usefixtures("at")
+def test_with_standard_input_closed_nothing_is_read_from_another_file():
+    ended = shell(f"slp train text - --out-dir run {' '.join(SMALL)} <&-")
+    assert ended.returncode == 2 and "Standard input is empty" in ended.stderr
+    assert not Path("run").exists()
+
+
+@pytest.mark.usefixtures("at")
+def test_training_goes_on_when_nothing_can_be_printed_to_stderr(monkeypatch):
+    class Full:
+        """A stream on a full disk."""
+
+        encoding = "utf-8"
+
+        def write(self, text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def flush(self):
+            pass
+
+        def isatty(self):
+            return False
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    assert main([word for word in TRAIN if word != "--quiet"]) == 0
+    assert Path("run/step-00000004").is_dir()
+
+
+def test_control_characters_are_shown_as_json_writes_them():
+    assert escape_controls("a\x1b]0;owned\x07\tb\n") == "a\\u001b]0;owned\\u0007\tb\n"
+    assert escape_controls("\x9b31m\x7f\r\u202e") == "\\u009b31m\\u007f\\u000d\\u202e"
+    assert escape_controls("Dvořák, 中文 🎸") == "Dvořák, 中文 🎸"
+
+
+@pytest.mark.usefixtures("at")
+@pytest.mark.parametrize("command", ["tab", "convert", "info", "generate", "evaluate"])
+def test_a_name_of_a_stranger_gives_the_terminal_no_command(command, capsys):
+    name = "\x1b]0;owned\x07.tab"
+    words = [command, name, *(["-o", "b.mid"] if command == "convert" else [])]
+    assert "\\u001b]0;owned\\u0007" in refused(capsys, *words)
+
+
+@pytest.mark.usefixtures("at")
+def test_titles_and_names_of_tracks_are_escaped(capsys):
+    mido = pytest.importorskip("mido")
+    song = mido.MidiFile()
+    song.tracks.append(mido.MidiTrack())
+    song.tracks[0].append(mido.MetaMessage("track_name", name="\x1b]0;owned\x07x"))
+    song.tracks[0].append(mido.Message("note_on", note=52, velocity=64))
+    song.tracks[0].append(mido.Message("note_off", note=52, time=480))
+    song.save("e.mid")
+    fine("tab", "e.mid")
+    shown = capsys.readouterr().out
+    assert shown.startswith("\\u001b]0;owned\\u0007x") and "\x1b" not in shown
+    fine("convert", "e.mid", "-o", "e.musicxml")
+    printed = capsys.readouterr()
+    assert "\x1b" not in printed.out + printed.err
+
+
+@POSIX
+@pytest.mark.usefixtures("at")
+def test_links_in_a_circle_are_one_sentence(capsys):
+    Path("loop").symlink_to("loop")
+    assert "no file or folder" in refused(capsys, "train", "text", "loop", "--out-dir", "r")
+    assert "Nothing can be kept in loop" in refused(
+        capsys, "train", "text", "own.txt", "--out-dir", "loop"
+    )
+    for words in (["generate", "loop"], ["info", "loop"], ["tab", "loop"], ["evaluate", "loop"]):
+        assert "loop" in refused(capsys, *words)
+
+
+@pytest.mark.usefixtures("at")
+@pytest.mark.parametrize("eps", ["inf", "nan", "-1"])
+def test_an_epsilon_that_no_norm_can_have_is_refused(eps, capsys):
+    said = refused(capsys, *TRAIN, "--eps", eps)
+    assert "eps is added to a square and must be 0 or more" in said and not Path("run").exists()
