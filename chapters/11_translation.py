@@ -365,14 +365,14 @@ for k, text in enumerate(found):
 # %% [markdown]
 # ## The alignment
 #
-# Where did the decoder attend? `attention_weights` returns the weights of all three attentions, for every
+# Where did the decoder attend? `translation_attention_weights` returns the weights of all three attentions, for every
 # layer and head. Below is the cross-attention of the upper block, averaged over its heads. A row is
 # labeled with the word that is written there.
 
 # %% alt="Heat map of cross-attention, 12 words written by 12 tokens read. miércoles looks at Wednesday, veintiuno at the three tokens of twenty-first, marzo at March, which stands before them; novecientos looks at nineteen, ochenta at eighty, cuatro at four. The rows of de and of the comma are dark at the two commas." caption="Cross-attention of the upper block: the words written, by the tokens read"
-from slp_transformer.interpret import attention_weights
+from slp_transformer.interpret import translation_attention_weights
 
-weights = attention_weights(
+weights = translation_attention_weights(
     model, source_of(sentence), torch.tensor(written[:-1])
 )
 columns = [names[i] for i in source_of(sentence)]

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor, format_shape
-from slp_transformer.data.token_file import ArrayTokens, find_token
+from slp_transformer.data.token_file import ArrayTokens, find_token_positions
 from slp_transformer.loss import IGNORE_INDEX
 
 TokenIds = Sequence[int] | Int[Tensor, "_"]
@@ -231,7 +231,7 @@ class DocumentWindows(TokenWindows):
             ValueError: if the stream is too short for one window.
         """
         super().__init__(stream, N)
-        begins = find_token(stream, begin_id)
+        begins = find_token_positions(stream, begin_id)
         self.document_starts: Tensor = begins[begins < len(stream) - N]  # where a window fits
 
     def draw_starts(self, batch_size: int, generator: torch.Generator) -> Int[Tensor, "batch"]:
