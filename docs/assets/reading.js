@@ -19,8 +19,8 @@
       said = document.createElement("span");
     card.style.setProperty("--read", `${percent}%`);
     said.className = "slp-only-read";
-    said.textContent = `${percent} % read`;
-    card.append(said);
+    said.textContent = `, ${percent} % read`;
+    card.querySelector("strong").append(said); // the card is a grid of its own children
   }
 
   const chapter = document.querySelector(".slp-chapter");
