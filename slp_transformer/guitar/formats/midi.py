@@ -342,8 +342,10 @@ def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) ->
         if changes and (8 * (early := changes[0][0] - start)).denominator == 1:
             length = min(length, early)
         bars.append(BarHeader(length, time_signature, tempo or None))
-        inside = [(place, value) for place, value in tempos if place < start + length]
-        bars[-1].tempo_changes = {place - start: value for place, value in inside}
+        for place, value in tempos:  # in order: a look at all of them would be one too many a bar
+            if place >= start + length:
+                break
+            bars[-1].tempo_changes[place - start] = value
         start += length
         if len(bars) > MAX_BARS:
             raise ValueError(f"{contents.source} has more than {MAX_BARS:,} bars.")
