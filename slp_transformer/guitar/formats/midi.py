@@ -179,7 +179,7 @@ def _split_by_instrument(
 
 
 def _stated_tuning(texts: list[str]) -> Tuning | None:
-    """Return the guitar that the texts of a track state, in the very words of `slp_transformer.guitar.formats.midi_writer.format_midi`.
+    """Return the guitar that the texts of a track state, in the words of the files written here.
 
     A text that comes to speak of a tuning says nothing of channels.
     """
