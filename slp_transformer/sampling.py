@@ -15,8 +15,8 @@ import torch.nn.functional as F
 
 from slp_transformer._internal.sampling_table import (
     SAMPLING,
-    check_sampling,
     check_sampling_option,
+    validate_sampling,
 )
 from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, format_shape
 from slp_transformer.language_model import next_word_probabilities
@@ -206,6 +206,6 @@ def filter_logits(
         options[name] = options.pop(old)
     if allowed is not None:
         u = mask_disallowed(u, ids, allowed)
-    for name, value in check_sampling(options).items():
+    for name, value in validate_sampling(options).items():
         u = SAMPLING[name].apply(u, ids, value)
     return u

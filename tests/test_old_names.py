@@ -40,7 +40,10 @@ def test_no_package_has_an_old_name():
 
 @pytest.mark.parametrize(
     ("package", "old", "name"),
-    [("interpret", "attention_weights", "translation_attention_weights")],
+    [
+        ("interpret", "attention_weights", "translation_attention_weights"),
+        ("generation", "GenerationResult", "GeneratedSequence"),
+    ],
 )
 def test_a_published_name_that_changed_works_for_one_version_more(package, old, name):
     module = importlib.import_module(f"slp_transformer.{package}")

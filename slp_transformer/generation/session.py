@@ -77,9 +77,9 @@ class DecoderSession:
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Return the logits of the word after `ids`, which begin with the ids of the last call."""
-        return self.read_last(ids, 1)[:, 0]
+        return self.last_logits(ids, 1)[:, 0]
 
-    def read_last(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
+    def last_logits(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
         """Return the logits of the words after each of the last few of `ids`."""
         cache, model = self.cache, self.model
         new = ids if cache is None else ids[:, cache.length :]

@@ -47,7 +47,7 @@ def speculative_loop(
         for _ in range(min(num_draft_tokens, max_length - T - 1)):
             proposed.append(probabilities(draft(ids), ids))
             ids = torch.cat([ids, sample(proposed[-1].log(), generator)[:, None]], dim=1)
-        for i, u in enumerate(session.read_last(ids, len(proposed) + 1).unbind(1)):
+        for i, u in enumerate(session.last_logits(ids, len(proposed) + 1).unbind(1)):
             p = probabilities(u, ids[:, : T + i])
             if i < len(proposed):
                 q, x = proposed[i], ids[0, T + i]

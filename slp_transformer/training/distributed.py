@@ -202,7 +202,7 @@ class DDPStrategy(Strategy):
         dist.broadcast_object_list(box, 0, group=self.cpu_group)
         return box[0]
 
-    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def run_on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call a function in rank 0 only, while the others wait.
 
         Raises:

@@ -130,7 +130,7 @@ class Strategy(ABC):
         """Return the value of rank 0."""
 
     @abstractmethod
-    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def run_on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call a function in rank 0 only; if it fails there, it fails everywhere.
 
         Returns:
@@ -194,7 +194,7 @@ class SingleProcess(Strategy):
         """Return the value."""
         return value
 
-    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def run_on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         return function(*args, **kwargs)
 
