@@ -36,8 +36,8 @@ from slp_transformer.guitar.fingering.viterbi import (
     ExtraGripCost,
     HandCosts,
     find_cheapest_path,
+    moments_by_doubt,
     price_grips,
-    rank_by_doubt,
 )
 
 ANSWERS_PER_HUNDRED = (0, 1, 3, 6)
@@ -65,7 +65,7 @@ def pose_by_hand(hand: HandEnsemble) -> Poser:
 
 def least_certain(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
     """The moments that have a choice, the least certain first."""
-    return rank_by_doubt(price_grips(*pose(passage, choices)))
+    return moments_by_doubt(price_grips(*pose(passage, choices)))
 
 
 def at_random(passage: Passage, choices: Choices, pose: Poser) -> list[int]:

@@ -40,7 +40,7 @@ from slp_transformer.guitar.fingering.passages import (
     sum_metrics,
 )
 from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
-from slp_transformer.guitar.guitarset import read_guitarset
+from slp_transformer.guitar.guitarset import read_guitarset_tabs
 from slp_transformer.guitar.tab import Tab
 
 Way = Callable[[Passage], Sequence[Grip]]
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10_000, help="of the bootstrap [10000]")
     arguments = parser.parse_args()
     try:
-        excerpts, problems = read_guitarset(arguments.data)
+        excerpts, problems = read_guitarset_tabs(arguments.data)
         lines = leave_one_out(excerpts, arguments.steps, arguments.draws)
     except ValueError as error:
         parser.error(str(error))

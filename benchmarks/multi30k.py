@@ -26,8 +26,9 @@ from translators import HuggingFace, Size, bart_sizes
 
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.data import prepare_pair_corpus, read_pairs
-from slp_transformer.data.batches import Batch, LengthBucketedPairs
+from slp_transformer.data.batches import Batch
 from slp_transformer.data.dataset import Dataset
+from slp_transformer.data.pair_batches import LengthBucketedPairs
 from slp_transformer.generation.translation import (
     Translator,
     compute_translation_metrics,

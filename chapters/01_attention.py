@@ -637,6 +637,12 @@ plotting.show_source(MultiHeadAttention.forward)
 # %% [markdown]
 # ## Try it
 #
+# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# with [no √d_k](../docs/break-it.md#mistake-no-d_k), [√d in place of
+# √d_k](../docs/break-it.md#mistake-d-in-place-of-d_k), [keys used as
+# values](../docs/break-it.md#mistake-keys-used-as-values) or [the softmax over the wrong
+# axis](../docs/break-it.md#mistake-softmax-over-the-wrong-axis). Which of these would you notice?
+#
 # 1. Make *it* weakly a person as well: `[1, 1, 0, 0, 1]`. How will its weights in the simplest
 #    attention change? Then let things ask for persons too, in the single head, by setting the first
 #    number in the second row of `W_Q` to 2. What does *it* read now?

@@ -644,6 +644,12 @@ plotting.show_source(TransformerStack.forward)
 # %% [markdown]
 # ## Try it
 #
+# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# with [n − 1 in the norm](../docs/break-it.md#mistake-n-1-in-the-norm), [a norm over the
+# tokens](../docs/break-it.md#mistake-norm-over-the-tokens), [no
+# residual](../docs/break-it.md#mistake-residual-left-out) or [no
+# ReLU](../docs/break-it.md#mistake-no-relu). Which of these would you notice?
+#
 # 1. Lower the hidden unit's threshold: set `block.ffn.b_1` to −2 instead of −3.6. Where else will
 #    *found* become active?
 #

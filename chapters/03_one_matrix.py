@@ -749,6 +749,12 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 # %% [markdown]
 # ## Try it
 #
+# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# with [no mask](../docs/break-it.md#mistake-no-mask), [a mask after the
+# softmax](../docs/break-it.md#mistake-mask-after-the-softmax), [a mask turned
+# round](../docs/break-it.md#mistake-mask-turned-round) or [heads joined by a
+# view](../docs/break-it.md#mistake-heads-joined-by-view). Which of these would you notice?
+#
 # 1. Put the rows of `X` and the `words` in the order *guitarist, the, string, tuned*. What will
 #    *tuned* read now?
 #

@@ -390,6 +390,12 @@ plotting.bars(
 # %% [markdown]
 # ## Try it
 #
+# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# with [no positions](../docs/break-it.md#mistake-positions-left-out), [no final
+# norm](../docs/break-it.md#mistake-no-final-norm) or [a head that is
+# reshaped](../docs/break-it.md#mistake-head-reshaped-not-transposed). Which of these would you
+# notice?
+#
 # 1. Give the model a sentence that it has never seen: *the drummer tightened the string because it was*.
 #    Will it follow the drummer or the string? Try other seeds as well.
 #

@@ -746,6 +746,11 @@ plotting.lines(recorded, **axes) if recorded else None
 # %% [markdown]
 # ## Try it
 #
+# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# with [targets that are not shifted](../docs/break-it.md#mistake-targets-not-shifted) or [dropout
+# that stays on](../docs/break-it.md#mistake-dropout-that-stays-on). Which of these would you
+# notice?
+#
 # 1. Remove `causal=True` from `Attends`. What will happen to the loss of the one head, and to its text?
 #
 #    <details><summary>What happens</summary>

@@ -100,10 +100,10 @@ for kind, size in (("words", None), ("bpe", 320)):
 # ### A batch
 #
 # The decoder reads `[SOS]` and the target, and is trained to predict the target and `[EOS]`: the same, one step ahead. That is *teacher forcing*. Shorter sentences are padded.
-# <autoref identifier="slp_transformer.data.batches.PaddedPairs">PaddedPairs</autoref> makes such batches; a position that does not count in the loss has the target −100.
+# <autoref identifier="slp_transformer.data.pair_batches.PaddedPairs">PaddedPairs</autoref> makes such batches; a position that does not count in the loss has the target −100.
 
 # %%
-from slp_transformer.data.batches import PaddedPairs
+from slp_transformer.data.pair_batches import PaddedPairs
 
 special = {"pad_id": PAD, "begin_id": SOS, "end_id": EOS}
 
@@ -365,14 +365,14 @@ for k, text in enumerate(found):
 # %% [markdown]
 # ## The alignment
 #
-# Where did the decoder attend? `attention_weights` returns the weights of all three attentions, for every
+# Where did the decoder attend? `translation_attention_weights` returns the weights of all three attentions, for every
 # layer and head. Below is the cross-attention of the upper block, averaged over its heads. A row is
 # labeled with the word that is written there.
 
 # %% alt="Heat map of cross-attention, 12 words written by 12 tokens read. miércoles looks at Wednesday, veintiuno at the three tokens of twenty-first, marzo at March, which stands before them; novecientos looks at nineteen, ochenta at eighty, cuatro at four. The rows of de and of the comma are dark at the two commas." caption="Cross-attention of the upper block: the words written, by the tokens read"
-from slp_transformer.interpret import attention_weights
+from slp_transformer.interpret import translation_attention_weights
 
-weights = attention_weights(
+weights = translation_attention_weights(
     model, source_of(sentence), torch.tensor(written[:-1])
 )
 columns = [names[i] for i in source_of(sentence)]

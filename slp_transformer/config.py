@@ -12,9 +12,9 @@ from slp_transformer._internal.config_checks import (
 )
 from slp_transformer._internal.model_choices import (
     BookActivation,
+    BookNormOrder,
     BookPositions,
     Initialization,
-    NormOrder,
 )
 
 
@@ -58,7 +58,7 @@ class TransformerConfig:
     value_dim: int | None = None
     hidden_dim: int | None = None
     activation: BookActivation = "relu"
-    norm: NormOrder = "pre"
+    norm: BookNormOrder = "pre"
     positions: BookPositions = "learned"
     dropout: float = 0.0
     eps: float = 1e-5

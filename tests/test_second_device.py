@@ -6,7 +6,7 @@ import torch
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, stop_at
 
 from slp_transformer import generate, padding_mask
-from slp_transformer.data.batches import LengthBucketedPairs
+from slp_transformer.data.pair_batches import LengthBucketedPairs
 from slp_transformer.lora import add_lora
 from slp_transformer.training import load_model, train
 from slp_transformer.training.devices import pick_device

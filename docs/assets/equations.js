@@ -135,7 +135,7 @@
   };
   /* The numbers of one draft, if a reader has chosen it, in links, labels, formulas and lists. */
   const NUMBERED =
-    'a[href*="#eq-"]:not(svg a), .eq, .katex-tag, .katex-mathml mtext, .slp-card-eq, ' +
+    'a[href*="#eq-"]:not(svg a), .eq, .katex-tag, .katex-mathml mtext, ' +
     ".slp-equations .slp-quiet";
   const OTHERS = /section|Fig|prose|exercise|footnote|chapter/i; // these have numbers of their own
   const chosen = () => {
@@ -157,6 +157,8 @@
         text.data = now.replace(/(\d+\.\d+(?:[-–, ]+\d+\.\d+)*)(?: · |, )\1(?![\d.])/g, "$1");
       }
     }
+    for (const card of document.querySelectorAll(".slp-card-eq"))
+      card.textContent = card.getAttribute(`data-of-${draft}`) ?? card.textContent;
     document.documentElement.dataset.draft = draft;
   };
   const renumberAll = () => chosen() && renumber(chosen());

@@ -1,36 +1,9 @@
-/* What every page does: it fetches the search's index late, makes what scrolls reachable, and
-   prints answers last. */
+/* What every page does: it makes what scrolls reachable, and prints answers last. */
 
 /* The theme's script adds an element that says which colors the page has, which the page says
    already: a browser would compute all styles anew, twice. */
 document.head.appendChild = (/** @type {any} */ node) =>
   node.name === "color-scheme" ? node : Node.prototype.appendChild.call(document.head, node);
-
-/* The index is the heaviest file of a first visit, and the theme asks for it at once, so the
-   request waits until someone turns to the search. This stands before the theme's own script. */
-(() => {
-  const { open, send } = XMLHttpRequest.prototype;
-  const waiting = [];
-  let wanted = /[?&][qh]=/.test(location.search); // a search, or words found by one to be marked
-  const want = () => {
-    wanted = true;
-    waiting.splice(0).forEach((go) => go());
-  };
-  XMLHttpRequest.prototype.open = function (method, url, ...more) {
-    this.late = /search_index\.json$/.test(url);
-    return open.call(this, method, url, ...more);
-  };
-  XMLHttpRequest.prototype.send = function (...body) {
-    const go = () => send.apply(this, body);
-    if (this.late && !wanted) waiting.push(go);
-    else go();
-  };
-  for (const kind of ["focusin", "pointerover"]) {
-    document.addEventListener(kind, (event) => {
-      if (event.target.closest?.(".md-search, label[for=__search]")) want();
-    });
-  }
-})();
 
 /* A box that scrolls can be reached by the keyboard, and shows that there is more; others are no
    stop. */

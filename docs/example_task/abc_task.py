@@ -131,5 +131,7 @@ class TuneTask(base.Task[TuneData, NoFlags, NoFlags]):
         """Measure the loss per word on the held-out tunes."""
         from slp_transformer.tasks import evaluation
 
-        values = evaluation.measure_windows(run, evaluation.val_data(run).val)
-        return evaluation.with_samples(self, run, options, values, evaluation.metric_rows(values))
+        values = evaluation.compute_window_metrics(run, evaluation.open_run_data(run).val)
+        return evaluation.build_report(
+            self, run, options, values, evaluation.format_metric_rows(values)
+        )

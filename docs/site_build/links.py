@@ -43,13 +43,13 @@ class Equation:
 
 @dataclass(frozen=True)
 class Summary:
-    """A chapter's summary: number, title, first sentences, numbers of its equations."""
+    """A chapter's summary: number, title, first sentences, and its equations' numbers by draft."""
 
     stem: str
     number: str
     title: str
     text: str
-    equations: str
+    equations: dict[str, str]
 
 
 def summarize(chapter: Chapter) -> Summary:
@@ -66,7 +66,8 @@ def summarize(chapter: Chapter) -> Summary:
     ends = (re.match(r".+?[.!?](?=\s|$)", paragraph) for paragraph in prose)
     sentence = next(filter(None, ends), None)
     text = sentence[0] if sentence else (prose[0] if prose else "")
-    return Summary(stem, number_of(stem), title, plain(text), _range(chapter))
+    ranges = {draft: _range(chapter, draft) for draft in equations_of(chapter.root).drafts}
+    return Summary(stem, number_of(stem), title, plain(text), ranges)
 
 
 def plain(text: str) -> str:
@@ -102,11 +103,11 @@ def formulas(chapter: Chapter) -> dict[str, str]:
     return found
 
 
-def _range(chapter: Chapter) -> str:
-    """The first and last number of a chapter's equations, in the oldest draft."""
+def _range(chapter: Chapter, draft: str) -> str:
+    """The first and last number of a chapter's equations in a draft."""
     book, numbers = equations_of(chapter.root), []
     for slug in (slug for slug, _ in declared(chapter) if slug in book.slugs):
-        number = book.slugs[slug].get(next(iter(book.drafts)), "")
+        number = book.slugs[slug].get(draft, "")
         if re.fullmatch(r"[\d.-]+", number):  # no sections, no figures
             places = re.findall(r"\d+\.\d+", number)
             numbers += [tuple(map(int, place.split("."))) for place in places]

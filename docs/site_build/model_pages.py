@@ -31,13 +31,13 @@ from slp_transformer.guitar import (
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
-    finger_piece,
+    find_fingerings,
     piece_from_tab,
 )
 from slp_transformer.guitar.fingering.viterbi import HandCosts
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
-from slp_transformer.guitar.formats.midi import format_midi
+from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.fretboard import MAX_FRET, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies
@@ -323,6 +323,7 @@ def mistakes(root: Path) -> dict[str, Any]:
         (root / "benchmarks" / "results" / "mistakes" / "mistakes.json").read_text("utf-8")
     )
     for mistake in run["mistakes"]:
+        mistake["id"] = f"mistake-{slugify(mistake['name'], '-')}"
         if mistake["loss"]:
             for key in ("loss", "prefix_loss"):
                 mistake[key] = median(mistake[key])
@@ -448,7 +449,7 @@ def _fingered(half_steps: int = 0) -> Heard:
         events = tuple(Event.from_notes(step, moments[step]) for step in sorted(moments))
         bars.append(Bar(8, events, *((4, 4), 112)[: 0 if number else 2]))
     unfingered = Tab("Ode to Joy", Tuning((0, 0)), tuple(bars), steps_per_quarter=2)
-    ((tab, _),), _ = finger_piece(piece_from_tab(unfingered), FingeringOptions())
+    ((tab, _),), _ = find_fingerings(piece_from_tab(unfingered), FingeringOptions())
     how = (
         "Given were pitches and times alone. Strings and frets are the path on which the hand "
         "moves least, as `slp-transformer tab` finds them without a trained model."

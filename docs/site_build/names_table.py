@@ -70,6 +70,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "tied": ({"tied": True}, "", "", ""),
     "rope_base": ({"rope_base": 500.0}, "", "", "rotary_base"),
     "rope_scaling": ({"rope_scaling": RopeScaling("linear", 2.0)}, "", "", ""),
+    "rotary_share": ({"rotary_share": 0.5}, "", "", ""),
+    "qk_norm_joint": ({"qk_norm_joint": True}, "", "", ""),
     "window, windowed_blocks": ({"window": 4}, "", "", "window_size"),
     "unrotated_blocks": ({"unrotated_blocks": (0,)}, "", "", ""),
     "begin_id": ({"begin_id": 1}, "", "", ""),

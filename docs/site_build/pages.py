@@ -38,9 +38,35 @@ def links_below_title(chapter: Chapter, page) -> str:
     if site.repository:
         place = site.repository.partition("://")[2].partition("/")[2]
         here.append(f'<a href="{site.repository}/blob/main/{chapter.name}">Source</a>')
+        here.append(f'<a href="{site.repository}/edit/main/{chapter.name}">Edit</a>')
+        report = f"{site.repository}/issues/new?template=chapter.yml"
+        here.append(f'<a href="{report}">Report a mistake</a>')
         there = f"github/{place}/blob/gh-pages/chapters/{stem}/{stem}.ipynb"
         here.append(f'<a href="https://colab.research.google.com/{there}">Colab</a>')
     return f'<p class="slp-links" data-search-exclude>{" ".join(here)}</p>'
+
+
+LIVE = {
+    "model": "One sentence",
+    "write": "Write with it",
+    "break-it": "Break it",
+    "hear": "Hear it",
+    "fingering": "Finger a piece",
+}
+"""The pages that compute or play: each leads to the others."""
+
+
+def with_siblings(content: str, page) -> str:
+    """A page that computes or plays, with the way to the others of its kind."""
+    own = Path(page.file.src_uri).stem
+    if own not in LIVE or page.file.src_uri != f"{own}.md":
+        return content
+    ways = "".join(
+        f'<a href="{relative(f"{name}/", page)}"{" aria-current=page" if name == own else ""}>'
+        f"{title}</a>"
+        for name, title in LIVE.items()
+    )
+    return f'<nav class="slp-live" aria-label="Live pages">{ways}</nav>{content}'
 
 
 def modules_used(chapter: Chapter, page) -> str:
@@ -52,6 +78,21 @@ def modules_used(chapter: Chapter, page) -> str:
     ]
     used = f"Modules of this chapter: {' '.join(modules)}"
     return f'<p class="slp-links" data-search-exclude>{used}</p>' if modules else ""
+
+
+def with_equations(headings: list[notebook_html.Heading], body: str) -> list[dict]:
+    """Return a chapter's contents: its headings, and the equations below each."""
+    known, found, level = {heading["id"]: heading for heading in headings}, [], 1
+    places = re.compile(r'<h[1-6]\b[^>]*\bid="([^"]+)"|<span class="eq" id="eq-([^"]+)">')
+    for heading, slug in places.findall(body):
+        if heading in known:
+            level = known[heading]["level"]
+            found.append(known[heading])
+        elif slug in site.book.slugs:
+            numbers = " · ".join(site.book.numbers(slug))
+            name = f"{numbers} {html.escape(site.book.slugs[slug]['title'])}".strip()
+            found.append({"level": level + 1, "id": f"eq-{slug}", "name": name})
+    return found
 
 
 def exercises_name(chapter: Chapter) -> str:
@@ -350,7 +391,10 @@ def you_are_here(chapter: Chapter, page) -> str:
 def card(summary: links.Summary, page) -> str:
     """A chapter on the landing page."""
     url = relative(f"chapters/{summary.stem}/", page)
-    equations = f'<span class="slp-card-eq">{summary.equations}</span>' if summary.equations else ""
+    # Those of the newest draft, until a reader has chosen another.
+    shown = list(summary.equations.values())[-1]
+    of = "".join(f' data-of-{draft}="{numbers}"' for draft, numbers in summary.equations.items())
+    equations = f'<span class="slp-card-eq"{of}>{shown}</span>'
     return (
         f'<li><a href="{url}"><span class="slp-card-number">{summary.number}</span>'
         f"<strong>{html.escape(summary.title)}</strong>{equations}"
@@ -407,6 +451,19 @@ def equation_table(page) -> str:
         + "".join(rows)
         + "</tbody></table></div>"
     )
+
+
+def equation_places() -> list[tuple[str, list[str], str]]:
+    """Return of each equation that a chapter shows its address, its numbers, and its title."""
+    return [
+        (
+            f"chapters/{equation.chapters[0]}/#eq-{equation.slug}",
+            site.book.numbers(equation.slug),
+            site.book.slugs[equation.slug]["title"],
+        )
+        for equation in site.equations.values()
+        if equation.chapters and equation.slug in site.book.slugs
+    ]
 
 
 def equations_json() -> str:

@@ -3,7 +3,9 @@
 import atexit
 import json
 import re
+import shutil
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -137,19 +139,45 @@ def _names(content: str) -> str:
     return "".join(found)
 
 
-def add_synonyms(site: Path) -> None:
-    """Gives sections of the search's index the words of `synonyms.toml`, which count as titles."""
+def write_search(site: Path, equations: Iterable[tuple[str, list[str], str]]) -> None:
+    """Write the index of the site's own search from the one that MkDocs has made.
+
+    Args:
+        site: the built site.
+        equations: of each its address, its numbers, and its title.
+    """
     path = site / "search" / "search_index.json"
     if not path.is_file():  # the search is switched off
         return
-    synonyms = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text("utf-8"))
-    index = json.loads(path.read_text("utf-8"))
-    fields = index["config"]["fields"]
-    fields["tags"]["boost"] = fields["title"]["boost"]
-    for section in index["docs"]:
-        if words := synonyms.get(section["location"]):
-            section["tags"] = words.split()
-    path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), "utf-8")
+    table = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text("utf-8"))
+    known = {
+        place: said if isinstance(said, list) else said.split() for place, said in table.items()
+    }
+    kinds = {"chapter": 0, "page": 1, "equations": 2, "reference": 3}
+    of_boost = {BOOST[kind]: number for kind, number in kinds.items()}
+    rows = [
+        [
+            section["location"],
+            _plain(section["title"]),
+            _plain(section["text"]),
+            of_boost.get(section.get("boost", BOOST["page"]), kinds["page"]),
+            "|".join(known.get(section["location"], [])),
+        ]
+        for section in json.loads(path.read_text("utf-8"))["docs"]
+    ]
+    places: dict[str, list[str]] = {}
+    for place, numbers, title in equations:
+        for number in numbers:
+            places.setdefault(number, [place, title])
+    text = json.dumps(
+        {"sections": rows, "equations": places}, ensure_ascii=False, separators=(",", ":")
+    )
+    (site / "search.json").write_text(text, "utf-8")
+    shutil.rmtree(path.parent)
+
+
+def _plain(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
 
 
 DRAWN_HTML = re.compile(r'<span class="katex-html" aria-hidden="true">.*?<!-- /tex -->', re.DOTALL)

@@ -75,7 +75,7 @@ class NormOrderChoice:
     final_norm: bool
 
 
-NORM_ORDERS = Choices(
+BOOK_NORM_ORDERS = Choices(
     "norm",
     {
         "pre": NormOrderChoice(
@@ -89,6 +89,22 @@ NORM_ORDERS = Choices(
             final_norm=False,
         ),
     },
+)
+NORM_ORDERS = Choices(
+    "norm",
+    {
+        "output": NormOrderChoice(
+            "of what each sublayer adds, OLMo 2",
+            "slp_transformer.modern.norm_orders:output_norm",
+            final_norm=True,
+        ),
+        "parallel": NormOrderChoice(
+            "before both sublayers at once, GPT-NeoX",
+            "slp_transformer.modern.norm_orders:parallel",
+            final_norm=True,
+        ),
+    },
+    base=BOOK_NORM_ORDERS,
 )
 
 
@@ -121,8 +137,12 @@ def check_pairs(config: Any) -> None:
         ValueError: naming their size.
     """
     key_dim = config.key_dim or config.model_dim // config.num_heads
-    if key_dim % 2:
-        raise ValueError(f"Rotary positions turn pairs, so key_dim must be even: not {key_dim}.")
+    if not 0 < config.rotary_share <= 1:
+        raise ValueError(f"rotary_share is above 0 and at most 1, not {config.rotary_share!r}.")
+    turned = int(key_dim * config.rotary_share)
+    if turned % 2 or not turned:
+        what = "key_dim" if turned == key_dim else "key_dim · rotary_share"
+        raise ValueError(f"Rotary positions turn pairs, so {what} must be even: not {turned}.")
 
 
 BOOK_POSITIONS = Choices(
@@ -143,7 +163,7 @@ POSITIONS = Choices(
         "rotary": PositionsChoice(
             "queries and keys are rotated, Su et al. 2021",
             attention="slp_transformer.modern.rotary:RotaryPositions.from_config",
-            settings=("rope_base", "rope_scaling"),
+            settings=("rope_base", "rope_scaling", "rotary_share"),
             check=check_pairs,
         ),
     },
@@ -279,6 +299,7 @@ ROPE_SCALINGS = Choices(
 
 BookActivation: TypeAlias = Annotated[str, BOOK_ACTIVATIONS]
 Activation: TypeAlias = Annotated[str, ACTIVATIONS]
+BookNormOrder: TypeAlias = Annotated[str, BOOK_NORM_ORDERS]
 NormOrder: TypeAlias = Annotated[str, NORM_ORDERS]
 BookPositions: TypeAlias = Annotated[str, BOOK_POSITIONS]
 Positions: TypeAlias = Annotated[str, POSITIONS]

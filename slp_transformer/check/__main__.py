@@ -5,6 +5,7 @@
     python -m slp_transformer.check --new mine.py      a file to write your Transformer in
     python -m slp_transformer.check mine.py            how far it is; once complete, it learns
     python -m slp_transformer.check mine.py --run DIR  with the weights of a run, or of a GPT-2
+    python -m slp_transformer.check mine.py --text FILE   learns from a text of yours, and writes
     python -m slp_transformer.check mine.py --html progress.html   also as a page with a drawing
     python -m slp_transformer.check --json FOLDER      a report on a class
     python -m slp_transformer.check FOLDER --gradescope points.toml   points for what is handed in
@@ -31,6 +32,13 @@ from slp_transformer.check import CHECKS, own_model
 from slp_transformer.check.class_report import report_on_class, report_on_file
 from slp_transformer.check.gradescope import read_points, write_results
 from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
+from slp_transformer.check.own_writing import (
+    WINDOW,
+    describe_sentences,
+    read_text,
+    train_on_text,
+    write_text,
+)
 from slp_transformer.check.progress_page import write_progress_page
 from slp_transformer.check.student_file import read_functions
 from slp_transformer.check.verdict import Verdict
@@ -52,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("what", nargs="?", help="a check, a script, a notebook, or a folder")
     parser.add_argument("--new", action="store_true", help="write the file to begin from")
     parser.add_argument("--run", type=Path, metavar="DIR", help="weights to use")
+    parser.add_argument("--text", type=Path, metavar="FILE", help="a text to learn from")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the progress page")
     parser.add_argument("--json", action="store_true", help="report as JSON")
     parser.add_argument("--gradescope", type=Path, metavar="POINTS", help="grade by these points")
@@ -81,7 +90,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    wishes = (options.new, options.run, options.html, options.json, options.gradescope)
+    wishes = (
+        options.new,
+        options.run,
+        options.text,
+        options.html,
+        options.json,
+        options.gradescope,
+    )
     if options.what is None and any(wishes):
         raise ValueError("Name the file: python -m slp_transformer.check mine.py, then the option.")
     if options.what is None or options.what in CHECKS:
@@ -103,7 +119,10 @@ def _run(options: argparse.Namespace) -> int:
         report = report_on_file(path) if path.is_file() else report_on_class(path)
         print(json.dumps(report, indent=1, ensure_ascii=False))
         return 0
-    return show_progress(path, options.run, options.html)
+    if options.run is not None and options.text is not None:
+        raise ValueError("--run brings weights, and --text trains new ones: give one of the two.")
+    text = read_text(options.text) if options.text is not None else None
+    return show_progress(path, options.run, options.html, text)
 
 
 def print_table(names: list[str]) -> None:
@@ -150,7 +169,9 @@ def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
     return Parts(functions), found
 
 
-def show_progress(path: Path, run: Path | None, page: Path | None = None) -> int:
+def show_progress(
+    path: Path, run: Path | None, page: Path | None = None, text: str | None = None
+) -> int:
     """Print how far a file is, and put its parts together once they are right."""
     parts, verdicts = verdicts_of(path)
     if page is not None:
@@ -177,10 +198,17 @@ def show_progress(path: Path, run: Path | None, page: Path | None = None) -> int
     print("\nAll parts of the model (*) are right. They are put together.")
     if run is not None:
         return compare_with(parts, run)
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
     print("Chapter 5's model learns its eight sentences, by your functions alone:")
     torch.set_num_threads(1)
     try:
-        own = own_model.train(parts, lambda line: print(line, flush=True))
+        own_loss = bool(verdicts["next_token_loss"])
+        if own_loss:
+            print("The loss is yours, too.")
+        own = own_model.train(parts, say, own_loss)
         words, ids = own_model.words_and_ids()
         own_model.check_causality(own, ids[0, :-1])
         print("No word sees those after it.")
@@ -193,6 +221,15 @@ def show_progress(path: Path, run: Path | None, page: Path | None = None) -> int
     print("The attention of its first block: a row for each word, a column for each word that it")
     print("reads, by its number, darker for more attention:")
     print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
+    if not verdicts["draw"]:
+        print("Once draw (chapter 6) is right, it also writes.")
+        return 0
+    print(*describe_sentences(own), sep="\n")
+    if text is not None:
+        print(f"Now it learns your text, {len(text):,} characters:")
+        own, letters = train_on_text(parts, text, say, own_loss)
+        print("And writes:\n")
+        print(write_text(own, letters, text[:WINDOW]))
     return 0
 
 

@@ -32,6 +32,7 @@ CHAPTERS = {
     "5": ("stack", "lm_head"),
     "6": ("temperature", "top_k", "top_p", "draw", "beam_step"),
     "6b": ("mask_after", "cached_step"),
+    "7": ("next_token_loss",),
 }
 NEEDED = (
     *("ffn", "layer_norm", "block", "causal_mask", "attention", "split_heads", "join_heads"),
@@ -165,29 +166,71 @@ def lowest_loss() -> float:
     return -sum(math.log(seen[longer] / seen[start]) for start, longer in pairs) / len(pairs)
 
 
-def train(parts: Parts, say: Callable[[str], None]) -> OwnModel:
+def train(parts: Parts, say: Callable[[str], None], own_loss: bool = False) -> OwnModel:
     """Train chapter 5's model with the reader's functions, and test what came of it.
 
     Args:
         parts: the functions; all of `NEEDED` are right.
         say: prints a line.
+        own_loss: whether the loss is the reader's `next_token_loss`; else it is PyTorch's.
 
     Raises:
         ValueError: if no gradient reaches a weight, or the loss is too high, or lower than any
             honest model's, or a word can see those after it.
     """
     words, ids = words_and_ids()
+    own = new_model(parts, len(words), ids.shape[1])
+    loss = fit(own, lambda step: ids, STEPS, say, "word", own_loss)
+    verdict = judge(loss)
+    if verdict:
+        raise ValueError(verdict)
+    return own
+
+
+def new_model(parts: Parts, vocab_size: int, context_length: int) -> OwnModel:
+    """Return a model of the size of chapter 5's, with random weights."""
     torch.manual_seed(2)
-    model = TransformerLM(TransformerConfig(len(words), 10, 32, num_heads=2, num_blocks=3))
+    model = TransformerLM(
+        TransformerConfig(vocab_size, context_length, 32, num_heads=2, num_blocks=3)
+    )
     encoding: Any = model.embedding
     with torch.no_grad():
         encoding.tokens.E.mul_(5)
         encoding.positions.P.mul_(5)
-    own, optimizer = OwnModel(model, parts), torch.optim.AdamW(model.parameters(), lr=3e-3)
+    return OwnModel(model, parts)
+
+
+def fit(
+    own: OwnModel,
+    batch_at: Callable[[int], Tensor],
+    steps: int,
+    say: Callable[[str], None],
+    unit: str,
+    own_loss: bool = False,
+) -> float:
+    """Train a model of the reader's functions, and return its last loss.
+
+    Args:
+        own: the model.
+        batch_at: returns the rows of ids [B×N] of a step, from 1.
+        steps: how many there are.
+        say: prints a line.
+        unit: what an id stands for: "word".
+        own_loss: whether the loss is the reader's `next_token_loss`; else it is PyTorch's.
+
+    Raises:
+        ValueError: if no gradient reaches a weight.
+    """
+    model = own.model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     begun, loss = time.monotonic(), torch.tensor(math.nan)
-    for step in range(1, STEPS + 1):
-        U = torch.stack([own(row) for row in ids[:, :-1]])
-        loss = cross_entropy(U.flatten(0, 1), ids[:, 1:].flatten())
+    for step in range(1, steps + 1):
+        rows = batch_at(step)
+        if own_loss:
+            loss = torch.stack([own.parts.next_token_loss(own(row), row) for row in rows]).mean()
+        else:
+            U = torch.stack([own(row) for row in rows[:, :-1]])
+            loss = cross_entropy(U.flatten(0, 1), rows[:, 1:].flatten())
         optimizer.zero_grad()
         if loss.requires_grad:
             loss.backward()
@@ -198,14 +241,11 @@ def train(parts: Parts, say: Callable[[str], None]) -> OwnModel:
                     ".data, NumPy, or a new tensor made of numbers."
                 )
         optimizer.step()
-        if step in (1, 10, 50) or step % 100 == 0 or step == STEPS:
-            seconds = (time.monotonic() - begun) / step * (STEPS - step)
-            left = f", about {seconds:.0f} s to go" if 1 < step < STEPS else ""
-            say(f"  step {step:3}: {loss.item():.3f} nats a word{left}")
-    verdict = judge(loss.item())
-    if verdict:
-        raise ValueError(verdict)
-    return own
+        if step in (1, 10, 50) or step % 100 == 0 or step == steps:
+            seconds = (time.monotonic() - begun) / step * (steps - step)
+            left = f", about {seconds:.0f} s to go" if 1 < step < steps else ""
+            say(f"  step {step:3}: {loss.item():.3f} nats a {unit}{left}")
+    return loss.item()
 
 
 def judge(loss: float) -> str:

@@ -24,12 +24,12 @@ from slp_transformer.cli.console import (
     FAILED,
     PROGRAM,
     SIGNALLED,
+    explain_resource_error,
     is_broken_pipe,
     print_error,
     print_result,
     print_status,
     rank,
-    resource_hint,
     set_utf8_output,
     torch_import_notice,
 )
@@ -40,7 +40,7 @@ INTRODUCTION = f"""usage: {PROGRAM} COMMAND ...
 Train small language models on your own data, and generate with them."""
 
 
-def usage() -> str:
+def format_usage() -> str:
     """Return the help on all tasks and commands."""
     entries = [*(task.usage for task in TASKS.values()), *(c.usage for c in COMMANDS.values())]
     lines = [usage for usage in entries if usage is not None]
@@ -50,7 +50,7 @@ def usage() -> str:
     return "\n".join([INTRODUCTION, "", *rows, "", end])
 
 
-def print_problems() -> None:
+def print_plugin_problems() -> None:
     """Say which plug-ins were left out, and why."""
     for sentence in take_problems():
         print_status(sentence)
@@ -105,27 +105,29 @@ def main(args: Sequence[str] | None = None) -> int:
     set_utf8_output()
     # The exit code of a process that has finished should not be changed by another Ctrl-C.
     with SignalHandler(defer=False, ignore_afterwards=args is None):
-        code = run(sys.argv[1:] if args is None else args)
+        code = run_command_line(sys.argv[1:] if args is None else args)
         discard_unwritten_output()
         return code
 
 
-def run(args: Sequence[str]) -> int:
+def run_command_line(args: Sequence[str]) -> int:
     """Run a command line, and return the exit code, whatever comes of it."""
     try:
-        print_problems()
+        print_plugin_problems()
         if not args or args[0] in ("-h", "--help", "--version"):
-            print_result(slp_transformer.__version__ if args[:1] == ["--version"] else usage())
+            print_result(
+                slp_transformer.__version__ if args[:1] == ["--version"] else format_usage()
+            )
             return EXIT_OK if args else BAD_INPUT
         name, known = args[0], COMMANDS.get(args[0])
         if known is None or not known.any_bytes:
             check_utf8(args)
         if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
             check_libraries(name, known.libraries if known else TEXT_EXTRA)
-        from slp_transformer.cli.parsing import parse
+        from slp_transformer.cli.parsing import parse_command_line
 
-        command, options = parse(args)
-        print_problems()
+        command, options = parse_command_line(args)
+        print_plugin_problems()
         check_libraries(name, {**command.libraries, **options.libraries()})
         with torch_import_notice(getattr(options, "quiet", False) or not command.loads_torch):
             if command.loads_torch:
@@ -141,7 +143,7 @@ def run(args: Sequence[str]) -> int:
             print_error(str(stopped) or "Stopped.")
         return SIGNALLED + getattr(stopped, "signal_number", signal.SIGINT)
     except (MemoryError, RuntimeError) as error:
-        if not (hint := resource_hint(error, args[0])):
+        if not (hint := explain_resource_error(error, args[0])):
             raise
         print_error(hint)
         return BAD_INPUT

@@ -26,7 +26,7 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def processes() -> int:
+def world_size() -> int:
     """Return how many processes torchrun has started; 1 without it."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
@@ -73,7 +73,7 @@ def print_error(text: str) -> None:
         print(f"{who}: {escape_controls(text)}", file=sys.stderr, flush=True)
 
 
-def resource_hint(error: BaseException, command: str) -> str:
+def explain_resource_error(error: BaseException, command: str) -> str:
     """Return what to try after `torch.compile` failed or memory was not enough; else nothing.
 
     PyTorch has an error class for accelerators alone; on a CPU the message says it.
@@ -92,12 +92,12 @@ def resource_hint(error: BaseException, command: str) -> str:
     )
 
 
-def plural(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Return a count and a noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def command(*words: str | Path, program: str = PROGRAM) -> str:
+def format_command(*words: str | Path, program: str = PROGRAM) -> str:
     """Return a command as it can be pasted into this system's shell."""
     line = [*program.split(), *map(str, words)]
     return subprocess.list2cmdline(line) if os.name == "nt" else shlex.join(line)

@@ -16,7 +16,7 @@ FlagsT = TypeVar("FlagsT")
 
 
 @dataclass(frozen=True)
-class Evaluate(RunOptions, Generic[FlagsT]):
+class EvaluateRunOptions(RunOptions, Generic[FlagsT]):
     """Measure how well a trained model predicts data that it was not trained on.
 
     `slp-transformer evaluate RUN --help` shows the options of the run's own task, too.
@@ -55,12 +55,12 @@ class Evaluate(RunOptions, Generic[FlagsT]):
         return find_task(self.run).libraries()
 
 
-def parse_evaluate(args: Sequence[str]) -> Evaluate[Any]:
+def parse_evaluate(args: Sequence[str]) -> EvaluateRunOptions[Any]:
     """Parse the options of `evaluate`, of which some belong to the run's task."""
-    return parse_run_flags(Evaluate, lambda task: task.EvaluateFlags, "evaluate", args)
+    return parse_run_flags(EvaluateRunOptions, lambda task: task.EvaluateFlags, "evaluate", args)
 
 
-def execute(options: Evaluate[Any]) -> None:
+def execute(options: EvaluateRunOptions[Any]) -> None:
     """Evaluate, and print the results.
 
     Raises:

@@ -1,7 +1,7 @@
 """Write a run's model as others publish theirs."""
 
-from slp_transformer.cli.console import command, print_result
-from slp_transformer.cli.export_options import Export
+from slp_transformer.cli.console import format_command, print_result
+from slp_transformer.cli.export_options import ExportOptions
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import merge_lora
 from slp_transformer.modern.adapters import save_adapter
@@ -11,7 +11,7 @@ from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.run_folder import checkpoint_folder, load_lora_base
 
 
-def execute(options: Export) -> None:
+def execute(options: ExportOptions) -> None:
     """Export, and print how to use the folder.
 
     Raises:
@@ -35,4 +35,4 @@ def execute(options: Export) -> None:
         return
     merge_lora(model)
     save_pretrained(model, folder, load_tokenizer_of(run, which))
-    print_result(f"The model is in {folder}. To use it:\n  {command('generate', folder)}")
+    print_result(f"The model is in {folder}. To use it:\n  {format_command('generate', folder)}")

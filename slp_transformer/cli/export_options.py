@@ -12,7 +12,7 @@ from slp_transformer.training.run_folder import checkpoint_folder, load_lora_bas
 
 
 @dataclass(frozen=True)
-class Export(Options):
+class ExportOptions(Options):
     """Write a language model of text as others publish theirs: weights, configuration, tokenizer.
 
     `transformers` opens the folder with AutoModelForCausalLM and AutoTokenizer, which give the same

@@ -20,12 +20,12 @@ def parse_flag(word: str) -> str | None:
     return found[1].replace("_", "-") if found else None
 
 
-def list_flags(options_class: Any) -> dict[str, Any]:
+def collect_flag_types(options_class: Any) -> dict[str, Any]:
     """Return the flags of a dataclass, and of dataclasses in it, with the types of their values."""
-    return dict(iter_flags(options_class))
+    return dict(iter_flag_types(options_class))
 
 
-def iter_flags(options_class: Any) -> Iterator[tuple[str, Any]]:
+def iter_flag_types(options_class: Any) -> Iterator[tuple[str, Any]]:
     """Yield the flags of a dataclass, and of dataclasses in it, with the types of their values."""
     kind = get_origin(options_class) or options_class
     types = dict(zip(getattr(kind, "__parameters__", ()), get_args(options_class), strict=False))
@@ -36,12 +36,12 @@ def iter_flags(options_class: Any) -> Iterator[tuple[str, Any]]:
         if generic and is_dataclass(generic):  # RunConfig[DataT], once DataT is known
             hint = generic[tuple(types.get(each, each) for each in get_args(hint))]  # type: ignore[index]
         if is_dataclass(generic or hint):
-            yield from iter_flags(hint)
+            yield from iter_flag_types(hint)
         elif POSITIONAL not in getattr(hint, "__metadata__", ()):
             yield f"--{field.name.replace('_', '-')}", hint
 
 
-def check_own_flags(task: str, own: Any, general: Any, name: str) -> None:
+def check_task_flags(task: str, own: Any, general: Any, name: str) -> None:
     """Refuse flags of a task that have the name of another flag.
 
     Args:
@@ -53,7 +53,7 @@ def check_own_flags(task: str, own: Any, general: Any, name: str) -> None:
     Raises:
         ValueError: naming the first of them.
     """
-    if twice := sorted(list_flags(own).keys() & list_flags(general).keys()):
+    if twice := sorted(collect_flag_types(own).keys() & collect_flag_types(general).keys()):
         raise ValueError(
             f"The task {task} has an option {twice[0]}, but so has {name} for every task: that of "
             f"{task} needs another name."
@@ -79,7 +79,7 @@ def check_flags(known: Mapping[str, Any], name: str, args: Sequence[str]) -> Non
             raise ValueError(f"There is no option {flag}{end}")
 
 
-def find_run(args: Sequence[str], known: Iterable[tuple[str, Any]]) -> str | None:
+def find_run_argument(args: Sequence[str], known: Iterable[tuple[str, Any]]) -> str | None:
     """Return the first word that is neither a flag nor its value: the run.
 
     Args:

@@ -38,7 +38,7 @@ BATCH_SIZE = 32  # texts that are written at once
 
 
 @dataclass(frozen=True)
-class Generate(RunOptions, Generic[FlagsT]):
+class GenerateOptions(RunOptions, Generic[FlagsT]):
     """Continue prompts with a trained model.
 
     `slp-transformer generate RUN --help` shows the options of the run's own task, too.
@@ -104,12 +104,12 @@ class Generate(RunOptions, Generic[FlagsT]):
         return find_task(self.run).libraries(self.output)
 
 
-def parse_generate(args: Sequence[str]) -> Generate[Any]:
+def parse_generate(args: Sequence[str]) -> GenerateOptions[Any]:
     """Parse the options of `generate`, of which some belong to the run's task."""
-    return parse_run_flags(Generate, lambda task: task.GenerateFlags, "generate", args)
+    return parse_run_flags(GenerateOptions, lambda task: task.GenerateFlags, "generate", args)
 
 
-def execute(options: Generate[Any]) -> None:
+def execute(options: GenerateOptions[Any]) -> None:
     """Generate, printing text as it comes if there is one, else all at the end.
 
     Raises:
@@ -141,10 +141,10 @@ def execute(options: Generate[Any]) -> None:
         )
 
     texts: list[GeneratedText] = []
-    with open_result(output if lines else None) as write:
+    with open_line_writer(output if lines else None) as write:
         try:
             for first in range(0, len(rows), BATCH_SIZE):
-                texts += generate(first, print_piece if streamed else None)
+                texts += generate(first, print_text_piece if streamed else None)
                 for n in range(first, len(texts)) if lines else ():
                     (sample,) = samples_to_json(session, [texts[n]], options.seed + n)
                     write(to_json_line({**(prompts[n].record or {}), **sample}))
@@ -169,7 +169,7 @@ def execute(options: Generate[Any]) -> None:
             print_status(remark)
 
 
-def read_prompts(options: Generate[Any]) -> list[Prompt]:
+def read_prompts(options: GenerateOptions[Any]) -> list[Prompt]:
     """Return the prompts that flags and files give; a new text's if none does.
 
     Raises:
@@ -186,7 +186,7 @@ def read_prompts(options: Generate[Any]) -> list[Prompt]:
 
 
 @contextmanager
-def open_result(path: Path | None) -> Iterator[Callable[[str], None]]:
+def open_line_writer(path: Path | None) -> Iterator[Callable[[str], None]]:
     """Yield what writes lines to a file, which is there once all are, or else prints them."""
     if path is None:
         yield partial(print_text, end="")
@@ -199,7 +199,7 @@ def open_result(path: Path | None) -> Iterator[Callable[[str], None]]:
         yield write
 
 
-def print_piece(_: int, text: str) -> None:
+def print_text_piece(_: int, text: str) -> None:
     """Print a piece of the only text."""
     print_text(text, end="")
 

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import slp_transformer
-from slp_transformer.cli.console import PROGRAM, command, print_result
-from slp_transformer.cli.info_options import Info
+from slp_transformer.cli.console import PROGRAM, format_command, print_result
+from slp_transformer.cli.info_options import InfoOptions
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_files import data_dir, list_corpora
 from slp_transformer.data.token_file import verify_token_folder
@@ -38,14 +38,14 @@ from slp_transformer.training.run_folder import (
 )
 
 
-def execute(options: Info) -> None:
+def execute(options: InfoOptions) -> None:
     """Print what is known.
 
     Raises:
         ValueError: if there is no such run.
     """
-    verified = verify_run(options.run) if options.run is not None and options.verify else {}
-    content = machine_info() if options.run is None else run_info(options.run)
+    verified = verify_checksums(options.run) if options.run is not None and options.verify else {}
+    content = collect_machine_info() if options.run is None else collect_run_info(options.run)
     if verified:
         content["files"] |= verified
     if options.json:
@@ -69,7 +69,7 @@ def format_value(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def machine_info() -> dict[str, Any]:
+def collect_machine_info() -> dict[str, Any]:
     """Return versions, devices, corpora and presets."""
     folder = {}
     with contextlib.suppress(ImportError):  # without pooch there are no downloads
@@ -92,7 +92,7 @@ def machine_info() -> dict[str, Any]:
 
 
 @retry_while_run_changes
-def run_info(folder: Path) -> dict[str, Any]:
+def collect_run_info(folder: Path) -> dict[str, Any]:
     """Return the model configuration, parameters and files of a run, without loading its weights.
 
     Raises:
@@ -100,7 +100,7 @@ def run_info(folder: Path) -> dict[str, Any]:
     """
     task = find_task(folder)
     if is_pretrained_folder(folder):
-        return published_info(folder)
+        return collect_published_info(folder)
     last = checkpoint_folder(folder, "last")
     spec, state = load_model_spec(last), load_trainer_state(last)
     tokenizer, base = load_tokenizer(folder, "last"), load_lora_base(last)
@@ -118,16 +118,16 @@ def run_info(folder: Path) -> dict[str, Any]:
     if tokenizer is not None:
         about["tokenizer"] = task.tokenizer_info(task.load_tokenizer(tokenizer))
     if state is not None:
-        about |= {"training": progress(folder, state), "settings": state.config.to_dict()}
+        about |= {"training": collect_progress(folder, state), "settings": state.config.to_dict()}
     if config := find_config(folder):
         about["data"] = {"task": task.name} | vars(config.data)
     folders = find_checkpoints(folder)
     names = {"best": best_checkpoint(folders).name, "last": folders[-1].name}
-    return about | {"files": names | folder_size(folder)}
+    return about | {"files": names | describe_folder(folder)}
 
 
 @retry_while_run_changes
-def verify_run(folder: Path) -> dict[str, Any]:
+def verify_checksums(folder: Path) -> dict[str, Any]:
     """Compare a run's checkpoints and corpus with their checksums; say what has some.
 
     Raises:
@@ -141,7 +141,7 @@ def verify_run(folder: Path) -> dict[str, Any]:
     return {"verified": [name for name in verified if name not in without], "unverified": without}
 
 
-def published_info(folder: Path) -> dict[str, Any]:
+def collect_published_info(folder: Path) -> dict[str, Any]:
     """Return what is known of a published model, without loading its weights.
 
     Raises:
@@ -154,7 +154,7 @@ def published_info(folder: Path) -> dict[str, Any]:
     about = {
         "model": {"kind": type(model).__name__, **config.to_dict()},
         "parameters": {"total": count_weights(model)},
-        "files": folder_size(folder),
+        "files": describe_folder(folder),
     }
     if (folder / TOKENIZER_FILE).is_file():
         tokenizer = load_tokenizer(folder, config)
@@ -167,7 +167,7 @@ def count_weights(model: nn.Module) -> int:
     return sum(W.numel() for W in model.parameters())
 
 
-def progress(folder: Path, state: TrainerState) -> dict[str, Any]:
+def collect_progress(folder: Path, state: TrainerState) -> dict[str, Any]:
     """Return the progress of a run."""
     finished = state.finished()
     done: dict[str, Any] = {"step": state.step, "of": state.config.steps, "finished": finished}
@@ -176,11 +176,11 @@ def progress(folder: Path, state: TrainerState) -> dict[str, Any]:
         done |= {"train_loss": last.train_loss, "val_loss": last.val_loss}
         done |= {"best_val_loss": best.val_loss, "best_step": best.step}
     if not finished:
-        done["to_resume"] = command("train", "--out-dir", folder, "--resume")
+        done["to_resume"] = format_command("train", "--out-dir", folder, "--resume")
     return done
 
 
-def folder_size(folder: Path) -> dict[str, Any]:
+def describe_folder(folder: Path) -> dict[str, Any]:
     """Return where a folder is, and the size of all of its files."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {"folder": str(folder.resolve()), "megabytes": round(size / 1e6, 2)}

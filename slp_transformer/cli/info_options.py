@@ -10,7 +10,7 @@ from slp_transformer.tasks.data_settings import Positional
 
 
 @dataclass(frozen=True)
-class Info(Options):
+class InfoOptions(Options):
     """Show a run's model, tokenizer and progress; without a run, this machine and the presets.
 
     Attributes:

@@ -7,8 +7,8 @@ from typing import Any
 from torch import nn
 
 from slp_transformer._internal.atomic_write import atomic_write, check_no_link
-from slp_transformer.cli.console import command, print_result
-from slp_transformer.cli.merge_options import Merge
+from slp_transformer.cli.console import format_command, print_result
+from slp_transformer.cli.merge_options import MergeOptions
 from slp_transformer.cli.train import cleanup_on_error
 from slp_transformer.lora import merge_lora
 from slp_transformer.modern.published_folders import is_pretrained_folder
@@ -28,7 +28,7 @@ from slp_transformer.training.run_folder import (
 from slp_transformer.training.run_lock import run_lock
 
 
-def execute(options: Merge) -> None:
+def execute(options: MergeOptions) -> None:
     """Merge, and print how to use the new run.
 
     Raises:
@@ -40,7 +40,7 @@ def execute(options: Merge) -> None:
         raise ValueError(f"{run} is not a LoRA run.")
     if find_checkpoints(folder):
         raise ValueError(f"{folder} holds a run already: choose another folder.")
-    model, step, tokenizer = load_merged(run, which)
+    model, step, tokenizer = load_merged_model(run, which)
     with run_lock(folder), cleanup_on_error(folder):
         if config := find_config(run):
             config.save(folder / CONFIG_FILE)
@@ -51,11 +51,13 @@ def execute(options: Merge) -> None:
                 with path.open("rb") as source, atomic_write(folder / TOKENS / path.name) as copy:
                     shutil.copyfileobj(source, copy)
         save_checkpoint(folder, step, model, tokenizer=tokenizer)
-    print_result(f"The merged model is in {folder}. To use it:\n  {command('generate', folder)}")
+    print_result(
+        f"The merged model is in {folder}. To use it:\n  {format_command('generate', folder)}"
+    )
 
 
 @retry_while_run_changes
-def load_merged(run: Path, which: CheckpointChoice) -> tuple[nn.Module, int, Any]:
+def load_merged_model(run: Path, which: CheckpointChoice) -> tuple[nn.Module, int, Any]:
     """Load the model of a LoRA run and merge it; also return its step, and its tokenizer's JSON."""
     folder = checkpoint_folder(run, which)
     model = load_model(folder, which)

@@ -10,7 +10,7 @@ from slp_transformer.tasks.data_settings import Positional
 
 
 @dataclass(frozen=True)
-class Merge(Options):
+class MergeOptions(Options):
     """Merge a LoRA run with its base into a run with all weights of its own.
 
     A run of `train --lora-rank` keeps A and B alone, and needs the run that it began with. Both

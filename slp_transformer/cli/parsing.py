@@ -5,26 +5,24 @@ tyro turns their values into the fields of a dataclass, and says itself what is 
 """
 
 import contextlib
+import inspect
 import io
 import sys
 from collections.abc import Callable, Sequence
 from traceback import walk_tb
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from slp_transformer._internal.choices import tyro_registry
 from slp_transformer._internal.config_checks import closest_match
 from slp_transformer._internal.plugins import Command, Options, resolve
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
-from slp_transformer.cli.flags import (
-    check_flags,
-    list_flags,
-)
+from slp_transformer.cli.flags import check_flags, collect_flag_types
 
 T = TypeVar("T")
 
 
-def parse(args: Sequence[str]) -> tuple[Command, Options]:
+def parse_command_line(args: Sequence[str]) -> tuple[Command, Options]:
     """Parse the words after the program's name.
 
     Returns:
@@ -62,9 +60,12 @@ def parse_flags(
     """
     import tyro
 
-    check_flags(list_flags(options), name, args)
+    check_flags(collect_flag_types(options), name, args)
     config: list[Any] = [tyro.conf.OmitArgPrefixes]
     how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "registry": tyro_registry()}
+    # tyro by itself would leave the docstring's examples out of the help, and what follows them.
+    text = inspect.cleandoc((get_origin(options) or options).__doc__ or "")
+    how["description"] = text.partition("\n\nAttributes:")[0]
     if default is not None:
         how["default"] = default
     else:  # only `train` has presets, whose values None takes back

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import error_message
-from slp_transformer.data.text_files import STANDARD_INPUT, decode_pieces, read_pieces
+from slp_transformer.data.text_files import STANDARD_INPUT, iter_decoded_text, iter_file_text
 from slp_transformer.tasks.generation_session import Chat, GenerationSession
 
 JSON_LINES = (".jsonl", ".ndjson")
@@ -38,8 +38,10 @@ def read_text(name: str) -> str:
         ValueError: if it cannot be read, or is not UTF-8.
     """
     if name == STANDARD_INPUT:
-        return "".join(decode_pieces(sys.stdin.buffer.read, "Standard input")).removesuffix("\n")
-    return "".join(read_pieces(Path(name))).removesuffix("\n")
+        return "".join(iter_decoded_text(sys.stdin.buffer.read, "Standard input")).removesuffix(
+            "\n"
+        )
+    return "".join(iter_file_text(Path(name))).removesuffix("\n")
 
 
 def read_prompts_file(name: str) -> Iterator[Prompt]:

@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.cli.flags import HELP, check_own_flags, find_run, list_flags, parse_flag
+from slp_transformer.cli.flags import (
+    HELP,
+    check_task_flags,
+    collect_flag_types,
+    find_run_argument,
+    parse_flag,
+)
 from slp_transformer.cli.parsing import parse_flags
 from slp_transformer.tasks.base import Task
 from slp_transformer.tasks.data_settings import NoFlags
@@ -29,19 +35,22 @@ def parse_run_flags(
         ValueError: as `parse_flags`; also if there is no such run, or a flag belongs to another
             task, or to both command and task.
     """
-    general = list_flags(options_class[NoFlags])
+    general = collect_flag_types(options_class[NoFlags])
     given = {flag for flag in map(parse_flag, args) if flag and flag != "--help"}
     # Tasks are imported only for a flag that may be theirs: before the run its value is no run.
-    others = list(iter_tasks()) if given - general.keys() else []
-    flags = [*general.items(), *(item for each in others for item in list_flags(own(each)).items())]
-    run = find_run(args, flags)
+    others = list(iter_importable_tasks()) if given - general.keys() else []
+    flags = [
+        *general.items(),
+        *(item for each in others for item in collect_flag_types(own(each)).items()),
+    ]
+    run = find_run_argument(args, flags)
     if run is None or ({*HELP} & {*args} and not Path(run).is_dir()):
         return parse_flags(options_class[NoFlags], name, args)
     task = find_task(Path(run))
-    check_own_flags(task.name, own(task), options_class[NoFlags], name)
-    kept = {*general, *list_flags(own(task))}
+    check_task_flags(task.name, own(task), options_class[NoFlags], name)
+    kept = {*general, *collect_flag_types(own(task))}
     for other in others:
-        if wrong := sorted(given & list_flags(own(other)).keys() - kept):
+        if wrong := sorted(given & collect_flag_types(own(other)).keys() - kept):
             raise ValueError(
                 f"{wrong[0]} has no effect here: it is for the task {other.name}, and {run} is of "
                 f"the task {task.name}."
@@ -49,7 +58,7 @@ def parse_run_flags(
     return parse_flags(options_class[own(task)], name, args)
 
 
-def iter_tasks() -> Iterator[Task[Any, Any, Any]]:
+def iter_importable_tasks() -> Iterator[Task[Any, Any, Any]]:
     """Yield all tasks that can be imported."""
     for name in TASKS:
         with contextlib.suppress(Exception):  # whatever a plug-in's module raises

@@ -14,15 +14,15 @@ from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
     MODULE,
-    command,
-    plural,
+    format_command,
+    format_count,
     print_remarks,
     print_result,
     print_status,
-    processes,
     rank,
+    world_size,
 )
-from slp_transformer.cli.train_options import Train
+from slp_transformer.cli.train_options import TrainOptions
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_files import is_stream, save_stdin
@@ -56,7 +56,7 @@ STDIN_COPY = "text.txt"  # where a run keeps what it read from standard input
 NEW_FILES = (CONFIG_FILE, STDIN_COPY, TOKENS, TENSORBOARD_FOLDER)
 
 
-def execute(options: Train[Any]) -> None:
+def execute(options: TrainOptions[Any]) -> None:
     """Train, and print what to do next.
 
     Raises:
@@ -77,14 +77,14 @@ def execute(options: Train[Any]) -> None:
                 )
             stack.enter_context(cleanup_on_error(folder))
         try:
-            records = run(options, folder)
+            records = prepare_and_train(options, folder)
         except KeyboardInterrupt as stopped:
             number = getattr(stopped, "signal_number", None)
-            raise StoppedBySignal(resume_hint(folder, config), number) from None
+            raise StoppedBySignal(format_resume_hint(folder, config), number) from None
     print_summary(folder, config, records)
 
 
-def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
+def prepare_and_train(options: TrainOptions[Any], folder: Path) -> list[EvalRecord]:
     """Prepare the data and the model, and train."""
     config, task = options.run, load_task(options.run.data.task)
     if config.lora_rank is not None:  # can the model have it? rather now than after the data
@@ -94,7 +94,9 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     # Whatever words the data will have: a model too large is refused before they are read.
     check_step_memory(task, config, config.model.to_config(1), strategy)
     with strategy:  # rank 0 prepares the data
-        data = strategy.on_rank_zero(prepare_run, task, config, folder, options.resume)
+        data = strategy.on_rank_zero(
+            prepare_data_and_save_config, task, config, folder, options.resume
+        )
     if data is None:
         data = task.open(config, folder / TOKENS)
     torch.manual_seed(config.train.seed)
@@ -102,7 +104,7 @@ def run(options: Train[Any], folder: Path) -> list[EvalRecord]:
     check_step_memory(task, config, model_config, strategy)
     model = task.build_model(model_config)
     train_data, val_data = task.sources(config, data)
-    base = load_base(model, config, folder)
+    base = load_initial_weights(model, config, folder)
     print_overview(task, data, model)
     return train(
         model,
@@ -142,7 +144,7 @@ def check_step_memory(
     )
 
 
-def prepare_run(
+def prepare_data_and_save_config(
     task: Task[Any, Any, Any], config: RunConfig[Any], folder: Path, resume: bool
 ) -> Dataset:
     """Prepare the data, and write the configuration once everything is known to fit.
@@ -161,11 +163,11 @@ def prepare_run(
     if resume:
         verify_token_folder(folder / TOKENS)
     data = (task.open if resume else task.prepare)(config, folder / TOKENS)
-    config.save(folder / CONFIG_FILE, earlier_settings(config, folder) if resume else ())
+    config.save(folder / CONFIG_FILE, format_earlier_settings(config, folder) if resume else ())
     return data
 
 
-def earlier_settings(config: RunConfig[Any], folder: Path) -> list[str]:
+def format_earlier_settings(config: RunConfig[Any], folder: Path) -> list[str]:
     """Return comments on the settings that a run had before it was resumed with others."""
     path, there = folder / CONFIG_FILE, find_checkpoints(folder)
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -176,7 +178,7 @@ def earlier_settings(config: RunConfig[Any], folder: Path) -> list[str]:
     return comments
 
 
-def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBase | None:
+def load_initial_weights(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBase | None:
     """Load the weights that a new run begins with, if any; for LoRA add A and B.
 
     Returns:
@@ -192,7 +194,7 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
         if is_pretrained_folder(config.init_from):
             load_pretrained_weights(model, config.init_from)
         else:
-            load_initial_weights(Path(config.init_from), model)
+            load_best_weights(Path(config.init_from), model)
         return None
     base = load_lora_base(last) if last else make_lora_base(config.init_from, config.lora_rank)
     if base is None:
@@ -204,7 +206,7 @@ def load_base(model: nn.Module, config: RunConfig[Any], folder: Path) -> LoraBas
 
 
 @retry_while_run_changes
-def load_initial_weights(run: Path, model: nn.Module) -> None:
+def load_best_weights(run: Path, model: nn.Module) -> None:
     """Load the best weights of another run, which may be training."""
     load_weights(model, checkpoint_folder(run, "best"))
 
@@ -244,15 +246,16 @@ def cleanup_on_error(folder: Path) -> Iterator[None]:
         raise
 
 
-def resume_hint(folder: Path, config: RunConfig[Any]) -> str:
+def format_resume_hint(folder: Path, config: RunConfig[Any]) -> str:
     """Return what to print after Ctrl-C."""
     if not find_checkpoints(folder):
         return "Stopped before the first step; nothing was saved."
     step = step_of(checkpoint_folder(folder))
     again = ("train", "--out-dir", folder, "--resume")
-    how = f"To resume:\n  {command(*again)}"
-    if processes() > 1:
-        how = f"To resume, start torchrun as before, with:\n  {command(*again, program=MODULE)}"
+    how = f"To resume:\n  {format_command(*again)}"
+    if world_size() > 1:
+        line = format_command(*again, program=MODULE)
+        how = f"To resume, start torchrun as before, with:\n  {line}"
     return f"Stopped; step {step} of {config.train.steps} is saved. {how}"
 
 
@@ -261,8 +264,8 @@ def print_summary(folder: Path, config: RunConfig[Any], records: Sequence[EvalRe
     best, last = min(records, key=lambda record: record.val_loss), records[-1]
     early = " (stopped early)" if last.step < config.train.steps else ""
     print_result(
-        f"Trained {plural(last.step, 'step')}{early}. Best val loss {best.val_loss:.4f}, at step "
-        f"{best.step:,}."
+        f"Trained {format_count(last.step, 'step')}{early}. Best val loss {best.val_loss:.4f}, at "
+        f"step {best.step:,}."
     )
     if last.full_val_loss is not None:
         print_result(
@@ -270,4 +273,4 @@ def print_summary(folder: Path, config: RunConfig[Any], records: Sequence[EvalRe
             f"of them, after the last step, it is {last.full_val_loss:.4f}."
         )
     following = load_task(config.data.task).next_command(folder)
-    print_result(f"The model is in {folder}. To use it:\n  {command(*following)}")
+    print_result(f"The model is in {folder}. To use it:\n  {format_command(*following)}")

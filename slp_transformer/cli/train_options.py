@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.plugins import Libraries, Options
-from slp_transformer.cli.console import EXIT_OK, PROGRAM, command, plural, print_result
-from slp_transformer.cli.flags import check_own_flags
+from slp_transformer.cli.console import EXIT_OK, PROGRAM, format_command, format_count, print_result
+from slp_transformer.cli.flags import check_task_flags
 from slp_transformer.cli.parsing import parse_flags
 from slp_transformer.data.text_files import STANDARD_INPUT
 from slp_transformer.tasks.config_files import load_config
@@ -30,7 +30,7 @@ DataT = TypeVar("DataT", bound=DataSettings)
 
 
 @dataclass(frozen=True)
-class Train(Options, Generic[DataT]):
+class TrainOptions(Options, Generic[DataT]):
     """Train a model.
 
     Examples:
@@ -71,7 +71,7 @@ class Train(Options, Generic[DataT]):
         return load_task(self.run.data.task).libraries()
 
 
-def parse_train(args: Sequence[str]) -> Train[Any]:
+def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
     """Parse the options of `train`: a preset, configuration files and flags, in layers.
 
     Raises:
@@ -109,9 +109,11 @@ def parse_train(args: Sequence[str]) -> Train[Any]:
     task = load_task(layered.data.task)
     if given.init_from is not None and saved is None:
         layered = config_from_run(layered, task, Path(given.init_from))
-    check_own_flags(task.name, task.Data, Train[DataSettings], "train")
-    kind: Any = Train[task.Data]  # type: ignore[name-defined]  # a class at run time
-    options: Train[Any] = parse_flags(kind, f"train {task.name}", rest, Train(layered))
+    check_task_flags(task.name, task.Data, TrainOptions[DataSettings], "train")
+    kind: Any = TrainOptions[task.Data]  # type: ignore[name-defined]  # a class at run time
+    options: TrainOptions[Any] = parse_flags(
+        kind, f"train {task.name}", rest, TrainOptions(layered)
+    )
     config = options.run.resolve_paths(Path())
     if options.print_config:
         print_result(config.to_toml(), end="")
@@ -119,7 +121,7 @@ def parse_train(args: Sequence[str]) -> Train[Any]:
     if options.out_dir is None:
         raise ValueError("Name the folder of the run: --out-dir FOLDER.")
     if saved is not None:
-        config = check_resume(load_config(saved), config, options.out_dir)
+        config = config_to_resume(load_config(saved), config, options.out_dir)
         return replace(options, run=config)
     if config.init_from is not None:
         check_init_from(layered, config)
@@ -127,7 +129,7 @@ def parse_train(args: Sequence[str]) -> Train[Any]:
     return replace(options, run=config)
 
 
-def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) -> RunConfig[Any]:
+def config_to_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) -> RunConfig[Any]:
     """Return the configuration that a run resumes with.
 
     Raises:
@@ -153,11 +155,11 @@ def check_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) ->
         return config
     with contextlib.suppress(ValueError), run_lock(folder):  # unless another process is at it
         delete_old_checkpoints(folder, config.train.keep_last)
-    why, more = f"it has made {plural(steps, 'step')}", ("--steps", str(2 * steps))
+    why, more = f"it has made {format_count(steps, 'step')}", ("--steps", str(2 * steps))
     if state.step < steps:
         why = f"it stopped early, after step {state.step:,} of {steps:,}"
         more = ("--early-stopping-patience", "None")
-    further = command("train", "--out-dir", folder, "--resume", *more)
+    further = format_command("train", "--out-dir", folder, "--resume", *more)
     print_result(f"The run in {folder} is finished: {why}. To train it further:\n  {further}")
     raise SystemExit(EXIT_OK)
 

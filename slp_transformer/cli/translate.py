@@ -8,18 +8,18 @@ from typing import Any
 
 from slp_transformer._internal.atomic_write import atomic_write
 from slp_transformer.cli.console import print_status, print_text
-from slp_transformer.cli.translate_options import Translate
+from slp_transformer.cli.translate_options import TranslateOptions
 from slp_transformer.data.pair_corpus import read_lines
 from slp_transformer.data.pair_tokenizer import ids_to_tokens
 from slp_transformer.data.text_files import encoding_error_message
 from slp_transformer.generation.translation import TRANSLATE_BATCH_SIZE, Translation, Translator
 from slp_transformer.plotting.attention_maps import translation_attention_figure
 from slp_transformer.tasks.base import to_json
-from slp_transformer.tasks.pairs import to_translator
+from slp_transformer.tasks.pairs import make_translator
 from slp_transformer.tasks.saved_runs import load_run
 
 
-def execute(options: Translate) -> None:
+def execute(options: TranslateOptions) -> None:
     """Translate sentences, line by line.
 
     Raises:
@@ -27,7 +27,7 @@ def execute(options: Translate) -> None:
     """
     lines = [] if options.input is None else read_lines(options.input)
     sentences = [*options.sentences, *lines]
-    translator = to_translator(load_run(options.run, options.checkpoint, options.device))
+    translator = make_translator(load_run(options.run, options.checkpoint, options.device))
     for n, sentence in enumerate(sentences, 1):  # all, before the first is translated
         translator.encode_source(sentence, f"Line {n}")
     batches: Iterable[list[str]] = [
@@ -35,7 +35,7 @@ def execute(options: Translate) -> None:
         for first in range(0, len(sentences), TRANSLATE_BATCH_SIZE)
     ]
     if not options.sentences and options.input is None:
-        batches = read_standard_input(translator)
+        batches = iter_stdin_sentences(translator)
     found: list[list[Translation]] = []
     with open_output(options) as write:
         for batch in batches:
@@ -45,10 +45,10 @@ def execute(options: Translate) -> None:
             for sentence, translations in zip(batch, found, strict=True):
                 write(format_translations(sentence, translations, options))
     if options.attention is not None:
-        draw(translator, sentences[0], found[0][0], options.attention)
+        save_attention_figure(translator, sentences[0], found[0][0], options.attention)
 
 
-def read_standard_input(translator: Translator) -> Iterator[list[str]]:
+def iter_stdin_sentences(translator: Translator) -> Iterator[list[str]]:
     """Yield the lines of standard input as they come, each alone.
 
     Raises:
@@ -68,7 +68,7 @@ def read_standard_input(translator: Translator) -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def open_output(options: Translate) -> Iterator[Callable[[str], Any]]:
+def open_output(options: TranslateOptions) -> Iterator[Callable[[str], Any]]:
     """Yield what writes a line: to a file, which is there once it is complete, or to the screen."""
     if options.output is None:
         yield print_text
@@ -78,7 +78,7 @@ def open_output(options: Translate) -> Iterator[Callable[[str], Any]]:
     print_status(f"Written to {options.output}.")
 
 
-def format_translations(sentence: str, found: list[Translation], options: Translate) -> str:
+def format_translations(sentence: str, found: list[Translation], options: TranslateOptions) -> str:
     """Return the translations of a sentence: one a line, with scores if asked for."""
     best = found[: options.n_best]
     if options.json:
@@ -88,7 +88,9 @@ def format_translations(sentence: str, found: list[Translation], options: Transl
     return "\n".join(lines) + ("\n" if options.n_best > 1 else "")
 
 
-def draw(translator: Translator, sentence: str, best: Translation, path: Path) -> None:
+def save_attention_figure(
+    translator: Translator, sentence: str, best: Translation, path: Path
+) -> None:
     """Draw where each layer and head looked while it translated a sentence."""
     tokenizer, source = translator.tokenizer, translator.encode_source(sentence)
     target = [tokenizer.begin_id, *best.ids]

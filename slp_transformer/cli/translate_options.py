@@ -8,7 +8,7 @@ from slp_transformer.tasks.data_settings import Positional
 
 
 @dataclass(frozen=True)
-class Translate(RunOptions):
+class TranslateOptions(RunOptions):
     """Translate sentences with a model trained on pairs.
 
     Examples:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.data.batches import Batch, DataSource, PaddedPairs
+    from slp_transformer.data.batches import Batch, DataSource
     from slp_transformer.data.bundled_pairs import make_number_pairs
+    from slp_transformer.data.pair_batches import PaddedPairs
     from slp_transformer.data.pair_corpus import prepare_pair_corpus, read_pairs
     from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
     from slp_transformer.data.text_corpus import load_corpus, prepare_corpus

@@ -20,7 +20,7 @@ from slp_transformer._internal.atomic_write import new_folder, remove, remove_le
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.data.text_files import find_text_files, is_stream, read_pieces, save_stdin
+from slp_transformer.data.text_files import find_text_files, is_stream, iter_file_text, save_stdin
 from slp_transformer.data.text_tokenizer import (
     TextTokenizer,
     TokenType,
@@ -94,7 +94,7 @@ def prepare_corpus(
         size = sum(path.stat().st_size for path in texts)
         if tokenizer is None:
             with progress_bar("Vocabulary", size) as on_progress:
-                pieces = (piece for path in texts for piece in read_pieces(path, on_progress))
+                pieces = (piece for path in texts for piece in iter_file_text(path, on_progress))
                 end_token = len(texts) > 1
                 tokenizer = train_tokenizer(pieces, token_type, vocab_size, end_token=end_token)
         documents: list[Document] = []
@@ -110,11 +110,11 @@ def prepare_corpus(
         names = describe_ranges(ranges, documents)
         gaps = gaps_between(ranges, documents[-1].token_range.stop)
         if output_dir is None:
-            train, val = take_ranges(tokens, gaps), take_ranges(tokens, ranges)
+            train, val = concatenate_ranges(tokens, gaps), concatenate_ranges(tokens, ranges)
             return Dataset(tokenizer, train, val if val_split else None, val_names=names)
         path, size = work / ALL_TOKENS_FILE, tokenizer.vocab_size
-        val_ids = read_ranges(path, size, ranges) if val_split else None
-        train_ids = read_ranges(path, size, gaps)
+        val_ids = iter_tokens_in_ranges(path, size, ranges) if val_split else None
+        train_ids = iter_tokens_in_ranges(path, size, gaps)
         write_token_folder(Path(output_dir), tokenizer, train_ids, val_ids, names)
     return replace(load_corpus(output_dir, type(tokenizer).from_json), val_names=names)
 
@@ -169,7 +169,7 @@ def encode_files(
         for begin_id in getattr(tokenizer, "begin_ids", ()):
             count += 1
             yield begin_id
-        for piece in read_pieces(path, on_progress):
+        for piece in iter_file_text(path, on_progress):
             try:
                 ids = tokenizer.encode(piece, line)
             except ValueError as error:
@@ -183,17 +183,17 @@ def encode_files(
         documents.append(Document(path.relative_to(above).as_posix(), range(first, count)))
 
 
-def take_ranges(tokens: Int[Tensor, "N"], ranges: list[range]) -> Int[Tensor, "taken"]:
+def concatenate_ranges(tokens: Int[Tensor, "N"], ranges: list[range]) -> Int[Tensor, "taken"]:
     """Return some of the ids in memory, of which one range is a view."""
     parts = [tokens[each.start : each.stop] for each in ranges]
     return parts[0] if len(parts) == 1 else torch.cat([tokens[:0], *parts])
 
 
-def read_ranges(path: Path, vocab_size: int, ranges: Iterable[range]) -> Iterator[int]:
+def iter_tokens_in_ranges(path: Path, vocab_size: int, ranges: Iterable[range]) -> Iterator[int]:
     """Yield some of the ids in a file, few of them in memory at a time."""
     store = TokenStore(path, vocab_size)
     for token_range in ranges:
-        for part in chunk_range(token_range, CHUNK_TOKENS):
+        for part in split_range(token_range, CHUNK_TOKENS):
             yield from store[part.start : part.stop].tolist()
 
 
@@ -228,7 +228,7 @@ def choose_val_ranges(documents: list[Document], val_split: float) -> list[range
         return [range(count - wanted, count)] if wanted else []
     length = max(MIN_CHUNK_TOKENS, count // MIN_CHUNKS)
     pieces = [
-        piece for document in documents for piece in chunk_range(document.token_range, length)
+        piece for document in documents for piece in split_range(document.token_range, length)
     ]
     random.Random(0).shuffle(pieces)
     held_out = []
@@ -240,7 +240,7 @@ def choose_val_ranges(documents: list[Document], val_split: float) -> list[range
     return sorted(held_out, key=lambda piece: piece.start)
 
 
-def chunk_range(token_range: range, max_length: int) -> list[range]:
+def split_range(token_range: range, max_length: int) -> list[range]:
     """Cut a range into ranges of at most a length."""
     return [
         token_range[first : first + max_length] for first in range(0, len(token_range), max_length)

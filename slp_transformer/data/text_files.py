@@ -197,7 +197,7 @@ def find_text_files(source: str | Path) -> list[Path]:
             f"UTF-8 text file or of a folder of them, - for standard input, or one of "
             f"{', '.join(list_corpora())}."
         )
-    if path.is_file() and not next(read_pieces(path), ""):
+    if path.is_file() and not next(iter_file_text(path), ""):
         raise ValueError(f"{path} is empty: give a file with text in it.")
     return [path]
 
@@ -260,13 +260,13 @@ def read_documents(source: str | Path) -> Iterator[str]:
         ValueError: if there is no such source or no text in it, or it is not UTF-8.
     """
     if source == STANDARD_INPUT:
-        yield "".join(decode_pieces(sys.stdin.buffer.read, "Standard input"))
+        yield "".join(iter_decoded_text(sys.stdin.buffer.read, "Standard input"))
         return
     for path in find_text_files(source):
-        yield "".join(read_pieces(path))
+        yield "".join(iter_file_text(path))
 
 
-def read_pieces(path: Path, on_progress: Callable[[int], Any] | None = None) -> Iterator[str]:
+def iter_file_text(path: Path, on_progress: Callable[[int], Any] | None = None) -> Iterator[str]:
     """Yield a file's text in pieces of about `BLOCK_BYTES` characters, one in memory at a time.
 
     A piece ends where a word does and the next begins with the spaces or line ends that follow,
@@ -282,12 +282,12 @@ def read_pieces(path: Path, on_progress: Callable[[int], Any] | None = None) -> 
     """
     try:
         with open(path, "rb") as file:
-            yield from decode_pieces(file.read, str(path), on_progress)
+            yield from iter_decoded_text(file.read, str(path), on_progress)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def decode_pieces(
+def iter_decoded_text(
     read: Callable[[int], bytes], name: str, on_progress: Callable[[int], Any] | None = None
 ) -> Iterator[str]:
     """Yield the pieces of the text whose bytes a function reads.

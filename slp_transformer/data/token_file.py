@@ -114,7 +114,9 @@ class TokenStore(ArrayTokens):
         return ids
 
 
-def find_token(stream: Int[Tensor, "tokens"] | ArrayTokens, token_id: int) -> Int[Tensor, "found"]:
+def find_token_positions(
+    stream: Int[Tensor, "tokens"] | ArrayTokens, token_id: int
+) -> Int[Tensor, "found"]:
     """Return the positions of an id, reading a part of the stream at a time."""
     found = [
         first + (stream[first : first + CHUNK_TOKENS] == token_id).nonzero().flatten()

@@ -118,7 +118,7 @@ def compute_corpus_statistics(
     chords = [event for event in events if len(event.notes) > 1]
     notes = [note for event in events for note in event.notes]
     moves = [move for piece in pieces for move in compute_hand_shifts(Event(0, m) for m in piece)]
-    repeated = [again for tab in tabs for again in find_repeated_bars(tab)]
+    repeated = [again for tab in tabs for again in repeated_bar_flags(tab)]
     windows = [window for piece in pieces for window in sliding_windows(piece, REPETITION_WINDOW)]
     copies = [copy_detector.longest_copied_run(tab) for tab in tabs] if copy_detector else []
     inside, among = count_notes_in_best_scale(tabs)
@@ -127,24 +127,24 @@ def compute_corpus_statistics(
     return {
         "pieces": len(tabs),
         "events": len(events),
-        "length": ratio_or_none(len(events), len(tabs)),
-        "chords": ratio_or_none(len(chords), len(events)),
+        "length": divide_or_none(len(events), len(tabs)),
+        "chords": divide_or_none(len(chords), len(events)),
         "playable_events": share_where(events, is_playable_event),
         "playable_chords": share_where(chords, is_playable_event),
         "jumps": share_where(moves, lambda frets: frets > MAX_SMALL_SHIFT_FRETS),
         "open_strings": share_where(notes, lambda note: note.fret == 0),
         "returning_bars": share_where(repeated, bool),
         "monotonous": share_where(windows, lambda w: len(set(w)) < MIN_DISTINCT_MOMENTS),
-        "same_rhythm": share_where(find_repeated_rhythms(tabs), bool),
-        "usual_length": share_where(find_usual_lengths(tabs), bool),
+        "same_rhythm": share_where(iter_repeated_rhythm_flags(tabs), bool),
+        "usual_length": share_where(iter_usual_length_flags(tabs), bool),
         "clashes": share_where((chord for chord in pitches if len(chord) > 1), has_semitone),
         "tonic_endings": share_where(
             filter(sounding_moments, finished), lambda tab: ends_on_tonic(tab, estimate_key(tab))
         ),
-        "one_scale": ratio_or_none(inside, among),
+        "one_scale": divide_or_none(inside, among),
         "ended": share_where(is_complete, bool),
         "longest_copy": max(copies, default=None),
-        "mean_copy": ratio_or_none(sum(copies), len(copies)),
+        "mean_copy": divide_or_none(sum(copies), len(copies)),
     }
 
 
@@ -153,7 +153,7 @@ def sounding_moments(tab: Tab) -> list[MomentNotes]:
     return [notes for event in tab.iter_events() if (notes := event.sounding_notes())]
 
 
-def find_repeated_bars(tab: Tab) -> list[bool]:
+def repeated_bar_flags(tab: Tab) -> list[bool]:
     """For each bar with notes, whether an earlier one has its length and its notes in its steps."""
     seen: set[tuple[int, tuple[tuple[int, MomentNotes], ...]]] = set()
     found = []
@@ -165,7 +165,7 @@ def find_repeated_bars(tab: Tab) -> list[bool]:
     return found
 
 
-def find_repeated_rhythms(tabs: Iterable[Tab]) -> Iterator[bool]:
+def iter_repeated_rhythm_flags(tabs: Iterable[Tab]) -> Iterator[bool]:
     """For each bar with notes but a first one, whether its steps are those of the bar before."""
     for tab in tabs:
         rhythms = [
@@ -174,7 +174,7 @@ def find_repeated_rhythms(tabs: Iterable[Tab]) -> Iterator[bool]:
         yield from (own == before for before, own in pairwise(rhythms) if own[1])
 
 
-def find_usual_lengths(tabs: Iterable[Tab]) -> Iterator[bool]:
+def iter_usual_length_flags(tabs: Iterable[Tab]) -> Iterator[bool]:
     """For each bar, whether it is as long as most bars of its piece."""
     for tab in tabs:
         counts = Counter(bar.steps for bar in tab.bars)
@@ -195,10 +195,10 @@ def sliding_windows(items: Sequence[T], length: int) -> list[Sequence[T]]:
 def share_where(items: Iterable[Any], predicate: Callable[[Any], bool]) -> float | None:
     """Return the share of items that satisfy a predicate; None if there are no items."""
     verdicts = [bool(predicate(thing)) for thing in items]
-    return ratio_or_none(sum(verdicts), len(verdicts))
+    return divide_or_none(sum(verdicts), len(verdicts))
 
 
-def ratio_or_none(part: float, whole: float) -> float | None:
+def divide_or_none(part: float, whole: float) -> float | None:
     """A quotient; None where there is nothing to divide by."""
     return part / whole if whole else None
 

@@ -47,7 +47,7 @@ def is_guitarset(path: str | Path) -> bool:
     return path.is_dir() and any(file.suffix.lower() == ".jams" for file in list_files(path))
 
 
-def read_guitarset(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+def read_guitarset_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read GuitarSet, or a part of it.
 
     Args:
@@ -73,7 +73,7 @@ def read_guitarset(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 content = file.read(MAX_FILE_BYTES["JAMS"] + 1)
             if len(content) > MAX_FILE_BYTES["JAMS"]:
                 raise ValueError(f"it has more than {MAX_FILE_BYTES['JAMS'] >> 20} MiB")
-            excerpt, omissions = read_jams(content, jams.name)
+            excerpt, omissions = read_jams_tab(content, jams.name)
         except ValueError as error:
             problems.append(ReadProblem(jams.name, 0, str(error)))
             continue
@@ -98,7 +98,7 @@ def _iter_jams_files(path: Path) -> Iterator[Path | zipfile.Path]:
         yield from islice(own, MAX_EXCERPTS)
 
 
-def read_jams(raw_bytes: bytes, file_name: str) -> tuple[Tab, list[ReadProblem]]:
+def read_jams_tab(raw_bytes: bytes, file_name: str) -> tuple[Tab, list[ReadProblem]]:
     """Read one excerpt.
 
     Args:

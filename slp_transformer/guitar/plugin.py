@@ -12,7 +12,7 @@ PLUGIN = Plugin(
     },
     commands={
         "tab": Command(
-            f"{HERE}.commands.song_options:Tab",
+            f"{HERE}.commands.song_options:TabOptions",
             f"{HERE}.commands.tab:execute",
             ("tab song.mid", "guitar tab that can be played"),
             EXTRA,
@@ -20,7 +20,7 @@ PLUGIN = Plugin(
             loads_torch=False,
         ),
         "convert": Command(
-            f"{HERE}.commands.song_options:Convert",
+            f"{HERE}.commands.song_options:ConvertOptions",
             f"{HERE}.commands.convert:execute",
             ("convert song.gp5 -o song.musicxml", "guitar music as another kind of file"),
             EXTRA,

@@ -32,7 +32,7 @@ from slp_transformer.guitar.practice_material import (
     describe_position,
     draw_tuning,
     find_chord_shapes,
-    find_indices,
+    indices_of_pitch_class,
     make_study,
     nearest,
     notes_in_position,
@@ -163,7 +163,7 @@ def make_scale_study(draw: SeededChooser) -> Study:
     scale, position = draw.draw_item(tuple(SCALE_HALF_STEPS)), draw.draw_item(range(13))
     rhythm = draw.draw_item((EIGHTHS, EIGHTHS, SIXTEENTHS, TRIPLETS, SHUFFLE, WALTZ))
     box = notes_in_position(scale_pitch_classes(root, scale), position)
-    roots, size = find_indices(box, parse_pitch_class(root)), len(rhythm.onset_steps)
+    roots, size = indices_of_pitch_class(box, parse_pitch_class(root)), len(rhythm.onset_steps)
     places: list[int] = []
     names: list[str] = []
     while len(places) < 4 * size:
@@ -199,7 +199,7 @@ def make_arpeggio_study(draw: SeededChooser) -> Study:
                 direction = -direction
             place += direction * leap
         pitch = pitches[place]
-    ends = find_indices(tones, chord_pitch_classes(chords[-1])[0])
+    ends = indices_of_pitch_class(tones, chord_pitch_classes(chords[-1])[0])
     line.append((tones[nearest(ends, place)],))
     title = f"Arpeggios in {root}, {name}, {describe_position(position)}, {rhythm.name}"
     return make_study(title, tuning, rhythm, rhythm.place(line), [*chords, chords[-1]])
@@ -215,7 +215,7 @@ def make_drone_study(draw: SeededChooser) -> Study:
     beats = rhythm.steps_per_bar // 4
     box = notes_in_position(scale_pitch_classes(root, scale), draw.draw_item((0, 0, 2, 5, 7)), hand)
     melody = [note for note in box if note.string <= 3]
-    home = draw.draw_item(find_indices(melody, parse_pitch_class(root), hand))
+    home = draw.draw_item(indices_of_pitch_class(melody, parse_pitch_class(root), hand))
 
     def phrase() -> dict[int, int]:
         """Places in the melody by step of two bars, the last beats of which are long."""
@@ -243,7 +243,7 @@ def make_solo_study(draw: SeededChooser) -> Study:
     position = (root - STANDARD.open_pitches[5] - 3 * (scale == "major pentatonic")) % 12
     notes = notes_in_position(scale_pitch_classes(key, scale), position)
     box = [note for note in notes if note.string <= 4]
-    roots = find_indices(box, root)
+    roots = indices_of_pitch_class(box, root)
 
     def draw_phrase() -> tuple[list[int], list[int]]:
         """The steps of a phrase, five beats of them, and places in the box."""

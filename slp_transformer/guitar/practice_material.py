@@ -119,7 +119,9 @@ def notes_in_position(
     return notes
 
 
-def find_indices(notes: Sequence[Note], pitch_class: int, tuning: Tuning = STANDARD) -> list[int]:
+def indices_of_pitch_class(
+    notes: Sequence[Note], pitch_class: int, tuning: Tuning = STANDARD
+) -> list[int]:
     """Indices of the notes of a pitch class."""
     return [i for i, note in enumerate(notes) if tuning.pitch_of(note) % 12 == pitch_class]
 

@@ -10,7 +10,7 @@ import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.guitar.ascii_reader import read_tab_folder
-from slp_transformer.guitar.guitarset import is_guitarset, read_guitarset
+from slp_transformer.guitar.guitarset import is_guitarset, read_guitarset_tabs
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.tab_header import is_valid_style
@@ -96,12 +96,12 @@ def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProb
 
     Raises:
         ValueError: as `slp_transformer.guitar.ascii_reader.read_tab_folder`, or
-            `slp_transformer.guitar.guitarset.read_guitarset`; or if no tab has six strings.
+            `slp_transformer.guitar.guitarset.read_guitarset_tabs`; or if no tab has six strings.
     """
     if source is None:
         return make_practice_corpus(seed=0), []
     if is_guitarset(source):
-        return read_guitarset(source)
+        return read_guitarset_tabs(source)
     tabs, problems = read_tab_folder(source)
     kept = [tab for tab in tabs if len(tab.tuning.open_pitches) == NUM_STRINGS]
     others = [

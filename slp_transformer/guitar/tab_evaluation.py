@@ -45,12 +45,12 @@ def split_pieces(stream: Any, begin_id: int) -> list[list[int]]:
     return [ids[a:b] for a, b in zip(begins, [*begins[1:], len(ids)], strict=True)]
 
 
-def decode_pieces(pieces: Sequence[list[int]], tokenizer: TabTokenizer) -> list[Tab]:
+def decode_to_tabs(pieces: Sequence[list[int]], tokenizer: TabTokenizer) -> list[Tab]:
     """Return pieces as tabs."""
     return [tokenizer.decode(piece).tab for piece in pieces]
 
 
-def training_pieces(run: LoadedRun) -> list[list[int]]:
+def load_training_pieces(run: LoadedRun) -> list[list[int]]:
     """Return the pieces that a run was trained on; none if it does not say."""
     if run.config is None:
         return []
@@ -61,7 +61,7 @@ def training_pieces(run: LoadedRun) -> list[list[int]]:
 # --- Bits per note -----------------------------------------------------------------------------
 
 
-def bits_per_note(
+def compute_bits_per_note(
     run: LoadedRun, held_out: Sequence[list[int]], train_pieces: Sequence[list[int]]
 ) -> dict[str, float]:
     """Return the bits of whole pieces, without their first tokens, divided by their notes.
@@ -75,11 +75,11 @@ def bits_per_note(
         Bits per note of the model and, with training pieces, of uni-, 3- and 5-gram; nothing
         if no note sounds.
     """
-    tabs = decode_pieces(held_out, run.tokenizer)
+    tabs = decode_to_tabs(held_out, run.tokenizer)
     notes = sum(len(event.sounding_notes()) for tab in tabs for event in tab.iter_events())
     if not notes:
         return {}
-    bits = {"model": sum(piece_bits(run.model, piece) for piece in held_out) / notes}
+    bits = {"model": sum(compute_piece_bits(run.model, piece) for piece in held_out) / notes}
     for order in NGRAM_ORDERS if train_pieces else ():
         counted = NGramModel(train_pieces, order, run.tokenizer.vocab_size)
         bits[f"{order}-gram"] = sum(map(counted.total_bits, held_out)) / notes
@@ -87,7 +87,7 @@ def bits_per_note(
 
 
 @torch.no_grad()
-def piece_bits(model: TransformerLM, piece: Sequence[int]) -> float:
+def compute_piece_bits(model: TransformerLM, piece: Sequence[int]) -> float:
     """Return the bits of a piece.
 
     A piece longer than the window is read in windows that go on by half of one; each token counts
@@ -120,8 +120,8 @@ def compute_statistics(
 
     Generated pieces also have "well_formed", the share of their tokens that the grammar allows.
     """
-    copies = CopyDetector(decode_pieces(train_pieces, tokenizer)) if train_pieces else None
-    tabs, ends = decode_pieces(held_out, tokenizer), [p[-1] == tokenizer.eos_id for p in held_out]
+    copies = CopyDetector(decode_to_tabs(train_pieces, tokenizer)) if train_pieces else None
+    tabs, ends = decode_to_tabs(held_out, tokenizer), [p[-1] == tokenizer.eos_id for p in held_out]
     statistics = {"people": compute_corpus_statistics(tabs, copies, ends)}
     for group, texts in generated.items():
         decoded = [tokenizer.decode(text.ids) for text in texts]

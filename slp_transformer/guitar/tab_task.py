@@ -174,25 +174,25 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         from slp_transformer.tasks import evaluation
 
         if options.source is None:
-            stream = evaluation.val_data(run).val
+            stream = evaluation.open_run_data(run).val
         else:
             found, _ = read_tab_source(options.source)
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
-        values = evaluation.measure_windows(run, stream)
-        rows = evaluation.metric_rows(values)
+        values = evaluation.compute_window_metrics(run, stream)
+        rows = evaluation.format_metric_rows(values)
         val = tabs.split_pieces(stream, run.tokenizer.bos_id)
-        train = tabs.training_pieces(run)
-        values["bits_per_note"] = tabs.bits_per_note(run, val, train)
+        train = tabs.load_training_pieces(run)
+        values["bits_per_note"] = tabs.compute_bits_per_note(run, val, train)
         rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
         if options.samples is None:
             return Report(values, evaluation.format_table(rows))
         session = self.session(run, GenerateTabs(ending="any"))
         free = TabSession(run.tokenizer, TUNINGS["standard"], constrained=False)
         groups = {
-            "model": evaluation.sample(session, run, options),
-            "unconstrained": evaluation.sample(free, run, options),
+            "model": evaluation.generate_samples(session, run, options),
+            "unconstrained": evaluation.generate_samples(free, run, options),
         }
         statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
         text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
         report = Report(values | {"statistics": statistics}, text)
-        return evaluation.add_samples(report, run, session, groups["model"], options.seed)
+        return evaluation.report_with_samples(report, run, session, groups["model"], options.seed)

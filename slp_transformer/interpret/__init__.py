@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         repeated_tokens,
     )
     from slp_transformer.interpret.lens import logit_lens, residual_stream
-    from slp_transformer.interpret.translation_attention import attention_weights
+    from slp_transformer.interpret.translation_attention import translation_attention_weights
 
 __all__ = [
-    "attention_weights",
+    "translation_attention_weights",
     "circuit_in_vocabulary",
     "induction_score",
     "logit_lens",
@@ -39,4 +39,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__)
+    __getattr__, __dir__ = attach(__name__, attention_weights="translation_attention_weights")

@@ -12,7 +12,7 @@ HOOK_POINT_FORMATS |= {"cross": "decoder.{}.alpha_cross"}
 
 
 @torch.no_grad()
-def attention_weights(
+def translation_attention_weights(
     model: EncoderDecoder, source: Int[Tensor, "M"], target: Int[Tensor, "N"]
 ) -> dict[str, Float[Tensor, "L A rows columns"]]:
     """The weights of all attention in every block, lowest first, for one pair of sentences.

@@ -4,7 +4,7 @@ There a product is x W + (α/r) x A B; here α/r is a part of B. So an adapter t
 computes the same, but learns on at another rate: a step of B changes the product r/α times as much.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +18,11 @@ from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import LoRA, add_lora, iter_lora
 from slp_transformer.modern.bert import Bert
-from slp_transformer.modern.families import choose_family
+from slp_transformer.modern.families import HF_FAMILIES, choose_family
+from slp_transformer.modern.families.family import HFFamily, HFTensor
 from slp_transformer.modern.hf_config import HFConfigReader
-from slp_transformer.modern.pretrained import finished_folder, published_config
-from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE
+from slp_transformer.modern.pretrained import finished_folder, published_config, read_published
+from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE, is_pretrained_folder
 from slp_transformer.modern.weight_files import open_safetensors
 
 ADAPTER_FILE = "adapter_model.safetensors"
@@ -42,31 +43,48 @@ class AdapterPlace(NamedTuple):
         theirs: the name of its module there.
         owner: the path of our module.
         widths: the columns of each of our matrices in it, by name.
+        tensor: the matrix there.
     """
 
     theirs: str
     owner: str
     widths: dict[str, int]
+    tensor: HFTensor
 
 
-def iter_places(model: Any) -> Iterator[AdapterPlace]:
-    """Yield the places in which a model of ours can have A and B, by the names of a published one.
+def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
+    """Return the places in which a model of ours can have A and B, by the names of some family.
+
+    Several families may have its parts, under different names: the first that has all of the names
+    asked for is taken, or else the first.
 
     Args:
         model: a language model, or a `Bert`.
+        names: modules that should be among them.
 
     Raises:
         ValueError: if no family has the parts of the model.
     """
     config = published_config(model)
-    family = choose_family(config)
-    family.write_config(config)  # or it refuses
+    families = [f for f in HF_FAMILIES.values() if not any(f.missing_parts(config))]
+    found = [list(iter_places(model, family)) for family in families]
+    for places in found:
+        if set(names) <= {place.theirs for place in places}:
+            return places
+    choose_family(config).write_config(config)  # or it refuses
+    return found[0]
+
+
+def iter_places(model: Any, family: HFFamily) -> Iterator[AdapterPlace]:
+    """Yield the places in which a model of ours can have A and B, by the names of a family."""
+    config = published_config(model)
     places: dict[str, AdapterPlace] = {}
     for owner, module in model.stack.named_modules(prefix="stack"):
         if ".parametrizations" in owner:
             continue
         adapted = getattr(module, "parametrizations", {})
-        for leaf in [*adapted, *(name for name, _ in module.named_parameters(recurse=False))]:
+        own = (name for name, _ in module.named_parameters(recurse=False))
+        for leaf in sorted([*adapted, *own]):  # parts of one tensor of theirs come in order
             if not leaf.startswith("W_"):
                 continue
             widths = {leaf: getattr(module, leaf).shape[-1]}
@@ -76,7 +94,9 @@ def iter_places(model: Any) -> Iterator[AdapterPlace]:
             for place, group in zip(found, groups, strict=True):
                 theirs = place.name.removesuffix(".weight")
                 # Several of ours may be parts of one of theirs, as in Phi-3's gate_up_proj.
-                places.setdefault(theirs, AdapterPlace(theirs, owner, {})).widths.update(group)
+                places.setdefault(theirs, AdapterPlace(theirs, owner, {}, place)).widths.update(
+                    group
+                )
     yield from places.values()
 
 
@@ -103,7 +123,8 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
     scale = settings.get("lora_alpha", float) / rank
     if isinstance(start := content.get("init_lora_weights"), str) and start != "gaussian":
         settings.refuse("init_lora_weights", start, "its base is not the published model")
-    pairs, all_places = _read_pairs(file), list(iter_places(model))
+    pairs = _read_pairs(file)
+    all_places = find_places(model, pairs)
     places = [place for place in all_places if place.theirs in pairs]
     if unknown := sorted(pairs.keys() - {place.theirs for place in places}):
         raise ValueError(f"{file}: there is no matrix here as {unknown[0]}.")
@@ -130,7 +151,7 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
     factors = dict(iter_lora(model))
     for place in places:
         A, B = (M.T for M in pairs[place.theirs])
-        parts = B.split(list(place.widths.values()), dim=1)
+        parts = place.tensor.to_ours(B).split(list(place.widths.values()), dim=1)
         for name, part in zip(place.widths, parts, strict=True):
             factors[f"{place.owner}.{name}"].A.copy_(A)
             factors[f"{place.owner}.{name}"].B.copy_(scale * part)
@@ -176,9 +197,13 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     factors = dict(iter_lora(model))
     if not factors:
         raise ValueError("The model has no LoRA matrices: add_lora makes some.")
+    family = choose_family(published_config(model))
+    family.write_config(published_config(model))  # or it refuses
+    if base is not None and is_pretrained_folder(base):
+        family = read_published(base).family
     pairs = {
         place.theirs: _join(place, factors)
-        for place in iter_places(model)
+        for place in iter_places(model, family)
         if any(f"{place.owner}.{name}" in factors for name in place.widths)
     }
     rank = max(len(A) for A, _ in pairs.values())
@@ -188,7 +213,6 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
         filled = nn.functional.pad(A, (0, 0, 0, zeros)), nn.functional.pad(B, (0, zeros))
         for letter, M in zip("AB", filled, strict=True):
             tensors[f"{PREFIX}{name}.lora_{letter}.weight"] = M.cpu().contiguous()
-    family = choose_family(published_config(model))
     settings: dict[str, Any] = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
@@ -218,4 +242,5 @@ def _join(place: AdapterPlace, factors: dict[str, LoRA]) -> tuple[Tensor, Tensor
         found[0].B.new_zeros(width, 0) if (pair := pairs[name]) is None else pair.B.T
         for name, width in place.widths.items()
     ]
-    return torch.cat([pair.A.T for pair in found]), torch.block_diag(*blocks)
+    B = place.tensor.to_theirs(torch.block_diag(*blocks).T).T
+    return torch.cat([pair.A.T for pair in found]), B

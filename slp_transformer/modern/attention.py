@@ -78,6 +78,7 @@ class GroupedQueryAttention(BaseAttention):
         *,
         bias: AttentionBias = False,
         qk_norm_eps: float | None = None,
+        qk_norm_joint: bool = False,
         rotary: RotaryPositions | Unrotated | None = None,
         window: int | None = None,
     ):
@@ -92,6 +93,7 @@ class GroupedQueryAttention(BaseAttention):
             dropout: share of the attention weights to drop in training.
             bias: whether the products have biases; "qkv" for all but the output's.
             qk_norm_eps: epsilon of the norms of queries and keys; None for no such norms.
+            qk_norm_joint: whether these norms are of all heads' rows side by side.
             rotary: rotations of queries and keys; layers may share them.
             window: tokens that each token sees, itself and those before it; all if None.
 
@@ -105,12 +107,11 @@ class GroupedQueryAttention(BaseAttention):
         qkv, output = has_bias(bias)
         self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if qkv else None
         self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if output else None
-        self.norm_Q: RMSNorm | None = (
-            None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
-        )
-        self.norm_K: RMSNorm | None = (
-            None if qk_norm_eps is None else RMSNorm(self.key_dim, qk_norm_eps)
-        )
+        self.qk_norm_joint = qk_norm_joint
+        widths = self.widths if qk_norm_joint else (self.key_dim, self.key_dim)
+        norms = [None if qk_norm_eps is None else RMSNorm(w, qk_norm_eps) for w in widths[:2]]
+        self.norm_Q: RMSNorm | None = norms[0]
+        self.norm_K: RMSNorm | None = norms[1]
         self.rotary = rotary
         self.window = window
 
@@ -190,9 +191,12 @@ class GroupedQueryAttention(BaseAttention):
             read = (X, H_enc[..., start:, :], H_enc[..., start:, :])
             Q, K, V = map(affine, read, W, b)
         G = self.num_kv_heads
+        norms = (self.norm_Q, self.norm_K) if self.norm_Q and self.norm_K else None
+        if norms and self.qk_norm_joint:
+            Q, K = norms[0](Q), norms[1](K)
         Q, K, V = split_heads(Q, self.num_heads), split_heads(K, G), split_heads(V, G)
-        if self.norm_Q is not None and self.norm_K is not None:
-            Q, K = self.norm_Q(Q), self.norm_K(K)
+        if norms and not self.qk_norm_joint:
+            Q, K = norms[0](Q), norms[1](K)
         if self.rotary is not None:
             Q, K = self.rotary(Q, start), self.rotary(K, start)
         return self.hook_point("Q", Q), self.hook_point("K", K), self.hook_point("V", V)

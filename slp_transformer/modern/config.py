@@ -11,6 +11,7 @@ from slp_transformer._internal.model_choices import (
     Activation,
     AttentionBias,
     Normalization,
+    NormOrder,
     Positions,
     RopeType,
 )
@@ -93,6 +94,7 @@ class ModernConfig(TransformerConfig):
         num_kv_heads: how many heads have keys and values of their own, which the others share; as
             many as there are heads if None.
         qk_norm: whether each head's queries and keys go through an RMSNorm (Qwen3).
+        qk_norm_joint: whether that is one RMSNorm of all heads' rows side by side (OLMo 2).
         attention_bias: whether W_Q, W_K, W_V and W_O have biases (GPT-2, BERT); "qkv" for all
             but W_O (Qwen2).
         ffn_bias: whether the feedforward layers have biases.
@@ -100,6 +102,7 @@ class ModernConfig(TransformerConfig):
         zero_init: whether the matrices that write to the residual stream begin with zeros, so that
             every block begins as the identity.
         rope_base: base of the rotary frequencies.
+        rotary_share: the share of a head's columns that are rotated, from the first (GPT-NeoX).
         rope_scaling: how rotary angles are stretched to a longer context.
         unrotated_blocks: blocks, counted from 0, whose queries and keys are not rotated (SmolLM3).
         window: tokens that each token sees, itself and those before it; all of them if None
@@ -110,16 +113,19 @@ class ModernConfig(TransformerConfig):
     """
 
     activation: Activation = "swiglu"
+    norm: NormOrder = "pre"
     positions: Positions = "rotary"
     eps: float = 1e-6
     normalization: Normalization = "rms"
     num_kv_heads: int | None = None
     qk_norm: bool = False
+    qk_norm_joint: bool = False
     attention_bias: AttentionBias = False
     ffn_bias: bool = False
     tied: bool = True
     zero_init: bool = False
     rope_base: float = 10000.0
+    rotary_share: float = 1.0
     rope_scaling: RopeScaling | None = None  # or its fields, as `to_dict` writes them
     unrotated_blocks: Sequence[int] = ()
     window: int | None = None
@@ -144,6 +150,8 @@ class ModernConfig(TransformerConfig):
                 "scaled_embeddings and initialization belong to the book's models and that of "
                 "2017: leave them as they are, or leave out the parts of today's block."
             )
+        if self.qk_norm_joint and not self.qk_norm:
+            raise ValueError("qk_norm_joint is about qk_norm, which this model does not have.")
         check_eps(self.eps)
         check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
@@ -175,4 +183,5 @@ class ModernConfig(TransformerConfig):
         names = ("model_dim", "num_heads", "num_kv_heads", "key_dim", "value_dim", "dropout")
         settings = {name: getattr(self, name) for name in names}
         qk_norm_eps = self.eps if self.qk_norm else None
-        return settings | {"bias": self.attention_bias, "qk_norm_eps": qk_norm_eps}
+        settings |= {"bias": self.attention_bias, "qk_norm_eps": qk_norm_eps}
+        return settings | {"qk_norm_joint": self.qk_norm_joint}

@@ -107,6 +107,18 @@ def apply_rotary(
     return X * cos + torch.cat((-second, first), dim=-1) * sin
 
 
+def turn_columns(
+    X: Float[Tensor, "*batch N d_k"],
+    cos: Float[Tensor, "... N turned"],
+    sin: Float[Tensor, "... N turned"],
+) -> Float[Tensor, "*batch N d_k"]:
+    """Apply `apply_rotary` to as many columns as there are angles for; the others stay."""
+    turned = cos.shape[-1]
+    if turned == X.shape[-1]:
+        return apply_rotary(X, cos, sin)
+    return torch.cat((apply_rotary(X[..., :turned], cos, sin), X[..., turned:]), dim=-1)
+
+
 class RotaryPositions(nn.Module):
     r"""Rotations of queries and keys, by which q·k depends on positions by i − j alone.
 
@@ -119,7 +131,7 @@ class RotaryPositions(nn.Module):
     Nothing is learned: cosines and sines are kept once they have been needed.
 
     Attributes:
-        key_dim: d_k.
+        key_dim: d_k, or how many of its columns are turned.
         base: of the frequencies.
         scaling: how angles are stretched to a longer context; None for not at all.
     """
@@ -154,7 +166,7 @@ class RotaryPositions(nn.Module):
     def from_config(cls, config: ModernConfig) -> "RotaryPositions":
         """Make the rotations of a model."""
         key_dim = config.key_dim or config.model_dim // config.num_heads
-        return cls(key_dim, config.rope_base, config.rope_scaling)
+        return cls(int(key_dim * config.rotary_share), config.rope_base, config.rope_scaling)
 
     def forward(
         self, X: Float[Tensor, "*batch N d_k"], start: int | Int[Tensor, "... N"]
@@ -167,18 +179,18 @@ class RotaryPositions(nn.Module):
         """
         if isinstance(start, Tensor):
             cos, sin = self._cos_sin(start.to(X.device), X)
-            return apply_rotary(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
+            return turn_columns(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
         end = start + X.shape[-2]
         if is_traced(X):  # a table would tie the program to lengths
             positions = torch.arange(start, end, device=X.device)
-            return apply_rotary(X, *self._cos_sin(positions, X))
+            return turn_columns(X, *self._cos_sin(positions, X))
         cos, sin = self._cached_tables or (X, X)
         if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
             rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):
                 positions = torch.arange(rows, device=X.device)
                 cos, sin = self._cached_tables = self._cos_sin(positions, X)
-        return apply_rotary(X, cos[start:end], sin[start:end])
+        return turn_columns(X, cos[start:end], sin[start:end])
 
     def _cos_sin(self, positions: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""

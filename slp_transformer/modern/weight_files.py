@@ -105,7 +105,7 @@ class WeightFiles:
             W = file.get_tensor(stored.name)
         W = W.T if source.transposed else W
         which, count = source.part
-        return W.chunk(count, -1)[which] if count > 1 else W
+        return source.to_ours(W.chunk(count, -1)[which] if count > 1 else W)
 
     def load(
         self,

@@ -14,7 +14,7 @@ import torch
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.interpret.translation_attention import attention_weights
+from slp_transformer.interpret.translation_attention import translation_attention_weights
 from slp_transformer.plotting.canvas import POSITIVE_COLOR
 
 _CELL_PX, _GAP_PX, _LETTER_WIDTH_PX, _LINE_HEIGHT_PX = 14, 12, 6.8, 20
@@ -176,7 +176,7 @@ def translation_attention_figure(
     device = next(model.parameters()).device
     read, written = target_words[:-1], target_words[1:]
     rows = [torch.as_tensor(each, device=device) for each in (source, target[:-1])]
-    weights = attention_weights(model, *rows)
+    weights = translation_attention_weights(model, *rows)
     across = "A row for each word as it is written: where in the source the decoder looks."
     both = "A row for each word of the source: it looks both ways."
     back = "A row for each word as it is read: it looks at itself and back."

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from slp_transformer._internal.progress_bar import progress_bar
-from slp_transformer.data.batches import PaddedPairs, TokenWindows
+from slp_transformer.data.batches import TokenWindows
 from slp_transformer.data.dataset import Dataset
+from slp_transformer.data.pair_batches import PaddedPairs
 from slp_transformer.generation.translation import compute_translation_metrics
 from slp_transformer.tasks.base import (
     TOKENS,
@@ -32,7 +33,7 @@ PROGRESS_BATCH = 256  # sentences translated before the bar moves
 MAX_WINDOW = 1024  # tokens in a window, of models that were not trained by a command
 
 
-def val_data(run: LoadedRun) -> Dataset:
+def open_run_data(run: LoadedRun) -> Dataset:
     """Return the data of a run, to evaluate on its held-out part.
 
     Raises:
@@ -46,7 +47,7 @@ def val_data(run: LoadedRun) -> Dataset:
     return run.task.open(run.config, run.folder / TOKENS)
 
 
-def measure_windows(run: LoadedRun, stream: Any) -> dict[str, Any]:
+def compute_window_metrics(run: LoadedRun, stream: Any) -> dict[str, Any]:
     """Return the means of all metrics over the windows that validation reads in training.
 
     Raises:
@@ -61,10 +62,10 @@ def measure_windows(run: LoadedRun, stream: Any) -> dict[str, Any]:
         batch_size = run.config.train.batch_size if run.config else 1
         means = mean_metrics(run.model, windows, batch_size=batch_size, on_batch=on_batch)
     count = (len(stream) - 1) // length * length
-    return metric_values(means, run) | {"tokens": count}
+    return means_with_perplexity(means, run) | {"tokens": count}
 
 
-def metric_values(means: dict[str, float], run: LoadedRun) -> dict[str, Any]:
+def means_with_perplexity(means: dict[str, float], run: LoadedRun) -> dict[str, Any]:
     """Return metrics and the perplexity, which is None if it is too large for a float.
 
     Raises:
@@ -80,7 +81,7 @@ def metric_values(means: dict[str, float], run: LoadedRun) -> dict[str, Any]:
     return {"loss": loss, "perplexity": math.exp(loss) if small else None} | means
 
 
-def metric_rows(values: dict[str, Any]) -> dict[str, str]:
+def format_metric_rows(values: dict[str, Any]) -> dict[str, str]:
     """Return the first rows of a report."""
     perplexity, rows = values["perplexity"], {"loss": f"{values['loss']:.4f} nats per token"}
     rows["perplexity"] = "above 1e308" if perplexity is None else f"{perplexity:.3f}"
@@ -88,7 +89,7 @@ def metric_rows(values: dict[str, Any]) -> dict[str, str]:
     return rows | ({"tokens": f"{values['tokens']:,}"} if "tokens" in values else {})
 
 
-def sample(
+def generate_samples(
     session: GenerationSession, run: LoadedRun, options: EvaluateOptions[Any]
 ) -> list[GeneratedText]:
     """Generate the samples of an evaluation, as `generate` would without a prompt."""
@@ -102,7 +103,7 @@ def sample(
     )
 
 
-def add_samples(
+def report_with_samples(
     report: Report,
     run: LoadedRun,
     session: GenerationSession,
@@ -118,7 +119,7 @@ def add_samples(
     return Report(report.values | samples, "\n\n".join(parts))
 
 
-def with_samples(
+def build_report(
     task: Task[Any, Any, Any],
     run: LoadedRun,
     options: EvaluateOptions[Any],
@@ -130,13 +131,15 @@ def with_samples(
     if options.samples is None:
         return report
     session = task.session(run, task.GenerateFlags())
-    return add_samples(report, run, session, sample(session, run, options), options.seed)
+    return report_with_samples(
+        report, run, session, generate_samples(session, run, options), options.seed
+    )
 
 
 # --- Translations ---------------------------------------------------------------------------------
 
 
-def measure_pairs(
+def compute_pair_metrics(
     run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]], special: dict[str, int]
 ) -> dict[str, float]:
     """Return the means of all metrics over the targets of encoded pairs."""
@@ -156,7 +159,7 @@ def translate_all(translator: Any, sources: list[str], num_beams: int) -> list[s
     return found
 
 
-def translation_scores(
+def score_translations(
     predictions: list[str], references: list[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return BLEU and chrF as JSON and as rows; without sacrebleu, a remark in their place."""

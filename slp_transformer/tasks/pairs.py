@@ -142,7 +142,7 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
         Raises:
             ValueError: if the longest pair does not fit into a batch.
         """
-        from slp_transformer.data.batches import LengthBucketedPairs, PaddedPairs
+        from slp_transformer.data.pair_batches import LengthBucketedPairs, PaddedPairs
 
         special = special_ids(data.tokenizer)
         if config.train.batch_tokens is None:
@@ -162,7 +162,7 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
         from slp_transformer._internal.progress_bar import write_above_progress_bars
         from slp_transformer.data.batches import evenly_spaced_indices
         from slp_transformer.generation.translation import Translator
-        from slp_transformer.tasks.evaluation import translation_scores
+        from slp_transformer.tasks.evaluation import score_translations
 
         window, encode = model.config.context_length, data.tokenizer.encode_source
         count = len(data.val_texts)
@@ -182,7 +182,7 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
                 for name, text in zip(("source", "reference", "prediction"), row, strict=True):
                     lines.append(f"  {name:<11}{text}")
                 lines.append("")
-            _, scores = translation_scores(predictions, references)
+            _, scores = score_translations(predictions, references)
             text = "; ".join(f"{name} {score}" for name, score in scores.items())
             lines[-1] = f"  {text}, of {len(predictions)} sentences"
             write_above_progress_bars("\n".join(lines))
@@ -235,10 +235,10 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
         from slp_transformer.data.pair_corpus import encode_pairs, read_pairs
         from slp_transformer.tasks import evaluation
 
-        translator = to_translator(run)
+        translator = make_translator(run)
         target, beams = options.flags.target, options.flags.num_beams
         if options.source is None and target is None:
-            pairs = evaluation.val_data(run).val_texts
+            pairs = evaluation.open_run_data(run).val_texts
         else:  # of two files nobody needs to say which languages they are
             languages = run.tokenizer.languages if target is None else (None, None)
             pairs, _ = read_pairs(options.source, target, languages)
@@ -246,14 +246,14 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
         ids, pairs, warnings = encode_pairs(pairs, run.tokenizer, window, "drop")
         if not pairs:
             raise ValueError(f"No pair fits the model's window of {window} tokens.")
-        values = evaluation.metric_values(
-            evaluation.measure_pairs(run, ids, special_ids(run.tokenizer)), run
+        values = evaluation.means_with_perplexity(
+            evaluation.compute_pair_metrics(run, ids, special_ids(run.tokenizer)), run
         )
         predictions = evaluation.translate_all(translator, [source for source, _ in pairs], beams)
         references = [reference for _, reference in pairs]
         exact = sum(a == " ".join(b.split()) for a, b in zip(predictions, references, strict=True))
-        scores, score_rows = evaluation.translation_scores(predictions, references)
-        rows = evaluation.metric_rows(values) | {
+        scores, score_rows = evaluation.score_translations(predictions, references)
+        rows = evaluation.format_metric_rows(values) | {
             "pairs": f"{len(pairs):,}, translated with {beams} beams",
             "exact": f"{exact / len(pairs):.1%} equal their reference word by word",
         }
@@ -274,7 +274,7 @@ def special_ids(tokenizer: Any) -> dict[str, int]:
     return {name: getattr(tokenizer, name) for name in ("pad_id", "begin_id", "end_id")}
 
 
-def to_translator(run: LoadedRun) -> Any:
+def make_translator(run: LoadedRun) -> Any:
     """Return what translates with a run.
 
     Raises:

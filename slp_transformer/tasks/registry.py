@@ -1,7 +1,9 @@
 """The tasks by name: ours, and those of plug-ins. Nothing here needs PyTorch."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
+from slp_transformer._internal.choices import union_parts
 from slp_transformer._internal.plugins import TaskEntry, add_entries, resolve
 
 if TYPE_CHECKING:
@@ -27,7 +29,20 @@ def load_task(name: str) -> "Task[Any, Any, Any]":
 
     Raises:
         KeyError: if there is no such task.
-        ValueError: if it is another package's, and cannot be imported.
+        ValueError: if it is another package's and cannot be imported, or has a flag of `generate`
+            or `evaluate` that takes several values.
     """
     task: Task[Any, Any, Any] = resolve(TASKS[name].task, f"The task {name}")()
+    for flags in (task.GenerateFlags, task.EvaluateFlags):
+        for field, hint in get_type_hints(flags).items():
+            kinds = [get_origin(part) or part for part in union_parts(hint)]
+            # The run is found among the words before its task's flags are known, so that each word
+            # after a flag of unknown length could be the run.
+            if any(
+                isinstance(k, type) and issubclass(k, Collection) and k is not str for k in kinds
+            ):
+                raise ValueError(
+                    f"The task {name} has an option --{field.replace('_', '-')} that takes several "
+                    "values: an option of a task takes one value or none."
+                )
     return task

@@ -7,7 +7,7 @@ from slp_transformer._internal.sampling_table import SAMPLING, check_sampling
 from slp_transformer.tasks.data_settings import arg
 
 
-def to_flag(name: str) -> str:
+def setting_to_flag(name: str) -> str:
     """Return the flag of an option."""
     return f"--{name.replace('_', '-')}"
 
@@ -22,7 +22,7 @@ class SamplingFlags:
         Raises:
             ValueError: naming the flag.
         """
-        check_sampling(self.to_dict(), to_flag)
+        check_sampling(self.to_dict(), setting_to_flag)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as `generate` takes them: those given, and the commands' defaults."""
@@ -35,7 +35,7 @@ class SamplingFlags:
         return found
 
 
-def make_sampling_options() -> type[SamplingFlags]:
+def make_sampling_options_class() -> type[SamplingFlags]:
     """Return the dataclass whose fields are the entries that `SAMPLING` has now."""
     flags = []
     for name, option in SAMPLING.items():
@@ -49,4 +49,4 @@ def make_sampling_options() -> type[SamplingFlags]:
 if TYPE_CHECKING:  # the fields of the class below are the table's
     SamplingOptions = SamplingFlags
 else:
-    SamplingOptions = make_sampling_options()
+    SamplingOptions = make_sampling_options_class()

@@ -166,10 +166,10 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             ValueError: if there are none.
         """
         from slp_transformer.data import prepare_corpus
-        from slp_transformer.tasks.evaluation import val_data
+        from slp_transformer.tasks.evaluation import open_run_data
 
         if source is None:
-            return val_data(run).val
+            return open_run_data(run).val
         return prepare_corpus(source, val_split=0.0, tokenizer=run.tokenizer).train
 
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[NoFlags]) -> Report:
@@ -178,11 +178,15 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         Raises:
             ValueError: if there is none, or too little.
         """
-        from slp_transformer.tasks.evaluation import measure_windows, metric_rows, with_samples
+        from slp_transformer.tasks.evaluation import (
+            build_report,
+            compute_window_metrics,
+            format_metric_rows,
+        )
 
         stream = self.read_stream(run, options.source)
-        values = measure_windows(run, stream)
-        rows = metric_rows(values)
+        values = compute_window_metrics(run, stream)
+        rows = format_metric_rows(values)
         ids = stream[1 : values["tokens"] + 1].tolist()
         num_bytes = run.tokenizer.count_bytes(ids)
         if num_bytes is None:
@@ -191,7 +195,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
                 f"none: {values['unknown']:,} of the tokens are unknown words, whose bytes the "
                 "model does not predict"
             )
-            return with_samples(self, run, options, values, rows)
+            return build_report(self, run, options, values, rows)
         bits = values["loss"] * values["tokens"] / math.log(2)
         sizes = {"character": len(run.tokenizer.decode(ids)), "byte": num_bytes}
         for unit, size in sizes.items():
@@ -199,7 +203,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             if size:
                 values[f"bits_per_{unit}"] = bits / size
                 rows[f"bits per {unit}"] = f"{bits / size:.4f}"
-        return with_samples(self, run, options, values, rows)
+        return build_report(self, run, options, values, rows)
 
 
 class TextSession(GenerationSession):
@@ -233,8 +237,8 @@ class TextSession(GenerationSession):
         template = ChatTemplate.from_files(getattr(self.tokenizer, "side_files", {}))
         if template is None:
             return super().begin_chats(chats)
-        end = self.tokenizer.library.token_to_id(template.special_tokens.get("eos_token", ""))
-        ends = {*self.tokenizer.end_ids, *([] if end is None else [end])}
+        end = self.tokenizer.encode(template.special_tokens.get("eos_token", ""))
+        ends = {*self.tokenizer.end_ids, *(end if len(end) == 1 else [])}
         self.stop = ends  # an answer often ends in another token than a text
         # The template writes all special tokens, also the one that begins a text.
         return [self.tokenizer.encode(text) for text in template.render(chats)]

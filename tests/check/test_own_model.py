@@ -13,7 +13,7 @@ from foreign import foreign
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.check import __main__ as command
-from slp_transformer.check import own_model
+from slp_transformer.check import own_model, own_writing
 from slp_transformer.check.own_model import NEEDED, OwnModel, Parts
 from slp_transformer.check.progress_page import PART_FUNCTIONS, TEMPLATE
 from slp_transformer.check.student_file import read_functions
@@ -160,6 +160,84 @@ def test_a_part_without_gradient_is_named(tmp_path):
     )
     with pytest.raises(ValueError, match=r"No gradient reaches stack\.blocks\.0\.ffn\.W_1"):
         own_model.train(wrong, lambda line: None)
+
+
+WRITES = """
+def draw(y, dart):
+    return int((dart >= y.cumsum(0)).sum())
+
+
+def next_token_loss(U, ids):
+    return -torch.log_softmax(U[:-1], -1).gather(-1, ids[1:, None]).mean()
+"""
+
+
+@pytest.fixture
+def writer(mine):
+    """A file whose functions also have a loss, and write."""
+    text = mine.read_text(encoding="utf-8").replace(
+        "raise SystemExit", WRITES + "\nraise SystemExit"
+    )
+    mine.write_text(text, encoding="utf-8")
+    return mine
+
+
+def test_the_reader_s_draw_chooses_each_word_from_what_fits_the_window(writer):
+    parts, asked = Parts(read_functions(writer)), []
+    own = OwnModel(random_model(), parts)
+
+    def draw(y, dart):
+        asked.append((y, dart))
+        return len(y)  # past the end, as searchsorted may say
+
+    parts.functions["draw"] = draw
+    ids = torch.arange(13) % 17  # longer than the window of 11
+    longer = own_writing.draw_next(own, ids, torch.Generator().manual_seed(3))
+    assert longer.tolist() == [*ids.tolist(), 16]
+    (y, dart), *_ = asked
+    torch.testing.assert_close(y, own.model(ids[-11:])[-1].softmax(-1))
+    assert dart == torch.rand((), generator=torch.Generator().manual_seed(3)).item()
+
+
+def test_the_reader_s_loss_trains_as_pytorch_s_does(writer):
+    losses = []
+    for own_loss in (False, True):
+        own = own_model.new_model(Parts(read_functions(writer)), 17, 11)
+        rows = torch.arange(33).view(3, 11) % 17
+        losses.append(own_model.fit(own, lambda _: rows, 3, lambda _: None, "word", own_loss))  # noqa: B023  used at once
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4) and losses[0] < 8
+
+
+def test_a_text_of_the_reader_s_is_learned_and_written_on(writer, monkeypatch):
+    monkeypatch.setattr(own_writing, "TEXT_STEPS", 2)
+    monkeypatch.setattr(own_writing, "WRITTEN", 7)
+    said, text = [], "la do re mi " * 6
+    own, letters = own_writing.train_on_text(Parts(read_functions(writer)), text, said.append, True)
+    assert letters == sorted(set(text)) and "nats a character" in said[-1]
+    written = own_writing.write_text(own, letters, text[:5])
+    assert written.startswith(text[:5]) and len(written) == 12 and set(written) <= set(text)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"short", "should have 64"), (b"\xff" * 99, "is not UTF-8"), (None, "cannot be read")],
+)
+def test_a_text_that_cannot_be_learned_is_refused_first(writer, tmp_path, capsys, content, words):
+    path = tmp_path / "text.txt"
+    if content is not None:
+        path.write_bytes(content)
+    assert command.main([str(writer), "--text", str(path)]) == 2
+    assert words in capsys.readouterr().err
+    assert command.main([str(writer), "--text", str(path), "--run", str(tmp_path)]) == 2
+
+
+@pytest.mark.slow  # 350 steps
+def test_the_reader_s_model_writes_sentences(writer, capsys):
+    assert command.main([str(writer)]) == 0
+    said = capsys.readouterr().out
+    assert "The loss is yours, too." in said
+    same = int(re.search(r"It writes 40 sentences, of which (\d+) are of the eight", said)[1])
+    assert same >= 30 and said.count("because it was") >= 3
 
 
 @pytest.mark.slow  # 350 steps

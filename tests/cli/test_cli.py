@@ -359,7 +359,7 @@ def test_a_reader_that_has_left_is_no_mistake(at, monkeypatch, system, error, co
         monkeypatch.setattr(os, "name", system)
         raise error
 
-    monkeypatch.setattr("slp_transformer.cli.info.machine_info", closed)
+    monkeypatch.setattr("slp_transformer.cli.info.collect_machine_info", closed)
     assert main(["info"]) == code
 
 
@@ -370,7 +370,7 @@ def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
     def broken():
         raise bug
 
-    monkeypatch.setattr("slp_transformer.cli.info.machine_info", broken)
+    monkeypatch.setattr("slp_transformer.cli.info.collect_machine_info", broken)
     with pytest.raises(type(bug)):
         main(["info"])
 

@@ -11,7 +11,7 @@ from commands import SENTENCE, SMALL, fine, output, result
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer.data import load_corpus
 from slp_transformer.guitar import make_practice_corpus, write_tab
-from slp_transformer.guitar.tab_evaluation import piece_bits
+from slp_transformer.guitar.tab_evaluation import compute_piece_bits
 from slp_transformer.tasks.config_files import PRESETS
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss
@@ -84,8 +84,8 @@ def test_bits_of_a_piece_longer_than_the_window_count_each_token_once():
         first = next(f for f in (0, 4, 8) if told <= f + 6)
         u = model.eval()(torch.tensor([piece[first:told]]))[0, -1]
         expected -= u.log_softmax(-1)[piece[told]].item() / math.log(2)
-    assert piece_bits(model, piece) == pytest.approx(expected, rel=1e-5)
-    assert piece_bits(model, piece[:1]) == 0
+    assert compute_piece_bits(model, piece) == pytest.approx(expected, rel=1e-5)
+    assert compute_piece_bits(model, piece[:1]) == 0
 
 
 def test_info_describes_a_run_and_this_machine(text_run, capsys):

@@ -1,18 +1,19 @@
 """Flags that belong to a run's task: which word is the run, and names that are taken."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 
 import pytest
 
-from slp_transformer.cli.flags import check_own_flags, find_run, list_flags
+from slp_transformer.cli.flags import check_task_flags, collect_flag_types, find_run_argument
 
 pytest.importorskip("tyro", reason="flags need the text extra")
 
-from slp_transformer.cli.evaluate import Evaluate  # noqa: E402
-from slp_transformer.cli.generate import Generate  # noqa: E402
-from slp_transformer.cli.train_options import Train  # noqa: E402
-from slp_transformer.tasks.data_settings import DataSettings, NoFlags  # noqa: E402
-from slp_transformer.tasks.text import TextData  # noqa: E402
+from slp_transformer.cli.evaluate import EvaluateRunOptions  # noqa: E402
+from slp_transformer.cli.generate import GenerateOptions  # noqa: E402
+from slp_transformer.cli.train_options import TrainOptions  # noqa: E402
+from slp_transformer.tasks.data_settings import DataSettings, NoFlags, UseAppendAction  # noqa: E402
+from slp_transformer.tasks.registry import load_task  # noqa: E402
+from slp_transformer.tasks.text import TextData, TextTask  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Other:
     loud: int = 3
 
 
-KNOWN = [*list_flags(Generate[Own]).items()]
+KNOWN = [*collect_flag_types(GenerateOptions[Own]).items()]
 
 
 @pytest.mark.parametrize(
@@ -49,21 +50,21 @@ KNOWN = [*list_flags(Generate[Own]).items()]
     ],
 )
 def test_the_run_is_the_first_word_that_is_no_flag_and_no_flags_value(words, run):
-    assert find_run(words.split(), KNOWN) == run
+    assert find_run_argument(words.split(), KNOWN) == run
 
 
 def test_a_flag_that_takes_a_value_in_one_task_alone_stands_after_the_run():
-    known = [*KNOWN, *list_flags(Other).items()]
-    assert find_run(["a", "--loud", "b"], known) == "a"
+    known = [*KNOWN, *collect_flag_types(Other).items()]
+    assert find_run_argument(["a", "--loud", "b"], known) == "a"
     with pytest.raises(ValueError, match="Name the run before --loud, which means another thing"):
-        find_run(["--loud", "a"], known)
+        find_run_argument(["--loud", "a"], known)
 
 
 def test_flags_of_dataclasses_in_dataclasses_are_found_and_arguments_without_a_name_are_not():
-    flags = list_flags(Evaluate[Own])
+    flags = collect_flag_types(EvaluateRunOptions[Own])
     assert {"--key", "--loud", "--samples", "--seed", "--json", "--device", "--top-k"} <= {*flags}
     assert not {"--run", "--source", "--flags", "--asked"} & {*flags} and flags["--loud"] is bool
-    settings = list_flags(Train[TextData])
+    settings = collect_flag_types(TrainOptions[TextData])
     assert {"--vocab-size", "--num-blocks", "--steps", "--out-dir"} <= {*settings}
 
 
@@ -75,11 +76,24 @@ class Taken(DataSettings):
     seed: int = 2
 
 
+@pytest.mark.parametrize("kind", [tuple[str, ...], list[int] | None, UseAppendAction[tuple[int]]])
+def test_a_flag_of_a_task_that_takes_several_values_is_refused(monkeypatch, kind):
+    flags = make_dataclass("Flags", [("loud", bool), ("other_keys", kind)])
+    monkeypatch.setattr(TextTask, "EvaluateFlags", flags)
+    with pytest.raises(ValueError, match="text has an option --other-keys that takes several"):
+        load_task("text")
+    monkeypatch.setattr(TextTask, "EvaluateFlags", Own)
+    assert load_task("text").EvaluateFlags is Own
+
+
 @pytest.mark.parametrize(
     ("general", "name", "flag"),
-    [(Generate[NoFlags], "generate", "--seed"), (Train[DataSettings], "train", "--seed")],
+    [
+        (GenerateOptions[NoFlags], "generate", "--seed"),
+        (TrainOptions[DataSettings], "train", "--seed"),
+    ],
 )
 def test_a_task_cannot_have_a_flag_that_every_task_has(general, name, flag):
-    check_own_flags("mine", Own, general, name)
+    check_task_flags("mine", Own, general, name)
     with pytest.raises(ValueError, match=f"The task mine has an option {flag}, but so has {name}"):
-        check_own_flags("mine", Taken, general, name)
+        check_task_flags("mine", Taken, general, name)

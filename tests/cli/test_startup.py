@@ -37,6 +37,7 @@ ANSWERS = [  # to words: the exit code, and something that is said
     (["--help"], 0, "Train small language models"),
     (["--version"], 0, slp_transformer.__version__),
     (["train", "--help"], 0, "--learning-rate"),
+    (["generate", "--help"], 0, "generate runs/mine --prompt-file beginning.txt"),
     (["generate", "--help"], 0, "sample from the k most probable tokens alone"),
     (["train", "text", "--stpes", "3"], 2, "did you mean --steps?"),
     (["train", "tabs", "nowhere", "--out-dir", "a"], 2, "nowhere: name one with .txt"),

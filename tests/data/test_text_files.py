@@ -18,7 +18,7 @@ from slp_transformer.data import (
     read_documents,
 )
 from slp_transformer.data import text_files as reading_module
-from slp_transformer.data.text_files import read_pieces
+from slp_transformer.data.text_files import iter_file_text
 from slp_transformer.guitar import make_practice_corpus, read_tab_folder, write_tab
 
 
@@ -110,7 +110,7 @@ def test_pieces_make_up_the_text(block, tmp_path, monkeypatch):
     """A byte order mark, the line ends of three systems, and characters of 1 to 4 bytes."""
     monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
     (tmp_path / "a").write_bytes("\ufeffone\r\ntwo\rthree\n\n\n é🎸日\n\tend\r".encode())
-    assert "".join(read_pieces(tmp_path / "a")) == "one\ntwo\nthree\n\n\n é🎸日\n\tend\n"
+    assert "".join(iter_file_text(tmp_path / "a")) == "one\ntwo\nthree\n\n\n é🎸日\n\tend\n"
 
 
 @pytest.mark.parametrize(

@@ -291,11 +291,35 @@ def test_without_javascript_a_page_is_whole(stem, browser, address):
 def test_the_search_fetches_its_index_when_it_is_wanted(browser, address):
     with opened(browser, address) as page:
         page.wait_for_load_state("networkidle")
-        assert not [url for url in page.asked if "search_index" in url]
+        assert not [url for url in page.asked if "search" in url and url.endswith(".json")]
         page.keyboard.press("/")
         page.keyboard.type("perplexity")
-        page.wait_for_selector(".md-search-result__link[href*='07_training']")
-        assert len([url for url in page.asked if "search_index" in url]) == 1
+        page.wait_for_selector(".slp-search-box a[href*='07_training']")
+        assert len([url for url in page.asked if url.endswith("search.json")]) == 1
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/07_training/#perplexity")
+
+
+def test_the_search_works_offline_once_it_has_worked(browser, address):
+    with opened(browser, address) as page:
+        page.click(".slp-search-open")
+        page.fill(".slp-search-box input", "equation 8.20")
+        page.wait_for_selector(".slp-search-box a[href$='01_attention/#eq-mh-def']")
+        page.keyboard.press("Escape")
+        page.goto(f"{address}notation/")
+        page.context.set_offline(True)
+        page.click(".slp-search-open")
+        page.fill(".slp-search-box input", "atention")
+        page.wait_for_selector(".slp-search-box a[href*='01_attention']")
+
+
+def test_the_search_says_that_it_is_offline(browser, address):
+    with opened(browser, address) as page:
+        page.context.set_offline(True)
+        page.click(".slp-search-open")
+        page.fill(".slp-search-box input", "softmax")
+        page.get_by_text("are you offline?").wait_for()
 
 
 def test_drawings_and_the_buttons_of_code_come_with_the_screen(browser, address):

@@ -19,12 +19,13 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
     PlayableMoment,
     PlayablePiece,
-    finger_piece,
+    find_doubtful_moments,
+    find_fingerings,
     fit_moment,
     piece_from_tab,
-    review_fingering,
 )
-from slp_transformer.guitar.formats.midi import format_midi, read_midi
+from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import TUNINGS, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Tab, TabNote
@@ -132,9 +133,9 @@ def compare_pieces(seeds):
             found = ask_script(run, options, moments)
             for (left, changes, _), theirs in zip(fitted, found["fitted"], strict=True):
                 assert theirs == {"notes": as_lists(list(left.items())), "changes": changes}
-            ((_, path),), _ = finger_piece(piece, options)
+            ((_, path),), _ = find_fingerings(piece, options)
             assert found["best"] == as_lists(path), seed
-            doubts = review_fingering(piece, options, 7)
+            doubts = find_doubtful_moments(piece, options, 7)
             assert [one["place"] for one in found["doubts"]] == [one.place for one in doubts], seed
             for theirs, doubt in zip(found["doubts"], doubts, strict=True):
                 assert theirs["extra"] == doubt.extra_costs[1:], seed
@@ -354,7 +355,7 @@ def test_a_midi_file_is_dropped_chosen_in_and_taken_away(shared, tmp_path):
     (tmp_path / "tune.mid").write_bytes(content)
     (unfingered,), _ = read_midi(tmp_path / "tune.mid", tracks=[2])
     piece, options = piece_from_tab(unfingered), FingeringOptions(unplayable_policy="drop")
-    ((tab, _),), changes = finger_piece(piece, options)
+    ((tab, _),), changes = find_fingerings(piece, options)
     drop(page, "tune.mid", content)
     assert page.locator("#f-part option").all_inner_texts()[0] == "Guitar (guitar): 47 notes"
     said = page.inner_text("#f-changes")
@@ -367,7 +368,7 @@ def test_a_midi_file_is_dropped_chosen_in_and_taken_away(shared, tmp_path):
     assert places(first) == places(tab) and first.title == "tune"
     assert in_quarters(first) == in_quarters(tab)
     assert any(2 in event.voices for event in first.iter_events())  # the held basses
-    doubts = review_fingering(piece, options, 3)
+    doubts = find_doubtful_moments(piece, options, 3)
     assert page.locator("#f-marks .f-asked").count() == 3
     shown = page.locator("#slp-fingering").get_attribute("data-shown")
     page.locator("#f-marks [aria-label$='number 2']").click()
@@ -411,13 +412,13 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path):
     made = random_piece(random.Random(11), plain=True)
     made = Tab("A piece", tuning, made.bars, "", made.steps_per_quarter)
     high = FingeringOptions(tuning, preferred_position=9, unplayable_policy="drop")
-    ((made, _),), _ = finger_piece(piece_from_tab(made), high)
+    ((made, _),), _ = find_fingerings(piece_from_tab(made), high)
     page.click("summary >> nth=0")
     for suffix in (".gp5", ".gp4", ".musicxml"):
         write_tab(made, tmp_path / f"piece{suffix}")
         (read,), _ = read_any_tab_file(tmp_path / f"piece{suffix}")
         options = FingeringOptions(read.tuning, unplayable_policy="drop")
-        ((tab, _),), _ = finger_piece(piece_from_tab(read), options)
+        ((tab, _),), _ = find_fingerings(piece_from_tab(read), options)
         drop(page, f"piece{suffix}", (tmp_path / f"piece{suffix}").read_bytes())
         found = download(page, "gp", tmp_path)
         assert found.tuning == read.tuning and places(found) == places(tab), suffix

@@ -237,7 +237,7 @@ def test_pages_are_light(site, pages):
     heavy = {name: sent(site / name) for name in pages if not name.startswith("api/")}
     assert {name: size for name, size in heavy.items() if size > PAGE_LIMIT} == {}
     assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < SITE_LIMIT
-    assert sent(site / "search" / "search_index.json") <= SEARCH_LIMIT
+    assert sent(site / "search.json") <= SEARCH_LIMIT
 
 
 def test_a_first_visit_is_light(site, pages):
@@ -350,8 +350,8 @@ def test_notebooks_run_on_their_own(site):
 
 
 def test_search_knows_prose_and_not_outputs(site):
-    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
-    text = " ".join(" ".join(entry["text"] for entry in index["docs"]).split())
+    index = json.loads((site / "search.json").read_text(encoding="utf-8"))
+    text = " ".join(row[2] for row in index["sections"])
     assert "residual stream" in text and "softmax ( mask (" in text
     assert "slp-text" not in text and "torch.manual_seed(" not in text and "<annotation" not in text
 
@@ -361,22 +361,18 @@ def search(site, request):
     """Asks the site's own search, as the page does: groups of sections, best first."""
     from py_mini_racer import MiniRacer
 
-    (worker,) = site.glob("assets/javascripts/workers/search.*.min.js")
-    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     engine = MiniRacer()
     request.addfinalizer(engine.close)  # else the process would not end
-    engine.eval(
-        "var self = globalThis, location = {href: ''}, said = [], hear;"
-        "self.addEventListener = (kind, listener) => { hear = listener };"
-        "self.postMessage = message => { said.push(message) };"
-    )
-    engine.eval(worker.read_text(encoding="utf-8"))
-    engine.eval(f"hear({{data: {{type: 0, data: {json.dumps(index | {'options': {}})}}}}})")
+    engine.eval((site / "assets" / "search.js").read_text(encoding="utf-8"))
+    index = (site / "search.json").read_text(encoding="utf-8")
+    engine.eval(f"const known = SiteSearch.prepare({index})")
 
     def ask(words):
-        engine.eval(f"said.length = 0; hear({{data: {{type: 2, data: {json.dumps(words)}}}}})")
-        (answer,) = json.loads(engine.eval("JSON.stringify(said)"))
-        return [[section["location"] for section in group] for group in answer["data"]["items"]]
+        found = engine.eval(f"JSON.stringify(SiteSearch.find(known, {json.dumps(words)}))")
+        pages = {}
+        for hit in json.loads(found):
+            pages.setdefault(hit["page"], []).append(hit["place"])
+        return list(pages.values())
 
     return ask
 
@@ -385,11 +381,11 @@ QUERIES = {
     "softmax": "chapters/01_attention/",
     "multi-head attention": "chapters/01_attention/#several-heads",
     "cross-attention": "chapters/10_encoder_decoder/",
-    "(8.33)": "chapters/03_one_matrix/#one-head-for-all-tokens",
-    "7.34": "chapters/03_one_matrix/#one-head-for-all-tokens",
-    "(8.53)": "chapters/06b_cache/#",
+    "(8.33)": "chapters/03_one_matrix/#eq-head-par",
+    "7.34": "chapters/03_one_matrix/#eq-head-par",
+    "(8.53)": "chapters/06b_cache/#eq-",
     "head-par": "chapters/03_one_matrix/",
-    "causal mask": "chapters/03_one_matrix/#masks-in-pytorch",
+    "causal mask": "chapters/03_one_matrix/#the-mask",
     "layer norm": "chapters/02_block/#layer-norm",
     "LayerNorm": "chapters/02_block/#layer-norm",
     "residual stream": "chapters/02_block/#the-residual-stream",
@@ -405,7 +401,7 @@ QUERIES = {
     "guitar": "chapters/12_guitar_tab/",
     "torchrun": "cluster/",
     "masked_softmax": "chapters/01_attention/#all-tokens-in-the-package",
-    "slp_transformer.training.train": "chapters/07_training/",
+    "slp_transformer.training.train": "api/training/#slp_transformer.training.train",
     "why divide by sqrt d_k": "chapters/01_attention/#query-key-and-value",
     "sqrt": "chapters/01_attention/#query-key-and-value",
     "RoPE": "chapters/14_todays_block/#positions-as-rotations",
@@ -441,9 +437,64 @@ QUERIES = {
 }
 
 
+# Written down before they were tried: what students type, and where it should lead.
+TASKS = {
+    "how to install": ("reuse/#install",),
+    "export to huggingface": ("reuse/#export", "chapters/14_todays_block/#and-back"),
+    "resume training": ("command-line/#stop-and-resume",),
+    "MIDI to tab": ("fingering/", "command-line/#pitch-to-tab"),
+    "what is a token": ("chapters/04_input/#words-become-numbers",),
+    "gradient accumulation": ("cluster/",),
+    "out of memory": ("cluster/",),
+    "atention": ("chapters/01_attention/",),
+    "colab": ("#run-it",),
+    "8.20": ("chapters/01_attention/#eq-mh-def",),
+    "equation 8.20": ("chapters/01_attention/#eq-mh-def",),
+    "7.20": ("chapters/01_attention/#eq-mh-def",),
+    "eq. (7.20)": ("chapters/01_attention/#eq-mh-def",),
+    "how do I train my own model": ("command-line/#training-data", "reuse/#a-model-of-your-own"),
+    "use my own text": ("reuse/#a-model-of-your-own-texts",),
+    "generate text": ("chapters/06_decoding/#a-model-that-writes",),
+    "run on gpu": ("cluster/",),
+    "stop training early": ("chapters/07_training/#the-loop",),
+    "load pretrained gpt2": ("chapters/14_todays_block/", "reuse/#a-published-model"),
+    "why is my loss nan": ("break-it/",),
+    "plot attention weights": ("chapters/09_inside/#what-heads-look-at", "model/"),
+    "check my exercise": ("reuse/#a-check-of-your-own-code",),
+    "solutions to exercises": ("teachers/#exercises",),
+    "softmax temperature": ("chapters/06_decoding/#temperature",),
+    "difference between encoder and decoder": ("chapters/10_encoder_decoder/",),
+    "how many parameters": ("chapters/08_scale/#how-many-parameters",),
+    "what is a head": ("chapters/01_attention/#one-head",),
+    "why layer norm": ("chapters/02_block/#layer-norm",),
+    "mask future tokens": ("chapters/03_one_matrix/#the-mask",),
+    "kv cache": ("chapters/06b_cache/",),
+    "translate sentences": ("chapters/11_translation/",),
+    "fine tune with lora": ("chapters/08_scale/#lora", "command-line/#fine-tuning-by-lora"),
+    "convert guitar pro to musicxml": ("command-line/#guitar-files",),
+    "notation of symbols": ("notation/",),
+    "tensor shapes": ("pytorch/#a-tensor-and-its-shape",),
+    "broadcasting": ("pytorch/#broadcasting",),
+    "byte pair encoding": ("command-line/#training-data", "chapters/11_translation/"),
+    "multiple gpus": ("cluster/#one-machine-several-gpus",),
+    "evaluate perplexity": ("command-line/#evaluation", "chapters/07_training/#perplexity"),
+    "repeat penalty": ("chapters/06_decoding/#a-penalty-for-repetition",),
+    "schedule for a course": ("teachers/",),
+    "own task plugin": ("own-task/",),
+    "tempreature": ("chapters/06_decoding/#temperature",),
+    "residul stream": ("chapters/02_block/#the-residual-stream",),
+}
+
+
+@pytest.mark.parametrize("words", TASKS)
+def test_the_search_knows_what_people_want_to_do(words, search):
+    found = search(words)
+    assert found[0][0].startswith(TASKS[words]), found[:3]
+
+
 def test_synonyms_belong_to_sections(site):
-    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
-    places = {section["location"] for section in index["docs"]}
+    index = json.loads((site / "search.json").read_text(encoding="utf-8"))
+    places = {row[0] for row in index["sections"]}
     path = ROOT / "docs" / "site_build" / "synonyms.toml"
     assert set(tomllib.loads(path.read_text(encoding="utf-8"))) <= places
 

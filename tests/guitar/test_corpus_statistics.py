@@ -11,7 +11,7 @@ from slp_transformer.guitar.corpus_statistics import (
     compute_hand_shifts,
     compute_mean_hand_shift,
     compute_playable_share,
-    find_repeated_bars,
+    repeated_bar_flags,
 )
 from slp_transformer.guitar.tab import Bar, Event, Note, Tab, Technique
 
@@ -74,8 +74,8 @@ def test_a_bar_returns_only_with_its_length_its_steps_and_its_notes():
     later = Bar(16, (Event(0, one.events[0].notes), Event(3, one.events[1].notes)))
     tab = Tab(bars=(one, bar(steps=16), bar(steps=16), replace(one, steps=12), later, one, one))
     # Bars of rests do not count.
-    assert find_repeated_bars(tab) == [False, False, False, True, True]
-    assert find_repeated_bars(Tab(bars=(one,))) == [False]  # each piece is for itself
+    assert repeated_bar_flags(tab) == [False, False, False, True, True]
+    assert repeated_bar_flags(Tab(bars=(one,))) == [False]  # each piece is for itself
 
 
 def test_nothing_has_no_figures():

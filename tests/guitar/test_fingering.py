@@ -10,9 +10,9 @@ import pytest
 from slp_transformer.guitar.fingering import viterbi
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
-    finger_piece,
+    find_doubtful_moments,
+    find_fingerings,
     piece_from_tab,
-    review_fingering,
 )
 from slp_transformer.guitar.fingering.grips import (
     UnplayableError,
@@ -33,8 +33,8 @@ from slp_transformer.guitar.fingering.viterbi import (
     HandCosts,
     find_cheapest_fingering,
     find_cheapest_path,
+    moments_by_doubt,
     price_grips,
-    rank_by_doubt,
 )
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab
@@ -182,7 +182,7 @@ def test_each_grip_costs_what_the_cheapest_path_through_it_does(monkeypatch):
 
 
 def test_the_least_certain_moment_comes_first_and_those_without_a_choice_not():
-    assert rank_by_doubt([[3.0, 9.0], [3.0], [5.0, 3.0], [3.5, 7.0, 3.0]]) == [3, 2, 0]
+    assert moments_by_doubt([[3.0, 9.0], [3.0], [5.0, 3.0], [3.5, 7.0, 3.0]]) == [3, 2, 0]
 
 
 def test_a_review_shows_the_cheapest_other_ways_and_a_pin_makes_the_rest_follow():
@@ -190,8 +190,8 @@ def test_a_review_shows_the_cheapest_other_ways_and_a_pin_makes_the_rest_follow(
     notes = [Note(*map(int, place.split("."))) for place in melody]
     bar = Bar(len(notes), tuple(Event(step, (note,)) for step, note in enumerate(notes)))
     piece, options = piece_from_tab(Tab(bars=(bar,))), FingeringOptions()
-    doubts = review_fingering(piece, options, 9)
-    ((tab, path),), _ = finger_piece(piece, options)
+    doubts = find_doubtful_moments(piece, options, 9)
+    ((tab, path),), _ = find_fingerings(piece, options)
     assert [own.extra_costs[1] for own in doubts] == sorted(own.extra_costs[1] for own in doubts)
     for doubt in doubts:
         assert doubt.paths[0] == path and doubt.extra_costs[0] == 0
@@ -199,11 +199,11 @@ def test_a_review_shows_the_cheapest_other_ways_and_a_pin_makes_the_rest_follow(
         other = doubt.paths[1]
         place = doubt.moment.bar_number, doubt.moment.number
         pinned = replace(options, pinned_notes={place: other[doubt.place]})
-        ((_, found),), _ = finger_piece(piece, pinned)
+        ((_, found),), _ = find_fingerings(piece, pinned)
         assert found == other
     changed = [{t for t in range(len(path)) if own.paths[1][t] != path[t]} for own in doubts]
     assert not any(own.place in set().union(*changed[:n]) for n, own in enumerate(doubts))
-    assert review_fingering(piece, options, 1) == doubts[:1]
+    assert find_doubtful_moments(piece, options, 1) == doubts[:1]
 
 
 def test_the_hand_goes_where_it_is_needed_and_not_before():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slp_transformer.guitar.guitarset import read_guitarset, read_jams
+from slp_transformer.guitar.guitarset import read_guitarset_tabs, read_jams_tab
 from slp_transformer.guitar.tab_task import TabData, TabTask
 from slp_transformer.tasks.base import Dataset
 from slp_transformer.tasks.config_files import load_config, override
@@ -61,7 +61,7 @@ def events_of(excerpt):
 def test_an_excerpt_by_hand():
     notes = [(0, 0.004, 0.5, 43.1), (5, 0.021, 0.25, 67.2), (1, 0.51, 0.2, 45.0)]
     notes += [(2, 2.167, 1.0, 51.9)]
-    excerpt, problems = read_jams(jams(notes), "02_Rock3-120-F#_comp.jams")
+    excerpt, problems = read_jams_tab(jams(notes), "02_Rock3-120-F#_comp.jams")
     assert problems == []
     assert excerpt.title == "Rock3-120-F# comp"
     assert excerpt.style == "Rock"
@@ -77,14 +77,14 @@ def test_an_excerpt_by_hand():
 
 
 def test_bars_begin_where_the_beats_say():
-    excerpt, _ = read_jams(jams([(0, 0.5, 0.5, 40.0)], first=4), "00_BN1-120-C_solo.jams")
+    excerpt, _ = read_jams_tab(jams([(0, 0.5, 0.5, 40.0)], first=4), "00_BN1-120-C_solo.jams")
     assert [bar.steps for bar in excerpt.bars] == [12, 48, 48]
     assert events_of(excerpt) == [(1, 0, [(6, 0)], (12,))]
 
 
 def test_what_no_guitar_has_is_left_out_and_told():
     notes = [(0, 0.0, 0.5, 39.0), (3, 1.0, 0.5, 80.0), (4, 1.5, 0.5, 59.0), (4, 1.52, 0.5, 60.0)]
-    excerpt, problems = read_jams(jams(notes), "00_BN1-120-C_solo.jams")
+    excerpt, problems = read_jams_tab(jams(notes), "00_BN1-120-C_solo.jams")
     assert [tuple(n) for event in excerpt.iter_events() for n in event.notes] == [(2, 0)]
     assert [str(problem) for problem in problems] == [
         "00_BN1-120-C_solo.jams: a note at 0.000 s is left out: string 6, fret -1",
@@ -95,14 +95,14 @@ def test_what_no_guitar_has_is_left_out_and_told():
 
 def test_the_known_errors_are_corrected():
     twice = [(0, 10.860, 0.2, 43.0), (0, 10.860, 0.2, 43.0)]
-    excerpt, problems = read_jams(jams(twice, beats=30), "02_Funk2-119-G_comp.jams")
+    excerpt, problems = read_jams_tab(jams(twice, beats=30), "02_Funk2-119-G_comp.jams")
     assert len(list(excerpt.iter_events())) == 1
     assert "a note at 10.860 s is there twice; it is read once" in str(problems[0])
     for name, late in (("04_BN3-154-E_comp", 0.409), ("04_Jazz1-200-B_comp", 0.309)):
         for own, shift in ((name, late), (name.replace("comp", "solo"), 0.0)):
-            excerpt, _ = read_jams(jams([(0, 1.0 + late, 0.5, 40.0)]), f"{own}.jams")
+            excerpt, _ = read_jams_tab(jams([(0, 1.0 + late, 0.5, 40.0)]), f"{own}.jams")
             plain = jams([(0, 1.0 + late - shift, 0.5, 40.0)])
-            expected, _ = read_jams(plain, "00_BN1-120-C_solo.jams")
+            expected, _ = read_jams_tab(plain, "00_BN1-120-C_solo.jams")
             assert events_of(excerpt) == events_of(expected) != []
 
 
@@ -114,8 +114,8 @@ def test_a_folder_and_an_archive_give_the_same(tmp_path):
             (tmp_path / "set" / "annotation" / f"{name}.jams").write_bytes(content)
             archive.writestr(f"annotation/{name}.jams", content)
             archive.writestr(f"__MACOSX/._{name}.jams", b"x")
-    folder, problems = read_guitarset(tmp_path / "set")
-    archive, others = read_guitarset(tmp_path / "annotation.zip")
+    folder, problems = read_guitarset_tabs(tmp_path / "set")
+    archive, others = read_guitarset_tabs(tmp_path / "annotation.zip")
     assert folder == archive and problems == others == []
     assert [excerpt.source[:-5] for excerpt in folder] == ["00_BN1-120-C_comp", "01_SS1-100-A_solo"]
 
@@ -159,14 +159,14 @@ def test_the_styles_of_learned_excerpts_get_tokens(tmp_path):
 )
 def test_what_is_no_excerpt_is_said_in_a_sentence(content, sentence):
     with pytest.raises(ValueError, match=sentence):
-        read_jams(content, "00_BN1-120-C_solo.jams")
+        read_jams_tab(content, "00_BN1-120-C_solo.jams")
     with pytest.raises(ValueError, match="not named as GuitarSet names excerpts"):
-        read_jams(content, "song.jams")
+        read_jams_tab(content, "song.jams")
 
 
 @pytest.mark.skipif(not REAL, reason="SLP_GUITARSET names no folder with the real files")
 def test_the_real_files():
-    excerpts, problems = read_guitarset(Path(REAL))
+    excerpts, problems = read_guitarset_tabs(Path(REAL))
     counts = {e.source[:-5]: sum(len(event.notes) for event in e.iter_events()) for e in excerpts}
     assert all(excerpt.style in excerpt.source for excerpt in excerpts)
     assert counts["00_BN1-129-Eb_comp"] == 133 and counts["00_BN1-129-Eb_solo"] == 71

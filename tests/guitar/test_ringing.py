@@ -8,7 +8,7 @@ import pytest
 from slp_transformer.guitar.fingering import viterbi
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
-    finger_piece,
+    find_fingerings,
     piece_from_tab,
 )
 from slp_transformer.guitar.fingering.grips import find_grips
@@ -102,10 +102,10 @@ def test_a_bass_note_rings_through_the_melody_above_it():
     notes = [(0, Note(5, 3), 3), (1, Note(5, 5), 1), (2, Note(5, 7), 1)]
     events = [Event.from_notes(step, [TabNote(note, steps)]) for step, note, steps in notes]
     piece = piece_from_tab(Tab(bars=(Bar(4, tuple(events)),), steps_per_quarter=1))
-    ((_, path),), _ = finger_piece(piece, FingeringOptions())
+    ((_, path),), _ = find_fingerings(piece, FingeringOptions())
     assert path == [(Note(5, 3),), (Note(4, 0),), (Note(4, 2),)]
     low = [(Note(6, 3), 4), (Note(6, 0), 1)]  # G2, then E2: there is one place only, so it is cut
     events = [Event.from_notes(step, [TabNote(*own)]) for step, own in enumerate(low)]
     piece = piece_from_tab(Tab(bars=(Bar(4, tuple(events)),), steps_per_quarter=1))
-    ((_, path),), _ = finger_piece(piece, FingeringOptions())
+    ((_, path),), _ = find_fingerings(piece, FingeringOptions())
     assert path == [(Note(6, 3),), (Note(6, 0),)]

@@ -10,10 +10,14 @@ from transformers import (
     BertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    Olmo2Config,
+    Olmo2ForCausalLM,
     Phi3Config,
     Phi3ForCausalLM,
     Qwen2Config,
@@ -34,6 +38,8 @@ GROUPED |= {"head_dim": 10, "bos_token_id": 1, "eos_token_id": [2, 3]}
 QWEN2 = {key: size for key, size in GROUPED.items() if key != "head_dim"} | {"hidden_size": 24}
 SMOLLM3 = QWEN2 | {"no_rope_layers": [1, 0], "pad_token_id": 0}
 BERT = SIZES | {"hidden_size": 15, "num_attention_heads": 3}
+NEOX = SIZES | {"hidden_size": 24, "num_attention_heads": 3, "bos_token_id": 1}
+NEOX |= {"eos_token_id": 2, "rotary_pct": 0.25, "rotary_emb_base": 900}
 ROPE = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0}
 ROPE |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 13}
 YARN = {"rope_type": "yarn", "rope_theta": 700.0, "factor": 3.0}
@@ -52,6 +58,8 @@ FAMILIES = {
         QWEN2 | {"no_rope_layers": [1, 0], "pad_token_id": 0},
     ),
     "phi3": (Phi3ForCausalLM, Phi3Config, QWEN2 | {"pad_token_id": 0}),
+    "olmo2": (Olmo2ForCausalLM, Olmo2Config, QWEN2 | {"pad_token_id": 0}),
+    "gpt_neox": (GPTNeoXForCausalLM, GPTNeoXConfig, NEOX),
     "bert": (BertForMaskedLM, BertConfig, BERT),
 }
 CHANGES = {
@@ -61,6 +69,8 @@ CHANGES = {
     "llama 3, tied": {"rope_parameters": ROPE, "tie_word_embeddings": True},
     "llama, biases, a key for each head": {"attention_bias": True, "mlp_bias": True} | LARGE,
     "llama, linear scaling": {"rope_parameters": LINEAR},
+    "gpt_neox, one after the other, no biases": {"use_parallel_residual": False}
+    | {"attention_bias": False, "hidden_act": "gelu_new", "rotary_pct": 0.5},
     "llama, yarn": {"rope_parameters": YARN},
     "qwen3, yarn, its own factors": {"rope_parameters": YARN | {"beta_fast": 3.0}}
     | {"beta_slow": 0.5, "attention_factor": 1.5},

@@ -16,7 +16,8 @@ import torch
 from tiny_training import stop_at
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
-from slp_transformer.data.batches import PaddedPairs, TokenWindows
+from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.pair_batches import PaddedPairs
 from slp_transformer.training import train
 
 RANK = int(os.environ.get("RANK", "0"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
-from slp_transformer.data.batches import PaddedPairs
+from slp_transformer.data.pair_batches import PaddedPairs
 from slp_transformer.training import train
 
 STREAM = torch.arange(7).repeat(5)

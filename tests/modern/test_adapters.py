@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from foreign import V, foreign, load_again, logits
+from foreign import MODELS, V, foreign, load_again, logits
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 
@@ -19,6 +19,8 @@ TARGETS = {
     "llama": ["q_proj", "v_proj", "down_proj"],
     "gpt2": ["c_attn", "attn.c_proj", "c_fc"],
     "qwen3": "all-linear",
+    "phi3": ["qkv_proj", "gate_up_proj"],
+    "gpt_neox": ["query_key_value", "dense_h_to_4h"],
 }
 
 
@@ -64,7 +66,8 @@ def test_an_adapter_of_ours_computes_the_same_there_and_comes_back(name, targets
         for _, pair in iter_lora(ours):
             pair.A.normal_(0.0, 0.3), pair.B.normal_(0.0, 0.3)
     folder = save_adapter(ours, tmp_path / "adapter", str(tmp_path / "base"))
-    theirs = PeftModel.from_pretrained(load_again(name, tmp_path / "base"), folder).eval()
+    base = MODELS[name][0].from_pretrained(tmp_path / "base")
+    theirs = PeftModel.from_pretrained(base, folder).eval()
     torch.testing.assert_close(logits(theirs, IDS), say(ours), **CLOSE)
     again = from_pretrained(tmp_path / "base")
     load_adapter(again, folder)
@@ -134,6 +137,12 @@ def test_a_damaged_adapter_or_one_of_another_model_is_refused(tmp_path):
 
 def test_without_lora_there_is_no_adapter(tmp_path):
     foreign("llama", tmp_path / "base")
+    add_lora(model := from_pretrained(tmp_path / "base"), 2)
+    with pytest.raises(ValueError, match=r"by merge_lora, or write them alone by save_adapter"):
+        save_pretrained(model, tmp_path / "adapter")
+    save_adapter(model, tmp_path / "alone")
+    with pytest.raises(ValueError, match="holds a LoRA adapter and no model"):
+        from_pretrained(tmp_path / "alone")
     with pytest.raises(ValueError, match="no LoRA"):
         save_adapter(from_pretrained(tmp_path / "base"), tmp_path / "adapter")
     assert not (tmp_path / "adapter").exists()

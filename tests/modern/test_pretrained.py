@@ -11,7 +11,7 @@ from own_process import printed
 from safetensors.torch import load_file, save_file
 
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
-from slp_transformer.cli.info import published_info
+from slp_transformer.cli.info import collect_published_info
 from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained, save_pretrained
 from slp_transformer.modern.families.family import with_sizes
 
@@ -285,7 +285,7 @@ OF_OTHERS = {
 def test_published_settings_make_the_published_model(name, tmp_path):
     content, total = OF_OTHERS[name]
     (tmp_path / "config.json").write_text(json.dumps(content), encoding="utf-8")
-    assert published_info(tmp_path)["parameters"]["total"] == total
+    assert collect_published_info(tmp_path)["parameters"]["total"] == total
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert"])

@@ -28,7 +28,7 @@ NOT_OURS = [
     ("gpt2", {"activation_function": "swish"}, "activation_function"),
     (
         "gpt2",
-        {"model_type": "gpt_neox"},
+        {"model_type": "gpt_neo"},
         "model_type.*gpt2, llama, .*, bert",
     ),
     ("llama", {"quantization_config": {"quant_method": "gptq"}}, "quantization_config"),
@@ -45,6 +45,9 @@ NOT_OURS = [
     ("mistral", {"layer_types": ["sliding_attention"]}, "layer_types"),
     ("smollm3", {"no_rope_layers": [1]}, "no_rope_layers"),
     ("smollm3", {"no_rope_layers": [1, 2]}, "no_rope_layers"),
+    ("gpt_neox", {"rope_parameters": {"partial_rotary_factor": 0.4}}, "rotary_share must be even"),
+    ("gpt_neox", {"rotary_pct": "some"}, "rotary_pct must be a number"),
+    ("olmo2", {"sliding_window": 3}, "sliding_window"),
     ("phi3", {"partial_rotary_factor": 0.75}, "partial_rotary_factor"),
     ("phi3", {"rope_parameters": {"rope_type": "longrope", "factor": 2.0}}, "longrope"),
     ("llama", {"rope_parameters": {"rope_type": "default", "beta_fast": 1}}, "beta_fast"),

@@ -8,7 +8,7 @@ import torch
 from comparing import randomized, some_ids
 
 from slp_transformer import EncoderDecoder, TransformerConfig, record_activations
-from slp_transformer.interpret import attention_weights
+from slp_transformer.interpret import translation_attention_weights
 from slp_transformer.plotting.attention_maps import (
     AttentionFigure,
     AttentionMaps,
@@ -31,7 +31,7 @@ def words(letter: str, count: int) -> list[str]:
 def test_weights_are_those_of_the_forward_pass():
     model = translator()
     source, target = some_ids(M), some_ids(N, seed=9)
-    found = attention_weights(model.train(), source, target)
+    found = translation_attention_weights(model.train(), source, target)
     assert model.training  # as it was, and no weight was dropped
     with record_activations(model.eval()) as trace:
         model(source, target)
@@ -109,4 +109,4 @@ def test_what_cannot_be_drawn_is_named(tmp_path, unchecked):
     with pytest.raises(ValueError, match="1 ids of the source and 2 words"):
         translation_attention_figure(model, [3], [1, 2], ["a", "b"], ["[SOS]", "b"])
     with pytest.raises(ValueError, match="need a token each"):
-        attention_weights(model, torch.tensor([], dtype=torch.long), torch.tensor([1]))
+        translation_attention_weights(model, torch.tensor([], dtype=torch.long), torch.tensor([1]))

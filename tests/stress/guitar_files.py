@@ -31,7 +31,7 @@ from mutations import BYTES, SECONDS, Trial, cut, flip, high_water, insert, main
 
 from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
-from slp_transformer.guitar.guitarset import read_guitarset
+from slp_transformer.guitar.guitarset import read_guitarset_tabs
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.timing import bar_start_steps
@@ -177,7 +177,7 @@ def one_trial(folder: Path, kind: str, number: int, seed: int, tabs: list[Tab]) 
     before, begun = high_water(reset=True), time.process_time()
     problem = ""
     try:
-        read = read_guitarset if kind in (".jams", ".zip") else read_any_tab_file
+        read = read_guitarset_tabs if kind in (".jams", ".zip") else read_any_tab_file
         tabs_read, problems = read(path)
         outcome = "read" if not problems else "read in part"
         if any(len(str(each)) > 500 or "\n" in str(each) for each in problems):

@@ -11,7 +11,7 @@ import torch
 from tiny_training import STREAM, language_model, same, stop_at
 
 from slp_transformer._internal.choices import Choices
-from slp_transformer.cli.parsing import parse
+from slp_transformer.cli.parsing import parse_command_line
 from slp_transformer.tasks.run_config import load_config
 from slp_transformer.training import train
 from slp_transformer.training.distributed import DDPStrategy
@@ -108,7 +108,7 @@ def test_no_name_acts_as_another():
 def test_an_entry_from_outside_is_in_help_docs_and_refusals(setting, capsys, tmp_path):
     table = TABLES[setting]
     with pytest.raises(SystemExit):
-        parse(["train", "text", "--help"])
+        parse_command_line(["train", "text", "--help"])
     printed = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert f"--{setting} {{{','.join(table)}}}" in printed
     assert f'"dummy" ({table["dummy"].summary})' in printed
@@ -117,7 +117,9 @@ def test_an_entry_from_outside_is_in_help_docs_and_refusals(setting, capsys, tmp
     with pytest.raises(ValueError, match=rf'^{setting} must be .*"dummy", not'):
         TrainConfig(steps=1, **{setting: "sine"})
     with pytest.raises(SystemExit):
-        parse(["train", "text", f"--{setting}", "sine", "--out-dir", str(tmp_path / "run")])
+        parse_command_line(
+            ["train", "text", f"--{setting}", "sine", "--out-dir", str(tmp_path / "run")]
+        )
     assert "'dummy'" in capsys.readouterr().err
 
 

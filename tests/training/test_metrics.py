@@ -13,7 +13,7 @@ from tiny_training import STREAM, encoder_decoder, language_model, pairs, run, w
 
 from slp_transformer.data.batches import Batch
 from slp_transformer.loss import IGNORE_INDEX
-from slp_transformer.tasks.evaluation import metric_rows
+from slp_transformer.tasks.evaluation import format_metric_rows
 from slp_transformer.training import Callback, Trainer, train
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.evaluation import mean_loss, mean_metrics, summed_token_loss
@@ -113,7 +113,7 @@ def test_a_metric_from_outside_is_shown_wherever_the_loss_is(dummy, tmp_path, ca
     assert [row["val_threes"] for row in rows] == [r.val_metrics[dummy] for r in records]
     assert rows[-1]["full_val_threes"] == last.full_val_metrics[dummy]
     means = mean_metrics(load_model(tmp_path, "last"), STREAM, 5)
-    assert metric_rows(means | {"perplexity": 1.0})[dummy] == f"{means[dummy]:.3f}"
+    assert format_metric_rows(means | {"perplexity": 1.0})[dummy] == f"{means[dummy]:.3f}"
     assert "| `threes` | how often it is a 3 |" in choice_tables.fill(PAGE.read_text("utf-8"))
 
 

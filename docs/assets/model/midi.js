@@ -269,7 +269,8 @@ export function intoBars(midi, chosen, asked = 0) {
     const [beats, kind] = signatureOf(steps, unit, signature) ?? signature;
     if (beats > MAX_BEATS)
       throw new Refusal(
-        `Bar ${bars.length + 1} has ${beats}/${kind}, and this page draws up to ${MAX_BEATS} beats.`,
+        `Bar ${bars.length + 1} has ${beats}/${kind}, ` +
+          `and this page draws up to ${MAX_BEATS} beats.`,
       );
     bars.push({ start, steps, signature, tempo });
     start += steps;

@@ -1,7 +1,7 @@
 /* The worker that reads Guitar Pro and MusicXML for the page "Finger a piece": a file that makes
    alphaTab work forever stops a worker that can be ended, not the page. */
 
-/* A number beyond these is no music, and alphaTab would make as many bars, staves or voices of it. */
+/* A number beyond these is no music, and alphaTab would make as many staves or voices of it. */
 const LIMITS = {
   duration: 1e6,
   divisions: 1e5,

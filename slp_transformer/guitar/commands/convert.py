@@ -4,16 +4,16 @@ from dataclasses import replace
 
 from slp_transformer.cli.console import print_remarks, print_status
 from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
-from slp_transformer.guitar.commands.song_options import Convert as Options
+from slp_transformer.guitar.commands.song_options import ConvertOptions
 from slp_transformer.guitar.commands.tab import (
-    add_time,
+    add_time_or_refuse,
     check_output,
     print_cut_notes,
-    read_tracks,
+    read_and_select_tracks,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import (
     FingeringOptions,
-    finger_piece,
+    find_fingerings,
     piece_from_tab,
 )
 from slp_transformer.guitar.formats.registry import find_losses, write_tab
@@ -24,7 +24,7 @@ NECKS = (STANDARD, DROP_D, Tuning(OTHER_INSTRUMENT_TUNINGS["bass"]))
 """What pieces without strings are fingered for: the first that reaches down to them."""
 
 
-def execute(options: Options) -> None:
+def execute(options: ConvertOptions) -> None:
     """Read a file, write the other, read that as well and print what is not in it.
 
     Raises:
@@ -33,7 +33,7 @@ def execute(options: Options) -> None:
     output = options.output
     check_output(output, options)
     tabs: list[Tab] = []
-    tracks = read_tracks(options)
+    tracks = read_and_select_tracks(options)
     if not all(tab.is_fingered for tab in tracks):
         print_status("These notes have no strings; they are fingered as `tab` does it.")
     for number, tab in enumerate(tracks, start=1):
@@ -47,7 +47,7 @@ def execute(options: Options) -> None:
         if options.no_capo:
             raised = tuple(pitch + tab.tuning.capo for pitch in tab.tuning.open_pitches)
             tab = replace(tab, tuning=Tuning(raised))
-        tabs.append(add_time(tab, output, options))
+        tabs.append(add_time_or_refuse(tab, output, options))
     write_tab(tabs[0], output, *tabs[1:], one_channel=options.one_channel)
     if lost := find_losses(tabs, output):
         print_status(f"{output.name} does not hold {', '.join(lost)}.")
@@ -65,7 +65,7 @@ def finger_for_some_neck(tab: Tab) -> Tab:
     piece = piece_from_tab(tab)
     lowest = min((min(moment.pitches) for moment in piece.moments), default=40)
     guitar = next((neck for neck in NECKS if neck.open_pitches[-1] <= lowest), STANDARD)
-    (((fingered, _), *_), changes) = finger_piece(piece, FingeringOptions(guitar))
+    (((fingered, _), *_), changes) = find_fingerings(piece, FingeringOptions(guitar))
     print_remarks([f"{where}: {what}" for where, what in changes])
     print_cut_notes(fingered)
     return fingered

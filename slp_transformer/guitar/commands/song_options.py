@@ -36,7 +36,7 @@ class SongOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tab(SongOptions):
+class TabOptions(SongOptions):
     """Turn notes without strings, or a tab for another guitar, into tab that can be played.
 
     Examples:
@@ -88,7 +88,7 @@ class Tab(SongOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Convert(SongOptions):
+class ConvertOptions(SongOptions):
     """Convert guitar music from one kind of file into another.
 
     Examples:

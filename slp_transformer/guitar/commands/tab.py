@@ -7,16 +7,15 @@ from pathlib import Path
 
 from slp_transformer._internal.atomic_write import check_place
 from slp_transformer._internal.config_checks import Range, check_ranges
-from slp_transformer.cli.console import plural, print_remarks, print_result, print_status
+from slp_transformer.cli.console import format_count, print_remarks, print_result, print_status
 from slp_transformer.guitar.ascii_writer import format_tab
-from slp_transformer.guitar.commands.song_options import Convert
-from slp_transformer.guitar.commands.song_options import Tab as Options
+from slp_transformer.guitar.commands.song_options import ConvertOptions, TabOptions
 from slp_transformer.guitar.fingering.fingering_pieces import (
-    Doubt,
+    DoubtfulMoment,
     FingeringOptions,
-    finger_piece,
+    find_doubtful_moments,
+    find_fingerings,
     piece_from_tab,
-    review_fingering,
     summarize_fingering,
 )
 from slp_transformer.guitar.formats.notation import count_cut_notes
@@ -49,7 +48,7 @@ RANGES: dict[str, Range] = {
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
 
-def execute(options: Options) -> None:
+def execute(options: TabOptions) -> None:
     """Finger a piece if it is not fingered or is to be fingered anew, and write or show it.
 
     Raises:
@@ -61,7 +60,7 @@ def execute(options: Options) -> None:
         check_output(output, options)
     elif options.one_channel:
         check_writable_suffix("standard output", one_channel=True)
-    tab, *others = read_tracks(options)
+    tab, *others = read_and_select_tracks(options)
     if others:
         names = ", ".join(f"{number} {own.track}" for number, own in enumerate(others, start=2))
         print_status(f"{options.song} has {1 + len(others)} tracks; the first is taken ({names}).")
@@ -69,17 +68,19 @@ def execute(options: Options) -> None:
         if output is None:
             print_result(format_tab(tab, steps_per_beat=tab.steps_per_quarter))
         else:
-            write_tab(add_time(tab, output, options), output, one_channel=options.one_channel)
+            write_tab(
+                add_time_or_refuse(tab, output, options), output, one_channel=options.one_channel
+            )
             print_status(f"Written to {output}; its fingering is kept (--refinger finds another).")
         return
-    wanted = make_options(options, tab)
+    wanted = make_fingering_options(options, tab)
     score_grips = None
     if options.model:  # PyTorch is imported only for models
         from slp_transformer.guitar.fingering.hand_model import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
     piece = piece_from_tab(tab)
-    tabs_and_grips, changes = finger_piece(piece, wanted, options.alternatives, score_grips)
+    tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
     print_remarks([f"{where}: {what}" for where, what in changes])
     count = len(tabs_and_grips)
     for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
@@ -92,19 +93,19 @@ def execute(options: Options) -> None:
         print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
         if output is not None:
             path = output if number == 1 else output.with_stem(f"{output.stem}-{number}")
-            write_tab(add_time(tab, path, options), path, one_channel=options.one_channel)
+            write_tab(add_time_or_refuse(tab, path, options), path, one_channel=options.one_channel)
             print_status(f"Written to {path}.")
     if count < options.alternatives:
         print_status(f"There is no other fingering than these {count}.")
     if options.review:
-        doubts = review_fingering(piece, wanted, options.review, score_grips)
+        doubts = find_doubtful_moments(piece, wanted, options.review, score_grips)
         for number, doubt in enumerate(doubts, start=1):
-            print_result(f"{number}. {format_doubt(doubt, wanted.tuning)}")
+            print_result(f"{number}. {format_doubtful_moment(doubt, wanted.tuning)}")
         if len(doubts) < options.review:
             print_status(f"No other moment is uncertain: {len(doubts)} found.")
 
 
-def format_doubt(doubt: Doubt, tuning: Tuning) -> str:
+def format_doubtful_moment(doubt: DoubtfulMoment, tuning: Tuning) -> str:
     """Draw an uncertain moment between its neighbors, as it is and in other ways, with their pins.
 
     The drawing is one system with a bar for each way; the first is the fingering that is taken.
@@ -126,7 +127,7 @@ def format_doubt(doubt: Doubt, tuning: Tuning) -> str:
     return "\n".join(lines) + "\n"
 
 
-def check_output(path: Path, options: Options | Convert) -> None:
+def check_output(path: Path, options: TabOptions | ConvertOptions) -> None:
     """Refuse a file that cannot be written, or that is the one to read.
 
     Raises:
@@ -138,7 +139,7 @@ def check_output(path: Path, options: Options | Convert) -> None:
         raise ValueError(f"{path} is the file to read: name another one to write to.")
 
 
-def read_tracks(options: Options | Convert) -> list[Tab]:
+def read_and_select_tracks(options: TabOptions | ConvertOptions) -> list[Tab]:
     """Return the tracks of a file that are asked for, with what is left out printed.
 
     Raises:
@@ -165,12 +166,12 @@ def read_tracks(options: Options | Convert) -> list[Tab]:
     return tabs
 
 
-def is_fingering_wanted(options: Options) -> bool:
+def is_fingering_wanted(options: TabOptions) -> bool:
     """Return whether a flag asks for another fingering than a tab has."""
-    return any(getattr(options, name) != getattr(Options, name) for name in FINGERING_FLAGS)
+    return any(getattr(options, name) != getattr(TabOptions, name) for name in FINGERING_FLAGS)
 
 
-def make_options(options: Options, tab: Tab) -> FingeringOptions:
+def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
     """Build the fingering options from the flags; guitar and capo are the tab's unless they say.
 
     Raises:
@@ -232,7 +233,7 @@ def parse_pins(words: Sequence[str]) -> dict[tuple[int, int], tuple[Note, ...]]:
     return pins
 
 
-def add_time(tab: Tab, path: Path, options: Options | Convert) -> Tab:
+def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOptions) -> Tab:
     """Return a tab as a file of that name can hold it.
 
     Raises:
@@ -251,4 +252,4 @@ def add_time(tab: Tab, path: Path, options: Options | Convert) -> Tab:
 def print_cut_notes(tab: Tab) -> None:
     """Say how many notes cannot last as long as the piece has them."""
     if count := count_cut_notes(tab):
-        print_status(f"{plural(count, 'note')} cut short: the string is struck again.")
+        print_status(f"{format_count(count, 'note')} cut short: the string is struck again.")

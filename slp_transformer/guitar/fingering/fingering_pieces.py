@@ -16,7 +16,7 @@ from slp_transformer.guitar.fingering.ringing import Ringing, RingingLattice
 from slp_transformer.guitar.fingering.viterbi import (
     ExtraGripCost,
     HandCosts,
-    rank_by_doubt,
+    moments_by_doubt,
 )
 from slp_transformer.guitar.fretboard import (
     MAX_FRET,
@@ -141,7 +141,7 @@ def piece_from_tab(tab: Tab) -> PlayablePiece:
 # --- Fingering -----------------------------------------------------------------------------------
 
 
-def finger_piece(
+def find_fingerings(
     piece: PlayablePiece,
     options: FingeringOptions,
     num_alternatives: int = 1,
@@ -164,7 +164,7 @@ def finger_piece(
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    problem, changes = _pose(piece, options, score_grips)
+    problem, changes = _pose_problem(piece, options, score_grips)
     paths: list[list[Grip]] = []
     for _ in range(num_alternatives):
         extra = problem.make_extra_cost(paths)
@@ -175,7 +175,7 @@ def finger_piece(
     return [(problem.piece.build_tab(path, options.tuning), path) for path in paths], changes
 
 
-class Doubt(NamedTuple):
+class DoubtfulMoment(NamedTuple):
     """A moment that could well be played otherwise.
 
     Attributes:
@@ -191,12 +191,12 @@ class Doubt(NamedTuple):
     extra_costs: list[float]
 
 
-def review_fingering(
+def find_doubtful_moments(
     piece: PlayablePiece,
     options: FingeringOptions,
     num_doubts: int,
     score_grips: GripScorer | None = None,
-) -> list[Doubt]:
+) -> list[DoubtfulMoment]:
     """Find the moments where another grip is almost as good, the least certain first.
 
     A moment that changes with the first alternative of another is not a question of its own.
@@ -205,15 +205,15 @@ def review_fingering(
         piece: the piece.
         options: the guitar and the preferences.
         num_doubts: how many moments to return at most.
-        score_grips: as for `finger_piece`.
+        score_grips: as for `find_fingerings`.
     """
-    problem, _ = _pose(piece, options, score_grips)
+    problem, _ = _pose_problem(piece, options, score_grips)
     choices, extra = problem.choices, problem.make_extra_cost([])
     lattice = problem.build_lattice(choices, extra)
     best, prices = lattice.find_path(), lattice.price_grips()
-    doubts: list[Doubt] = []
+    doubts: list[DoubtfulMoment] = []
     changed: set[int] = set()
-    for t in rank_by_doubt(prices):
+    for t in moments_by_doubt(prices):
         if len(doubts) == num_doubts:
             break
         if t in changed:
@@ -226,7 +226,7 @@ def review_fingering(
             paths.append(problem.build_lattice(asked, extra).find_path())
             more.append(price - ranked[0][0])
         changed.update(i for i, grip in enumerate(paths[1]) if grip != best[i])
-        doubts.append(Doubt(problem.piece.moments[t], t, paths, more))
+        doubts.append(DoubtfulMoment(problem.piece.moments[t], t, paths, more))
     return doubts
 
 
@@ -262,13 +262,13 @@ class _Problem(NamedTuple):
         return lambda moment, grip: table[moment][grip]
 
 
-def _pose(
+def _pose_problem(
     piece: PlayablePiece, options: FingeringOptions, score_grips: GripScorer | None
 ) -> tuple[_Problem, list[tuple[str, str]]]:
     """Make a piece fit for the guitar and list its grips; return also what was changed.
 
     Raises:
-        ValueError: as `finger_piece`.
+        ValueError: as `find_fingerings`.
     """
     moments, changes, refused = [], list(piece.changes), []
     for moment in piece.moments:

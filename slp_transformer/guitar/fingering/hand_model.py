@@ -258,12 +258,12 @@ def load_hand_ensemble(*run_dirs: str | Path) -> HandEnsemble:
     for run_dir in run_dirs:
         if (Path(run_dir) / "config.toml").exists():  # which the runs of `train` have
             raise ValueError(f"{run_dir} holds a model of tokens, not of a hand.")
-        models.append(load_hand(run_dir))
+        models.append(load_hand_model(run_dir))
     return HandEnsemble(models)
 
 
 @retry_while_run_changes
-def load_hand(run_dir: str | Path) -> HandModel:
+def load_hand_model(run_dir: str | Path) -> HandModel:
     """Load the best model of a run."""
     model = HandModel()
     load_weights(model, checkpoint_folder(run_dir, "best"))

@@ -169,7 +169,7 @@ def price_grips(
     ]
 
 
-def rank_by_doubt(prices: Sequence[Sequence[float]]) -> list[int]:
+def moments_by_doubt(prices: Sequence[Sequence[float]]) -> list[int]:
     """The moments that have a choice, those first where another grip is almost as cheap.
 
     Args:

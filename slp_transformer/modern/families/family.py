@@ -7,6 +7,7 @@ from typing import Any
 
 from slp_transformer._internal.config_checks import head_sizes
 from slp_transformer._internal.model_choices import POSITIONS
+from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.feedforward import feedforward_class
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
@@ -28,6 +29,8 @@ class HFTensor:
         name: its name there.
         transposed: whether it has rows for outputs, as in `torch.nn.Linear`.
         columns: how many columns of ours it is; None for all.
+        heads: of how many heads the queries, keys and values lie side by side in it, head by head;
+            None if all queries come first, then all keys.
         part: which of several equal parts of it, side by side, it is for ours, and how many these
             are.
     """
@@ -36,6 +39,19 @@ class HFTensor:
     transposed: bool = False
     columns: int | None = None
     part: tuple[int, int] = (0, 1)
+    heads: int | None = None
+
+    def to_ours(self, W: Tensor) -> Tensor:
+        """Return the columns of theirs in our order: all queries, all keys, all values."""
+        if self.heads is None:
+            return W
+        return W.unflatten(-1, (self.heads, 3, -1)).transpose(-3, -2).flatten(-3)
+
+    def to_theirs(self, W: Tensor) -> Tensor:
+        """Return our columns in their order."""
+        if self.heads is None:
+            return W
+        return W.unflatten(-1, (3, self.heads, -1)).transpose(-3, -2).flatten(-3)
 
 
 @dataclass(frozen=True)
@@ -98,6 +114,7 @@ class HFFamily:
         written: the settings of ours that `write` writes.
         stored: by a fixed setting, other values of it that can be written as the one that is read.
         transposed: whether its matrices have rows for outputs, as in `torch.nn.Linear`.
+        by_head: whether its matrix of queries, keys and values has them head by head.
         config_class: our class of its configuration.
         model: our class of its models of words.
         forms: other forms in which its models are published.
@@ -119,6 +136,7 @@ class HFFamily:
     written: tuple[str, ...] = ()
     stored: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     transposed: bool = True
+    by_head: bool = False
     config_class: type[ModernConfig] = ModernConfig
     model: str = "slp_transformer.modern.language_model:ModernLM"
     forms: tuple[HFForm, ...] = CAUSAL_FORMS
@@ -215,7 +233,8 @@ class HFFamily:
             name, _, part = name.removesuffix("]").partition("[")
             which, _, count = (part or "0/1").partition("/")
             full = f"{name.replace('#', number)}.{suffix}"
-            found.append(HFTensor(full, transposed, width, (int(which), int(count))))
+            heads = config.num_heads if module.endswith(".QKV") and self.by_head else None
+            found.append(HFTensor(full, transposed, width, (int(which), int(count)), heads))
         return tuple(found)
 
 

@@ -297,3 +297,25 @@ PHI3 = replace(
         "stack.blocks.#.ffn.2": "model.layers.#.mlp.gate_up_proj[1/2]",
     },
 )
+
+
+# --- OLMo 2 (arXiv 2501.00656): norms of what sublayers add, and of all heads' queries and keys ---
+
+OLMO2 = replace(
+    LLAMA,
+    model_type="olmo2",
+    title="OLMo 2",
+    architecture="Olmo2ForCausalLM",
+    settings=llama_settings(
+        ("ffn_bias", "key_dim", "value_dim"),
+        vocab_size=("vocab_size", 50304),
+        eps=("rms_norm_eps", 1e-5),
+    ),
+    fixed=LLAMA.fixed | {"norm": "output", "qk_norm": True, "qk_norm_joint": True},
+    write=lambda config: write_rope(config) | {"pad_token_id": None},
+    params=LLAMA.params
+    | {
+        "stack.blocks.#.norm_1": "model.layers.#.post_attention_layernorm",
+        "stack.blocks.#.norm_2": "model.layers.#.post_feedforward_layernorm",
+    },
+)

@@ -9,8 +9,16 @@ from slp_transformer.modern.hf_config import HFConfigReader
 ORIGINAL_LENGTH = "original_max_position_embeddings"
 
 
-def read_rope(settings: HFConfigReader) -> dict[str, Any]:
+def read_rope(
+    settings: HFConfigReader, base_name: str = "rope_theta", share: float | None = None
+) -> dict[str, Any]:
     """Return the base of the frequencies and their scaling, in the older form or the newer.
+
+    Args:
+        settings: those of the model.
+        base_name: how older files call the base of the frequencies.
+        share: the share of columns that is rotated, if nothing else is said; None for a family
+            that rotates all of them.
 
     Raises:
         ValueError: if they are scaled in a way that we don't have, or in two ways.
@@ -28,23 +36,29 @@ def read_rope(settings: HFConfigReader) -> dict[str, Any]:
     known = {"type", "rope_type", "rope_theta", "partial_rotary_factor", ORIGINAL_LENGTH}
     if unknown := set(content) - known - set(choice.published.values() if choice else ()):
         rope.refuse(min(unknown), content[min(unknown)], "there is no such part here")
-    base = rope.get_optional("rope_theta", float) or settings.get("rope_theta", float, 10000.0)
-    rope.require(partial_rotary_factor=1.0)
+    base = rope.get_optional("rope_theta", float) or settings.get(base_name, float, 10000.0)
+    found: dict[str, Any] = {"rope_base": base}
+    if share is None:
+        rope.require(partial_rotary_factor=1.0)
+    else:
+        found["rotary_share"] = rope.get("partial_rotary_factor", float, share)
     if choice is None:
-        return {"rope_base": base}
+        return found
     types = get_type_hints(RopeScaling)
     numbers = {
         ours: rope.get(theirs, float if ours == "attention_factor" else types[ours])
         for ours, theirs in choice.published.items()
         if ours not in choice.optional or content.get(theirs) is not None
     }
-    return {"rope_base": base, "rope_scaling": RopeScaling(rope_type, **numbers)}
+    return found | {"rope_scaling": RopeScaling(rope_type, **numbers)}
 
 
 def write_rope(config: ModernConfig) -> dict[str, Any]:
     """Return the settings of the rotations, in the newer form and the older."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
     written = {"rope_parameters": rope, "rope_theta": config.rope_base}
+    if config.rotary_share != 1:
+        rope["partial_rotary_factor"] = config.rotary_share
     if (scaling := config.rope_scaling) is not None:
         published = ROPE_SCALINGS[scaling.rope_type].published
         rope["rope_type"] = scaling.rope_type

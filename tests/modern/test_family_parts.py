@@ -1,4 +1,4 @@
-"""Windows that tokens see, blocks without rotations, and YaRN, by hand and by properties."""
+"""Parts of published families, by hand and by properties: windows, YaRN, other norms."""
 
 import math
 
@@ -7,7 +7,13 @@ import torch
 
 from slp_transformer import KVCache
 from slp_transformer.masks import causal_mask
-from slp_transformer.modern import ModernConfig, ModernLM, RopeScaling, RotaryPositions
+from slp_transformer.modern import (
+    ModernBlock,
+    ModernConfig,
+    ModernLM,
+    RopeScaling,
+    RotaryPositions,
+)
 from slp_transformer.modern.attention import GroupedQueryAttention, hide_beyond_window
 
 D, A, N, V, W = 12, 3, 11, 23, 4
@@ -105,3 +111,39 @@ def test_yarn_keeps_fast_pairs_slows_slow_ones_and_lets_scores_grow():
     assert (between.diff() > 0).all() and 1 <= between[0] < between[-1] <= 4.001
     with pytest.raises(ValueError, match="beta_slow"):
         RopeScaling("yarn", 4.0, 1000, beta_slow=64.0)
+
+
+def test_a_share_of_the_columns_is_rotated_and_the_others_stay():
+    X = torch.randn(2, 5, 8, dtype=torch.float64)
+    Y = RotaryPositions(4)(X, 3)
+    torch.testing.assert_close(Y[..., :4], RotaryPositions(4)(X[..., :4], 3))
+    assert torch.equal(Y[..., 4:], X[..., 4:])
+    lm = model(rotary_share=0.5)
+    assert lm.stack.blocks[0].attention.rotary.key_dim == 2
+    with pytest.raises(ValueError, match="rotary_share must be even: not 1"):
+        model(rotary_share=0.25)
+    with pytest.raises(ValueError, match="rotary_share is above 0"):
+        model(rotary_share=0.0)
+
+
+def test_norms_of_outputs_and_parallel_sublayers_by_hand():
+    X = torch.randn(2, 5, D, dtype=torch.float64)
+    block = model(norm="output").stack.blocks[0]
+    T3 = X + block.norm_1(block.attention(X, causal=True))
+    torch.testing.assert_close(block(X, causal=True), T3 + block.norm_2(block.ffn(T3)))
+    block = model(norm="parallel").stack.blocks[0]
+    read = block.attention(block.norm_1(X), causal=True), block.ffn(block.norm_2(X))
+    torch.testing.assert_close(block(X, causal=True), X + read[0] + read[1])
+    crossed = ModernBlock(ModernConfig(V, N, **SIZES, norm="output"), cross_attention=True)
+    with pytest.raises(ValueError, match='"pre" or "post", not "output"'):
+        crossed(X.float(), H_enc=X.float())
+
+
+def test_a_joint_norm_is_of_all_heads_rows_at_once():
+    attention = layer(qk_norm_eps=1e-6, qk_norm_joint=True, num_kv_heads=1)
+    assert (attention.norm_Q.model_dim, attention.norm_K.model_dim) == (D, 4)
+    X = torch.randn(5, D, dtype=torch.float64)
+    Q = attention.norm_Q(X @ attention.W_Q).unflatten(-1, (A, -1)).transpose(-3, -2)
+    torch.testing.assert_close(attention.project(X)[0], attention.rotary(Q, 0))
+    with pytest.raises(ValueError, match="qk_norm_joint is about qk_norm"):
+        ModernConfig(V, qk_norm_joint=True)
