@@ -23,7 +23,7 @@ from slp_transformer.modern.families.family import HFFamily, HFTensor
 from slp_transformer.modern.hf_config import HFConfigReader
 from slp_transformer.modern.pretrained import (
     read_published,
-    to_published_config,
+    to_modern_config,
     write_folder_atomically,
 )
 from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE, is_pretrained_folder
@@ -69,7 +69,7 @@ def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
     Raises:
         ValueError: if no family has the parts of the model.
     """
-    config = to_published_config(model)
+    config = to_modern_config(model)
     families = [f for f in HF_FAMILIES.values() if not any(f.missing_parts(config))]
     found = [list(iter_adapter_places(model, family)) for family in families]
     for places in found:
@@ -81,7 +81,7 @@ def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
 
 def iter_adapter_places(model: Any, family: HFFamily) -> Iterator[AdapterPlace]:
     """Yield the places in which a model of ours can have A and B, by the names of a family."""
-    config = to_published_config(model)
+    config = to_modern_config(model)
     places: dict[str, AdapterPlace] = {}
     for owner, module in model.stack.named_modules(prefix="stack"):
         if ".parametrizations" in owner:
@@ -201,8 +201,8 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     factors = dict(iter_lora(model))
     if not factors:
         raise ValueError("The model has no LoRA matrices: add_lora makes some.")
-    family = choose_family(to_published_config(model))
-    family.write_config(to_published_config(model))  # or it refuses
+    family = choose_family(to_modern_config(model))
+    family.write_config(to_modern_config(model))  # or it refuses
     if base is not None and is_pretrained_folder(base):
         family = read_published(base).family
     pairs = {

@@ -214,7 +214,7 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 # --- Out ---------------------------------------------------------------------------------------
 
 
-def to_published_config(model: TransformerLM | Bert) -> ModernConfig:
+def to_modern_config(model: TransformerLM | Bert) -> ModernConfig:
     """Return the configuration of the same model as one of today's blocks.
 
     The book's attention has no biases: as a published model it has some that are 0. Where its
@@ -233,8 +233,8 @@ def to_published_config(model: TransformerLM | Bert) -> ModernConfig:
     return ModernConfig(**settings | {"scaled_embeddings": False})
 
 
-def to_published_state(model: TransformerLM | Bert, config: ModernConfig) -> dict[str, Tensor]:
-    """Return the weights that a model has as one of `to_published_config`, by our names."""
+def to_modern_state(model: TransformerLM | Bert, config: ModernConfig) -> dict[str, Tensor]:
+    """Return the weights that a model has as one of `to_modern_config`, by our names."""
     state = model.state_dict() | dict(model.named_buffers())  # sinusoids are kept, too
     E = state[TOKENS_PARAM]
     if model.config.scaled_embeddings:
@@ -275,7 +275,7 @@ def save_pretrained(
             "The model has LoRA matrices: merge them into its weights by merge_lora, or write them "
             "alone by save_adapter."
         )
-    config = to_published_config(model)
+    config = to_modern_config(model)
     published = None if tokenizer is None else publish_tokenizer(tokenizer)
     if published is not None and published.end_ids:
         config = replace(config, begin_id=published.begin_id, end_ids=published.end_ids)
@@ -283,7 +283,7 @@ def save_pretrained(
     settings = family.write_config(config)
     theirs: dict[str, Tensor] = {}
     parts: dict[HFTensor, list[Tensor]] = {}
-    state = to_published_state(model, config)
+    state = to_modern_state(model, config)
     for ours, W in state.items():
         places = family.find_param(ours, config)
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):

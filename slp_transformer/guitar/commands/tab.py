@@ -66,7 +66,7 @@ def execute(options: TabOptions) -> None:
         print_status(f"{options.song} has {1 + len(others)} tracks; the first is taken ({names}).")
     if tab.is_fingered and not is_fingering_wanted(options):
         if output is None:
-            print_result(format_tab(tab, steps_per_beat=tab.steps_per_quarter))
+            print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
         else:
             write_tab(
                 add_time_or_refuse(tab, output, options), output, one_channel=options.one_channel
@@ -89,7 +89,7 @@ def execute(options: TabOptions) -> None:
         summary = {"guitar": name + capo} | summarize_fingering(grips, wanted.max_span)
         print_cut_notes(tab)
         if output is None:
-            print_result(format_tab(tab, steps_per_beat=tab.steps_per_quarter))
+            print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
         print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
         if output is not None:
             path = output if number == 1 else output.with_stem(f"{output.stem}-{number}")

@@ -35,7 +35,7 @@ def _format_tabs(*tracks: Tab) -> str:
             replace(tab, track=tab.track or f"Guitar {number}")
             for number, tab in enumerate(tracks, start=1)
         )
-    return "\n".join(format_tab(tab, show_timing=True) for tab in tracks)
+    return "\n".join(format_tab(tab, with_time_lines=True) for tab in tracks)
 
 
 def _read_midi(
