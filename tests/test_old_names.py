@@ -57,7 +57,7 @@ def test_a_published_name_that_changed_works_for_one_version_more(package, old, 
 OLD_ARGUMENTS = """
 import warnings
 from slp_transformer.guitar import Bar, Tab, format_tab
-tab = Tab(bars=(Bar(6),), steps_per_quarter=2)
+tab = Tab(bars=(Bar(6, ()),), steps_per_quarter=2)
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     assert format_tab(tab, steps_per_beat=2) == format_tab(tab, number_beats_every=2)

@@ -246,10 +246,12 @@ def decode_loop(
     rows, T = list(range(len(prompts))), 0  # the text in each row, and how many ids were read
     written: dict[int, list[int]] = {}
     while growing := [row for row, text in enumerate(rows) if T < ends[text]]:
+        # Rows that have ended compute in vain, but leaving them out copies the cache: at half.
         if len(growing) <= len(rows) / 2:
             written |= zip(rows, ids.tolist(), strict=True)
             ids, rows = ids[growing], [rows[row] for row in growing]
             session.reorder(growing)
+        # What all prompts have is read in one pass; longer ones then go on word by word, as given.
         T = max(T, min(len(prompts[text]) for text in rows if T < ends[text]))
         u = session(ids[:, :T])
         chosen = [row for row, text in enumerate(rows) if len(prompts[text]) <= T < ends[text]]

@@ -113,6 +113,7 @@ def save_checkpoint(
     run, earlier = Path(run), find_checkpoints(run)
     target = run / f"step-{step:08d}"
     if target.exists():
+        # Saved twice in the same state, it is there already. (JSON has lists where we have tuples.)
         if read_json(target / "training.json") == json.loads(json.dumps(training)):
             return target
         target = run / f"{target.name}{EVALUATED_SUFFIX}"
@@ -169,6 +170,7 @@ def unique_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return the state of a model, each tensor under the first of its names."""
     unique: dict[Any, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict().items():
+        # One place in memory may also begin tensors of different shapes: a matrix and its columns.
         unique.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), (name, tensor))
     return dict(unique.values())
 
@@ -416,7 +418,7 @@ def load_averaged_weights(model: nn.Module, folders: list[Path]) -> None:
     sums: list[Tensor] = []
     for folder in folders:
         load_weights(model, folder)
-        weights = [W.double() for W in model.parameters()]
+        weights = [W.double() for W in model.parameters()]  # single loses digits in each sum
         sums = [a + b for a, b in zip(sums, weights, strict=True)] if sums else weights
     for W, total in zip(model.parameters(), sums, strict=True):
         W.copy_(total / len(folders))

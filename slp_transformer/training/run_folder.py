@@ -380,6 +380,7 @@ def delete_old_checkpoints(run: Path, keep_last: int) -> None:
         if old not in keep and not (old / KEPT_FILE).exists() and not old.is_symlink():
             # What Windows will not rename, because this process has it open, goes the next time.
             with contextlib.suppress(OSError):
+                # Renamed first, so that nobody finds a checkpoint without some of its files.
                 temp = make_random_folder(run)
                 with contextlib.suppress(OSError):
                     old.rename(temp / old.name)
