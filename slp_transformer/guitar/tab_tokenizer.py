@@ -17,8 +17,9 @@ than a string token and a fret token (Fretting-Transformer, arXiv 2506.14223). `
 note of a moment, ``WITH`` another one that sounds with it, from string 6 to string 1. ``POS<k>`` is
 the moment k steps after the bar line, as in REMI (arXiv 2002.00212); the bar line itself needs
 none. Positions rather than the time that passes between notes: a model that has to add up times
-soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
-they count from to the last of them.
+soon loses the meter, and a shorter code, in which most moments tell no place, cost more bits a note
+(`benchmarks/results/guitar_lm`). In a bar that is longer than the positions reach, ``LONG`` moves
+the place they count from to the last of them.
 
 ``BAR<16>`` says at once how long the bar is; in one beyond the positions each ``LONGER`` adds their
 number. A bar that is equal to an earlier one is a single token: ``SAME<1>`` is the bar before,

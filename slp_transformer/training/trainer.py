@@ -1,6 +1,11 @@
 """The trainer: one loop with teacher forcing for every model and source of data.
 
 `slp_transformer.training.train` is a call of it with the usual callbacks.
+
+Lightning, Accelerate and Hugging Face's Trainer train well. Here the loop is also what is taught,
+and it makes a promise that their documentation does not: after a kill at any moment, a resumed run
+has the same bits on a CPU as one that was left alone. If a library promised this, the loop should
+go. Optimizers, distributed training and mixed precision are PyTorch's.
 """
 
 import contextlib
