@@ -100,8 +100,9 @@ function isTaken(grip, { open, capo }) {
   });
 }
 
-/** The grips that have some places, or all; where none is within the usual span, those
-   beyond it that stretch the hand least. @type {(pitches: number[], guitar: Guitar, pinned?: Grip) => Grip[]} */
+/** The grips that have some places, or all; where none is within the usual
+   span, those beyond it that stretch the hand least.
+    @type {(pitches: number[], guitar: Guitar, pinned?: Grip) => Grip[]} */
 export function findPlayableGrips(pitches, guitar, pinned = []) {
   for (let span = Math.min(guitar.maxSpan, guitar.maxFret); span <= guitar.maxFret; span++) {
     const grips = findGrips(pitches, guitar, span).filter((grip) =>
@@ -331,7 +332,8 @@ export class Lattice {
       let best = null,
         least = Infinity;
       for (const way of ways[t])
-        if (way.isKept && way.after === state && cost(way) < least) [best, least] = [way, cost(way)];
+        if (way.isKept && way.after === state && cost(way) < least)
+          [best, least] = [way, cost(way)];
       const taken = /** @type {Way} */ (/** @type {unknown} */ (best));
       path.push(taken.grip);
       [state, hand] = [taken.before, from[taken.before]];
