@@ -146,8 +146,7 @@ export function fitMoment(pitches, guitar, movesOctaves = false) {
     }
   }
   // The melody counts most, then the bass; of the inner voices the lowest goes first.
-  while (rest.length && !isPlayable(rest))
-    dropped.push(...rest.splice(rest.length > 2 ? 1 : 0, 1));
+  while (rest.length && !isPlayable(rest)) dropped.push(...rest.splice(rest.length > 2 ? 1 : 0, 1));
   const inTurn = movesOctaves ? [...dropped].sort((a, b) => a - b) : dropped;
   changes.push(...inTurn.map((pitch) => `${formatPitch(pitch)} is left out`));
   return { notes: rest.map((pitch) => [pitch, left.get(pitch)]), changes };
