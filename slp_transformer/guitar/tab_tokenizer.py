@@ -289,7 +289,7 @@ class TabTokenizer:
         is_complete = self.eos_id in ids
         if is_complete:
             ids = ids[: ids.index(self.eos_id) + 1]
-        reader = self._read(ids, default_tuning)
+        reader = self._read_tokens(ids, default_tuning)
         reader.commit_bar()
         tab = Tab("", reader.tuning, tuple(reader.bars), "", reader.steps_per_quarter, reader.style)
         return DecodedTab(tab, reader.num_invalid_tokens, len(ids), is_complete)
@@ -310,7 +310,7 @@ class TabTokenizer:
         ids = [int(i) for i in ids]
         if self.eos_id in ids:
             return set()
-        reader = self._read(ids, STANDARD)
+        reader = self._read_tokens(ids, STANDARD)
         return {
             i
             for i, token in enumerate(self.parsed_vocabulary)
@@ -318,7 +318,7 @@ class TabTokenizer:
             and (time_signature is None or reader.keeps_time_signature(time_signature, *token))
         }
 
-    def _read(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":
+    def _read_tokens(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":
         """Read a sequence: from its beginning, or as the middle of a piece."""
         header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",), ("COLUMNS", "STEPS"), ("METRE",)]
         header += [("KEY",), *([("STYLE",)] if self.styles else []), ("BAR", "<eos>")]

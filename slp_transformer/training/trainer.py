@@ -234,7 +234,7 @@ class Trainer:
         while True:
             if self.state.is_eval_due(self.eval_interval):
                 self.evaluate_and_save()
-            if self.state.finished():
+            if self.state.is_finished():
                 return
             self.strategy.seed_dropout(self.config.seed, self.state.step)
             with cpu_default_device():
@@ -291,7 +291,7 @@ class Trainer:
         record = EvalRecord(self.state.step, train_loss, means.pop("loss"), val_metrics=means)
         history = [*self.state.eval_history, record]
         state = replace(self.state, eval_history=history, losses=[])
-        if state.finished() and self.val_subset is not self.val_data:
+        if state.is_finished() and self.val_subset is not self.val_data:
             # All of the data may take long. Should the process be killed meanwhile, no step is
             # lost: it resumes here, where the evaluation is still to come.
             self.save()
