@@ -51,5 +51,5 @@ def parse_techniques(row: str, column: int, fret: int) -> tuple[Technique, ...]:
         return (Technique("harmonic"),)
     if after and BEND_MARK_BASE < ord(after) <= BEND_MARK_BASE + MAX_BEND_QUARTER_TONES:
         return (Technique("bend", ord(after) - BEND_MARK_BASE),)
-    kind = find_technique("ascii", after) if after else None
+    kind = find_technique("ascii", after) if after.strip("-") else None
     return (Technique(kind),) if kind else ()

@@ -39,7 +39,7 @@ from math import gcd, inf
 from pathlib import Path
 from statistics import median
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES
 from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import BarRows, split_system_into_bars
 from slp_transformer.guitar.ascii_frets import read_bars
@@ -122,12 +122,15 @@ def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[R
         Its tabs, more than one where the tuning changes; and what could not be read.
 
     Raises:
-        ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`.
+        ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`; or if there are more
+            notes than `MAX_NOTES`.
     """
     source = source or Path(path).name
     text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES["ASCII tab"]))
     if "\0" in text:
         return [], [ReadProblem(source, 1, "this is not a text file")]
+    if sum(1 for _ in re.finditer("[0-9]+|[xX]", text)) > MAX_NOTES:
+        raise ValueError(f"{path} has more than {MAX_NOTES:,} notes: split it.")
     return parse_ascii_tabs(text, source)
 
 

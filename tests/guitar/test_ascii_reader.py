@@ -439,6 +439,16 @@ def test_a_file_too_large_or_empty_is_refused_and_left_out_of_a_folder(tmp_path,
     assert [problem.source for problem in problems] == ["a.txt", "b.txt"]
 
 
+def test_a_file_of_too_many_notes_is_refused_before_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("slp_transformer.guitar.ascii_reader.MAX_NOTES", 2)
+    rows = ["e|-12-|", "B|----|", "G|-x--|", "D|----|", "A|----|", "E|----|"]
+    (tmp_path / "a.txt").write_text("\n".join(rows), encoding="utf-8")
+    assert len(read_tab_file(tmp_path / "a.txt")[0]) == 1
+    (tmp_path / "b.txt").write_text("\n".join([*rows[:5], "E|-0--|"]), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"b\.txt has more than 2 notes"):
+        read_tab_file(tmp_path / "b.txt")
+
+
 def test_empty_strings_are_no_tab():
     tabs, problems = parse_ascii_tabs("\n".join(["|--------|"] * 6), "rests.txt")
     assert tabs == []
