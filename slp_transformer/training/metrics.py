@@ -1,6 +1,6 @@
 """What an evaluation measures: named functions of logits and targets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from slp_transformer._internal.choices import Choices
@@ -62,3 +62,9 @@ METRICS = Choices(
 def format_metric(name: str, value: float) -> str:
     """Return the mean of a metric as people read it; of one that is in no table, four digits."""
     return METRICS[name].format(value) if name in METRICS else f"{value:.4g}"
+
+
+def format_val_metrics(means: Mapping[str, float]) -> list[str]:
+    """Return the means of an evaluation as people read them: "full val accuracy 41.2%"."""
+    named = [(name, name.rpartition("val_")[2], value) for name, value in means.items()]
+    return [f"{n.replace('_', ' ')} {format_metric(metric, value)}" for n, metric, value in named]

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 
@@ -37,6 +38,22 @@ def set_rng_state(
     if f"random.{device.type}" in state and device.type != "cpu":
         module, place = torch.get_device_module(device), rng_devices(device)
         module.set_rng_state(state[f"random.{device.type}"], *place)
+
+
+def restore_rng_state(
+    state: dict[str, Tensor], generator: torch.Generator, device: torch.device, folder: Path | None
+) -> None:
+    """Restore what a checkpoint of the run in a folder holds.
+
+    Raises:
+        ValueError: if it is no state of random numbers.
+    """
+    try:
+        set_rng_state(state, generator, device)
+    except (RuntimeError, TypeError, ValueError):
+        raise ValueError(
+            f"The random state saved in {folder} is damaged: it cannot be resumed."
+        ) from None
 
 
 def rng_devices(device: torch.device) -> tuple[torch.device, ...]:

@@ -40,10 +40,10 @@ from slp_transformer.training.evaluation import (
     measure_metrics,
     summed_token_loss,
 )
-from slp_transformer.training.metrics import format_metric
+from slp_transformer.training.metrics import format_val_metrics
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.resume import load_last_checkpoint
-from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, set_rng_state
+from slp_transformer.training.rng_state import get_rng_state, preserve_rng_state, restore_rng_state
 from slp_transformer.training.run_folder import (
     EvalRecord,
     LoraBase,
@@ -400,12 +400,7 @@ class Trainer:
         self.optimizer = make_optimizer(module, config)
         if random:
             self.strategy.load_optimizer(self.optimizer, saved)
-            try:
-                set_rng_state(random, self.generator, self.strategy.device)
-            except (RuntimeError, TypeError, ValueError):
-                raise ValueError(
-                    f"The random state saved in {self.out_dir} is damaged: it cannot be resumed."
-                ) from None
+            restore_rng_state(random, self.generator, self.strategy.device, self.out_dir)
         if not state.step:  # refused now, it leaves no checkpoint that no settings can resume
             try_sequence(module, self.val_data, self.measure, config, self.strategy)
         compiled = torch.compile(module) if config.compile else module
@@ -443,13 +438,11 @@ class Trainer:
     def log_eval(self, record: EvalRecord) -> None:
         """Log an evaluation, and the speed of the steps since the one before."""
         parts = [f"step {record.step}/{self.config.steps}", f"train loss {record.train_loss:.4f}"]
-        for name, value in record.means().items():
-            metric = name.rpartition("val_")[2]
-            parts.append(f"{name.replace('_', ' ')} {format_metric(metric, value)}")
+        parts += format_val_metrics(record.means())
         parts.append(f"lr {self.learning_rate:.1e}".replace("e-0", "e-"))
         if steps := record.step - self.since_step:  # none if it was resumed here
             left = (self.config.steps - record.step) * self.train_seconds / steps
             speed = self.tokens_per_second
-            parts.append(format_speed(speed) + self.monitor.summary(speed))
-            parts.append(f"eta {format_duration(left)}")
+            speed_text = format_speed(speed) + self.monitor.summary(speed)
+            parts += [speed_text, f"eta {format_duration(left)}"]
         self.log(" | ".join(parts))
