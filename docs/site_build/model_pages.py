@@ -30,10 +30,10 @@ from slp_transformer.guitar import (
 )
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.fingering.fingering_pieces import (
-    FingeringOptions,
     find_fingerings,
     piece_from_tab,
 )
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
 from slp_transformer.guitar.fingering.viterbi import HandCosts
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro

@@ -9,7 +9,6 @@ import pytest
 
 from slp_transformer.guitar.fingering import viterbi
 from slp_transformer.guitar.fingering.fingering_pieces import (
-    FingeringOptions,
     find_doubtful_moments,
     find_fingerings,
     piece_from_tab,
@@ -29,6 +28,7 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
 from slp_transformer.guitar.fingering.viterbi import (
     HandCosts,
     find_cheapest_fingering,

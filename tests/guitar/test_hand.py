@@ -3,9 +3,7 @@
 import pytest
 
 from slp_transformer.guitar.fingering.fingering_pieces import (
-    FingeringOptions,
     find_fingerings,
-    fit_moment,
     piece_from_tab,
 )
 from slp_transformer.guitar.fingering.grips import (
@@ -14,6 +12,7 @@ from slp_transformer.guitar.fingering.grips import (
     find_playable_grips,
     find_usual_grips,
 )
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
 from slp_transformer.guitar.fretboard import (
     STANDARD,
     Note,

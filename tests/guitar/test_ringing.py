@@ -7,11 +7,11 @@ import pytest
 
 from slp_transformer.guitar.fingering import viterbi
 from slp_transformer.guitar.fingering.fingering_pieces import (
-    FingeringOptions,
     find_fingerings,
     piece_from_tab,
 )
 from slp_transformer.guitar.fingering.grips import find_grips
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
 from slp_transformer.guitar.fingering.ringing import (
     HEARD_SHARE,
     MAX_HELD_STATES,

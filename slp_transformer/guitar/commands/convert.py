@@ -12,10 +12,10 @@ from slp_transformer.guitar.commands.tab import (
     read_and_select_tracks,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import (
-    FingeringOptions,
     find_fingerings,
     piece_from_tab,
 )
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
 from slp_transformer.guitar.formats.registry import find_losses, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Tuning
 from slp_transformer.guitar.tab import Tab

@@ -12,12 +12,12 @@ from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.commands.song_options import ConvertOptions, TabOptions
 from slp_transformer.guitar.fingering.fingering_pieces import (
     DoubtfulMoment,
-    FingeringOptions,
     find_doubtful_moments,
     find_fingerings,
     piece_from_tab,
     summarize_fingering,
 )
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
 from slp_transformer.guitar.formats.notation import count_cut_notes
 from slp_transformer.guitar.formats.registry import (
     add_time_if_needed,

@@ -1,16 +1,13 @@
 """Pieces to be fingered: from scores or tabs, by what a guitarist asks for, to tabs again."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise, product
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
 
-from slp_transformer.guitar.fingering.grips import (
-    Grip,
-    explain_unplayable,
-    find_grips,
-)
+from slp_transformer.guitar.fingering.grips import Grip, find_grips
 from slp_transformer.guitar.fingering.passages import Passage
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
 from slp_transformer.guitar.fingering.ringing import Ringing, RingingLattice
 from slp_transformer.guitar.fingering.viterbi import (
     ExtraGripCost,
@@ -18,9 +15,7 @@ from slp_transformer.guitar.fingering.viterbi import (
     moments_by_doubt,
 )
 from slp_transformer.guitar.fretboard import (
-    MAX_FRET,
     MAX_SPAN,
-    STANDARD,
     Note,
     Tuning,
     format_pitch,
@@ -28,7 +23,6 @@ from slp_transformer.guitar.fretboard import (
 from slp_transformer.guitar.tab import Event, Tab, TabNote
 from slp_transformer.guitar.timing import bar_start_steps
 
-UnplayablePolicy = Literal["refuse", "octave", "drop"]
 OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a hand
 MAX_ALTERNATIVES = 2  # that a review shows
 REPEATED_GRIP_COST = 2.0  # what an alternative pays for a grip that an earlier one has
@@ -44,31 +38,6 @@ COSTS_WITH_MODEL = HandCosts(
 
 GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
 """Returns the log-probability, under a trained model, of each grip of each moment."""
-
-
-@dataclass(frozen=True)
-class FingeringOptions:
-    """The options of a fingering.
-
-    Attributes:
-        tuning: the guitar, with its capo.
-        max_fret: highest fret, counted from the nut.
-        max_span: most frets between the fretted notes of a grip.
-        preferred_position: fret of the preferred position; None for no preference.
-        open_string_preference: 1 to prefer open strings, −1 to avoid them, 0 for neither.
-        pinned_notes: notes forced onto a string and fret, by the numbers of their bar and of their
-            moment in it, from 1.
-        unplayable_policy: what to do about notes that this guitar cannot play: "refuse" the piece,
-            move them by "octave", or "drop" them.
-    """
-
-    tuning: Tuning = STANDARD
-    max_fret: int = MAX_FRET
-    max_span: int = MAX_SPAN
-    preferred_position: int | None = None
-    open_string_preference: int = 0
-    pinned_notes: Mapping[tuple[int, int], tuple[Note, ...]] = field(default_factory=dict)
-    unplayable_policy: UnplayablePolicy = "refuse"
 
 
 class PlayableMoment(NamedTuple):
@@ -152,9 +121,6 @@ def piece_from_tab(tab: Tab) -> PlayablePiece:
                 pitches = tuple(tab.tuning.pitch_of(each.note) for each in played)
                 moments.append(PlayableMoment(number, count, event.step, pitches, played))
     return PlayablePiece(tab, moments, changes)
-
-
-# --- Fingering -----------------------------------------------------------------------------------
 
 
 def find_fingerings(
@@ -360,100 +326,6 @@ def _find_pinned_grips(
         if pinned := [grip for grip in found if set(pinned_notes) <= set(grip)]:
             return pinned
     raise ValueError("no grip has all the places that are pinned")
-
-
-# --- Notes that a guitar cannot play --------------------------------------------------------------
-
-
-def fit_moment(
-    pitches: Sequence[int], options: FingeringOptions
-) -> tuple[dict[int, int], list[str], str]:
-    """Make a moment fit for a guitar: pitches that one hand can take.
-
-    A pitch that is there twice is taken once.
-
-    Args:
-        pitches: what sounds at the moment, in any order.
-        options: the guitar, and what to do about notes that it cannot play.
-
-    Returns:
-        The pitches that are left, lowest first, each with its place in `pitches`; what was changed;
-        and why the moment cannot be played as it is, empty if it can.
-    """
-    notes: dict[int, int] = {}
-    changes = []
-    for place, pitch in enumerate(pitches):
-        moved = _nearest_octave(pitch, options) if options.unplayable_policy == "octave" else pitch
-        if moved != pitch:
-            changes.append(f"{format_pitch(pitch)} is moved to {format_pitch(moved)}")
-        notes.setdefault(moved, place)
-    if len(notes) < len(pitches):
-        changes.append("a pitch that is there twice is taken once")
-    notes = dict(sorted(notes.items()))
-    reason = _why_unplayable(tuple(notes), options)
-    if reason and options.unplayable_policy == "drop":
-        for pitch in _choose_dropped_pitches(tuple(notes), options):
-            del notes[pitch]
-            changes.append(f"{format_pitch(pitch)} is left out")
-        reason = ""
-    if reason and options.unplayable_policy == "octave":
-        octaves = _choose_octaves(tuple(notes), options)
-        left: dict[int, int] = {}
-        for (pitch, place), octave in zip(notes.items(), octaves, strict=True):
-            if octave is None:
-                changes.append(f"{format_pitch(pitch)} is left out")
-                continue
-            left[octave] = place
-            if octave != pitch:
-                changes.append(f"{format_pitch(pitch)} is moved to {format_pitch(octave)}")
-        notes, reason = dict(sorted(left.items())), ""
-    return notes, changes, reason
-
-
-def _why_unplayable(pitches: tuple[int, ...], options: FingeringOptions) -> str:
-    """Why a hand cannot take these notes; empty if it can."""
-    if find_grips(pitches, options.tuning, options.max_fret, options.max_fret):
-        return ""
-    return explain_unplayable(pitches, options.tuning, options.max_fret)
-
-
-def _choose_octaves(pitches: tuple[int, ...], options: FingeringOptions) -> Sequence[int | None]:
-    """Return where the notes of a chord are moved to so that a hand can take it; None: left out.
-
-    As few as possible are moved, by one octave; of these the inner ones rather than the bass, and
-    the melody last. Where that is not enough, notes are left out as if they were dropped.
-    """
-    if len(pitches) <= len(options.tuning.open_pitches):
-        octaves = [
-            [p, *(q for q in (p - 12, p + 12) if options.tuning.positions_of(q, options.max_fret))]
-            for p in pitches
-        ]
-
-        def price(chord: tuple[int, ...]) -> tuple[int, bool, bool]:
-            moved = [a != b for a, b in zip(pitches, chord, strict=True)]
-            return sum(moved), moved[-1], moved[0]
-
-        for chord in sorted(product(*octaves), key=price):
-            if len(set(chord)) == len(chord) and not _why_unplayable(tuple(sorted(chord)), options):
-                return chord
-    dropped = _choose_dropped_pitches(pitches, options)
-    return [None if pitch in dropped else pitch for pitch in pitches]
-
-
-def _nearest_octave(pitch: int, options: FingeringOptions) -> int:
-    """The nearest octave of a pitch that is on the neck; the pitch itself if none is."""
-    octaves = [pitch + 12 * k for k in sorted(range(-10, 11), key=abs)]
-    return next((p for p in octaves if options.tuning.positions_of(p, options.max_fret)), pitch)
-
-
-def _choose_dropped_pitches(pitches: tuple[int, ...], options: FingeringOptions) -> list[int]:
-    """Return the notes to leave out: those off the neck, then inner ones until a grip exists."""
-    dropped = [p for p in pitches if not options.tuning.positions_of(p, options.max_fret)]
-    left = [p for p in pitches if p not in dropped]
-    while left and _why_unplayable(tuple(left), options):
-        # The melody counts most, then the bass; of the inner voices the lowest goes first.
-        dropped.append(left.pop(1 if len(left) > 2 else 0))
-    return dropped
 
 
 def summarize_fingering(grip_path: Sequence[Grip], max_span: int = MAX_SPAN) -> dict[str, str]:
