@@ -18,7 +18,7 @@ from slp_transformer._internal.reference_mode import fast_paths_enabled, is_forw
 from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.masks import add_causal_mask
 
-QUERIES_PER_CHUNK = 1024  # where padding and the future are hidden together
+QUERIES_PER_CHUNK = 1024  # where padding and the future are hidden together: see `_fused_kernel`
 
 
 def masked_softmax(
@@ -29,6 +29,8 @@ def masked_softmax(
     A query that may look at nothing (a row of padding, say) has no distribution over keys: plain
     softmax would divide 0 by 0, and its NaN would spread backwards to every weight.
     """
+    # Zeros in place of a row of −∞ keep NaN out of the backward pass too; hiding it afterwards
+    # would not, since 0 times NaN is NaN.
     empty = (mask == -math.inf).all(dim=-1, keepdim=True)
     return torch.softmax(scores + mask.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
 
@@ -72,6 +74,7 @@ def attention(
         alpha = torch.softmax(scores, dim=-1)
     else:
         check_mask(mask, scores.shape)
+        # Under autocast the scores are bfloat16; a mask of float32 would make all of them float32.
         alpha = masked_softmax(scores, mask.to(scores.dtype))
     alpha = apply_dropout(alpha, dropout)
     return alpha @ V, alpha
@@ -149,17 +152,22 @@ def fused_attention(
 
 def _fused_kernel(Q, K, V, mask, causal, dropout):
     shape = (*Q.shape[:-1], V.shape[-1])
+    # The kernel's flag stands alone, without a mask, and takes the first query for the first token;
+    # after a cache the queries are the last tokens. In these cases the future goes into the mask.
     if causal and (mask is not None or Q.shape[-2] != K.shape[-2]):
+        # A row of padding is small, but with the future it becomes a mask of all queries by all
+        # keys, for each sequence. While a graph is traced the number of chunks would be fixed.
         if mask is not None and mask.shape[-2] == 1 and not is_traced(Q):
             if Q.shape[-2] > QUERIES_PER_CHUNK:
                 return _fused_kernel_in_chunks(Q, K, V, mask, dropout)
         mask, causal = add_causal_mask(mask, Q, K), False
     Q = Q if Q.stride(-1) == 1 else Q.contiguous()  # or PyTorch takes the way without a kernel
-    if len(shape) != 4:
+    if len(shape) != 4:  # PyTorch has kernels for four axes alone
         Q, K, V = to_4d(Q), to_4d(K), to_4d(V)
     if mask is None:
         values = F.scaled_dot_product_attention(Q, K, V, dropout_p=dropout, is_causal=causal)
         return values.view(shape)
+    # Axes that are to be flattened must have their full size; others the kernel broadcasts itself.
     mask = mask.expand(*shape[:-2], *mask.shape[-2:]) if len(shape) > 4 else mask
     mask = to_4d(mask).to(Q.dtype)
     # A row of nothing but -inf is NaN in some kernels: let it see everything, then blank it out.

@@ -258,11 +258,14 @@ class BlockStack(nn.Module):
         Args:
             scheme: "gpt2", "xavier" or "bert".
         """
+        # A stack may hold other modules; only of our blocks is it known what writes to the stream.
         blocks = [block for block in self.blocks if isinstance(block, ResidualBlock)]
         sublayers = [sublayer for block in blocks for sublayer in block.sublayers()]
         draw, choice = load(INITIALIZATIONS[scheme].draw), INITIALIZATIONS[scheme]
         for sublayer in sublayers:
             for W in sublayer.matrices:
+                # Not in place: W may be columns of a fused matrix, and numbers are drawn in the
+                # order of memory, so a seed would give others than to a matrix by itself.
                 W.copy_(draw(torch.empty(W.shape, dtype=W.dtype, device=W.device)))
             if choice.narrow_outputs:
                 sublayer.output_matrix.mul_(len(sublayers) ** -0.5)
@@ -299,7 +302,7 @@ class BlockStack(nn.Module):
             rows = None if cache is None else cache[l]
             X = block(X, mask, causal=causal, H_enc=H_enc, enc_mask=enc_mask, cache=rows, **options)
         if cache is not None:
-            cache.commit()
+            cache.commit()  # only now: until the last block a pass may break off
         return X if self.final_norm is None else self.final_norm(X)
 
 

@@ -46,6 +46,7 @@ class LayerCache:
         T = self.length + K.shape[-2]
         self._check(K, T)
         if self.K is None or self.V is None or T > self.K.shape[-2]:
+            # Twice the room each time: so on average a token is copied once, however long the text.
             rows = self.capacity or max(T, 2 * self.length)
             self.K = _reallocate(K, self.K, rows, self.length)
             self.V = _reallocate(V, self.V, rows, self.length)
@@ -68,7 +69,9 @@ class LayerCache:
         """
         if self.K is None or self.V is None:
             return
-        rows, device = rows.cpu(), self.K.device  # which are known there: a GPU would be asked
+        # On the CPU, where beam search chose the rows: to count those that move on a GPU would make
+        # the CPU wait for it at every token.
+        rows, device = rows.cpu(), self.K.device
         if len(rows) != len(self.K):
             self.K, self.V = self.K[rows.to(device)], self.V[rows.to(device)]
             return
@@ -165,7 +168,7 @@ class KVCache:
 
     def truncate(self, length: int) -> None:
         """Forget all tokens after the first `length`, as where a guess was wrong."""
-        for block in self._blocks:
+        for block in self._blocks:  # not of cross-attention, whose rows are the source's
             block.self_attention.length = min(length, block.self_attention.length)
 
     def reorder(self, rows: Int[Tensor, "sequences"], *, include_sources: bool = True) -> None:
@@ -212,4 +215,4 @@ class BlockCache:
     def __init__(self, capacity: int | None = None):
         """Make empty caches."""
         self.self_attention: LayerCache = LayerCache(capacity)
-        self.cross_attention: LayerCache = LayerCache()
+        self.cross_attention: LayerCache = LayerCache()  # a source has a length of its own

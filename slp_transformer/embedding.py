@@ -157,6 +157,7 @@ def sinusoidal_positions(N: int, model_dim: int) -> Float[Tensor, "N d"]:
         ValueError: if a size is not a positive whole number.
     """
     check_size(N=N, model_dim=model_dim)
+    # In double precision: single has four decimals at most of an angle of thousands of radians.
     pos = torch.arange(N, dtype=torch.float64).unsqueeze(1)
     frequency = torch.exp(
         torch.arange(0, model_dim, 2, dtype=torch.float64) * (-math.log(10000.0) / model_dim)
@@ -183,14 +184,14 @@ class SinusoidalPositions(PositionTable):
         super().__init__()
         check_size(context_length=context_length)
         P = sinusoidal_positions(context_length, model_dim)
-        self.register_buffer("P", P, persistent=False)
+        self.register_buffer("P", P, persistent=False)  # it moves with the model, but is not saved
 
     def _apply(self, fn, recurse=True):
         """Compute P again where a model made without memory is given some."""
         had_memory = not self.P.is_meta
         super()._apply(fn, recurse)
         if not had_memory and not self.P.is_meta:
-            with torch.device("cpu"):
+            with torch.device("cpu"):  # the default device may be the one without memory
                 self.P.copy_(sinusoidal_positions(*self.P.shape))
         return self
 
@@ -266,6 +267,8 @@ class InputEncoding(nn.Module):
         check_sequence(ids)
         if position_ids is None:
             return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))
+        # Where a batch is padded on the left, positions are lower than the cache counts; what the
+        # window limits is the count, for this batch as for any other.
         check_positions(start, ids.shape[-1], len(self.positions.P))
         check_position_ids(position_ids, ids.shape[-1], len(self.positions.P))
         return self.drop(self.tokens(ids) + self.positions.P[position_ids])

@@ -44,7 +44,7 @@ class EncoderDecoder(nn.Module):
         source_vocab_size = config.source_vocab_size or config.vocab_size
         self.source_embedding: InputEncoding = InputEncoding(source_vocab_size, **shared)
         self.target_embedding: InputEncoding = InputEncoding(config.vocab_size, **shared)
-        if config.source_vocab_size is None:
+        if config.source_vocab_size is None:  # one vocabulary, and one matrix that both sides train
             self.source_embedding.tokens = self.target_embedding.tokens
         options = config.block_kwargs()
         self.encoder: TransformerStack = TransformerStack(

@@ -54,7 +54,7 @@ def record_activations(model: nn.Module) -> Iterator[list[BlockActivations]]:
 
     def recorder(suffix: str) -> Hook:
         def record(name: str, X: Tensor) -> Tensor:
-            if name == "X":
+            if name == "X":  # the first point of a block
                 trace.append({})
             trace[-1][name + suffix] = X
             return X

@@ -121,6 +121,7 @@ class TransformerLM(ShapedModule):
         """
         refuse_arguments(type(self).__name__, others, MODEL_HINTS)
         start = 0 if cache is None else cache.length
+        # An embedding of somebody's own, without positions, need not take `position_ids`.
         where = {} if position_ids is None else {"position_ids": position_ids}
         X = self.embedding(ids, start=start, **where)
         H = self.stack(X, mask, causal=True, cache=cache)

@@ -92,6 +92,8 @@ def expand_mask_to_heads(
     """
     if mask is None:
         return None
+    # A mask with as many axes as the queries, of which one is the heads', has one for them already;
+    # one without leading axes [N×M] is the same for all and broadcasts by itself.
     per_head = mask.dim() >= Q.dim()
     shape = (*Q.shape[:-1], K.shape[-2])
     check_mask(mask, shape if per_head else (*shape[:-3], *shape[-2:]))

@@ -134,6 +134,7 @@ class BaseAttention(HookedModule):
         self.dropout = dropout
         kv_widths = num_kv_heads * self.key_dim, num_kv_heads * self.value_dim
         self.widths: tuple[int, int, int] = (num_heads * self.key_dim, *kv_widths)
+        # Each is drawn by itself, so that a seed gives what it would give to three parameters.
         self.W_QKV = nn.Parameter(
             torch.cat([weight_matrix(model_dim, w) for w in self.widths], dim=1)
         )
@@ -178,7 +179,7 @@ class BaseAttention(HookedModule):
     ) -> tuple[Float[Tensor, "*batch A N d_v"], Float[Tensor, "*batch A N M"] | None]:
         """Gather each head's values; also return the weights if asked for or hooked.
 
-        With hooks it is `attention`, step by step.
+        The fused kernel has no weights to return, and no steps between that a hook could see.
         """
         mask = expand_mask_to_heads(mask, Q, K)
         dropout = self.dropout if self.training else 0.0
@@ -187,6 +188,7 @@ class BaseAttention(HookedModule):
         mask = add_causal_mask(mask, Q, K) if causal else mask
         if self.hook is None:
             return attention(Q, K, V, mask, dropout)
+        # As `attention`, but a hook may change each step before the next one reads it.
         scores = self.hook("scores", Q @ K.mT / math.sqrt(self.key_dim))
         mask = scores.new_zeros(1, 1) if mask is None else mask.to(scores.dtype)
         alpha = self.hook("alpha", apply_dropout(masked_softmax(scores, mask), dropout))
@@ -291,6 +293,7 @@ class MultiHeadAttention(BaseAttention):
         if H_enc is None:
             Q, K, V = (X @ self.W_QKV).split(self.widths, dim=-1)
         else:
+            # Source and target differ, so no one product can serve both.
             W_Q, *W_KV = self.W_QKV.split(self.widths, dim=1)
             Q, (K, V) = X @ W_Q, (H_enc[..., start:, :] @ W for W in W_KV)
         A = self.num_heads

@@ -37,9 +37,12 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.toc import get_toc
+from mkdocs.utils import get_build_date
 from page_steps import PageContext, Step
 from serving import LiveServer, PageServer
 from state import chapter_of, log, page_path, relative, site
+
+from slp_transformer import __version__
 
 for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
     logging.getLogger(name).setLevel(logging.WARNING)  # else it tells of each file four times
@@ -64,6 +67,7 @@ def on_config(config):
         config.watch += [str(site.root / name) for name in folders if (site.root / name).is_dir()]
     # The theme's own link would ask a code host for its stars on every page.
     site.repository, config.repo_url = (config.repo_url or "").rstrip("/"), None
+    config.copyright = f"slp_transformer {__version__}, built on {get_build_date()}"
     _set_template(config)
     pages = [{f"{s.number} · {s.title}": page_path(s.stem)} for s in site.summaries.values()]
     listed = [entry for entry in site.api_pages if entry.is_listed]
@@ -296,6 +300,8 @@ def on_post_page(output, page, config):
         output = output.replace(ours, katex + ours, 1)
     page_js = f'<script src="{relative("assets/page.js", page)}"></script>'  # before the theme's
     page_js += f'<script src="{relative("assets/search.js", page)}" defer></script>'
+    if 'class="slp-chapter' in output or 'class="slp-cards"' in output:
+        page_js += f'<script src="{relative("assets/reading.js", page)}" defer></script>'
     if "#eq-" in output:
         page_js += f'<script src="{relative("assets/equations.js", page)}" defer></script>'
     if 'class="slp-touch"' in output:

@@ -37,7 +37,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
 from slp_transformer.guitar.fingering.viterbi import HandCosts
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
-from slp_transformer.guitar.formats.midi import format_midi
+from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.fretboard import MAX_FRET, TUNINGS
 from slp_transformer.guitar.practice import make_practice_studies

@@ -113,6 +113,11 @@ def add_model(content: str, context: PageContext) -> str:
     return pages.with_model(content, context.page)
 
 
+def add_siblings(content: str, context: PageContext) -> str:
+    """Add the way from one live page to the others."""
+    return pages.with_siblings(content, context.page)
+
+
 def rename_objects(content: str, context: PageContext) -> str:
     """Refer to objects of the package by the name that it offers them under."""
     return reference.renamed(content, pages.shown_as)
@@ -145,4 +150,10 @@ CHAPTER_STEPS: tuple[Step, ...] = (
     link_equations,
     frame_chapter,
 )
-PAGE_STEPS: tuple[Step, ...] = (add_model, rename_objects, draw_formulas, link_equations)
+PAGE_STEPS: tuple[Step, ...] = (
+    add_siblings,
+    add_model,
+    rename_objects,
+    draw_formulas,
+    link_equations,
+)

@@ -38,9 +38,35 @@ def links_below_title(chapter: Chapter, page) -> str:
     if site.repository:
         place = site.repository.partition("://")[2].partition("/")[2]
         here.append(f'<a href="{site.repository}/blob/main/{chapter.name}">Source</a>')
+        here.append(f'<a href="{site.repository}/edit/main/{chapter.name}">Edit</a>')
+        report = f"{site.repository}/issues/new?template=chapter.yml"
+        here.append(f'<a href="{report}">Report a mistake</a>')
         there = f"github/{place}/blob/gh-pages/chapters/{stem}/{stem}.ipynb"
         here.append(f'<a href="https://colab.research.google.com/{there}">Colab</a>')
     return f'<p class="slp-links" data-search-exclude>{" ".join(here)}</p>'
+
+
+LIVE = {
+    "model": "One sentence",
+    "write": "Write with it",
+    "break-it": "Break it",
+    "hear": "Hear it",
+    "fingering": "Finger a piece",
+}
+"""The pages that compute or play: each leads to the others."""
+
+
+def with_siblings(content: str, page) -> str:
+    """A page that computes or plays, with the way to the others of its kind."""
+    own = Path(page.file.src_uri).stem
+    if own not in LIVE or page.file.src_uri != f"{own}.md":
+        return content
+    ways = "".join(
+        f'<a href="{relative(f"{name}/", page)}"{" aria-current=page" if name == own else ""}>'
+        f"{title}</a>"
+        for name, title in LIVE.items()
+    )
+    return f'<nav class="slp-live" aria-label="Live pages">{ways}</nav>{content}'
 
 
 def modules_used(chapter: Chapter, page) -> str:

@@ -7,7 +7,6 @@ somebody put there is never followed. It gets its own name once it is complete a
 import errno
 import os
 import re
-import secrets
 import shutil
 import tempfile
 import time
@@ -72,7 +71,7 @@ def rename(source: Path, target: Path) -> None:
 
 def random_name() -> str:
     """Return a name for what is being written, which `remove_leftovers` knows."""
-    return f".{secrets.token_hex(8)}.writing"
+    return f".{os.urandom(8).hex()}.writing"
 
 
 def create(path: Path) -> BinaryIO:

@@ -36,7 +36,15 @@ Languages = tuple[str, str]
 NumberedPairs = list[tuple[int, Pair]]  # with their lines, counted from 1
 Overlong = Literal["drop", "truncate"]
 NUM_BUNDLED_PAIRS = 10_000  # pairs of numbers and dates, if no others are named
-TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TABLE_DELIMITERS = {".csv": None, ".tsv": "\t"}  # None: the first line shows it
+DELIMITER_NAMES = {",": "comma-separated", ";": "semicolon-separated", "\t": "tab-separated"}
+QUOTED_CELL = 'a cell with the separator or a quotation mark in it is written as "She said ""no""."'
+HOW_TO_QUOTE = {
+    ",": QUOTED_CELL,
+    ";": QUOTED_CELL,
+    "\t": "no cell of tab-separated text has a tab in it",
+}
+"""What to do about a row that cannot be read."""
 
 
 class EncodedPairs(Sequence[Any]):
@@ -98,12 +106,12 @@ def read_pairs(
     if source is None:
         return make_number_pairs(NUM_BUNDLED_PAIRS), ("English", "Spanish")
     places = source, source
-    if (delimiter := TABLE_DELIMITERS.get(strip_gz_suffix(source).suffix.lower())) is not None:
+    if (suffix := strip_gz_suffix(source).suffix.lower()) in TABLE_DELIMITERS:
         if target is not None:
             raise ValueError(
                 f"There is no use for {target}: the table {source} has both languages."
             )
-        numbered, named = read_table(Path(source), delimiter, languages)
+        numbered, named = read_table(Path(source), TABLE_DELIMITERS[suffix], languages)
     elif target is None:
         raise ValueError(
             f"{source} has sentences of one language: name the file of their translations too, by "
@@ -188,30 +196,86 @@ def read_aligned_files(
 
 
 def read_table(
-    path: Path, delimiter: str, languages: tuple[str | None, str | None]
+    path: Path, delimiter: str | None, languages: tuple[str | None, str | None]
 ) -> tuple[NumberedPairs, Languages]:
     """Return the pairs of a table whose first line names its columns, and the languages.
 
+    Args:
+        path: the file.
+        delimiter: what separates cells; None for that of `DELIMITER_NAMES` which the first line
+            has most of.
+        languages: as for `read_pairs`.
+
     Raises:
-        ValueError: if it cannot be read, or lacks a column.
+        ValueError: if it cannot be read, lacks a column, or a cell has a line break in it or is one
+            too many.
     """
-    text = io.StringIO(read_text_file(path), newline="")
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
-    try:
-        rows = [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        raise ValueError(
-            f"{path}: line {reader.line_num:,} is no row of a table: {error}."
-        ) from None
+    text = read_text_file(path)
+    if delimiter is None:
+        first_line = text.partition("\n")[0]
+        delimiter = max(DELIMITER_NAMES, key=first_line.count)
+    rows = (
+        split_plain_rows(text)
+        if delimiter == "\t" and not is_quoted_throughout(text)
+        else parse_quoted_rows(path, text, delimiter)
+    )
     header = [name.strip() for name in rows[0][1]] if rows else []
-    first, second = find_columns(header, languages, path)
-    while rows and not rows[-1][1]:  # blank lines may stand at the end
+    kind = f"{path} ({DELIMITER_NAMES[delimiter]})"
+    first, second = find_columns(header, languages, kind)
+    while rows and rows[-1][1] in ([], [""]):  # blank lines may stand at the end
         rows.pop()
     numbered = []
     for number, row in rows[1:]:
+        if len(row) > len(header):
+            raise ValueError(
+                f"{path}: line {number:,} has {len(row)} cells, but there are {len(header)} "
+                f"columns: {HOW_TO_QUOTE[delimiter]}."
+            )
         cells = [*row, *[""] * len(header)]
         numbered.append((number, (cells[first], cells[second])))
     return numbered, (header[first], header[second])
+
+
+def is_quoted_throughout(text: str) -> bool:
+    """Return whether quotation marks in tab-separated text are quoting and not text.
+
+    They are if each cell that has some begins and ends with one and doubles those inside.
+    """
+    cells = (cell for line in text.splitlines() for cell in line.split("\t") if '"' in cell)
+    return all(
+        len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in cell[1:-1].replace('""', "")
+        for cell in cells
+    )
+
+
+def split_plain_rows(text: str) -> list[tuple[int, list[str]]]:
+    """Return the numbered rows of tab-separated text in which a quotation mark is one."""
+    lines = text.removesuffix("\n").split("\n")
+    return [(n, line.removesuffix("\r").split("\t")) for n, line in enumerate(lines, start=1)]
+
+
+def parse_quoted_rows(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """Return the rows of a table in which cells may be quoted, each with its line.
+
+    Raises:
+        ValueError: naming the line, if a quotation is not one, or a cell has a line break in it.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows = []
+    try:
+        for row in reader:
+            if any("\n" in cell or "\r" in cell for cell in row):
+                raise ValueError(
+                    f"{path}: line {reader.line_num:,} ends a cell that has a line break in it: "
+                    "each side of a pair stands on one line."
+                )
+            rows.append((reader.line_num, row))
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}: line {reader.line_num:,} is no row of a table: {error}; "
+            f"{HOW_TO_QUOTE[delimiter]}."
+        ) from None
+    return rows
 
 
 def find_columns(

@@ -26,6 +26,13 @@ class _Repeat:
     last_time: int = 1
     time: int = 1
 
+    def needs_to_go_back(self, bars: Sequence[Bar], place: int) -> bool:
+        """Return whether a bar that is not played this time ends the repeat for this time."""
+        after = bars[place + 1 : place + 2]
+        return self.time < self.last_time and not any(
+            self.time in bar.endings or bar.starts_repeat for bar in after if bar.endings
+        )
+
 
 def _find_repeats(bars: Sequence[Bar]) -> list[_Repeat | None]:
     """Return for each bar the innermost repeat that it is in."""
@@ -74,7 +81,12 @@ def find_playing_order(bars: Sequence[Bar]) -> list[int]:
             repeat.time = repeat.last_time if place <= without_repeats_to else 1
         goes_back = False
         if repeat and repeat.closes and bar.endings and repeat.time not in bar.endings:
-            place += 1
+            # The last sign of a repeat leads back from an ending before it as well.
+            if place == max(repeat.closes) and repeat.needs_to_go_back(bars, place):
+                repeat.time += 1
+                place, goes_back = repeat.start, True
+            else:
+                place += 1
             continue
         order.append(place)
         if len(order) > MAX_BARS:

@@ -130,7 +130,7 @@ def _apply_patch(name: str, patch: Patch, X: Tensor) -> Tensor:
             f'At the point "{name}" passes a tensor of {format_shape(X)}, but what was to be put '
             f"there is {given}."
         )
-    return new.to(X)
+    return new.to(X)  # one computed elsewhere may have another type or device
 
 
 def zero_ablate(*heads: int) -> Callable[[Tensor], Tensor]:

@@ -131,7 +131,7 @@ class BoundedTokenizer:
         if not line or len(content) < answer["bytes"]:
             self.process.wait()
             raise ValueError(
-                f"it takes more than {seconds:.0f} seconds, or {memory >> 20:,} MiB of memory"
+                f"it takes more than {seconds:.0f} seconds of a processor, or {memory >> 20:,} MiB"
             )
         if "error" in answer:
             raise ValueError(answer["error"])

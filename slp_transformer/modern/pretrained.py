@@ -25,7 +25,7 @@ from slp_transformer.modern.families.family import HFFamily, HFTensor, as_tuple
 from slp_transformer.modern.hf_config import HFConfigReader
 from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 from slp_transformer.modern.language_model import ModernLM
-from slp_transformer.modern.published_folders import CONFIG_FILE
+from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE, CONFIG_FILE
 from slp_transformer.modern.weight_files import WeightFiles, column_widths, write_weights
 
 TOKENS_PARAM = "embedding.tokens.E"
@@ -80,6 +80,11 @@ def read_published(folder: str | Path) -> Published:
     path = folder / CONFIG_FILE
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}.")
+    if (folder / ADAPTER_CONFIG_FILE).is_file() and not path.is_file():
+        raise ValueError(
+            f"{folder} holds a LoRA adapter and no model: load the model that it is for, and add "
+            "it by load_adapter, or by --adapter on the command line."
+        )
     content = read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path} must be a JSON object.")
@@ -266,7 +271,10 @@ def save_pretrained(
     """
     folder = Path(folder)
     if any(iter_lora(model)):
-        raise ValueError("The model has LoRA matrices: merge them into its weights by merge_lora.")
+        raise ValueError(
+            "The model has LoRA matrices: merge them into its weights by merge_lora, or write them "
+            "alone by save_adapter."
+        )
     config = published_config(model)
     published = None if tokenizer is None else publish_tokenizer(tokenizer)
     if published is not None and published.end_ids:

@@ -237,8 +237,8 @@ class TextSession(GenerationSession):
         template = ChatTemplate.from_files(getattr(self.tokenizer, "side_files", {}))
         if template is None:
             return super().begin_chats(chats)
-        end = self.tokenizer.library.token_to_id(template.special_tokens.get("eos_token", ""))
-        ends = {*self.tokenizer.end_ids, *([] if end is None else [end])}
+        end = self.tokenizer.encode(template.special_tokens.get("eos_token", ""))
+        ends = {*self.tokenizer.end_ids, *(end if len(end) == 1 else [])}
         self.stop = ends  # an answer often ends in another token than a text
         # The template writes all special tokens, also the one that begins a text.
         return [self.tokenizer.encode(text) for text in template.render(chats)]

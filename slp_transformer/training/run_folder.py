@@ -381,8 +381,9 @@ def delete_old_checkpoints(run: Path, keep_last: int) -> None:
             # What Windows will not rename, because this process has it open, goes the next time.
             with contextlib.suppress(OSError):
                 temp = new_folder(run)
-                old.rename(temp / old.name)
-            remove(temp)
+                with contextlib.suppress(OSError):
+                    old.rename(temp / old.name)
+                remove(temp)
 
 
 def step_of(folder: Path) -> int:

@@ -63,7 +63,7 @@ def compare(run, exported, capsys):
     assert abs(loss[0] - loss[1]) < 0.5, "windows of another length"
 
 
-@pytest.mark.parametrize("run", ["mine", "tuned", "all"])
+@pytest.mark.parametrize("run", ["mine", "tuned", pytest.param("all", marks=pytest.mark.slow)])
 def test_a_run_becomes_a_folder_that_transformers_opens(run, at, capsys):
     said = output(capsys, "export", run, "exported")
     assert "generate exported" in said
@@ -98,7 +98,7 @@ def test_a_lora_run_keeps_a_and_b_alone_with_the_hash_of_all_files_of_its_base(a
         elsewhere.rename(base.checkpoint)
 
 
-@pytest.mark.parametrize("lora", [[], ["--lora-rank", "2"]])
+@pytest.mark.parametrize("lora", [pytest.param([], marks=pytest.mark.slow), ["--lora-rank", "2"]])
 def test_it_resumes_to_the_same_bits(lora, at, monkeypatch):
     made = torch.optim.AdamW.step
     fine(*TUNE, *lora, "--out-dir", "whole")

@@ -50,6 +50,43 @@ def test_a_table_has_quoted_commas_a_byte_order_mark_and_columns_by_name(tmp_pat
     assert swapped == ([(b, a) for a, b in wanted], ("Thai", "English"))
 
 
+@pytest.mark.parametrize(
+    ("name", "separator"), [("a.csv", ";"), ("a.csv", "\t"), ("a.tsv", "\t"), ("a.tsv.gz", "\t")]
+)
+def test_the_separator_of_a_table_is_found(tmp_path, name, separator):
+    path = tmp_path / name
+    text = f"en{separator}es\nYes, sir.{separator}Sí, señor.\n".encode()
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    assert read_pairs(str(path)) == ([("Yes, sir.", "Sí, señor.")], ("en", "es"))
+    with pytest.raises(ValueError, match="(semicolon|tab)-separated. has the columns en, es: name"):
+        read_pairs(str(path), None, ("en", "de"))
+
+
+def test_a_quotation_mark_in_tab_separated_text_is_one(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    rows = [('"I saw a bird.', "«Vi."), ("It flew.", "Voló."), ('I was glad."', "Feliz».")]
+    rows += [('"Go," he said.', '"Ve"'), ("y", '5" de largo')]
+    path.write_text("en\tes\n" + "".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+    assert read_pairs(str(path))[0] == rows
+    path.write_text('en\tes\n"Go ""now""."\t"Ve."\nplain\tllano\n', encoding="utf-8")
+    assert read_pairs(str(path))[0] == [('Go "now".', "Ve."), ("plain", "llano")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("a.tsv", "en\tes\na\tb\tc\n", "line 2 has 3 cells, but there are 2 columns: no cell"),
+        ("a.csv", "en,es\na,b,c\n", "line 2 has 3 cells, but there are 2 columns: a cell with"),
+        ("a.csv", 'en,es\na,"b\nc"\n', "line 3 ends a cell that has a line break in it"),
+        ("a.csv", 'en,es\na,"b" c\n', "line 2 is no row of a table: .* is written as"),
+    ],
+)
+def test_a_cell_that_is_no_sentence_is_refused_with_its_line(tmp_path, name, text, sentence):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=sentence):
+        read_pairs(str(tmp_path / name))
+
+
 def wrong_tables() -> dict[str, tuple[bytes, str]]:
     utf16 = "a,b\nx,y\n".encode("utf-16")
     return {

@@ -24,7 +24,8 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     fit_moment,
     piece_from_tab,
 )
-from slp_transformer.guitar.formats.midi import format_midi, read_midi
+from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import TUNINGS, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Tab, TabNote

@@ -46,6 +46,8 @@ def bars_of(text):
         (":a|[1] :2|[2]|:d|[1] :2|[2]", "12 13 45 46"),
         (":a|[1] :2|[2] :2|c", "12 13 4"),
         (":a|[1]|[2]|d", "1234"),  # endings of no repeat
+        ("a|:b|[1]|[2 3] :3|e", "1 23 24 24 5"),  # a sign behind the last ending alone
+        (":a|[1 3]|[2]|[2] :4|e", "12 134 12 1 5"),
         ("a|b|c<DaCapo>|d", "123 123 4"),
         ("a|b<Fine>|c|d<DaCapoAlFine>|e", "1234 12"),
         ("a<Fine>|b", "12"),  # nothing leads back

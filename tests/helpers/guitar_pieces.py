@@ -4,10 +4,16 @@ from dataclasses import replace
 
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
+from slp_transformer.guitar.techniques import TECHNIQUES
 
 OPEN = (64, 59, 55, 50, 45, 40, 35, 30)
 METRES = [(4, 4), (3, 4), (6, 8), (5, 8), (2, 2)]
-ONE_SIDED = ("harmonic", "let ring", "vibrato", "dead", "bend", "slide", "hammer")
+ONE_SIDED = [
+    kind
+    for kind, signs in TECHNIQUES.items()
+    if kind != "pull" and not signs.is_of_beat and signs.since_guitar_pro < 5
+]
+"""Techniques of single notes; a hammer-on or pull-off, and what a beat has, depend on others."""
 
 
 def event(step, *places, durations=()):

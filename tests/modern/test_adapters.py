@@ -137,6 +137,12 @@ def test_a_damaged_adapter_or_one_of_another_model_is_refused(tmp_path):
 
 def test_without_lora_there_is_no_adapter(tmp_path):
     foreign("llama", tmp_path / "base")
+    add_lora(model := from_pretrained(tmp_path / "base"), 2)
+    with pytest.raises(ValueError, match=r"by merge_lora, or write them alone by save_adapter"):
+        save_pretrained(model, tmp_path / "adapter")
+    save_adapter(model, tmp_path / "alone")
+    with pytest.raises(ValueError, match="holds a LoRA adapter and no model"):
+        from_pretrained(tmp_path / "alone")
     with pytest.raises(ValueError, match="no LoRA"):
         save_adapter(from_pretrained(tmp_path / "base"), tmp_path / "adapter")
     assert not (tmp_path / "adapter").exists()

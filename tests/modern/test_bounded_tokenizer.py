@@ -44,7 +44,7 @@ def sequence(kind: str, part: dict, count: int = 40) -> dict:
         ),
         (
             {"decoder": sequence("decoders", {"type": "Fuse"}, 1) | {"decoders": [GROW] * 40}},
-            "cannot decode these tokens: it takes more than 1 seconds, or 128 MiB",
+            "cannot decode these tokens: it takes more than 1 seconds of a processor, or 128 MiB",
         ),
     ],
     ids=["doubled blanks", "a long beginning", "a decoder that grows"],

@@ -141,7 +141,7 @@ def at_operation(number: int, act: Callable[[], None]) -> None:
 
 def die(cut: bool) -> None:
     """Die at once, with the newest file half-written if it is to be cut."""
-    written = [path for path in Path("run/.writing").glob("*") if path.is_file()]
+    written = [path for path in Path("run").glob(".*.writing/*") if path.is_file()]
     if cut and written:
         newest = max(written, key=lambda path: path.stat().st_mtime_ns)
         os.truncate(newest, newest.stat().st_size // 2)
@@ -276,7 +276,11 @@ def run_whole() -> Whole:
 KINDS = {"kills": killed, "signals": signalled, "races": raced, "full_disks": full}
 
 
-def campaign(counts: dict[str, int], seed: int) -> dict[str, Counter]:
+DEFAULTS = {"kills": 20, "signals": 10, "races": 4, "full_disks": 6}
+Trial = Callable[[random.Random, Whole], None]
+
+
+def campaign(counts: dict[str, int], seed: int, kinds: dict[str, Trial]) -> dict[str, Counter]:
     """Make so many trials of each kind; those that are lost are printed as they come."""
     torch.set_num_threads(1)
     results = {kind: Counter(tried=0, kept=0, lost=0) for kind in counts}
@@ -288,7 +292,7 @@ def campaign(counts: dict[str, int], seed: int) -> dict[str, Counter]:
         for kind, number in [(kind, n) for kind, count in counts.items() for n in range(count)]:
             results[kind].update(tried=1)
             try:
-                KINDS[kind](random.Random(f"{seed} {kind} {number}"), whole)
+                kinds[kind](random.Random(f"{seed} {kind} {number}"), whole)
                 results[kind].update(kept=1)
             except (Lost, ValueError, OSError) as lost:
                 results[kind].update(lost=1)
@@ -297,20 +301,22 @@ def campaign(counts: dict[str, int], seed: int) -> dict[str, Counter]:
     return results
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for kind, default in (("kills", 20), ("signals", 10), ("races", 4), ("full-disks", 6)):
-        parser.add_argument(f"--{kind}", type=int, default=default, help=f"trials [{default}]")
+def main(about: str, kinds: dict[str, Trial], defaults: dict[str, int]) -> int:
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
+    for kind, default in defaults.items():
+        flag = f"--{kind.replace('_', '-')}"
+        parser.add_argument(flag, type=int, default=default, help=f"trials [{default}]")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other moments [0]")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also save the counts as JSON")
     arguments, begun = parser.parse_args(), time.monotonic()
-    results = campaign({kind: getattr(arguments, kind) for kind in KINDS}, arguments.seed)
+    counts = {kind: getattr(arguments, kind) for kind in kinds}
+    results = campaign(counts, arguments.seed, kinds)
     for kind, count in results.items():
         words = ", ".join(f"{name} {number}" for name, number in count.items())
         print(f"{kind.replace('_', ' ')}: {words}")
     if arguments.out is not None:
         content = {
-            "command": "python tests/stress/interruptions.py " + " ".join(sys.argv[1:]),
+            "command": f"python tests/stress/{Path(sys.argv[0]).name} " + " ".join(sys.argv[1:]),
             "date": date.today().isoformat(),
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
@@ -323,4 +329,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, KINDS, DEFAULTS))

@@ -205,11 +205,13 @@ def change_weights(path: Path, draw: random.Random) -> str:
 
 def fix_sizes(folder: Path) -> None:
     """Have the manifest say the sizes as they are, so that the damage is met further in."""
+    (folder / "checksums.json").unlink(missing_ok=True)
     path = folder / "checkpoint.json"
     with suppress(ValueError, OSError, LookupError, TypeError, AttributeError, RecursionError):
         manifest = json.loads(path.read_text(encoding="utf-8"))
         for name in manifest["files"]:
             manifest["files"][name] = (folder / name).stat().st_size
+        manifest.pop("crc32", None)  # as older versions wrote it
         path.write_text(json.dumps(manifest), encoding="utf-8")
 
 

@@ -17,6 +17,7 @@ FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign forks")
     [
         pytest.param("mutations.py", 300, 2, 300, marks=FORKS),
         pytest.param("published_folders.py", 80, 7, 80, marks=FORKS),
+        pytest.param("hostile.py", 60, 2, 60, marks=FORKS),
         ("guitar_files.py", 25, 7, None),  # of each kind; Guitar Pro 7 if there is Node.js
     ],
 )
@@ -43,4 +44,19 @@ def test_interrupted_runs_resume_to_the_same_weights():
         "signals: tried 6, kept 6, lost 0",
         "races: tried 2, kept 2, lost 0",
         "full disks: tried 4, kept 4, lost 0",
+    ]
+
+
+@FORKS
+def test_failing_calls_power_cuts_flipped_bits_and_readers_lose_nothing():
+    counts = ["--faults", "20", "--power-cuts", "20", "--flips", "30", "--readers", "2"]
+    ended = python(FOLDER / "faults.py", *counts)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = ended.stdout.splitlines()
+    assert lines[-2:] == ["flips: tried 30, kept 30, lost 0", "readers: tried 2, kept 2, lost 0"]
+    if "There is no C compiler here" in ended.stdout:
+        pytest.skip("without a C compiler calls do not fail: faults and power cuts were left out")
+    assert lines[-4:-2] == [
+        "faults: tried 20, kept 20, lost 0",
+        "power cuts: tried 20, kept 20, lost 0",
     ]

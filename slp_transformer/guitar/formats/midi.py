@@ -1,27 +1,21 @@
 """MIDI files: any of them as pitches in time, and tabs with a channel for each string.
 
-The first guitar of the files that are written here has string n, counted from 1 for the highest, on
-channel n, as MIDI guitars do. The files state its tuning, so that it comes back as the tab it was.
+A track that states its tuning in the words of `slp_transformer.guitar.formats.midi_writer` is a tab
+again, with a channel for each string.
 """
 
-import io
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import zip_longest
-from math import gcd, lcm
+from math import gcd
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from slp_transformer._internal.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.extras import require_extra
-from slp_transformer.guitar.formats.notation import (
-    check_same_bars,
-    fill_durations,
-)
 from slp_transformer.guitar.formats.safe_read import (
     TimeLimitedBytes,
     decode_text,
@@ -34,15 +28,9 @@ from slp_transformer.guitar.formats.tab_builder import (
     TabBuilder,
     build_tabs,
 )
-from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
-from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import ReadProblem, Tab
 from slp_transformer.guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
-from slp_transformer.guitar.timing import (
-    add_time_signatures,
-    bar_start_steps,
-    require_steps_per_quarter,
-)
 
 MAX_EXACT_STEPS_PER_QUARTER = 24
 """Steps to a quarter note, at most, that are taken over from a file as they are."""
@@ -51,7 +39,6 @@ PERFORMANCE_STEPS_PER_QUARTER = 12
 DRUM_CHANNEL = 10
 GUITAR_PROGRAMS = range(24, 32)
 """General MIDI's guitars."""
-MAX_MIDI_BEATS = 255  # in a bar, since the number has one byte
 STRUM_SECONDS = 0.03
 """The time in which the notes of a strummed chord begin."""
 
@@ -192,7 +179,7 @@ def _split_by_instrument(
 
 
 def _stated_tuning(texts: list[str]) -> Tuning | None:
-    """Return the guitar that the texts of a track state, in the very words of `format_midi`.
+    """Return the guitar that the texts of a track state, in the words of the files written here.
 
     A text that comes to speak of a tuning says nothing of channels.
     """
@@ -355,8 +342,10 @@ def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) ->
         if changes and (8 * (early := changes[0][0] - start)).denominator == 1:
             length = min(length, early)
         bars.append(BarHeader(length, time_signature, tempo or None))
-        inside = [(place, value) for place, value in tempos if place < start + length]
-        bars[-1].tempo_changes = {place - start: value for place, value in inside}
+        for place, value in tempos:  # in order: a look at all of them would be one too many a bar
+            if place >= start + length:
+                break
+            bars[-1].tempo_changes[place - start] = value
         start += length
         if len(bars) > MAX_BARS:
             raise ValueError(f"{contents.source} has more than {MAX_BARS:,} bars.")
@@ -385,105 +374,3 @@ def _place_on_string(
             "another?"
         )
     return Note(string, fret)
-
-
-# --- Writing --------------------------------------------------------------------------------------
-
-
-def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
-    """Return tabs that play together as the content of a MIDI file with a channel for each string.
-
-    Repeats are played out. A note ends where the next begins on its string. Tuning and capo are
-    in the file as text. The instrument is a steel-string guitar, or a bass where the lowest string
-    is below B1.
-
-    Args:
-        tracks: the tabs, which have time and the same bars.
-        one_channel: give each guitar a single channel, as programs expect that show a part for each
-            channel. The file then has pitches without strings, and a note ends where the same pitch
-            begins on another string.
-
-    Raises:
-        ValueError: if the tabs' steps are columns, they cannot be written down, or a note is higher
-            than MIDI has.
-    """
-    check_same_bars(tracks)
-    tabs = [fill_durations(add_time_signatures(expand_repeats(tab))) for tab in tracks]
-    mido, content = import_mido(), io.BytesIO()
-    unit = lcm(*(require_steps_per_quarter(tab) for tab in tabs))
-    file = mido.MidiFile(type=1, ticks_per_beat=max(1, 480 // unit) * unit, charset="utf-8")
-    channels, free = [], [channel for channel in range(16) if channel != DRUM_CHANNEL - 1]
-    for tab in tabs:
-        count = 1 if one_channel else len(tab.tuning.open_pitches)
-        channels.append(free[:count] if len(free) >= count else list(range(count)))
-        free = free[count:]
-    for tab, messages in (
-        (tabs[0], _conductor_messages(tabs[0])),
-        *((tab, _guitar_messages(tab, own)) for tab, own in zip(tabs, channels, strict=True)),
-    ):
-        scale = file.ticks_per_beat // require_steps_per_quarter(tab)
-        track, now = mido.MidiTrack(), 0
-        for step, message in sorted(
-            messages, key=lambda each: (each[0], each[1].type == "note_on")
-        ):
-            track.append(message.copy(time=(step - now) * scale))
-            now = step
-        rest = max(0, bar_start_steps(tab)[-1] - now) * scale
-        track.append(mido.MetaMessage("end_of_track", time=rest))
-        file.tracks.append(track)
-    file.save(file=content)
-    return content.getvalue()
-
-
-def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
-    """Return title, time signatures and tempos, each with its step."""
-    meta = import_mido().MetaMessage
-    messages = [(0, meta("track_name", name=" ".join(tab.title.split())))]
-    for number, (step, bar) in enumerate(zip(bar_start_steps(tab), tab.bars, strict=False), 1):
-        if bar.time_signature:
-            beats, unit = bar.time_signature
-            if beats > MAX_MIDI_BEATS:
-                raise ValueError(
-                    f"Bar {number} has {beats} beats; a bar of a MIDI file has at most "
-                    f"{MAX_MIDI_BEATS}."
-                )
-            messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
-        if bar.tempo_bpm:  # rounded down, so that no player shows a slower tempo
-            messages.append((step, meta("set_tempo", tempo=60_000_000 // bar.tempo_bpm)))
-    return messages
-
-
-def _guitar_messages(tab: Tab, channels: list[int]) -> list[tuple[int, Any]]:
-    """Return the guitar and the notes of all strings, each with its step.
-
-    Raises:
-        ValueError: for a pitch that MIDI does not have.
-    """
-    mido, program = import_mido(), midi_program(tab.tuning)
-    messages = [(0, mido.MetaMessage("track_name", name=tab.track or "Guitar"))]
-    has_strings = len(channels) > 1
-    if has_strings:
-        messages.append((0, mido.MetaMessage("text", text=format_tuning_line(tab.tuning))))
-    if has_strings and tab.tuning.capo:
-        messages.append((0, mido.MetaMessage("text", text=f"capo: {tab.tuning.capo}")))
-    messages += [
-        (0, mido.Message("program_change", channel=channel, program=program))
-        for channel in channels
-    ]
-    ends: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-    for start, _, event in tab.iter_placed_events():
-        sounding = event.sounding_notes()
-        for each in (each for each in event.tab_notes() if each.note in sounding):
-            pitch, onset = tab.tuning.pitch_of(each.note), start + event.step
-            if not 0 <= pitch <= 127:
-                raise ValueError(f"MIDI has pitches from 0 to 127, and this tab has {pitch}.")
-            own = ends[channels[each.note.string - 1 if has_strings else 0], pitch]
-            own[onset] = max(onset + each.duration_steps, own.get(onset, 0))
-    for (channel, pitch), own in ends.items():
-        for (onset, end), following in zip_longest(own.items(), [*own][1:]):
-            end = end if following is None else min(end, following)
-            messages += [
-                (step, mido.Message(kind, channel=channel, note=pitch, velocity=80))
-                for kind, step in (("note_on", onset), ("note_off", end))
-            ]
-    return messages

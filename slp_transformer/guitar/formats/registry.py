@@ -16,7 +16,8 @@ from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex
 from slp_transformer.guitar.formats.gpif import read_gp
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro
-from slp_transformer.guitar.formats.midi import format_midi, read_midi
+from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.musicxml import read_musicxml
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import fill_durations

@@ -54,20 +54,22 @@ class BarHeader:
 def extend_endings(headers: Sequence[BarHeader]) -> None:
     """Have each ending last until its repeat sign, where files mark only its first bar.
 
-    The last ending needs no sign; one behind it is another repeat's.
+    The last ending behind a sign needs none; one behind it is another repeat's.
     """
-    open_from: int | None = None
+    open_from, has_sign = None, False
     for number, header in enumerate(headers):
+        has_sign = has_sign and not header.starts_repeat
         if header.endings:
             open_from = number
         elif header.starts_repeat:
             open_from = None
         if header.num_plays > 1 and open_from is not None:
             own, after = headers[open_from].endings, headers[number + 1 : number + 2]
-            if 1 in own or any(each.endings for each in after):
+            if not has_sign or 1 in own or any(each.endings for each in after):
                 for inside in headers[open_from + 1 : number + 1]:
                     inside.endings = own
             open_from = None
+        has_sign = has_sign or header.num_plays > 1
 
 
 @dataclass

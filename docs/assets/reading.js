@@ -1,0 +1,80 @@
+/* How much of a chapter is read and how long the rest takes, remembered for the next time. */
+
+(() => {
+  const KEY = "slp-read";
+  /** @type {() => Record<string, { share: number, place: string, title: string }>} */
+  const kept = () => {
+    try {
+      return JSON.parse(localStorage.getItem(KEY) ?? "{}");
+    } catch {
+      return {};
+    }
+  };
+
+  /* On the first page each card says how much of its chapter is read. */
+  for (const card of document.querySelectorAll(".slp-cards a")) {
+    const own = kept()[new URL(card.href).pathname];
+    if (!own) continue;
+    const percent = Math.round(100 * own.share),
+      said = document.createElement("span");
+    card.style.setProperty("--read", `${percent}%`);
+    said.className = "slp-only-read";
+    said.textContent = `, ${percent} % read`;
+    card.querySelector("strong").append(said); // the card is a grid of its own children
+  }
+
+  const chapter = document.querySelector(".slp-chapter");
+  if (!chapter) return;
+  const stated = /(?:about|honest time:?)?\s*(\d+) minutes|(two) hours/i.exec(
+    chapter.textContent.slice(0, 6000),
+  );
+  const minutes = stated ? Number(stated[1] ?? 120) : 0;
+  const headings = [...chapter.querySelectorAll("h2[id], h3[id]")];
+  const bar = document.createElement("div"),
+    left = document.createElement("a");
+  bar.className = "slp-progress";
+  left.className = "slp-left";
+  bar.setAttribute("aria-hidden", "true");
+  document.body.append(bar, left);
+
+  const before = kept()[location.pathname];
+  let frame = 0,
+    moved = false;
+  const draw = () => {
+    frame = 0;
+    const { top, height } = chapter.getBoundingClientRect(),
+      share = Math.min(1, Math.max(0, (innerHeight - top) / height));
+    const now = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).at(-1);
+    const remaining = Math.ceil((1 - share) * minutes);
+    const rest = !minutes ? "" : remaining ? `about ${remaining} min left` : "read";
+    const resumes = !moved && before?.place && before.share < 0.97 && before.share > share + 0.05;
+    bar.style.setProperty("--share", String(share));
+    left.textContent = resumes ? `Go on at “${before.title}”` : rest;
+    if (resumes) left.href = `#${before.place}`;
+    else left.removeAttribute("href");
+    if (!moved || !now) return;
+    const title = now.firstChild?.textContent ?? "";
+    try {
+      const all = kept();
+      const most = Math.max(share, all[location.pathname]?.share ?? 0);
+      all[location.pathname] = { share: most, place: now.id, title };
+      localStorage.setItem(KEY, JSON.stringify(all));
+    } catch {
+      // nothing is remembered where nothing may be
+    }
+  };
+  const soon = () => {
+    if (!frame) frame = requestAnimationFrame(draw);
+  };
+  addEventListener(
+    "scroll",
+    () => {
+      moved ||= scrollY > 40;
+      soon();
+    },
+    { passive: true },
+  );
+  addEventListener("resize", soon);
+  addEventListener("load", soon);
+  soon();
+})();
