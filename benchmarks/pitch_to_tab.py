@@ -11,13 +11,15 @@ Several hands agree by the mean of their probabilities.
 
 DATA holds ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``, one piece a line, made by a parser
 that is not this project's: ``{"file": ..., "open_midi": [low, ...], "events": [[bar, [[string,
-fret], ...], onset or null], ...]}`` with string 0 the lowest; what else an event has is not read.
+fret], ...], onset or null, durations or null], ...]}`` with string 0 the lowest; a duration is null
+where it is not known, and what else an event has is not read.
 Pitches are given, and nothing of the written tab is seen while fingering. Notes above the last fret
 are left out.
 
 Printed for each way, as shares: strings right, of all notes and of those with two places or more;
 chords (two notes and more) with every note right; events that can be played (distinct strings, a
-fretted span of at most four); and the middle 95% when pieces are drawn anew (paired bootstrap) of
+fretted span of at most four); held notes whose string is struck again too early, as far as
+durations are known; and the middle 95% when pieces are drawn anew (paired bootstrap) of
 the strings right, and of their gain over the hand-position Viterbi.
 """
 
@@ -30,7 +32,11 @@ from pathlib import Path
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
-from slp_transformer.guitar.fingering.grips import Grip, finger_lowest_frets
+from slp_transformer.guitar.fingering.grips import (
+    Grip,
+    find_playable_grips,
+    finger_lowest_frets,
+)
 from slp_transformer.guitar.fingering.hand_model import (
     DEFAULT_COST_WEIGHT,
     HandEnsemble,
@@ -43,11 +49,13 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.viterbi import find_cheapest_fingering
+from slp_transformer.guitar.fingering.ringing import RingingLattice
+from slp_transformer.guitar.fingering.viterbi import HandCosts, find_cheapest_fingering
 from slp_transformer.guitar.fretboard import MAX_SPAN
 
 Way = Callable[[Passage], Sequence[Grip]]
 VITERBI = "hand-position Viterbi"
+RINGING = "the same, and notes ring"
 
 
 def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
@@ -63,11 +71,16 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
             passage.moments, passage.tuning, max_span=span, extra_cost=extra
         )
 
+    def with_ringing(passage: Passage) -> Sequence[Grip]:
+        choices = [find_playable_grips(p, passage.tuning, max_span=span) for p in passage.moments]
+        return RingingLattice(choices, HandCosts(), None, passage.ringing()).find_path()
+
     return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
         "lowest fret": lambda p: finger_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
         VITERBI: lambda p: find_cheapest_fingering(p.moments, p.tuning, max_span=span),
+        RINGING: with_ringing,
         "Viterbi + 0.3 of that prior": with_habits,
     }
 
@@ -86,7 +99,7 @@ def trained(arguments: argparse.Namespace) -> dict[str, Way]:
 
 def measure(way: Way, passages: Sequence[Passage]) -> list[FingeringMetrics]:
     """The counts of each piece."""
-    return [compare_fingerings(p.grips, way(p), p.tuning, max_span=MAX_SPAN) for p in passages]
+    return [compare_fingerings(p.grips, way(p), p.tuning, MAX_SPAN, p.ringing()) for p in passages]
 
 
 def row(
@@ -129,11 +142,15 @@ def main() -> None:
                 "chords": counted.num_chords,
                 "span": arguments.span,
                 "people's events playable": people,
+                "held notes": counted.held_notes,
+                "people's notes cut": round(counted.to_shares()["cut"], 4),
             }
         )
     )
     base = baselines(learned, arguments.span)
-    ways = ({VITERBI: base[VITERBI]} if arguments.models_alone else base) | trained(arguments)
+    ways = (
+        {name: base[name] for name in (VITERBI, RINGING)} if arguments.models_alone else base
+    ) | trained(arguments)
     found, took = {}, {}
     for name, way in ways.items():
         begun = time.perf_counter()

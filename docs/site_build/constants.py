@@ -25,6 +25,7 @@ from slp_transformer.data.text_tokenizer import (
     TokenType,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
+from slp_transformer.guitar.fingering.ringing import HEARD_SHARE, MAX_HELD_STATES
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.formats import midi, notation
 from slp_transformer.guitar.formats.registry import FORMATS
@@ -124,8 +125,11 @@ def constants() -> dict[str, Shared]:
                 "openStringCost": OPEN_STRING_COST,
                 "maxFret": MAX_FRET,
                 "maxSpan": MAX_SPAN,
+                "heardShare": HEARD_SHARE,
+                "maxHeldStates": MAX_HELD_STATES,
             },
-            "{ costs: Costs, openStringCost: number, maxFret: number, maxSpan: number }",
+            "{ costs: Costs, openStringCost: number, maxFret: number, maxSpan: number, "
+            "heardShare: number, maxHeldStates: number }",
             "What a hand pays, and how far it reaches.",
         ),
         "FILE_KINDS": Shared(

@@ -69,17 +69,21 @@ def random_moments(rng, options):
         pitches = [tuning.pitch_of(Note(*place)) for place in zip(strings, frets, strict=True)]
         if rng.random() < 0.05:
             pitches[0] += rng.choice([-31, 31, 5])
-        notes = tuple(TabNote(Note(0, pitch)) for pitch in pitches)
+        lasting = [rng.choice([0, 1, 1, 2, 3, 8]) for _ in pitches]
+        notes = tuple(TabNote(Note(0, p), d) for p, d in zip(pitches, lasting, strict=True))
         moments.append(PlayableMoment(1, number, number, tuple(pitches), notes))
     return moments
 
 
-SOLVE = """(M, { guitar, costs, moments, pins, octave }) => {
+SOLVE = """(M, { guitar, costs, moments, durations, pins, octave }) => {
   const fitted = moments.map((pitches) => M.fitMoment(pitches, guitar, octave));
   const choices = fitted.map(({ notes }, t) => {
     return M.findPlayableGrips(notes.map(([pitch]) => pitch), guitar, pins[t] ?? []);
   }).filter((_, t) => fitted[t].notes.length);
-  const lattice = new M.Lattice(choices, costs), prices = lattice.prices();
+  const lasting = fitted.map(({ notes }, t) => notes.map(([, place]) => durations[t][place]));
+  const left = [...fitted.keys()].filter((t) => fitted[t].notes.length);
+  const ringing = M.ringingOf(left.map((t) => t + 1), left.map((t) => lasting[t]));
+  const lattice = new M.Lattice(choices, costs, ringing), prices = lattice.prices();
   const best = lattice.findPath(), grips = (path) => path.map((k, t) => choices[t][k]);
   const doubts = lattice.findDoubts(best, prices, 7, 2).map(({ t, others }) => ({
     place: t, extra: others.map(({ extra }) => extra),
@@ -104,6 +108,7 @@ def ask_script(run, options, moments):
     pins = {number - 1: notes for (_, number), notes in options.pinned_notes.items()}
     given = {"guitar": guitar, "costs": costs, "pins": pins}
     given["moments"] = [moment.pitches for moment in moments]
+    given["durations"] = [[each.duration_steps for each in own.notes] for own in moments]
     return run(SOLVE, given | {"octave": options.unplayable_policy == "octave"})
 
 

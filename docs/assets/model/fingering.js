@@ -5,7 +5,7 @@
 import { FILE_KINDS, FINGERING, MAX_FILE_BYTES, TUNINGS } from "./constants.js";
 import { make } from "./elements.js";
 import { Refusal } from "./engine.js";
-import { Lattice, findPlayableGrips, fitMoment, formatPitch } from "./hand.js";
+import { Lattice, findPlayableGrips, fitMoment, formatPitch, ringingOf } from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
 import { gcd, plainTab } from "./tab.js";
 
@@ -259,10 +259,12 @@ function makeLattice(freeAt = -1) {
     return grips.length ? grips : findPlayableGrips(pitches, piece.guitar);
   });
   const preference = Number(find("open").value);
-  return new Lattice(choices, {
-    ...FINGERING.costs,
-    per_open_string: -FINGERING.openStringCost * preference,
-  });
+  const costs = { ...FINGERING.costs, per_open_string: -FINGERING.openStringCost * preference };
+  const lasting = piece.moments.map(({ notes }) =>
+    notes.map(({ note }) => chain(note).reduce((all, { beat }) => all + beat.displayDuration, 0)),
+  );
+  const onsets = piece.moments.map(({ start }) => start);
+  return new Lattice(choices, costs, ringingOf(onsets, lasting));
 }
 
 /** Find the cheapest fingering with the choices that are made, and where another is almost as

@@ -3,7 +3,7 @@
    to the last bit; its costs are given. A place is [string, fret], string 1 the highest; a guitar
    is { open, capo, maxFret, maxSpan }. */
 
-import { SHARPS } from "./constants.js";
+import { FINGERING, SHARPS } from "./constants.js";
 
 /** @import { Costs } from "./constants.js" */
 /** @typedef {[number, number]} Place */
@@ -11,6 +11,10 @@ import { SHARPS } from "./constants.js";
 /** @typedef {{ open: number[], capo: number, maxFret: number, maxSpan: number }} Guitar */
 /** @typedef {{ notes: [number, number][], changes: string[] }} Fitted */
 /** @typedef {{ grip: number, extra: number }} Other */
+/** @typedef {{ onsets: number[], ends: number[][] }} Ringing */
+/** @typedef {[number, number][]} Held strings that ring on, and until when */
+/** @typedef {{ grip: number, before: number, cut: number, after: number, isKept: boolean,
+    total: number }} Way */
 /** @typedef {{ t: number, others: Other[] }} Doubt */
 
 /** @type {(pitch: number) => string} */
@@ -109,11 +113,46 @@ const compareGrips = (a, b) =>
 /** @type {(a: number[], b: number[]) => number[]} */
 const sum = (a, b) => a.map((x, i) => x + b[i]);
 
-/** The fingerings of a piece: a path through the grips of each moment, on which a hand moves. */
+/** When the notes of a piece that ring on begin, and until when they should: of onsets and of
+    durations in any unit, 0 where one is not known.
+    @type {(onsets: number[], durations: number[][]) => Ringing} */
+export const ringingOf = (onsets, durations) => ({
+  onsets,
+  ends: durations.map((own, t) =>
+    own.map((one) => (one ? onsets[t] + FINGERING.heardShare * one : 0)),
+  ),
+});
+/** What rings on when the moment after t begins, if a grip is struck at t.
+    @type {(ringing: Ringing | null, t: number, held: Held, grip: Grip) => Held} */
+function hold(ringing, t, held, grip) {
+  if (!ringing || t + 1 >= ringing.onsets.length) return [];
+  const left = held.filter(([string]) => !grip.some(([other]) => other === string));
+  const struck = grip.map(([string], i) => [string, ringing.ends[t][i]]);
+  return /** @type {Held} */ ([...left, ...struck])
+    .filter(([, end]) => end > ringing.onsets[t + 1])
+    .sort((a, b) => a[0] - b[0]);
+}
+/** The states that stay in the beam, the cheapest; and of each grip the cheapest it leads to, which
+    stays, too. @type {(paid: number[][], ways: Way[]) => [number[], Map<number, Way>]} */
+function keepCheapest(paid, ways) {
+  const least = paid.map((row) => Math.min(...row)),
+    best = new Map();
+  for (const way of ways)
+    if (!best.has(way.grip) || way.total < best.get(way.grip).total) best.set(way.grip, way);
+  const ranked = [...paid.keys()].sort((a, b) => least[a] - least[b]);
+  const kept = new Set(ranked.slice(0, FINGERING.maxHeldStates));
+  for (const { after } of best.values()) kept.add(after);
+  return [[...kept].sort((a, b) => a - b), best];
+}
+
+/** The fingerings of a piece: a path through the grips of each moment, on which a hand moves and
+    strings ring on. */
 export class Lattice {
-  /** @param {Grip[][]} choices @param {Costs} costs */
-  constructor(choices, costs) {
+  /** @param {Grip[][]} choices @param {Costs} costs @param {Ringing | null} ringing */
+  constructor(choices, costs, ringing = null) {
     this.choices = choices;
+    this.ringing = ringing;
+    this.cutCost = costs.per_cut_note;
     const hands = costs.hand_frets,
       wanted = costs.preferred_position;
     const stay = hands.map((hand) =>
@@ -127,63 +166,110 @@ export class Lattice {
         from === to ? 0 : costs.per_move + costs.per_fret_moved * Math.abs(from - to),
       ),
     );
-    this.cheapest = choices.map((_, t) => this.cheapestAt(t));
+    this.inOrder = choices.map((choice) =>
+      [...choice.keys()].sort((a, b) => compareGrips(choice[a], choice[b])),
+    );
+    this.nowhere = hands.map(() => 0);
   }
-  /** At each place of the hand, the cheapest grip of a moment, or the only one that is allowed, and
-     its cost. @type {(t: number, only?: number | null) => [number, number][]} */
-  cheapestAt(t, only = null) {
-    return this.roads.map((_, hand) => {
-      let best = only ?? 0;
-      for (let k = 0; only === null && k < this.own[t].length; k++) {
-        const less = this.own[t][k][hand] - this.own[t][best][hand];
-        if (less < 0 || (less === 0 && compareGrips(this.choices[t][k], this.choices[t][best]) < 0))
-          best = k;
-      }
-      return [this.own[t][best][hand], best];
-    });
+  /** What it costs to come to each place of the hand from where this was paid.
+     @type {(paid: number[]) => number[]} */
+  arrive(paid) {
+    return this.roads.map((road) => Math.min(...sum(paid, road)));
+  }
+  /** What a grip costs at each place of the hand, with what it cuts.
+     @type {(t: number, way: { grip: number, cut: number }) => number[]} */
+  priceOf(t, { grip, cut }) {
+    return cut ? this.own[t][grip].map((cost) => cost + cut) : this.own[t][grip];
+  }
+  /** The dynamic program, forward: what is paid at each state of each moment, and the ways there;
+     with one grip fixed at a moment, if that is asked.
+     @type {(fixed?: number, only?: number | null) => { paid: number[][][], ways: Way[][] }} */
+  search(fixed = -1, only = null) {
+    const found = { paid: /** @type {number[][][]} */ ([]), ways: /** @type {Way[][]} */ ([]) };
+    let states = /** @type {Held[]} */ ([[]]),
+      arrived = [this.nowhere];
+    for (const [t, choice] of this.choices.entries()) {
+      const ways = /** @type {Way[]} */ ([]),
+        paid = /** @type {number[][]} */ ([]),
+        reached = /** @type {Held[]} */ ([]),
+        numbers = new Map();
+      for (const grip of t === fixed && only !== null ? [only] : this.inOrder[t])
+        for (const [before, held] of states.entries()) {
+          const struck = choice[grip].filter(([string]) => held.some(([own]) => own === string));
+          const cut = this.cutCost * struck.length,
+            total = sum(arrived[before], this.priceOf(t, { grip, cut })),
+            next = hold(this.ringing, t, held, choice[grip]),
+            key = `${next}`,
+            after = numbers.get(key) ?? reached.length;
+          if (after === reached.length) {
+            numbers.set(key, after);
+            reached.push(next);
+            paid.push(total);
+          } else paid[after] = paid[after].map((cost, h) => Math.min(cost, total[h]));
+          ways.push({ grip, before, cut, after, isKept: true, total: Math.min(...total) });
+        }
+      const [kept, best] = keepCheapest(paid, ways);
+      found.ways.push(
+        ways.map((way) => {
+          const isKept = kept.includes(way.after); // else the beam dropped where it leads
+          return { ...way, isKept, after: kept.indexOf((isKept ? way : best.get(way.grip)).after) };
+        }),
+      );
+      found.paid.push(kept.map((n) => paid[n]));
+      states = kept.map((n) => reached[n]);
+      arrived = kept.map((n) => this.arrive(paid[n]));
+    }
+    return found;
   }
   /** The cheapest fingering, as the number of each moment's grip; with one grip fixed at a moment,
      if that is asked. @type {(fixed?: number, grip?: number | null) => number[]} */
   findPath(fixed = -1, grip = null) {
-    let paid = this.roads.map(() => 0);
-    const came = [],
-      held = this.cheapest.map((column, t) => (t === fixed ? this.cheapestAt(t, grip) : column));
-    for (const [t, column] of held.entries()) {
-      const from = this.roads.map((road) => {
-        let best = 0;
-        for (let k = 1; t && k < road.length; k++)
-          if (paid[k] + road[k] < paid[best] + road[best]) best = k;
-        return best;
-      });
-      paid = column.map(
-        ([cost], hand) => (t ? paid[from[hand]] + this.roads[hand][from[hand]] : 0) + cost,
-      );
-      came.push(from);
-    }
-    let hand = paid.indexOf(Math.min(...paid));
+    const { paid, ways } = this.search(fixed, grip);
+    const lasts = paid[paid.length - 1].map((row) => Math.min(...row));
+    let state = lasts.indexOf(Math.min(...lasts));
+    let hand = paid[paid.length - 1][state].indexOf(lasts[state]);
     const path = [];
-    for (let t = held.length - 1; t >= 0; t--) {
-      path.push(held[t][hand][1]);
-      hand = came[t][hand];
+    for (let t = paid.length - 1; t >= 0; t--) {
+      const from = (t ? paid[t - 1] : [this.nowhere]).map((row) => {
+        const costs = t ? sum(row, this.roads[hand]) : row;
+        return t ? costs.indexOf(Math.min(...costs)) : hand;
+      });
+      const cost = (/** @type {Way} */ way) => {
+        const road = t
+          ? paid[t - 1][way.before][from[way.before]] + this.roads[hand][from[way.before]]
+          : 0;
+        return road + this.priceOf(t, way)[hand];
+      };
+      let best = null,
+        least = Infinity;
+      for (const way of ways[t])
+        if (way.isKept && way.after === state && cost(way) < least) [best, least] = [way, cost(way)];
+      const taken = /** @type {Way} */ (/** @type {unknown} */ (best));
+      path.push(taken.grip);
+      [state, hand] = [taken.before, from[taken.before]];
     }
     return path.reverse();
   }
   /** What the cheapest fingering with each grip of each moment costs in all. */
   prices() {
-    const columns = this.cheapest.map((column) => column.map(([cost]) => cost));
-    const arrivals = (/** @type {number[][]} */ moments) => {
-      const reached = [this.roads.map(() => 0)];
-      for (const moment of moments.slice(0, -1)) {
-        const paid = sum(reached[reached.length - 1], moment);
-        reached.push(this.roads.map((road) => Math.min(...sum(paid, road))));
+    const { paid, ways } = this.search(),
+      prices = [];
+    let toGo = (paid[paid.length - 1] ?? []).map(() => this.nowhere);
+    for (let t = paid.length - 1; t >= 0; t--) {
+      const arrived = t ? paid[t - 1].map((row) => this.arrive(row)) : [this.nowhere];
+      const own = this.choices[t].map(() => Infinity),
+        ahead = arrived.map(() => this.roads.map(() => Infinity));
+      for (const way of ways[t]) {
+        const price = this.priceOf(t, way),
+          left = sum(toGo[way.after], price);
+        const total = Math.min(...sum(sum(arrived[way.before], toGo[way.after]), price));
+        own[way.grip] = Math.min(own[way.grip], total);
+        ahead[way.before] = ahead[way.before].map((cost, h) => Math.min(cost, left[h]));
       }
-      return reached;
-    };
-    const before = arrivals(columns),
-      after = arrivals([...columns].reverse()).reverse();
-    return this.own.map((moment, t) =>
-      moment.map((grip) => Math.min(...sum(sum(before[t], after[t]), grip))),
-    );
+      prices.push(own);
+      toGo = ahead.map((row) => this.arrive(row)); // moves cost the same in both directions
+    }
+    return prices.reverse();
   }
   /** Other grips of a moment than the one of the cheapest fingering, cheapest first: number and
      extra cost.

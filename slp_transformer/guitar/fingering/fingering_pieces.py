@@ -12,12 +12,11 @@ from slp_transformer.guitar.fingering.grips import (
     find_playable_grips,
 )
 from slp_transformer.guitar.fingering.passages import Passage
+from slp_transformer.guitar.fingering.ringing import Ringing, RingingLattice
 from slp_transformer.guitar.fingering.viterbi import (
     ExtraGripCost,
     HandCosts,
-    find_cheapest_path,
     moments_by_doubt,
-    price_grips,
 )
 from slp_transformer.guitar.fretboard import (
     MAX_FRET,
@@ -168,7 +167,8 @@ def find_fingerings(
     problem, changes = _pose_problem(piece, options, score_grips)
     paths: list[list[Grip]] = []
     for _ in range(num_alternatives):
-        path = find_cheapest_path(problem.choices, problem.costs, problem.make_extra_cost(paths))
+        extra = problem.make_extra_cost(paths)
+        path = problem.build_lattice(problem.choices, extra).find_path()
         if path in paths:
             break
         paths.append(path)
@@ -209,8 +209,8 @@ def find_doubtful_moments(
     """
     problem, _ = _pose_problem(piece, options, score_grips)
     choices, extra = problem.choices, problem.make_extra_cost([])
-    prices = price_grips(choices, problem.costs, extra)
-    best = find_cheapest_path(choices, problem.costs, extra)
+    lattice = problem.build_lattice(choices, extra)
+    best, prices = lattice.find_path(), lattice.price_grips()
     doubts: list[DoubtfulMoment] = []
     changed: set[int] = set()
     for t in moments_by_doubt(prices):
@@ -223,7 +223,7 @@ def find_doubtful_moments(
         paths, more = [best], [0.0]
         for price, grip in others:
             asked = [*choices[:t], [grip], *choices[t + 1 :]]
-            paths.append(find_cheapest_path(asked, problem.costs, extra))
+            paths.append(problem.build_lattice(asked, extra).find_path())
             more.append(price - ranked[0][0])
         changed.update(i for i, grip in enumerate(paths[1]) if grip != best[i])
         doubts.append(DoubtfulMoment(problem.piece.moments[t], t, paths, more))
@@ -237,6 +237,13 @@ class _Problem(NamedTuple):
     choices: list[Sequence[Grip]]
     costs: HandCosts
     log_probs: Sequence[Sequence[float]] | None
+    ringing: Ringing | None
+
+    def build_lattice(
+        self, choices: Sequence[Sequence[Grip]], extra_cost: ExtraGripCost | None
+    ) -> RingingLattice:
+        """Return the fingerings with some of the grips."""
+        return RingingLattice(choices, self.costs, extra_cost, self.ringing)
 
     def make_extra_cost(self, earlier_fingerings: Sequence[Sequence[Grip]]) -> ExtraGripCost | None:
         """Return a grip's extra cost: from a model, and for repeating an earlier fingering."""
@@ -280,7 +287,9 @@ def _pose_problem(
         raise ValueError("There is nothing to play: no note is left.")
     starts = bar_start_steps(piece.tab)
     onsets = tuple(float(starts[moment.bar_number - 1] + moment.step) for moment in moments)
-    passage = Passage(options.tuning, tuple(m.pitches for m in moments), onsets=onsets)
+    lasting = tuple(tuple(float(own.duration_steps) for own in m.notes) for m in moments)
+    pitches = tuple(m.pitches for m in moments)
+    passage = Passage(options.tuning, pitches, onsets=onsets, durations=lasting)
     choices = _list_choices(piece, moments, options)
     log_probs = score_grips(passage, choices) if score_grips else None
     costs = replace(
@@ -288,7 +297,8 @@ def _pose_problem(
         per_open_string=-OPEN_STRING_COST * options.open_string_preference,
         preferred_position=options.preferred_position,
     )
-    return _Problem(replace(piece, moments=moments), choices, costs, log_probs), changes
+    own = replace(piece, moments=moments)
+    return _Problem(own, choices, costs, log_probs, passage.ringing()), changes
 
 
 def _list_choices(

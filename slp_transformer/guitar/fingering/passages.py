@@ -14,6 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fingering.ringing import Ringing, count_cut_notes, ringing_of
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Tab
 
@@ -28,6 +29,7 @@ class Passage:
         grips: the fingering that people wrote, in the same order; empty if none is known.
         onsets: when each moment begins, in any unit; None where that is not known.
         name: what the piece is called.
+        durations: of each note of each moment, in the unit of the onsets; 0 where not known.
     """
 
     tuning: Tuning
@@ -35,6 +37,11 @@ class Passage:
     grips: tuple[Grip, ...] = ()
     onsets: tuple[float | None, ...] = ()
     name: str = ""
+    durations: tuple[tuple[float, ...], ...] = ()
+
+    def ringing(self) -> Ringing | None:
+        """Return when its notes begin and until when they ring; None if no duration is known."""
+        return ringing_of(self.onsets, self.durations)
 
     def relative_gaps(self) -> list[float | None]:
         """Time from the moment before, in units of the piece's median; None where not known."""
@@ -58,29 +65,38 @@ def passage_from_grips(
     events: Sequence[Sequence[Note]],
     onsets: Sequence[float | None] = (),
     name: str = "",
+    durations: Sequence[Sequence[float]] = (),
 ) -> Passage:
     """A passage from written tab; notes that no neck has, or twice on a string, are left out."""
-    grips, when = [], []
-    for event, onset in zip_longest(events, onsets):
+    grips, when, lasting = [], [], []
+    for event, onset, own in zip_longest(events, onsets, durations):
         kept: dict[int, Note] = {}
-        for note in event:
+        longest: dict[int, float] = {}  # by pitch, for the order of equal ones says nothing
+        for note, duration in zip_longest(event, own or ()):
             if note.fret + tuning.capo <= MAX_FRET:
                 kept.setdefault(note.string, note)
+                pitch = tuning.pitch_of(note)
+                longest[pitch] = max(longest.get(pitch, 0.0), duration or 0.0)
         if kept:
             # By pitch, so that the order says nothing of the strings; of equal ones, low string
             # first.
             row = sorted(kept.values(), key=lambda note: (tuning.pitch_of(note), -note.string))
             grips.append(tuple(row))
             when.append(onset)
+            lasting.append(tuple(longest[tuning.pitch_of(note)] for note in row))
     moments = tuple(tuple(map(tuning.pitch_of, grip)) for grip in grips)
-    return Passage(tuning, moments, tuple(grips), tuple(when), name)
+    return Passage(tuning, moments, tuple(grips), tuple(when), name, tuple(lasting))
 
 
 def passage_from_tab(tab: Tab) -> Passage:
     """A tab as a passage, with its steps as times."""
     events = [event.sounding_notes() for event in tab.iter_events()]
     onsets = [float(start + event.step) for start, _, event in tab.iter_placed_events()]
-    return passage_from_grips(tab.tuning, events, onsets, name=tab.title or tab.source)
+    lasting = [
+        [each.duration_steps for each in event.tab_notes() if each.note in own]
+        for event, own in zip(tab.iter_events(), map(set, events), strict=True)
+    ]
+    return passage_from_grips(tab.tuning, events, onsets, tab.title or tab.source, lasting)
 
 
 def read_passages_jsonl(path: str | Path) -> list[Passage]:
@@ -104,7 +120,9 @@ def read_passages_jsonl(path: str | Path) -> list[Passage]:
                 for _, notes, *_ in piece["events"]
             ]
             onsets = [times[0] if times else None for _, _, *times in piece["events"]]
-            passages.append(passage_from_grips(tuning, events, onsets, piece.get("file", "")))
+            lasting = [times[1] or () if times[1:] else () for _, _, *times in piece["events"]]
+            name = piece.get("file", "")
+            passages.append(passage_from_grips(tuning, events, onsets, name, lasting))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(
                 f"{path}, line {number}, is no piece with open_midi and events: {error!r}."
@@ -129,6 +147,8 @@ class FingeringMetrics(NamedTuple):
         correct_events: how many have every note right.
         playable_events: how many can be played: distinct strings, fretted notes within the span.
         correct_pitches: how many notes sound at the pitch that was asked for.
+        held_notes: how many should ring on while others begin, as far as durations are known.
+        cut_notes: how many of them are cut: their string is struck again too early.
     """
 
     num_notes: int = 0
@@ -141,6 +161,8 @@ class FingeringMetrics(NamedTuple):
     correct_events: int = 0
     playable_events: int = 0
     correct_pitches: int = 0
+    held_notes: int = 0
+    cut_notes: int = 0
 
     def to_shares(self) -> dict[str, float]:
         """Return the reported shares, each from 0 to 1."""
@@ -151,6 +173,7 @@ class FingeringMetrics(NamedTuple):
             "events": (self.correct_events, self.num_events),
             "playable": (self.playable_events, self.num_events),
             "pitch": (self.correct_pitches, self.num_notes),
+            "cut": (self.cut_notes, self.held_notes),
         }
         return {name: part / max(1, whole) for name, (part, whole) in parts.items()}
 
@@ -160,6 +183,7 @@ def compare_fingerings(
     predicted_grips: Sequence[Grip],
     tuning: Tuning,
     max_span: int = MAX_SPAN,
+    ringing: Ringing | None = None,
 ) -> FingeringMetrics:
     """Compare a fingering with the one that people wrote, both event by event.
 
@@ -170,6 +194,7 @@ def compare_fingerings(
     notes = [pair for event in events for pair in zip(*event, strict=True)]
     free = [pair for pair in notes if len(tuning.positions_of(tuning.pitch_of(pair[0]))) > 1]
     chords = [event for event in events if len(event[0]) > 1]
+    held, cut = count_cut_notes(predicted_grips, ringing)
 
     def count_equal(pairs: Sequence[tuple[object, object]]) -> int:
         return sum(theirs == ours for theirs, ours in pairs)
@@ -185,6 +210,8 @@ def compare_fingerings(
         correct_events=count_equal(events),
         playable_events=sum(is_playable_grip(ours, max_span) for _, ours in events),
         correct_pitches=sum(tuning.pitch_of(a) == tuning.pitch_of(b) for a, b in notes),
+        held_notes=held,
+        cut_notes=cut,
     )
 
 
