@@ -5,9 +5,9 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_placements, find_usual_grips
 from slp_transformer.guitar.fingering.passages import FingeringMetrics, sum_metrics
-from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
+from slp_transformer.guitar.fretboard import MAX_SPAN, Note, Tuning
 
 
 def random_legal(
@@ -21,7 +21,7 @@ def random_legal(
     Raises:
         UnplayableError: for the first moment that no hand can play.
     """
-    return [chance.choice(find_playable_grips(p, tuning, max_span=max_span)) for p in moments]
+    return [chance.choice(find_usual_grips(p, tuning, max_span)) for p in moments]
 
 
 class StringHabits:
@@ -57,7 +57,7 @@ class StringHabits:
         """
         return [
             max(
-                find_playable_grips(p, tuning, max_span=MAX_FRET),
+                find_placements(p, tuning),
                 key=lambda grip: self.of_grip(grip, tuning),
             )
             for p in moments

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from slp_transformer.guitar.fingering.fingering_pieces import COSTS_WITH_MODEL
-from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_usual_grips
 from slp_transformer.guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
 from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
@@ -85,7 +85,7 @@ def answer(
         For each of the counts how many were given, and what is right of the moments that were not
         asked about.
     """
-    choices: Choices = [find_playable_grips(p, passage.tuning) for p in passage.moments]
+    choices: Choices = [find_usual_grips(p, passage.tuning) for p in passage.moments]
     asked: set[int] = set()
     results = []
     for count in counts:

@@ -32,7 +32,7 @@ from slp_transformer.data.pair_batches import LengthBucketedPairs
 from slp_transformer.generation.translation import (
     Translator,
     compute_translation_metrics,
-    length_sorted_batches,
+    iter_length_sorted_batches,
 )
 from slp_transformer.training.optimizers import make_optimizer
 from slp_transformer.training.step import training_step
@@ -88,7 +88,7 @@ def translated_by_marian(model: Marian, corpus: Dataset) -> list[str]:
     tokenizer, found = corpus.tokenizer, [""] * len(corpus.val_texts)
     rows = [tokenizer.encode_source(source) for source, _ in corpus.val_texts]
     model.eval()
-    for places in length_sorted_batches(rows):
+    for places in iter_length_sorted_batches(rows):
         longest = max(len(rows[i]) for i in places)
         ids = [rows[i] + [tokenizer.pad_id] * (longest - len(rows[i])) for i in places]
         source = torch.tensor(ids)

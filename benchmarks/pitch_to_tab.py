@@ -34,7 +34,7 @@ from fingering_baselines import StringHabits, bootstrap, random_legal
 
 from slp_transformer.guitar.fingering.grips import (
     Grip,
-    find_playable_grips,
+    find_usual_grips,
     finger_lowest_frets,
 )
 from slp_transformer.guitar.fingering.hand_model import (
@@ -50,7 +50,7 @@ from slp_transformer.guitar.fingering.passages import (
     sum_metrics,
 )
 from slp_transformer.guitar.fingering.ringing import RingingLattice
-from slp_transformer.guitar.fingering.viterbi import HandCosts, find_cheapest_fingering
+from slp_transformer.guitar.fingering.viterbi import HandCosts, find_cheapest_path
 from slp_transformer.guitar.fretboard import MAX_SPAN
 
 Way = Callable[[Passage], Sequence[Grip]]
@@ -63,23 +63,24 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
     habits = StringHabits((p.tuning, p.grips) for p in learned)
     chance = random.Random(0)
 
+    def list_choices(passage: Passage) -> list[Sequence[Grip]]:
+        return [find_usual_grips(p, passage.tuning, span) for p in passage.moments]
+
     def with_habits(passage: Passage) -> Sequence[Grip]:
         def extra(_: int, grip: Grip) -> float:
             return -0.3 * habits.of_grip(grip, passage.tuning)
 
-        return find_cheapest_fingering(
-            passage.moments, passage.tuning, max_span=span, extra_cost=extra
-        )
+        return find_cheapest_path(list_choices(passage), HandCosts(), extra)
 
     def with_ringing(passage: Passage) -> Sequence[Grip]:
-        choices = [find_playable_grips(p, passage.tuning, max_span=span) for p in passage.moments]
+        choices = list_choices(passage)
         return RingingLattice(choices, HandCosts(), None, passage.ringing()).find_path()
 
     return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
         "lowest fret": lambda p: finger_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
-        VITERBI: lambda p: find_cheapest_fingering(p.moments, p.tuning, max_span=span),
+        VITERBI: lambda p: find_cheapest_path(list_choices(p), HandCosts()),
         RINGING: with_ringing,
         "Viterbi + 0.3 of that prior": with_habits,
     }

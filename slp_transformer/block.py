@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.choices import check_choice
+from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.model_choices import (
@@ -74,7 +74,7 @@ class ResidualBlock(HookedModule):
             ValueError: if `norm` is neither "pre" nor "post".
         """
         super().__init__()
-        check_choice(NORM_ORDERS, norm=norm)
+        check_in_choices(NORM_ORDERS, norm=norm)
         self.norm = norm
         self._steps: Callable[..., Any] = load(NORM_ORDERS[norm].steps)
         self.attention: nn.Module = attention
@@ -193,7 +193,7 @@ class TransformerBlock(ResidualBlock):
         Raises:
             ValueError: if a size or a choice is not one of these.
         """
-        check_choice(BOOK_ACTIVATIONS, activation=activation)
+        check_in_choices(BOOK_ACTIVATIONS, activation=activation)
         heads = (model_dim, num_heads, key_dim, value_dim, dropout)
         attention = MultiHeadAttention(*heads)
         across = MultiHeadAttention(*heads) if cross_attention else None
@@ -239,7 +239,7 @@ class BlockStack(nn.Module):
             ValueError: if the initialization is none that `initialize` knows.
         """
         super().__init__()
-        check_choice(INITIALIZATIONS, initialization=initialization)
+        check_in_choices(INITIALIZATIONS, initialization=initialization)
         self.blocks: nn.ModuleList = nn.ModuleList(blocks)
         self.final_norm: nn.Module | None = final_norm
         self.initialize(initialization)

@@ -3,12 +3,12 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slp_transformer._internal.choices import check_choices
+from slp_transformer._internal.choices import check_choice_fields
 from slp_transformer._internal.config_checks import (
     check_dropout,
     check_eps,
     check_size,
-    to_builtin_ints,
+    make_ints_builtin_in_place,
 )
 from slp_transformer._internal.model_choices import (
     BookActivation,
@@ -74,7 +74,7 @@ class TransformerConfig:
             ValueError: naming the setting, what it was and what would do. (The modules check how
                 the sizes fit together.)
         """
-        to_builtin_ints(self)
+        make_ints_builtin_in_place(self)
         check_size(
             vocab_size=self.vocab_size,
             context_length=self.context_length,
@@ -86,7 +86,7 @@ class TransformerConfig:
         check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
         check_dropout(self.dropout)
         check_eps(self.eps)
-        check_choices(self)
+        check_choice_fields(self)
 
     @classmethod
     def of_2017(

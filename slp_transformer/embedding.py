@@ -13,7 +13,7 @@ from slp_transformer._internal.argument_checks import (
     check_positions,
     check_sequence,
 )
-from slp_transformer._internal.choices import check_choice
+from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.model_choices import (
@@ -234,8 +234,8 @@ class InputEncoding(nn.Module):
             ValueError: if a size or the choice is not one of these.
         """
         super().__init__()
-        check_choice(BOOK_POSITIONS, positions=positions)
-        check_choice(INITIALIZATIONS, initialization=initialization)
+        check_in_choices(BOOK_POSITIONS, positions=positions)
+        check_in_choices(INITIALIZATIONS, initialization=initialization)
         self.tokens: TokenEmbedding
         if scaled_embeddings:
             std = INITIALIZATIONS[initialization].scaled_embedding_std

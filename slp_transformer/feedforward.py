@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer._internal.choices import check_choice
+from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.model_choices import ACTIVATIONS, Activation, load
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
@@ -67,7 +67,7 @@ class FeedForward(ShapedModule):
         hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
         check_size(hidden_dim=hidden_dim)
         pointwise = [name for name, choice in ACTIVATIONS.items() if choice.is_pointwise]
-        check_choice(Literal[tuple(pointwise)], activation=activation)
+        check_in_choices(Literal[tuple(pointwise)], activation=activation)
         self.activation: Callable[[Tensor], Tensor] = load(ACTIVATIONS[activation].function)
         self.W_1 = weight_matrix(model_dim, hidden_dim)
         self.b_1: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
@@ -171,7 +171,7 @@ def make_feedforward(
     Raises:
         ValueError: if a size is not a positive whole number, or the activation is unknown.
     """
-    check_choice(ACTIVATIONS, activation=activation)
+    check_in_choices(ACTIVATIONS, activation=activation)
     if ACTIVATIONS[activation].is_pointwise:
         return FeedForward(model_dim, hidden_dim, activation, bias)
     gated: FeedForward | SwiGLU = load(ACTIVATIONS[activation].layer)(

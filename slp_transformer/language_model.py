@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import MODEL_HINTS, refuse_arguments
+from slp_transformer._internal.argument_checks import MODEL_HINTS, refuse_unknown_arguments
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor, format_shape
 from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
@@ -119,7 +119,7 @@ class TransformerLM(ShapedModule):
             ValueError: if an id is outside the vocabulary, the sequence (with what the cache
                 holds) is longer than `config.context_length`, or the mask does not fit.
         """
-        refuse_arguments(type(self).__name__, others, MODEL_HINTS)
+        refuse_unknown_arguments(type(self).__name__, others, MODEL_HINTS)
         start = 0 if cache is None else cache.length
         # An embedding of somebody's own, without positions, need not take `position_ids`.
         where = {} if position_ids is None else {"position_ids": position_ids}

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.argument_checks import check_attention_inputs, check_features
-from slp_transformer._internal.config_checks import check_dropout, check_size, head_sizes
+from slp_transformer._internal.config_checks import check_dropout, check_size, resolve_head_sizes
 from slp_transformer._internal.dropout import apply_dropout
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
 from slp_transformer._internal.weight_matrices import weight_matrix
@@ -125,7 +125,7 @@ class BaseAttention(HookedModule):
         """
         super().__init__()
         check_dropout(dropout)
-        sizes = head_sizes(model_dim, num_heads, key_dim, value_dim)
+        sizes = resolve_head_sizes(model_dim, num_heads, key_dim, value_dim)
         self.key_dim: int = sizes[0]
         self.value_dim: int = sizes[1]
         self.model_dim: int = model_dim

@@ -6,17 +6,17 @@ order, ranges and help stand in `SAMPLING`, from which commands, documentation a
 """
 
 import math
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from slp_transformer._internal.old_names import renamed_arguments
 from slp_transformer._internal.sampling_table import (
     SAMPLING,
-    check_sampling,
     check_sampling_option,
+    validate_sampling,
 )
 from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, format_shape
 from slp_transformer.language_model import next_word_probabilities
@@ -180,6 +180,7 @@ OLD_NAMES = {"tau": "temperature", "k": "top_k", "p": "top_p", "theta": "repetit
 """Arguments of `filter_logits` in version 0.2, which had the letters of the equations."""
 
 
+@renamed_arguments(**OLD_NAMES)
 def filter_logits(
     u: Float[Tensor, "batch V"],
     ids: Int[Tensor, "batch N"],
@@ -200,12 +201,8 @@ def filter_logits(
         TypeError: if there is no such option.
         ValueError: if one of them is out of its range, or nothing is allowed.
     """
-    for old in OLD_NAMES.keys() & options.keys():
-        name = OLD_NAMES[old]
-        warnings.warn(f"{old} is now {name}.", DeprecationWarning, stacklevel=2)
-        options[name] = options.pop(old)
     if allowed is not None:
         u = mask_disallowed(u, ids, allowed)
-    for name, value in check_sampling(options).items():
+    for name, value in validate_sampling(options).items():
         u = SAMPLING[name].apply(u, ids, value)
     return u

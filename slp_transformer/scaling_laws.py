@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from slp_transformer._internal.config_checks import head_sizes
+from slp_transformer._internal.config_checks import resolve_head_sizes
 from slp_transformer._internal.model_choices import NORM_ORDERS, POSITIONS
 from slp_transformer.config import TransformerConfig
 from slp_transformer.feedforward import feedforward_class
@@ -38,7 +38,9 @@ def training_flops_per_token(config: TransformerConfig, sequence_length: int) ->
         Operations for one token.
     """
     weights = count_parameters(config).matrices + config.vocab_size * config.model_dim
-    d_k, d_v = head_sizes(config.model_dim, config.num_heads, config.key_dim, config.value_dim)
+    d_k, d_v = resolve_head_sizes(
+        config.model_dim, config.num_heads, config.key_dim, config.value_dim
+    )
     return 6 * weights + 6 * config.num_blocks * config.num_heads * (d_k + d_v) * sequence_length
 
 
@@ -87,7 +89,7 @@ def count_parameters(config: TransformerConfig, *, encoder_decoder: bool = False
         ValueError: if the heads' sizes are left to d/A and A does not divide d.
     """
     d, A = config.model_dim, config.num_heads
-    d_k, d_v = head_sizes(d, A, config.key_dim, config.value_dim)
+    d_k, d_v = resolve_head_sizes(d, A, config.key_dim, config.value_dim)
     layer = feedforward_class(config.activation)
     d_ff = config.hidden_dim or layer.default_hidden_dim(d)
     decoder = config.num_blocks

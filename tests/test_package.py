@@ -13,7 +13,7 @@ import pytest
 from own_process import python
 
 import slp_transformer
-from slp_transformer._internal.equations import equations
+from slp_transformer._internal.equations import load_equations
 
 PACKAGE = Path(slp_transformer.__file__).parent
 MODULES = {
@@ -137,7 +137,7 @@ def docstrings(module: str) -> Iterator[tuple[str, str]]:
             yield f"{module}.{getattr(node, 'name', '')}", ast.get_docstring(node) or ""
 
 
-BOOK = equations()
+BOOK = load_equations()
 SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 DOCSTRINGS = dict(named for module in MODULES for named in docstrings(module))
 SOURCES = {name: " ".join(" ".join(SOURCE.findall(d)).split()) for name, d in DOCSTRINGS.items()}

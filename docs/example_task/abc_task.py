@@ -132,6 +132,5 @@ class TuneTask(base.Task[TuneData, NoFlags, NoFlags]):
         from slp_transformer.tasks import evaluation
 
         values = evaluation.compute_window_metrics(run, evaluation.open_run_data(run).val)
-        return evaluation.build_report(
-            self, run, options, values, evaluation.format_metric_rows(values)
-        )
+        rows = evaluation.format_metric_rows(values)
+        return evaluation.build_report(self, run, options, values, rows)

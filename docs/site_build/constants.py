@@ -30,6 +30,7 @@ from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.formats import midi, notation
 from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
+from slp_transformer.guitar.hand import FINGER_REACH_MM, NUM_FINGERS
 from slp_transformer.guitar.tab_tokenizer import (
     MAX_BARS_BACK,
     MAX_CAPO,
@@ -125,11 +126,14 @@ def constants() -> dict[str, Shared]:
                 "openStringCost": OPEN_STRING_COST,
                 "maxFret": MAX_FRET,
                 "maxSpan": MAX_SPAN,
+                "numFingers": NUM_FINGERS,
+                "fingerReach": {f"{a}-{b}": reach for (a, b), reach in FINGER_REACH_MM.items()},
                 "heardShare": HEARD_SHARE,
                 "maxHeldStates": MAX_HELD_STATES,
             },
             "{ costs: Costs, openStringCost: number, maxFret: number, maxSpan: number, "
-            "heardShare: number, maxHeldStates: number }",
+            "numFingers: number, fingerReach: Record<string, number>, heardShare: number, "
+            "maxHeldStates: number }",
             "What a hand pays, and how far it reaches.",
         ),
         "FILE_KINDS": Shared(

@@ -9,7 +9,7 @@ from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
 
 
-def all_finite(tensor: Tensor) -> bool:
+def is_all_finite(tensor: Tensor) -> bool:
     """Return whether no element is NaN or infinite, without a copy of the tensor."""
     if not tensor.numel() or not tensor.is_floating_point():
         return True
@@ -77,7 +77,7 @@ MODEL_HINTS = {
 """What Hugging Face's arguments of a model's call are here."""
 
 
-def refuse_arguments(whose: str, names: Iterable[str], hints: Mapping[str, str]) -> None:
+def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[str, str]) -> None:
     """Refuse arguments that a function does not have, if there are any.
 
     Args:

@@ -86,7 +86,7 @@ def create(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, flags, 0o666), "w+b")
 
 
-def new_folder(parent: Path) -> Path:
+def make_random_folder(parent: Path) -> Path:
     """Create a folder under a random name."""
     path = parent / random_name()
     path.mkdir()  # never follows a link, nor takes what is there
@@ -175,7 +175,7 @@ def write_file(path: Path, content: str | bytes) -> None:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
-def check_place(path: Path) -> None:
+def check_writable_path(path: Path) -> None:
     """Refuse a path that no file can be written to.
 
     Raises:

@@ -9,7 +9,7 @@ A table maps a name to a record, which holds the functions that act on the choic
         schedule: Annotated[str, SCHEDULES] = "constant"
 
         def __post_init__(self) -> None:
-            check_choices(self)
+            check_choice_fields(self)
 
     SCHEDULES[settings.schedule].share(step)
 
@@ -76,7 +76,7 @@ class Choices(Mapping[str, ChoiceT]):
         """Return an entry.
 
         Raises:
-            KeyError: if there is none; `check_choice` refuses such a name in a sentence.
+            KeyError: if there is none; `check_in_choices` refuses such a name in a sentence.
         """
         return self._entries[name] if name in self._entries else self.base[name]
 
@@ -125,7 +125,7 @@ def union_parts(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def check_choice(kind: Any, **choices: Any) -> None:
+def check_in_choices(kind: Any, **choices: Any) -> None:
     """Refuse a choice that is none of those in a table, or that a type names.
 
     Args:
@@ -142,7 +142,7 @@ def check_choice(kind: Any, **choices: Any) -> None:
             raise ValueError(f"{name} must be {options}, not {choice!r}.")
 
 
-def check_choices(settings: Any) -> None:
+def check_choice_fields(settings: Any) -> None:
     """Refuse a field of a dataclass that is none of the choices which its type names.
 
     Raises:
@@ -157,11 +157,11 @@ def check_choices(settings: Any) -> None:
         if len(others) == len(parts) or (set(others) - {NoneType} and not isinstance(value, str)):
             continue
         known = [value for part in parts for value in choice_names(part) or ()]
-        check_choice(Literal[tuple(known)], **{name: value})
+        check_in_choices(Literal[tuple(known)], **{name: value})
 
 
-def tyro_registry() -> Any:
-    """Return what tells tyro of the tables: `tyro.cli(..., registry=tyro_registry())`.
+def make_tyro_registry() -> Any:
+    """Return what tells tyro of the tables: `tyro.cli(..., registry=make_tyro_registry())`.
 
     Fields with a table get its names as choices, and its summaries after their own help.
     """
@@ -180,12 +180,12 @@ def tyro_registry() -> Any:
             asked.remove(info)
         if not isinstance(spec, StructConstructorSpec):
             return spec
-        return replace(spec, fields=tuple(map(show_choices_of_field, spec.fields)))
+        return replace(spec, fields=tuple(map(field_with_choices, spec.fields)))
 
     return registry
 
 
-def show_choices_of_field(field: Any) -> Any:
+def field_with_choices(field: Any) -> Any:
     """Return tyro's record of a field, with the names of its table, if it has one."""
     parts = union_parts(field.type)
     notes = [note for part in parts for note in getattr(part, "__metadata__", ())]

@@ -32,7 +32,7 @@ def is_bool(value: Any) -> bool:
     return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
 
 
-def to_builtin_ints(settings: Any) -> None:
+def make_ints_builtin_in_place(settings: Any) -> None:
     """Turn the whole numbers of a frozen dataclass into Python's own, which JSON can write.
 
     Args:
@@ -92,7 +92,7 @@ def check_dropout(dropout: float) -> None:
         raise ValueError(f"dropout is the share to drop, from 0 up to but not 1, not {dropout!r}.")
 
 
-def head_sizes(
+def resolve_head_sizes(
     model_dim: int, num_heads: int, key_dim: int | None, value_dim: int | None
 ) -> tuple[int, int]:
     """Return d_k and d_v of each of `num_heads` heads: those given, or d/A.

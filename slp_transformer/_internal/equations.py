@@ -79,6 +79,6 @@ class Equations:
 
 
 @cache
-def equations() -> Equations:
+def load_equations() -> Equations:
     """Return the equations of the package's own file."""
     return Equations(FILE.read_text(encoding="utf-8"))

@@ -97,12 +97,12 @@ class Plugin:
 _problems: list[str] = []
 
 
-def report_problem(sentence: str) -> None:
+def record_plugin_problem(sentence: str) -> None:
     """Keep a sentence on what was left out, for the command line to print."""
     _problems.append(sentence)
 
 
-def take_problems() -> list[str]:
+def pop_plugin_problems() -> list[str]:
     """Return sentences on plug-ins that were left out, each of them once."""
     taken, _problems[:] = _problems[:], []
     return taken
@@ -119,12 +119,12 @@ def load_plugins() -> dict[str, Plugin]:
     for entry in sorted(entries.select(group=GROUP)):
         add_plugin(found, entry.name, entry.value)
     for entry in sorted(entries.select(group=TASK_GROUP)):  # as in version 0.2: a task alone
-        usage = f"train {entry.name} --out-dir runs/{entry.name}", provider(entry)
+        usage = f"train {entry.name} --out-dir runs/{entry.name}", describe_provider(entry)
         found[f"task {entry.name}"] = Plugin({entry.name: TaskEntry(entry.value, usage)})
     return found
 
 
-def provider(entry: EntryPoint) -> str:
+def describe_provider(entry: EntryPoint) -> str:
     """Return which package brings an entry point."""
     return f"a task of {entry.dist.name if entry.dist else entry.module}"
 
@@ -143,7 +143,7 @@ def add_plugin(found: dict[str, Plugin], name: str, place: str) -> None:
         _problems.append(f"The plug-in {name} is left out, for it cannot be loaded ({reason}).")
 
 
-def resolve(place: str, what: str) -> Any:
+def import_object(place: str, what: str) -> Any:
     """Import what "module:name" names.
 
     Args:
@@ -162,7 +162,7 @@ def resolve(place: str, what: str) -> Any:
         raise ValueError(f"{what} cannot be loaded from {place} ({reason}).") from error
 
 
-def add_entries(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
+def merge_entries(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return our entries of a kind, and those of plug-ins that do not take the name of another.
 
     Args:
@@ -182,7 +182,7 @@ def add_entries(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     return entries
 
 
-def import_checks() -> None:
+def import_plugin_checks() -> None:
     """Import the checks of all plug-ins; what cannot be imported is left out."""
     for plugin, its in load_plugins().items():
         for module in its.checks:

@@ -168,7 +168,9 @@ def check_sampling_option(**value: Any) -> None:
             raise ValueError(f"{name} must be {SAMPLING[name].range}, not {given!r}.")
 
 
-def check_sampling(values: Mapping[str, Any], write: Callable[[str], str] = str) -> dict[str, Any]:
+def validate_sampling(
+    values: Mapping[str, Any], write: Callable[[str], str] = str
+) -> dict[str, Any]:
     """Return the options that change something, in the order in which they are applied.
 
     Args:
@@ -194,7 +196,7 @@ def check_sampling(values: Mapping[str, Any], write: Callable[[str], str] = str)
         if value != greedy and not option.accepts(value):
             ordinary = option.range if greedy is None else f"{greedy}, or {option.range}"
             raise ValueError(f"{write(name)} must be {ordinary}, not {value!r}.")
-    if greedy_by := is_greedy(changed):
+    if greedy_by := find_greedy_option(changed):
         for name in changed:
             if name != greedy_by and SAMPLING[name].only_drawing:
                 raise ValueError(
@@ -204,7 +206,7 @@ def check_sampling(values: Mapping[str, Any], write: Callable[[str], str] = str)
     return changed
 
 
-def is_greedy(values: Mapping[str, Any]) -> str | None:
+def find_greedy_option(values: Mapping[str, Any]) -> str | None:
     """Return the option by whose value the most probable word is taken; None if one is drawn."""
     for name, value in values.items():
         if SAMPLING[name].greedy_at is not None and value == SAMPLING[name].greedy_at:

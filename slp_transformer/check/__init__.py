@@ -8,7 +8,7 @@ true where the function is right. Where it is wrong, the verdict says which know
 very same answers, and shows the smallest case. `python -m slp_transformer.check` prints them all.
 """
 
-from slp_transformer._internal.plugins import import_checks
+from slp_transformer._internal.plugins import import_plugin_checks
 from slp_transformer.check import (  # noqa: F401  each module adds its checks to CHECKS
     attention_checks,
     block_checks,
@@ -26,7 +26,7 @@ from slp_transformer.check import (  # noqa: F401  each module adds its checks t
 from slp_transformer.check.diagnosing import CHECKS, Check
 from slp_transformer.check.verdict import Verdict, at_most
 
-import_checks()
+import_plugin_checks()
 
 __all__ = ["CHECKS", "Check", "Verdict", "at_most"]
 __all__.extend(CHECKS)

@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.what is None and any(wishes):
         raise ValueError("Name the file: python -m slp_transformer.check mine.py, then the option.")
     if options.what is None or options.what in CHECKS:
-        print_table([options.what] if options.what else list(CHECKS))
+        print_checks_and_mistakes([options.what] if options.what else list(CHECKS))
         return 0
     path = Path(options.what)
     if options.new:
@@ -122,10 +122,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.run is not None and options.text is not None:
         raise ValueError("--run brings weights, and --text trains new ones: give one of the two.")
     text = read_text(options.text) if options.text is not None else None
-    return show_progress(path, options.run, options.html, text)
+    return print_progress(path, options.run, options.html, text)
 
 
-def print_table(names: list[str]) -> None:
+def print_checks_and_mistakes(names: list[str]) -> None:
     """Print checks with the mistakes that they know."""
     for name in names:
         check = CHECKS[name]
@@ -157,7 +157,7 @@ def write_template(path: Path) -> None:
     write_file(path, "\n".join(lines))
 
 
-def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
+def judge_file(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
     """Check every function of a file; None stands for one that is not there."""
     functions = read_functions(path)
     found: dict[str, Verdict | None] = {}
@@ -169,11 +169,11 @@ def verdicts_of(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
     return Parts(functions), found
 
 
-def show_progress(
+def print_progress(
     path: Path, run: Path | None, page: Path | None = None, text: str | None = None
 ) -> int:
     """Print how far a file is, and put its parts together once they are right."""
-    parts, verdicts = verdicts_of(path)
+    parts, verdicts = judge_file(path)
     if page is not None:
         write_progress_page(page, path.name, verdicts)
         print(f"Written to {page}: the parts on a drawing of the model.")
@@ -197,7 +197,7 @@ def show_progress(
         return 1
     print("\nAll parts of the model (*) are right. They are put together.")
     if run is not None:
-        return compare_with(parts, run)
+        return print_comparison(parts, run)
 
     def say(line: str) -> None:
         print(line, flush=True)
@@ -209,7 +209,7 @@ def show_progress(
         if own_loss:
             print("The loss is yours, too.")
         own = own_model.train(parts, say, own_loss)
-        words, ids = own_model.words_and_ids()
+        words, ids = own_model.load_words_and_ids()
         own_model.check_causality(own, ids[0, :-1])
         print("No word sees those after it.")
         if verdicts["cached_step"]:
@@ -233,7 +233,7 @@ def show_progress(
     return 0
 
 
-def compare_with(parts: Parts, folder: Path) -> int:
+def print_comparison(parts: Parts, folder: Path) -> int:
     """Load weights into the reader's functions, and compare every next word."""
     from slp_transformer.modern.published_folders import is_pretrained_folder
 

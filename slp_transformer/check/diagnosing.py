@@ -29,7 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slp_transformer._internal.equations import equations
+from slp_transformer._internal.equations import load_equations
 from slp_transformer._internal.shape_types import format_shape
 from slp_transformer.check.calling import UnsupportedCall, make_caller, own_parameter_shapes
 from slp_transformer.check.comparing import (
@@ -48,7 +48,7 @@ from slp_transformer.check.comparing import (
     to_comparable,
 )
 from slp_transformer.check.hints import FLOATS_FOR_INTEGERS, HINTS, OVERFLOW
-from slp_transformer.check.slips import Slip, make_slips, with_mistakes
+from slp_transformer.check.slips import Slip, as_solution_with_mistakes, make_slips
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
 from slp_transformer.check.variants import Variant, make_variants
 from slp_transformer.check.verdict import Verdict, print_verdict
@@ -120,10 +120,10 @@ class Check:
         Raises:
             ValueError: if a function takes what it cannot be given.
         """
-        self._solve, self._with_mistakes = solve, with_mistakes(solve)
+        self._solve, self._with_mistakes = solve, as_solution_with_mistakes(solve)
         self._make_cases = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
-        self.source: str = equations().cite(source)
+        self.source: str = load_equations().cite(source)
         self.formulas: dict[str, Formula] = {}
         self.synonyms: dict[str, str] = {}
         self.mistakes: dict[str, str] = read_table(mistakes, self.formulas, self.synonyms)

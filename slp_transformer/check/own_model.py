@@ -153,13 +153,13 @@ class OwnModel:
         return torch.stack([self.parts.attention(*QKV, mask) for QKV in zip(Q, K, V, strict=True)])
 
 
-def words_and_ids() -> tuple[list[str], Tensor]:
+def load_words_and_ids() -> tuple[list[str], Tensor]:
     """Return the vocabulary of the sentences, and their ids [8×10]."""
     words = sorted({word for sentence in SENTENCES for word in sentence})
     return words, torch.tensor([[words.index(w) for w in s] for s in SENTENCES])
 
 
-def lowest_loss() -> float:
+def compute_lowest_loss() -> float:
     """Return what no model of the sentences can go below, in nats a word, by counting."""
     seen = Counter(tuple(s[:i]) for s in SENTENCES for i in range(len(s) + 1))
     pairs = [(tuple(s[:i]), tuple(s[: i + 1])) for s in SENTENCES for i in range(1, len(s))]
@@ -178,7 +178,7 @@ def train(parts: Parts, say: Callable[[str], None], own_loss: bool = False) -> O
         ValueError: if no gradient reaches a weight, or the loss is too high, or lower than any
             honest model's, or a word can see those after it.
     """
-    words, ids = words_and_ids()
+    words, ids = load_words_and_ids()
     own = new_model(parts, len(words), ids.shape[1])
     loss = fit(own, lambda step: ids, STEPS, say, "word", own_loss)
     verdict = judge(loss)
@@ -250,7 +250,7 @@ def fit(
 
 def judge(loss: float) -> str:
     """Return what is wrong with a last loss, nothing if it is right."""
-    floor = lowest_loss()
+    floor = compute_lowest_loss()
     if loss < floor - 1e-3:
         return (
             f"The loss {loss:.3f} is below {floor:.3f}, which no model of these sentences can "

@@ -14,8 +14,8 @@ from slp_transformer.check.own_model import (
     OwnModel,
     Parts,
     fit,
+    load_words_and_ids,
     new_model,
-    words_and_ids,
 )
 
 NUM_SENTENCES, NUM_SHOWN = 40, 3
@@ -36,7 +36,7 @@ def draw_next(own: OwnModel, ids: Tensor, luck: torch.Generator) -> Tensor:
 
 def write_sentences(own: OwnModel, seed: int = 0) -> list[str]:
     """Return sentences that a model of the eight sentences writes, from "the" on."""
-    words, known = words_and_ids()
+    words, known = load_words_and_ids()
     luck, written = torch.Generator().manual_seed(seed), []
     for _ in range(NUM_SENTENCES):
         ids = torch.tensor([words.index("the")])

@@ -32,7 +32,7 @@ STATES = {"right": "right", "wrong": "not right yet", "empty": "not there yet"}
 Verdicts = Mapping[str, Verdict | None]
 
 
-def part_state(functions: tuple[str, ...], verdicts: Verdicts) -> str:
+def summarize_part(functions: tuple[str, ...], verdicts: Verdicts) -> str:
     """Return `wrong` if a function of a part is, `right` if all are, and otherwise `empty`."""
     found = [verdicts[name] for name in functions]
     if any(verdict is not None and not verdict for verdict in found):
@@ -54,7 +54,7 @@ def write_progress_page(path: Path, title: str, verdicts: Verdicts) -> None:
     count = sum(bool(verdicts[name]) for name in NEEDED)
     page = TEMPLATE.read_text(encoding="utf-8")
     for slug, functions in PART_FUNCTIONS.items():
-        state = part_state(functions, verdicts)
+        state = summarize_part(functions, verdicts)
         link, label = f'<a href="#{slug}" ', 'aria-label="'
         marked = f'{link}data-state="{state}" {label}{STATES[state]}: '
         page = page.replace(link + label, marked)

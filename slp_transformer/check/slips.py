@@ -33,7 +33,7 @@ class _Change(NamedTuple):
     function: Solution | None = None  # what `new` calls as `_function`
 
 
-def with_mistakes(solve: Solution) -> Solution:
+def as_solution_with_mistakes(solve: Solution) -> Solution:
     """Return a solution that can be called with mistakes, even if it makes none itself."""
     if "mistakes" in inspect.signature(solve).parameters:
         return solve
@@ -52,7 +52,7 @@ def make_slips(solve: Solution) -> list[Slip]:
         known = arguments if name == solve.__name__ else {}
         for change, code in _changes(tree, known):
             changed = _rebuild(functions, name, code, change.function)[solve.__name__]
-            changed = with_mistakes(changed)
+            changed = as_solution_with_mistakes(changed)
             count = sum(one.partition(" (")[0] == change.name for one in found)
             title = f"{change.name} ({count + 1})" if count else change.name
             found[title] = Slip(title, change.sentence, changed)
@@ -99,7 +99,7 @@ def _rebuild(
     for scope in scopes.values():
         for name in new.keys() & scope.keys():
             is_check = hasattr(scope[name], "_solve")
-            solve = with_mistakes(new[name])
+            solve = as_solution_with_mistakes(new[name])
             scope[name] = SimpleNamespace(solve=solve) if is_check else new[name]
     return new
 

@@ -13,7 +13,12 @@ from importlib.util import find_spec
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import NotSyncedError, error_message
-from slp_transformer._internal.plugins import TEXT_EXTRA, Libraries, resolve, take_problems
+from slp_transformer._internal.plugins import (
+    TEXT_EXTRA,
+    Libraries,
+    import_object,
+    pop_plugin_problems,
+)
 from slp_transformer._internal.signals import SignalHandler
 from slp_transformer._internal.terminal import discard_unwritten_output, open_closed_streams
 from slp_transformer.cli.commands import COMMANDS
@@ -52,7 +57,7 @@ def format_usage() -> str:
 
 def print_plugin_problems() -> None:
     """Say which plug-ins were left out, and why."""
-    for sentence in take_problems():
+    for sentence in pop_plugin_problems():
         print_status(sentence)
 
 
@@ -132,7 +137,7 @@ def run_command_line(args: Sequence[str]) -> int:
         with torch_import_notice(getattr(options, "quiet", False) or not command.loads_torch):
             if command.loads_torch:
                 importlib.import_module("torch")
-            execute = resolve(command.execute, f"The command {name}")
+            execute = import_object(command.execute, f"The command {name}")
         execute(options)
         sys.stdout.flush()
         return EXIT_OK

@@ -1,10 +1,10 @@
 """The table of commands: ours, and those of plug-ins."""
 
-from slp_transformer._internal.plugins import TEXT_EXTRA, Command, add_entries
+from slp_transformer._internal.plugins import TEXT_EXTRA, Command, merge_entries
 
 HERE = "slp_transformer.cli"
 
-COMMANDS: dict[str, Command] = add_entries(
+COMMANDS: dict[str, Command] = merge_entries(
     "commands",
     {
         "train": Command(

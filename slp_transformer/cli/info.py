@@ -26,15 +26,15 @@ from slp_transformer.training.devices import available_devices
 from slp_transformer.training.run_folder import (
     MANIFEST_FILE,
     TrainerState,
-    best_checkpoint,
     checkpoint_folder,
+    choose_best_checkpoint,
     find_checkpoints,
     load_lora_base,
     load_model_spec,
     load_tokenizer,
     load_trainer_state,
     retry_while_run_changes,
-    verify_checkpoint,
+    verify_checkpoint_checksums,
 )
 
 
@@ -122,7 +122,7 @@ def collect_run_info(folder: Path) -> dict[str, Any]:
     if config := find_config(folder):
         about["data"] = {"task": task.name} | vars(config.data)
     folders = find_checkpoints(folder)
-    names = {"best": best_checkpoint(folders).name, "last": folders[-1].name}
+    names = {"best": choose_best_checkpoint(folders).name, "last": folders[-1].name}
     return about | {"files": names | describe_folder(folder)}
 
 
@@ -134,7 +134,7 @@ def verify_checksums(folder: Path) -> dict[str, Any]:
         ValueError: naming the first file that has changed since it was written.
     """
     folders = [folder] if (folder / MANIFEST_FILE).exists() else find_checkpoints(folder)
-    verified = {path.name: verify_checkpoint(checkpoint_folder(path)) for path in folders}
+    verified = {path.name: verify_checkpoint_checksums(checkpoint_folder(path)) for path in folders}
     if (folder / TOKENS).is_dir():
         verified[TOKENS] = verify_token_folder(folder / TOKENS)
     without = [name for name, has_checksums in verified.items() if not has_checksums]

@@ -23,7 +23,7 @@ from slp_transformer.training.run_folder import (
     load_lora_base,
     load_tokenizer,
     retry_while_run_changes,
-    step_of,
+    step_of_checkpoint,
 )
 from slp_transformer.training.run_lock import run_lock
 
@@ -62,4 +62,4 @@ def load_merged_model(run: Path, which: CheckpointChoice) -> tuple[nn.Module, in
     folder = checkpoint_folder(run, which)
     model = load_model(folder, which)
     merge_lora(model)
-    return model, step_of(folder), load_tokenizer(folder)
+    return model, step_of_checkpoint(folder), load_tokenizer(folder)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from traceback import walk_tb
 from typing import Any, TypeVar, get_origin
 
-from slp_transformer._internal.choices import tyro_registry
+from slp_transformer._internal.choices import make_tyro_registry
 from slp_transformer._internal.config_checks import closest_match
-from slp_transformer._internal.plugins import Command, Options, resolve
+from slp_transformer._internal.plugins import Command, Options, import_object
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
 from slp_transformer.cli.flags import check_flags, collect_flag_types
@@ -37,7 +37,7 @@ def parse_command_line(args: Sequence[str]) -> tuple[Command, Options]:
     if name not in COMMANDS:
         raise ValueError(f'There is no command "{name}": {closest_match(name, COMMANDS)}')
     command = COMMANDS[name]
-    found = resolve(command.options, f"The command {name}")
+    found = import_object(command.options, f"The command {name}")
     options: Options = parse_flags(found, name, rest) if isinstance(found, type) else found(rest)
     options.check()
     return command, options
@@ -62,7 +62,7 @@ def parse_flags(
 
     check_flags(collect_flag_types(options), name, args)
     config: list[Any] = [tyro.conf.OmitArgPrefixes]
-    how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "registry": tyro_registry()}
+    how: dict[str, Any] = {"prog": f"{PROGRAM} {name}", "registry": make_tyro_registry()}
     # tyro by itself would leave the docstring's examples out of the help, and what follows them.
     text = inspect.cleandoc((get_origin(options) or options).__doc__ or "")
     how["description"] = text.partition("\n\nAttributes:")[0]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import check_place
+from slp_transformer._internal.atomic_write import check_writable_path
 from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer._internal.plugins import Options
 from slp_transformer._internal.sampling_table import LENGTH_PENALTY
@@ -48,7 +48,7 @@ class RunOptions(Options):
         check_ranges(self, RANGES, flags=True)
         output: Path | None = getattr(self, "output", None)
         if output is not None:
-            check_place(output)
+            check_writable_path(output)
         check_run(self.run, self.checkpoint)
 
 

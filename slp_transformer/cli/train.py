@@ -45,7 +45,7 @@ from slp_transformer.training.run_folder import (
     find_checkpoints,
     load_lora_base,
     retry_while_run_changes,
-    step_of,
+    step_of_checkpoint,
 )
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import Strategy, make_strategy
@@ -94,7 +94,7 @@ def prepare_and_train(options: TrainOptions[Any], folder: Path) -> list[EvalReco
     # Whatever words the data will have: a model too large is refused before they are read.
     check_step_memory(task, config, config.model.to_config(1), strategy)
     with strategy:  # rank 0 prepares the data
-        data = strategy.on_rank_zero(
+        data = strategy.run_on_rank_zero(
             prepare_data_and_save_config, task, config, folder, options.resume
         )
     if data is None:
@@ -174,7 +174,9 @@ def format_earlier_settings(config: RunConfig[Any], folder: Path) -> list[str]:
     comments = [line for line in lines if line.startswith(EARLIER)]
     for name, (before, _) in load_config(path).changes(config).items():
         value = NONE if before is None else before
-        comments.append(f"{EARLIER}{step_of(there[-1]) if there else 0}: {name} = {value!r}")
+        comments.append(
+            f"{EARLIER}{step_of_checkpoint(there[-1]) if there else 0}: {name} = {value!r}"
+        )
     return comments
 
 
@@ -250,7 +252,7 @@ def format_resume_hint(folder: Path, config: RunConfig[Any]) -> str:
     """Return what to print after Ctrl-C."""
     if not find_checkpoints(folder):
         return "Stopped before the first step; nothing was saved."
-    step = step_of(checkpoint_folder(folder))
+    step = step_of_checkpoint(checkpoint_folder(folder))
     again = ("train", "--out-dir", folder, "--resume")
     how = f"To resume:\n  {format_command(*again)}"
     if world_size() > 1:

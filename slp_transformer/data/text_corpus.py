@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import new_folder, remove, remove_leftovers
+from slp_transformer._internal.atomic_write import make_random_folder, remove, remove_leftovers
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
@@ -135,7 +135,7 @@ def working_dir(output_dir: Path | None) -> Iterator[Path]:
     is_new = not output_dir.exists()
     output_dir.mkdir(parents=True, exist_ok=True)
     remove_leftovers(output_dir)
-    work = new_folder(output_dir)
+    work = make_random_folder(output_dir)
     try:
         yield work
     finally:

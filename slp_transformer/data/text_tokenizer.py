@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, SupportsInt
 
-from slp_transformer._internal.choices import check_choice
+from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import validate_json
 
@@ -59,7 +59,7 @@ class TextTokenizer:
             ValueError: if the token type is unknown, or the vocabulary is empty, has a token twice,
                 or one that no text of this type can have.
         """
-        check_choice(TokenType, token_type=self.token_type)
+        check_in_choices(TokenType, token_type=self.token_type)
         self.ids: dict[str, int] = {token: i for i, token in enumerate(self.vocabulary)}
         if len(self.ids) != len(self.vocabulary):
             raise ValueError("The vocabulary has a token twice: every token needs one id.")
@@ -337,7 +337,7 @@ def check_vocab_size(
     Raises:
         ValueError: naming those that there are, or the least size.
     """
-    check_choice(TokenType, token_type=token_type)
+    check_in_choices(TokenType, token_type=token_type)
     if vocab_size is None:
         return
     if token_type == "characters":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from slp_transformer._internal.lazy import attach
 
 if TYPE_CHECKING:
-    from slp_transformer.generation.decoding import GenerationResult, decode_loop, generate
+    from slp_transformer.generation.decoding import GeneratedSequence, decode_loop, generate
     from slp_transformer.generation.harness import HarnessModel
     from slp_transformer.generation.scoring import (
         ContinuationScore,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ContinuationScore",
-    "GenerationResult",
+    "GeneratedSequence",
     "HarnessModel",
     "StopText",
     "decode_loop",
@@ -29,4 +29,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__)
+    __getattr__, __dir__ = attach(__name__, GenerationResult="GeneratedSequence")

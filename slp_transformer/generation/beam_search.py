@@ -55,6 +55,7 @@ class Beam:
     ):
         """Begin with the prompt; for the arguments see `beam_search`."""
         self.ids: Tensor = prompt.cpu().unsqueeze(0)
+        # In double precision: sums of hundreds of words would make beams equal by rounding.
         self.log_probs: Tensor = torch.zeros(1, dtype=torch.double, device="cpu")
         self.finished: list[Hypothesis] = []
         self.start: int = len(prompt)
@@ -86,6 +87,7 @@ class Beam:
             ValueError: if no word can follow, since the logits are not numbers.
         """
         totals = (self.log_probs.unsqueeze(1) + log_y).flatten()
+        # A finished hypothesis keeps its place, so the beam narrows until all of it has finished.
         best, places = totals.topk(min(self.width - len(self.finished), len(totals)))
         parents, words = places // log_y.shape[1], token_ids.flatten()[places]
         if not best[0].isfinite():  # NaN counts as the largest
@@ -149,6 +151,7 @@ def beam_search(
     beams = [Beam(*one, width, alpha, stop) for one in zip(prompts, max_lengths, strict=True)]
     growing = [beam for beam in beams if beam.can_grow]
     while growing:
+        # Prompts differ in length: beams behind the others go on alone until they are level.
         known = min(beam.ids.shape[1] for beam in growing)
         ids = torch.cat([beam.ids[:, :known] for beam in growing])
         places = torch.arange(len(ids), device="cpu").split([len(beam.ids) for beam in growing])

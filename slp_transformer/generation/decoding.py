@@ -12,8 +12,8 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 
-from slp_transformer._internal.argument_checks import refuse_arguments
-from slp_transformer._internal.sampling_table import check_sampling, is_greedy
+from slp_transformer._internal.argument_checks import refuse_unknown_arguments
+from slp_transformer._internal.sampling_table import find_greedy_option, validate_sampling
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.generate_arguments import (
@@ -41,7 +41,7 @@ FinishReason = Literal["stop", "length", "window"]
 
 
 @dataclass(frozen=True)
-class GenerationResult:
+class GeneratedSequence:
     """The text that a model wrote after one prompt.
 
     Attributes:
@@ -58,7 +58,7 @@ class GenerationResult:
     prompt_length: int
     finish_reason: FinishReason
     score: float | None = None
-    other_beams: "tuple[GenerationResult, ...]" = ()
+    other_beams: "tuple[GeneratedSequence, ...]" = ()
 
     @property
     def new_ids(self) -> list[int]:
@@ -87,7 +87,7 @@ def generate(
     draft_model: Model | None = None,
     num_draft_tokens: int = 4,
     **others: Any,
-) -> list[GenerationResult]:
+) -> list[GeneratedSequence]:
     """Write on after each prompt.
 
     Prompts may have different lengths. All stand at the same position at every step: where a short
@@ -95,7 +95,7 @@ def generate(
     and each prompt gets the words that it would get alone.
 
     Nothing is written past the model's window of `context_length` positions: there the writing
-    ends, and `GenerationResult.finish_reason` says so.
+    ends, and `GeneratedSequence.finish_reason` says so.
 
     Args:
         model: a language model, or an encoder-decoder.
@@ -134,12 +134,12 @@ def generate(
             vocabulary, an option is out of range or does not go with another, or `allowed` allows
             nothing.
     """
-    refuse_arguments("generate", GENERATE_HINTS.keys() & others.keys(), GENERATE_HINTS)
+    refuse_unknown_arguments("generate", GENERATE_HINTS.keys() & others.keys(), GENERATE_HINTS)
     given = [prompts] if isinstance(prompts, str) else prompts  # to be refused whole
     texts = [parse_prompt(model, prompt) for prompt in given]
     device, window = model_device(model), model.config.context_length
     check_sources(model, len(texts), sources)
-    sampling = check_sampling(
+    sampling = validate_sampling(
         {
             "temperature": temperature,
             "top_k": top_k,
@@ -155,7 +155,7 @@ def generate(
         check_draft_model(model, draft_model, len(texts), num_beams, num_draft_tokens)
     stops = parse_stop_ids(stop)
     ends = [min(len(text) + (max_new_tokens or window), window) for text in texts]
-    greedy_by = is_greedy(sampling)
+    greedy_by = find_greedy_option(sampling)
     filters = {name: value for name, value in sampling.items() if name != greedy_by}
 
     def filtered(u: Tensor, ids: Tensor) -> Tensor:
@@ -209,7 +209,7 @@ def generate(
         for ids, score, stopped in hypotheses:
             full = len(ids) - len(text) == max_new_tokens
             reason: FinishReason = "stop" if stopped else "length" if full else "window"
-            beams.append(GenerationResult(ids, len(text), reason, score))
+            beams.append(GeneratedSequence(ids, len(text), reason, score))
         results.append(replace(beams[0], other_beams=tuple(beams[1:])))
     return results
 
@@ -246,10 +246,12 @@ def decode_loop(
     rows, T = list(range(len(prompts))), 0  # the text in each row, and how many ids were read
     written: dict[int, list[int]] = {}
     while growing := [row for row, text in enumerate(rows) if T < ends[text]]:
+        # Rows that have ended compute in vain, but leaving them out copies the cache: at half.
         if len(growing) <= len(rows) / 2:
             written |= zip(rows, ids.tolist(), strict=True)
             ids, rows = ids[growing], [rows[row] for row in growing]
             session.reorder(growing)
+        # What all prompts have is read in one pass; longer ones then go on word by word, as given.
         T = max(T, min(len(prompts[text]) for text in rows if T < ends[text]))
         u = session(ids[:, :T])
         chosen = [row for row, text in enumerate(rows) if len(prompts[text]) <= T < ends[text]]

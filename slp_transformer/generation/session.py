@@ -77,9 +77,9 @@ class DecoderSession:
 
     def __call__(self, ids: Int[Tensor, "rows T"]) -> Float[Tensor, "rows V"]:
         """Return the logits of the word after `ids`, which begin with the ids of the last call."""
-        return self.read_last(ids, 1)[:, 0]
+        return self.last_logits(ids, 1)[:, 0]
 
-    def read_last(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
+    def last_logits(self, ids: Int[Tensor, "rows T"], count: int) -> Float[Tensor, "rows count V"]:
         """Return the logits of the words after each of the last few of `ids`."""
         cache, model = self.cache, self.model
         new = ids if cache is None else ids[:, cache.length :]
@@ -92,6 +92,7 @@ class DecoderSession:
             U = model.decode(new, self.H_enc, self.source_mask, cache=cache)
         else:
             U = model(new, cache=cache)
+        # In bfloat16 neighbors among likely words would have equal probabilities.
         u = U[:, -count:].to(torch.promote_types(U.dtype, torch.float32))
         self.has_nan = self.has_nan | u.isnan().any()
         if u.device.type == "cpu":  # elsewhere every word would wait for the device
@@ -140,6 +141,7 @@ def inference_context(model: nn.Module) -> Iterator[None]:
     Inference mode is faster than no gradients, but a tensor made in it can never be learned from:
     parts of the reader's own that keep one would be spoilt.
     """
+    # Tensors of the inference mode cannot be used in a graph later, as a hook's owner may want to.
     ours = all(map(has_no_hooks, model.modules()))
     with eval_mode(model), torch.inference_mode() if ours else torch.no_grad():
         yield

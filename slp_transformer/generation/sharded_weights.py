@@ -47,6 +47,7 @@ class ShardedMatrix(torch.Tensor):
     def of(W: Float[Tensor, "k n"]) -> "ShardedMatrix":
         """Shard a matrix; one that is a transpose is not copied."""
         W = W.detach()
+        # Equal shards, as the product of a batch needs them, and not more than there are cores.
         count = max(s for s in range(1, torch.get_num_threads() + 1) if W.shape[1] % s == 0)
         return ShardedMatrix.with_shards(W, W.T.contiguous().view(count, -1, len(W)))
 
@@ -104,4 +105,4 @@ def shard_matrices(model: Model) -> Model:
             if W.numel() >= MIN_MATRIX_NUMEL:
                 # The head multiplies with the transpose of E.
                 weights[id(W)] = ShardedMatrix.of(W.T).T if name == "E" else ShardedMatrix.of(W)
-    return copy.deepcopy(model, weights)
+    return copy.deepcopy(model, weights)  # which takes for copied what its memo holds: all weights

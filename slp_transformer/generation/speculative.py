@@ -47,12 +47,13 @@ def speculative_loop(
         for _ in range(min(num_draft_tokens, max_length - T - 1)):
             proposed.append(probabilities(draft(ids), ids))
             ids = torch.cat([ids, sample(proposed[-1].log(), generator)[:, None]], dim=1)
-        for i, u in enumerate(session.read_last(ids, len(proposed) + 1).unbind(1)):
+        for i, u in enumerate(session.last_logits(ids, len(proposed) + 1).unbind(1)):
             p = probabilities(u, ids[:, : T + i])
             if i < len(proposed):
                 q, x = proposed[i], ids[0, T + i]
                 if torch.rand((), generator=generator, device=device) * q[0, x] < p[0, x]:
                     continue
+                # What the draft proposes too rarely; nothing, where both agree but for rounding.
                 rest = (p - q).clamp(min=0)
                 p = rest if rest.any() else p
             ids = torch.cat([ids[:, : T + i], sample(p.log(), generator)[:, None]], dim=1)
@@ -61,6 +62,7 @@ def speculative_loop(
             ended = on_token is not None and on_token(0, word)
             if ended or word in stop_ids:
                 return ids[0, :length].tolist(), True
+        # Guesses that were refused are forgotten, and the last word has been read by nobody yet.
         session.truncate(ids.shape[1] - 1)
         draft.truncate(ids.shape[1] - 1)
     return ids[0].tolist(), False

@@ -91,7 +91,7 @@ class Translator:
         ]
         found = [[Translation("", 0.0, True)] for _ in rows]
         decode = self.tokenizer.decode_target
-        for places in length_sorted_batches(rows):
+        for places in iter_length_sorted_batches(rows):
             written = generate(
                 self.model,
                 [[self.tokenizer.begin_id]] * len(places),
@@ -122,7 +122,7 @@ class Translator:
         return [translations[0].text for translations in self(sentences, **options)]
 
 
-def length_sorted_batches(rows: Sequence[list[int]]) -> Iterator[list[int]]:
+def iter_length_sorted_batches(rows: Sequence[list[int]]) -> Iterator[list[int]]:
     """Places of rows that are read at once, alike in length; those of just [EOS] are left out."""
     order = sorted((i for i, row in enumerate(rows) if len(row) > 1), key=lambda i: len(rows[i]))
     for first in range(0, len(order), TRANSLATE_BATCH_SIZE):

@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
 
+from slp_transformer._internal.old_names import renamed_arguments
 from slp_transformer.guitar.ascii_marks import WHOLE_STEP_QUARTER_TONES
 from slp_transformer.guitar.ascii_reader import looks_like_time_signature
 from slp_transformer.guitar.fretboard import get_string_names
@@ -19,8 +20,9 @@ from slp_transformer.guitar.tab_header import find_title, format_tuning_line, is
 from slp_transformer.guitar.techniques import TECHNIQUES
 
 
+@renamed_arguments(steps_per_beat="number_beats_every", show_timing="with_time_lines")
 def format_tab(
-    tab: Tab, width: int = 80, steps_per_beat: int | None = None, show_timing: bool = False
+    tab: Tab, width: int = 80, number_beats_every: int | None = None, with_time_lines: bool = False
 ) -> str:
     """A tab as text that ends in a line break.
 
@@ -31,20 +33,21 @@ def format_tab(
     Args:
         tab: the piece.
         width: columns of a line, at least 20.
-        steps_per_beat: if given, a line above each system counts the beats of every bar.
-        show_timing: write the unit of time, time signatures and tempos, and count the beats, so
+        number_beats_every: steps of a beat; a line above each system then numbers the beats of
+            every bar.
+        with_time_lines: write the unit of time, time signatures and tempos, and count the beats, so
             that the text is read back as the very same steps, with its repeats. (Durations, voices,
             harmonics and ringing notes have no place in this.)
 
     Raises:
-        ValueError: if `width` is below 20, `steps_per_beat` below 1, or a bar cannot be written: no
-            steps, events out of order or outside the bar, two notes on one string, a string that
-            the tuning lacks, a negative fret. The sentence names the bar.
+        ValueError: if `width` is below 20, `number_beats_every` below 1, or a bar cannot be
+            written: no steps, events out of order or outside the bar, two notes on one string, a
+            string that the tuning lacks, a negative fret. The sentence names the bar.
     """
     if width < 20:
         raise ValueError(f"A tab needs lines of at least 20 columns, not {width}.")
-    if steps_per_beat is not None and steps_per_beat < 1:
-        raise ValueError(f"A beat has at least 1 step, not {steps_per_beat}.")
+    if number_beats_every is not None and number_beats_every < 1:
+        raise ValueError(f"A beat has at least 1 step, not {number_beats_every}.")
     check_tab(tab)
     names = get_string_names(tab.tuning)
     margin = max(map(len, names))
@@ -52,14 +55,18 @@ def format_tab(
     per_step, room = compute_columns_per_step(tab.bars), width - margin - 2
     pieces: list[_BarText] = []
     for bar, own in zip(tab.bars, steps_per_beat_by_bar(tab), strict=True):
-        beat = steps_per_beat or (own if show_timing else None) or bar.steps
+        beat = number_beats_every or (own if with_time_lines else None) or bar.steps
         pieces += _render_bar(bar, per_step, room, beat, len(names))
     lines = _format_header(tab)
-    if show_timing:
+    if with_time_lines:
         lines += format_time_line(tab, per_step, not all(piece.ends_bar for piece in pieces))
-    counted = steps_per_beat is not None or (show_timing and tab.steps_per_quarter is not None)
-    for system in _arrange_systems(pieces, room, break_at_changes=show_timing):
-        changes = format_bar_changes(system[0].bar) if show_timing and system[0].starts_bar else []
+    counted = number_beats_every is not None or (
+        with_time_lines and tab.steps_per_quarter is not None
+    )
+    for system in _arrange_systems(pieces, room, break_at_changes=with_time_lines):
+        changes = (
+            format_bar_changes(system[0].bar) if with_time_lines and system[0].starts_bar else []
+        )
         lines += ["", *changes, *_draw_system(system, labels)[0 if counted else 1 :]]
     return "\n".join(lines) + "\n"
 

@@ -33,8 +33,7 @@ T = TypeVar("T")
 def is_playable_event(event: Event, max_span: int = MAX_SPAN, max_fret: int = MAX_FRET) -> bool:
     """Return whether one hand can play an event on a six-string guitar.
 
-    True when every note has a string of its own, every fret is from 0 to `max_fret`, and the
-    fretted notes lie at most `max_span` frets apart.
+    True when every fret is from 0 to `max_fret` and a hand holds the notes (`is_playable_grip`).
     """
     on_neck = (1 <= string <= NUM_STRINGS and 0 <= fret <= max_fret for string, fret in event.notes)
     return all(on_neck) and is_playable_grip(event.notes, max_span)

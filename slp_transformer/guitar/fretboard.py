@@ -8,6 +8,8 @@ where there is one; fret 0 is the open string.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from slp_transformer.guitar.hand import find_refusal
+
 MAX_FRET = 19
 MAX_SPAN = 4
 
@@ -119,13 +121,29 @@ def get_string_names(tuning: Tuning) -> list[str]:
     return [names[pitch_class] for pitch_class in classes]
 
 
-def is_playable_grip(notes: tuple[Note, ...] | list[Note], max_span: int = MAX_SPAN) -> bool:
+def get_scale_length(tuning: Tuning) -> int:
+    """Return the usual length of the open strings in millimeters: that of an instrument so tuned.
+
+    Four strings from C3 up are a ukulele's; a highest string below F3 is a bass's, and one up to B3
+    a baritone guitar's.
+    """
+    lowest, highest = min(tuning.open_pitches), max(tuning.open_pitches)
+    if len(tuning.open_pitches) == 4 and lowest >= 48:
+        return 380
+    if highest < 53:
+        return 864
+    return 700 if highest <= 59 else 650
+
+
+def is_playable_grip(
+    notes: tuple[Note, ...] | list[Note], max_span: int = MAX_SPAN, tuning: Tuning = STANDARD
+) -> bool:
     """Return whether one hand can hold these notes together.
 
-    True when every note has a string of its own and the fretted notes lie at most `max_span` frets
-    apart (open strings need no finger).
+    True when a hand takes them (`slp_transformer.guitar.hand`) and the fretted notes lie at most
+    `max_span` frets apart (open strings need no finger).
     """
-    strings = [note.string for note in notes]
     fretted = [note.fret for note in notes if note.fret > 0]
-    one_each = len(set(strings)) == len(strings)
-    return one_each and (not fretted or max(fretted) - min(fretted) <= max_span)
+    if fretted and max(fretted) - min(fretted) > max_span:
+        return False
+    return not find_refusal(notes, get_scale_length(tuning), tuning.capo)

@@ -289,7 +289,7 @@ class TabTokenizer:
         if is_complete:
             ids = ids[: ids.index(self.eos_id) + 1]
         reader = self._read(ids, default_tuning)
-        reader.close_bar()
+        reader.commit_bar()
         tab = Tab("", reader.tuning, tuple(reader.bars), "", reader.steps_per_quarter, reader.style)
         return DecodedTab(tab, reader.num_invalid_tokens, len(ids), is_complete)
 

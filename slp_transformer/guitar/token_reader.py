@@ -56,9 +56,9 @@ class TokenReader:
         self.num_invalid_tokens: int = 0
         self.open_pitches: list[int] = []
         self.last_kind: str = "BAR"
-        self.begin_bar(0)
+        self.reset_bar(0)
 
-    def begin_bar(self, steps: int) -> None:
+    def reset_bar(self, steps: int) -> None:
         """Begin a bar; of 0 steps where no token says how long it is."""
         self.bar_steps: int = steps
         self.current_step: int = 0
@@ -77,13 +77,13 @@ class TokenReader:
             if kind not in ("BAR", "<eos>") and not (can_repeat and self.has_bar(numbers[0])):
                 return
         if kind in ("BAR", "<eos>", "SAME"):
-            self.close_bar()
+            self.commit_bar()
             self.remaining_header_kinds = [()] if kind == "<eos>" else []
             if kind == "SAME":
                 again = self.bars[-numbers[0]]
                 self.bars.append(Bar(again.steps, again.events))
             elif numbers:
-                self.begin_bar(*numbers)
+                self.reset_bar(*numbers)
         elif self.remaining_header_kinds:
             self.read_header_token(kind, token.partition("<")[2][:-1])
         elif kind == "TAB":
@@ -174,7 +174,7 @@ class TokenReader:
         """
         return bars_back <= len(self.bars) + bool(self.bar_steps or self.moments)
 
-    def close_bar(self) -> None:
+    def commit_bar(self) -> None:
         """End the bar; one that never began is dropped.
 
         In the middle of a piece it is as long as its notes, the last of which lasts one step.
@@ -182,4 +182,4 @@ class TokenReader:
         if steps := self.bar_steps or (self.moments[-1][0] + 1 if self.moments else 0):
             events = tuple(Event(step, tuple(notes)) for step, notes in self.moments)
             self.bars.append(Bar(steps, events, None if self.bars else self.time_signature))
-        self.begin_bar(0)
+        self.reset_bar(0)

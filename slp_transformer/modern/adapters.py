@@ -21,7 +21,11 @@ from slp_transformer.modern.bert import Bert
 from slp_transformer.modern.families import HF_FAMILIES, choose_family
 from slp_transformer.modern.families.family import HFFamily, HFTensor
 from slp_transformer.modern.hf_config import HFConfigReader
-from slp_transformer.modern.pretrained import finished_folder, published_config, read_published
+from slp_transformer.modern.pretrained import (
+    read_published,
+    to_modern_config,
+    write_folder_atomically,
+)
 from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE, is_pretrained_folder
 from slp_transformer.modern.weight_files import open_safetensors
 
@@ -65,9 +69,9 @@ def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
     Raises:
         ValueError: if no family has the parts of the model.
     """
-    config = published_config(model)
+    config = to_modern_config(model)
     families = [f for f in HF_FAMILIES.values() if not any(f.missing_parts(config))]
-    found = [list(iter_places(model, family)) for family in families]
+    found = [list(iter_adapter_places(model, family)) for family in families]
     for places in found:
         if set(names) <= {place.theirs for place in places}:
             return places
@@ -75,9 +79,9 @@ def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
     return found[0]
 
 
-def iter_places(model: Any, family: HFFamily) -> Iterator[AdapterPlace]:
+def iter_adapter_places(model: Any, family: HFFamily) -> Iterator[AdapterPlace]:
     """Yield the places in which a model of ours can have A and B, by the names of a family."""
-    config = published_config(model)
+    config = to_modern_config(model)
     places: dict[str, AdapterPlace] = {}
     for owner, module in model.stack.named_modules(prefix="stack"):
         if ".parametrizations" in owner:
@@ -197,13 +201,13 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     factors = dict(iter_lora(model))
     if not factors:
         raise ValueError("The model has no LoRA matrices: add_lora makes some.")
-    family = choose_family(published_config(model))
-    family.write_config(published_config(model))  # or it refuses
+    family = choose_family(to_modern_config(model))
+    family.write_config(to_modern_config(model))  # or it refuses
     if base is not None and is_pretrained_folder(base):
         family = read_published(base).family
     pairs = {
         place.theirs: _join(place, factors)
-        for place in iter_places(model, family)
+        for place in iter_adapter_places(model, family)
         if any(f"{place.owner}.{name}" in factors for name in place.widths)
     }
     rank = max(len(A) for A, _ in pairs.values())
@@ -226,7 +230,7 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
         "target_modules": sorted({".".join(name.split(".")[-2:]) for name in pairs}),
     }
     save_file = require_extra("safetensors.torch", "Adapters").save_file
-    with finished_folder(Path(folder)) as unfinished:
+    with write_folder_atomically(Path(folder)) as unfinished:
         save_file(tensors, unfinished / ADAPTER_FILE, metadata={"format": "pt"})
         apply_umask(unfinished / ADAPTER_FILE)
         fsync_path(unfinished / ADAPTER_FILE)

@@ -191,6 +191,7 @@ class GroupedQueryAttention(BaseAttention):
             read = (X, H_enc[..., start:, :], H_enc[..., start:, :])
             Q, K, V = map(affine, read, W, b)
         G = self.num_kv_heads
+        # OLMo normalizes the row of all heads together, Qwen each head's own.
         norms = (self.norm_Q, self.norm_K) if self.norm_Q and self.norm_K else None
         if norms and self.qk_norm_joint:
             Q, K = norms[0](Q), norms[1](K)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slp_transformer._internal.choices import check_choices
-from slp_transformer._internal.config_checks import check_eps, check_size, head_sizes
+from slp_transformer._internal.choices import check_choice_fields
+from slp_transformer._internal.config_checks import check_eps, check_size, resolve_head_sizes
 from slp_transformer._internal.model_choices import (
     POSITIONS,
     Activation,
@@ -64,7 +64,7 @@ class RopeScaling:
         Raises:
             ValueError: naming what must hold.
         """
-        check_choices(self)
+        check_choice_fields(self)
         check_size(original_context_length=self.original_context_length)
         if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
             raise ValueError(
@@ -156,7 +156,7 @@ class ModernConfig(TransformerConfig):
         check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )
-        head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
+        resolve_head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
         POSITIONS[self.positions].check(self)
         if self.window is not None:
             check_size(window=self.window)
@@ -170,7 +170,7 @@ class ModernConfig(TransformerConfig):
     def qkv_widths(self) -> tuple[int, int, int]:
         """Return the columns of queries, keys and values in W_QKV."""
         A, G = self.num_heads, self.num_kv_heads or self.num_heads
-        key_dim, value_dim = head_sizes(self.model_dim, A, self.key_dim, self.value_dim)
+        key_dim, value_dim = resolve_head_sizes(self.model_dim, A, self.key_dim, self.value_dim)
         return A * key_dim, G * key_dim, G * value_dim
 
     def window_of(self, block: int) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import fsync_path, new_folder, remove, rename
+from slp_transformer._internal.atomic_write import fsync_path, make_random_folder, remove, rename
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.text_tokenizer import TextTokenizer
@@ -214,7 +214,7 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 # --- Out ---------------------------------------------------------------------------------------
 
 
-def published_config(model: TransformerLM | Bert) -> ModernConfig:
+def to_modern_config(model: TransformerLM | Bert) -> ModernConfig:
     """Return the configuration of the same model as one of today's blocks.
 
     The book's attention has no biases: as a published model it has some that are 0. Where its
@@ -233,8 +233,8 @@ def published_config(model: TransformerLM | Bert) -> ModernConfig:
     return ModernConfig(**settings | {"scaled_embeddings": False})
 
 
-def published_state(model: TransformerLM | Bert, config: ModernConfig) -> dict[str, Tensor]:
-    """Return the weights that a model has as one of `published_config`, by our names."""
+def to_modern_state(model: TransformerLM | Bert, config: ModernConfig) -> dict[str, Tensor]:
+    """Return the weights that a model has as one of `to_modern_config`, by our names."""
     state = model.state_dict() | dict(model.named_buffers())  # sinusoids are kept, too
     E = state[TOKENS_PARAM]
     if model.config.scaled_embeddings:
@@ -275,7 +275,7 @@ def save_pretrained(
             "The model has LoRA matrices: merge them into its weights by merge_lora, or write them "
             "alone by save_adapter."
         )
-    config = published_config(model)
+    config = to_modern_config(model)
     published = None if tokenizer is None else publish_tokenizer(tokenizer)
     if published is not None and published.end_ids:
         config = replace(config, begin_id=published.begin_id, end_ids=published.end_ids)
@@ -283,7 +283,7 @@ def save_pretrained(
     settings = family.write_config(config)
     theirs: dict[str, Tensor] = {}
     parts: dict[HFTensor, list[Tensor]] = {}
-    state = published_state(model, config)
+    state = to_modern_state(model, config)
     for ours, W in state.items():
         places = family.find_param(ours, config)
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
@@ -292,7 +292,7 @@ def save_pretrained(
         whole = place.to_theirs(torch.cat(found, dim=-1) if len(found) > 1 else found[0])
         theirs[place.name] = whole.T if place.transposed else whole
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
-    with finished_folder(folder) as unfinished:
+    with write_folder_atomically(folder) as unfinished:
         write_weights(unfinished, theirs)
         write_json(unfinished / CONFIG_FILE, settings)
         if published is not None:
@@ -301,7 +301,7 @@ def save_pretrained(
 
 
 @contextmanager
-def finished_folder(folder: Path) -> Iterator[Path]:
+def write_folder_atomically(folder: Path) -> Iterator[Path]:
     """Yield a new folder to write to, which becomes `folder` once it is complete.
 
     Raises:
@@ -310,7 +310,7 @@ def finished_folder(folder: Path) -> Iterator[Path]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or an empty one.")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = new_folder(folder.parent)
+    unfinished = make_random_folder(folder.parent)
     try:
         yield unfinished
         if folder.exists():

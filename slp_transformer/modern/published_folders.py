@@ -18,7 +18,7 @@ def is_pretrained_folder(folder: str | Path) -> bool:
     return isinstance(content, dict) and "model_type" in content
 
 
-def read_index(folder: Path) -> dict[str, Path]:
+def map_tensors_to_files(folder: Path) -> dict[str, Path]:
     """Return the file of each tensor by the index of several files; empty if there is one file.
 
     Raises:
@@ -50,4 +50,4 @@ def find_weight_files(folder: Path) -> list[Path]:
     Raises:
         ValueError: if there are none.
     """
-    return sorted(set(read_index(folder).values())) or [folder / SINGLE_FILE]
+    return sorted(set(map_tensors_to_files(folder).values())) or [folder / SINGLE_FILE]

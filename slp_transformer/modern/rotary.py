@@ -52,6 +52,7 @@ def stretch_by_yarn(
         return pairs * math.log(old / (turns * 2 * math.pi)) / math.log(base)
 
     first = max(math.floor(pair_of(scaling.beta_fast)), 0)
+    # The bound is that of columns, not of pairs, as in YaRN's own code.
     last = min(math.ceil(pair_of(scaling.beta_slow)), 2 * pairs - 1)
     ramp = torch.arange(pairs, device=theta.device).to(theta) - first
     slow = (ramp / max(last - first, 0.001)).clamp(0, 1)
@@ -187,13 +188,14 @@ class RotaryPositions(nn.Module):
         cos, sin = self._cached_tables or (X, X)
         if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
             rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
-            with torch.inference_mode(False):
+            with torch.inference_mode(False):  # the table may be needed in training afterwards
                 positions = torch.arange(rows, device=X.device)
                 cos, sin = self._cached_tables = self._cos_sin(positions, X)
         return turn_columns(X, cos[start:end], sin[start:end])
 
     def _cos_sin(self, positions: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""
+        # In bfloat16 there are no whole numbers such as 257, so tokens would share a position.
         exact = positions.to(torch.promote_types(X.dtype, torch.float32))
         angles = rotation_angles(exact, self.key_dim, self.base, self._stretch)
         angles = torch.cat((angles, angles), dim=-1)

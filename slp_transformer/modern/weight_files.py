@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from slp_transformer._internal.argument_checks import all_finite
+from slp_transformer._internal.argument_checks import is_all_finite
 from slp_transformer._internal.atomic_write import apply_umask, fsync_path
 from slp_transformer._internal.extras import require_extra
 from slp_transformer._internal.json_files import write_json
@@ -16,7 +16,7 @@ from slp_transformer.modern.published_folders import (
     INDEX_FILE,
     SINGLE_FILE,
     find_weight_files,
-    read_index,
+    map_tensors_to_files,
 )
 
 TORCH_DTYPES = {
@@ -58,7 +58,7 @@ class WeightFiles:
         """
         self.folder = folder
         self.tensors: dict[str, StoredTensor] = {}
-        listed = read_index(folder)
+        listed = map_tensors_to_files(folder)
         for path in find_weight_files(folder):
             self._read_header(path, prefix, heads)
         missing = sorted(set(listed) - {stored.name for stored in self.tensors.values()})
@@ -123,7 +123,7 @@ class WeightFiles:
         W = torch.empty(shape, dtype=dtype, device=device)
         for source, part in zip(sources, W.split(column_widths(sources, shape), -1), strict=True):
             part.copy_(self.read(source))
-            if not all_finite(part):
+            if not is_all_finite(part):
                 path, name, *_ = self.tensors[source.name]
                 raise ValueError(f"{path} cannot be used: {name} has NaN or infinite numbers.")
         return W

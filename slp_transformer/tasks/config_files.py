@@ -10,7 +10,7 @@ from typing import Any
 
 from slp_transformer._internal.config_checks import closest_match
 from slp_transformer._internal.json_files import validate_json
-from slp_transformer._internal.plugins import load_plugins, report_problem
+from slp_transformer._internal.plugins import load_plugins, record_plugin_problem
 from slp_transformer.tasks.model_settings import ModelSettings
 from slp_transformer.tasks.registry import TASKS, load_task
 from slp_transformer.tasks.run_config import (
@@ -30,12 +30,12 @@ def find_presets() -> dict[str, Traversable]:
         try:
             own = sorted(files(package).joinpath("presets").iterdir(), key=lambda file: file.name)
         except (ImportError, OSError) as error:
-            report_problem(f"The presets of the plug-in {plugin} cannot be read: {error}.")
+            record_plugin_problem(f"The presets of the plug-in {plugin} cannot be read: {error}.")
             continue
         for file in own:
             name, dot, suffix = file.name.rpartition(".")
             if suffix == "toml" and found.setdefault(name, file) is not file:
-                report_problem(
+                record_plugin_problem(
                     f'Two plug-ins have a preset "{name}": that of {plugin} is left out.'
                 )
     return found

@@ -4,12 +4,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 from slp_transformer._internal.choices import union_parts
-from slp_transformer._internal.plugins import TaskEntry, add_entries, resolve
+from slp_transformer._internal.plugins import TaskEntry, import_object, merge_entries
 
 if TYPE_CHECKING:
     from slp_transformer.tasks.base import Task
 
-TASKS: dict[str, TaskEntry] = add_entries(
+TASKS: dict[str, TaskEntry] = merge_entries(
     "tasks",
     {
         "text": TaskEntry(
@@ -32,7 +32,7 @@ def load_task(name: str) -> "Task[Any, Any, Any]":
         ValueError: if it is another package's and cannot be imported, or has a flag of `generate`
             or `evaluate` that takes several values.
     """
-    task: Task[Any, Any, Any] = resolve(TASKS[name].task, f"The task {name}")()
+    task: Task[Any, Any, Any] = import_object(TASKS[name].task, f"The task {name}")()
     for flags in (task.GenerateFlags, task.EvaluateFlags):
         for field, hint in get_type_hints(flags).items():
             kinds = [get_origin(part) or part for part in union_parts(hint)]

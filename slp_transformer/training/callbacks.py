@@ -27,7 +27,7 @@ TENSORBOARD_FOLDER = "tensorboard"
 BAR_INTERVAL = 0.5  # seconds between two looks at the loss, for which an accelerator has to wait
 
 
-class OnEval(Callback):
+class CallOnEval(Callback):
     """Calls a function with each record of an evaluation."""
 
     def __init__(self, function: Callable[[EvalRecord], Any]):
@@ -39,7 +39,7 @@ class OnEval(Callback):
         self.function(record)
 
 
-class MetricsFile(Callback):
+class MetricsFileWriter(Callback):
     """Writes metrics.json, for people and plots: losses, time, speed and memory.
 
     The run itself reads it only to continue it.
@@ -89,7 +89,7 @@ class MetricsFile(Callback):
             write_json(self.path, self.head | {"evaluations": self.rows})
 
 
-class TensorBoard(Callback):
+class TensorBoardWriter(Callback):
     """Writes curves for TensorBoard into the run's folder."""
 
     def __init__(self) -> None:

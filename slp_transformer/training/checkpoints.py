@@ -31,13 +31,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import all_finite
+from slp_transformer._internal.argument_checks import is_all_finite
 from slp_transformer._internal.atomic_write import (
     NotSyncedError,
     apply_umask,
     error_message,
     fsync_path,
-    new_folder,
+    make_random_folder,
     remove,
     rename,
 )
@@ -68,7 +68,7 @@ from slp_transformer.training.run_folder import (
     load_model_spec,
     load_trainer_state,
     retry_while_run_changes,
-    step_of,
+    step_of_checkpoint,
 )
 
 STATE_FILE = "state.safetensors"
@@ -113,6 +113,7 @@ def save_checkpoint(
     run, earlier = Path(run), find_checkpoints(run)
     target = run / f"step-{step:08d}"
     if target.exists():
+        # Saved twice in the same state, it is there already. (JSON has lists where we have tuples.)
         if read_json(target / "training.json") == json.loads(json.dumps(training)):
             return target
         target = run / f"{target.name}{EVALUATED_SUFFIX}"
@@ -121,8 +122,8 @@ def save_checkpoint(
     temp: Path | None = None
     try:
         run.mkdir(parents=True, exist_ok=True)
-        temp = new_folder(run)
-        write_json(temp / "config.json", model_spec(model))
+        temp = make_random_folder(run)
+        write_json(temp / "config.json", make_model_spec(model))
         write_json(temp / "training.json", training)
         if tokenizer is not None:
             write_json(temp / "tokenizer.json", tokenizer)
@@ -137,7 +138,7 @@ def save_checkpoint(
         checksums = {path.name: file_crc32(path) for path in paths}
         write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes, checksums)))
         rename(temp, target)
-    except (OSError, RuntimeError, safetensors_error()) as error:
+    except (OSError, RuntimeError, safetensors_error_class()) as error:
         if temp is not None:
             remove(temp)
         kept = f"{earlier[-1].name} was kept" if earlier else "there is no earlier one"
@@ -169,18 +170,19 @@ def unique_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return the state of a model, each tensor under the first of its names."""
     unique: dict[Any, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict().items():
+        # One place in memory may also begin tensors of different shapes: a matrix and its columns.
         unique.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), (name, tensor))
     return dict(unique.values())
 
 
-def model_spec(model: nn.Module) -> dict[str, Any]:
+def make_model_spec(model: nn.Module) -> dict[str, Any]:
     """Return the class of a model and its configuration, as JSON."""
     config = getattr(model, "config", None)
     settings = config if hasattr(config, "to_dict") else None
     return json.loads(json.dumps(ModelSpec(type(model).__name__, settings).to_dict()))
 
 
-def safetensors_error() -> type[Exception]:
+def safetensors_error_class() -> type[Exception]:
     """Return the error of safetensors for files that it cannot read or write."""
     return require_extra("safetensors", "Checkpoints").SafetensorError
 
@@ -225,7 +227,7 @@ def load_model(
     if (
         model is None
         and not published
-        and any(".parametrizations." in name for name in tensor_headers(weights))
+        and any(".parametrizations." in name for name in read_tensor_headers(weights))
     ):
         raise ValueError(
             f"{weights} has LoRA matrices as well as weights: pass load_model a function that "
@@ -239,10 +241,10 @@ def load_model(
             loaded: nn.Module = kind(spec.config)
         if lora_base is not None:
             load_base_weights(loaded, full, lora_base)
-            names = tensor_headers(folder / LORA_WEIGHTS_FILE)
+            names = read_tensor_headers(folder / LORA_WEIGHTS_FILE)
             add_lora(loaded, lora_base.rank, sorted({name.split(".")[-2:][0] for name in names}))
     if which == "average":
-        average_weights(loaded, recent_checkpoints(folder))
+        load_averaged_weights(loaded, recent_checkpoints(folder))
     else:
         load_weights(loaded, folder)
     return loaded.eval()
@@ -297,7 +299,7 @@ def load_training_state(
         ValueError: if the file cannot be read, or is not of this model.
     """
     path = folder / STATE_FILE
-    headers = tensor_headers(path)
+    headers = read_tensor_headers(path)
     state = {name: torch.get_rng_state() for name in ("random.batches", "random.cpu")}
     for name, (shape, _) in headers.items():
         if name.startswith("random.") and name not in state:  # of an accelerator
@@ -314,7 +316,7 @@ def load_training_state(
     return state
 
 
-def tensor_headers(path: Path) -> dict[str, tuple[list[int], str]]:
+def read_tensor_headers(path: Path) -> dict[str, tuple[list[int], str]]:
     """Return shape and dtype of each tensor in a file.
 
     Raises:
@@ -335,7 +337,7 @@ def open_tensors(path: Path) -> Iterator[Any]:
     try:
         with require_extra("safetensors", "Checkpoints").safe_open(path, framework="pt") as file:
             yield file
-    except (OSError, safetensors_error()) as error:
+    except (OSError, safetensors_error_class()) as error:
         reason = error_message(error)
         if isinstance(error, FileNotFoundError) and path.exists():  # as safetensors calls them all
             reason = "the system could not open it this time; try again"
@@ -354,7 +356,7 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         ValueError: if the file has other tensors (which are then unchanged), or they are NaN or
             infinite.
     """
-    headers = tensor_headers(path)
+    headers = read_tensor_headers(path)
     for name in sorted(tensors.keys() | headers.keys()):
         here = format_shape(tensors[name]) if name in tensors else "no such tensor"
         there = format_shape(headers[name][0]) if name in headers else "no such tensor"
@@ -366,7 +368,7 @@ def load_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         with open_tensors(path) as file:  # anew, to release the pages read
             tensor.copy_(file.get_tensor(name))
-        if not all_finite(tensor):
+        if not is_all_finite(tensor):
             raise ValueError(
                 f"{path} cannot be used: {name} has NaN or infinite numbers; take another "
                 "checkpoint, or train again with a lower learning_rate."
@@ -397,13 +399,17 @@ def recent_checkpoints(last: Path) -> list[Path]:
         ValueError: if one of them is damaged.
     """
     state = load_trainer_state(last)
-    folders = [path for path in find_checkpoints(last.parent) if 0 < step_of(path) <= step_of(last)]
+    folders = [
+        path
+        for path in find_checkpoints(last.parent)
+        if 0 < step_of_checkpoint(path) <= step_of_checkpoint(last)
+    ]
     recent = folders[-(state.config.keep_last if state else 1) :]
     return [checkpoint_folder(folder) for folder in recent] or [last]
 
 
 @torch.no_grad()
-def average_weights(model: nn.Module, folders: list[Path]) -> None:
+def load_averaged_weights(model: nn.Module, folders: list[Path]) -> None:
     """Set a model's weights to the mean of some checkpoints (Vaswani et al. 2017, section 6.1).
 
     Raises:
@@ -412,7 +418,7 @@ def average_weights(model: nn.Module, folders: list[Path]) -> None:
     sums: list[Tensor] = []
     for folder in folders:
         load_weights(model, folder)
-        weights = [W.double() for W in model.parameters()]
+        weights = [W.double() for W in model.parameters()]  # single loses digits in each sum
         sums = [a + b for a, b in zip(sums, weights, strict=True)] if sums else weights
     for W, total in zip(model.parameters(), sums, strict=True):
         W.copy_(total / len(folders))

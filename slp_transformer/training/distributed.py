@@ -33,6 +33,7 @@ from slp_transformer.training.strategy import Strategy
 TIMEOUT = timedelta(minutes=10)  # how long a process waits for one that does not answer
 NOTICE_AFTER_S = 10.0  # seconds of waiting after which a process says so
 LOG = logging.getLogger("slp_transformer")
+# PyTorch raises a plain RuntimeError when another process is gone; only its words tell.
 CONNECTION_LOST_PATTERN = re.compile("gloo|nccl|connection|socket|peer|timed out", re.IGNORECASE)
 
 
@@ -97,6 +98,7 @@ class DDPStrategy(Strategy):
             except BaseException as error:
                 errors.append(error)
 
+        # In a thread: connecting waits inside C++, where Ctrl-C would not be heard.
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         thread.join(NOTICE_AFTER_S)
@@ -192,6 +194,7 @@ class DDPStrategy(Strategy):
 
     def seed_dropout(self, seed: int, step: int) -> None:
         """Seed dropout by seed, step and process, so that a resumed run drops the same units."""
+        # Another number for each process and step; two seeds share none within a million steps.
         torch.manual_seed(((seed * 1_000_003 + step) * self.world_size + self.rank) % 2**63)
 
     # Coordination.
@@ -202,7 +205,7 @@ class DDPStrategy(Strategy):
         dist.broadcast_object_list(box, 0, group=self.cpu_group)
         return box[0]
 
-    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def run_on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call a function in rank 0 only, while the others wait.
 
         Raises:
@@ -246,6 +249,7 @@ class DDPStrategy(Strategy):
         wait for it; and this fails, soon, if another process has died.
         """
         flag = torch.tensor(float(requested), device="cpu")
+        # The answer is read a step later: by then it is there, and no step has waited for it.
         before = self.pending
         self.pending = flag, dist.all_reduce(flag, group=self.cpu_group, async_op=True)
         if before is None:
@@ -276,7 +280,7 @@ class FSDPStrategy(DDPStrategy):
             dist.broadcast(there, 0)
             tensor.detach().copy_(there)
         self.mesh = init_device_mesh(self.device.type, (self.world_size,))
-        module = deepcopy(model)
+        module = deepcopy(model)  # the caller's model stays whole, to be saved and evaluated
         for part in module.modules():
             if isinstance(part, ResidualBlock):
                 fully_shard(part, mesh=self.mesh)
@@ -306,7 +310,7 @@ class FSDPStrategy(DDPStrategy):
         """Return this process's shard of a tensor; all of one that is not of the weight's shape."""
         from torch.distributed.tensor import Shard, distribute_tensor
 
-        if value.shape != weight.shape:
+        if value.shape != weight.shape:  # a count of steps, which is not sharded
             return super().broadcast_tensor(value, weight)
         return distribute_tensor(value.to(self.device), self.mesh, [Shard(0)])
 

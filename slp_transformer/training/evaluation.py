@@ -119,6 +119,8 @@ def eval_batches(data: TokenData, N: int | None, batch_size: int) -> Iterator[Ba
     """Yield the batches of some data, made on the CPU."""
     with cpu_default_device():
         batches = as_data_source(data, N).iter_eval(batch_size)
+    # A generator's code runs in the context of whoever asks for the next batch: it is entered for
+    # each, and left before the model computes.
     while True:
         with cpu_default_device():
             batch = next(batches, None)

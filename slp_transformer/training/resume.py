@@ -6,7 +6,11 @@ from torch import nn
 
 from slp_transformer._internal.json_files import load_validated
 from slp_transformer._internal.shape_types import Tensor
-from slp_transformer.training.checkpoints import load_training_state, load_weights, model_spec
+from slp_transformer.training.checkpoints import (
+    load_training_state,
+    load_weights,
+    make_model_spec,
+)
 from slp_transformer.training.optimizers import split_parameters
 from slp_transformer.training.run_folder import (
     ModelSpec,
@@ -16,7 +20,7 @@ from slp_transformer.training.run_folder import (
     delete_old_checkpoints,
     find_checkpoints,
     load_trainer_state,
-    verify_checkpoint,
+    verify_checkpoint_checksums,
 )
 
 
@@ -46,9 +50,9 @@ def load_last_checkpoint(
             f"{out_dir} holds a run already ({folder.name}): pass resume=True to "
             "resume it, or choose another folder."
         )
-    verify_checkpoint(folder)
+    verify_checkpoint_checksums(folder)
     spec = load_validated(ModelSpec, folder / "config.json")
-    mine, saved = model_spec(model), load_trainer_state(folder)
+    mine, saved = make_model_spec(model), load_trainer_state(folder)
     if saved is None:
         raise ValueError(f"{folder} has no training run that can be resumed.")
     evaluated = saved.eval_history[-1].step if saved.eval_history else 0

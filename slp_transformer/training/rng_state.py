@@ -23,7 +23,7 @@ def get_rng_state(generator: torch.Generator, device: torch.device) -> dict[str,
     """Return the state of all randomness in a run: of its batches, and of dropout."""
     state = {"random.batches": generator.get_state(), "random.cpu": torch.get_rng_state()}
     if device.type != "cpu":
-        module, place = torch.get_device_module(device), rng_place(device)
+        module, place = torch.get_device_module(device), rng_devices(device)
         state[f"random.{device.type}"] = module.get_rng_state(*place)
     return state
 
@@ -35,10 +35,10 @@ def set_rng_state(
     generator.set_state(state["random.batches"])
     torch.set_rng_state(state["random.cpu"])
     if f"random.{device.type}" in state and device.type != "cpu":
-        module, place = torch.get_device_module(device), rng_place(device)
+        module, place = torch.get_device_module(device), rng_devices(device)
         module.set_rng_state(state[f"random.{device.type}"], *place)
 
 
-def rng_place(device: torch.device) -> tuple[torch.device, ...]:
+def rng_devices(device: torch.device) -> tuple[torch.device, ...]:
     """Return the device as an argument: cuda:1, not the current CUDA device; MPS has but one."""
     return () if device.type == "mps" else (device,)

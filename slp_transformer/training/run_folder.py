@@ -14,7 +14,7 @@ from pathlib import Path, PureWindowsPath
 from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from slp_transformer._internal.atomic_write import new_folder, remove
+from slp_transformer._internal.atomic_write import make_random_folder, remove
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_size
 from slp_transformer._internal.json_files import load_validated, read_json, validate_json
@@ -60,11 +60,11 @@ def retry_while_run_changes(read: Callable[P, T]) -> Callable[P, T]:
         run = Path(str(args[0] if args else next(iter(kwargs.values()))))
         deadline = time.monotonic() + MAX_READ_SECONDS
         while True:
-            before = names_of_checkpoints(run)
+            before = list_checkpoint_names(run)
             try:
                 return read(*args, **kwargs)
             except (OSError, ValueError) as error:
-                if names_of_checkpoints(run) == before:
+                if list_checkpoint_names(run) == before:
                     raise
                 if time.monotonic() > deadline:
                     raise ValueError(
@@ -76,7 +76,7 @@ def retry_while_run_changes(read: Callable[P, T]) -> Callable[P, T]:
     return read_until_unchanged
 
 
-def names_of_checkpoints(run: Path) -> list[str]:
+def list_checkpoint_names(run: Path) -> list[str]:
     """Return the names of a run's checkpoints, or that of a checkpoint as long as it is there."""
     if CHECKPOINT_NAME.fullmatch(run.name):
         return [run.name] if run.exists() else []
@@ -140,7 +140,7 @@ class TrainerState:
     eval_history: list[EvalRecord]
     losses: list[float]
 
-    def eval_due(self, interval: int) -> bool:
+    def is_eval_due(self, interval: int) -> bool:
         """Return whether to evaluate before the next step."""
         evaluated = self.eval_history[-1].step if self.eval_history else 0
         return self.step > evaluated and (
@@ -173,7 +173,7 @@ class TrainerState:
         """Return whether all steps are made and evaluated, or the patience is used up."""
         patience = self.config.early_stopping_patience
         stopped_early = patience is not None and self.evals_since_best() >= patience
-        return stopped_early or (self.step >= self.config.steps and not self.eval_due(1))
+        return stopped_early or (self.step >= self.config.steps and not self.is_eval_due(1))
 
 
 @dataclass(frozen=True)
@@ -311,9 +311,9 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
     folders = [run] if (run / MANIFEST_FILE).exists() else find_checkpoints(run)
     if not folders:
         raise ValueError(f"There is no checkpoint in {run}.")
-    folder = best_checkpoint(folders) if which == "best" else folders[-1]
+    folder = choose_best_checkpoint(folders) if which == "best" else folders[-1]
     manifest = load_validated(Manifest, folder / MANIFEST_FILE)
-    if CHECKPOINT_NAME.fullmatch(folder.name) and manifest.step != step_of(folder):
+    if CHECKPOINT_NAME.fullmatch(folder.name) and manifest.step != step_of_checkpoint(folder):
         raise ValueError(
             f"The checkpoint {folder} is damaged: {MANIFEST_FILE} says step {manifest.step}."
         )
@@ -327,7 +327,7 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
     return folder
 
 
-def verify_checkpoint(folder: Path) -> bool:
+def verify_checkpoint_checksums(folder: Path) -> bool:
     """Compare the files of a checkpoint with their checksums, and return whether it has any.
 
     Args:
@@ -351,10 +351,10 @@ def list_checkpoints(run: str | Path) -> list[Path]:
 
 def find_checkpoints(run: str | Path) -> list[Path]:
     """Find a run's checkpoints, one for each step, in order."""
-    return list({step_of(path): path for path in list_checkpoints(run)}.values())
+    return list({step_of_checkpoint(path): path for path in list_checkpoints(run)}.values())
 
 
-def best_checkpoint(folders: list[Path]) -> Path:
+def choose_best_checkpoint(folders: list[Path]) -> Path:
     """Return the checkpoint with the lowest validation loss; the last one if none was evaluated.
 
     Raises:
@@ -362,7 +362,7 @@ def best_checkpoint(folders: list[Path]) -> Path:
     """
     state = load_trainer_state(folders[-1])
     best = None if state is None else state.best_step()
-    return next((path for path in folders if step_of(path) == best), folders[-1])
+    return next((path for path in folders if step_of_checkpoint(path) == best), folders[-1])
 
 
 def delete_old_checkpoints(run: Path, keep_last: int) -> None:
@@ -375,18 +375,19 @@ def delete_old_checkpoints(run: Path, keep_last: int) -> None:
         ValueError: if the last checkpoint cannot be read.
     """
     folders = find_checkpoints(run)
-    keep = {best_checkpoint(folders), *folders[-keep_last:]}
+    keep = {choose_best_checkpoint(folders), *folders[-keep_last:]}
     for old in list_checkpoints(run):
         if old not in keep and not (old / KEPT_FILE).exists() and not old.is_symlink():
             # What Windows will not rename, because this process has it open, goes the next time.
             with contextlib.suppress(OSError):
-                temp = new_folder(run)
+                # Renamed first, so that nobody finds a checkpoint without some of its files.
+                temp = make_random_folder(run)
                 with contextlib.suppress(OSError):
                     old.rename(temp / old.name)
                 remove(temp)
 
 
-def step_of(folder: Path) -> int:
+def step_of_checkpoint(folder: Path) -> int:
     """Return the step in the name of a checkpoint's folder; 0 if it has another name."""
     return int(folder.name.split("-")[1]) if CHECKPOINT_NAME.fullmatch(folder.name) else 0
 

@@ -41,8 +41,9 @@ def training_step(
             f"{IGNORE_INDEX}, and are not counted. Draw larger batches, or leave fewer out."
         )
     optimizer.zero_grad()
-    size = config.batch_size
+    size = config.batch_size  # a micro-batch; the batch is of several
     if config.batch_tokens is not None:
+        # So many tokens are another number of sequences each time: divided, and rounded up.
         size = -(-len(batch.targets) // config.gradient_accumulation_steps)
     for part in strategy.micro_batches(batch, size):
         with autocast(config, device):
@@ -70,7 +71,7 @@ def try_sequence(
     """
     if not any(W.requires_grad for W in model.parameters()):
         raise ValueError("No parameter of the model requires a gradient: none can be trained.")
-    batch = next(eval_batches(data, None, strategy.world_size), None)
+    batch = next(eval_batches(data, None, strategy.world_size), None)  # a sequence for each process
     if batch is not None:
         with eval_mode(model), autocast(config, strategy.device):
             measure(model, strategy.shard(batch).to(strategy.device))
@@ -81,7 +82,7 @@ def has_idle_parameters(model: nn.Module, data: DataSource, loss: Loss) -> bool:
     batch = next(eval_batches(data, None, 1), None)
     if batch is None:
         return False
-    with torch.random.fork_rng():
+    with torch.random.fork_rng():  # dropout must not move the run's own random numbers
         loss(model, batch.to(next(model.parameters()).device)).backward()
     idle = any(W.requires_grad and W.grad is None for W in model.parameters())
     model.zero_grad()

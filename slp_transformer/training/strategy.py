@@ -106,6 +106,7 @@ class Strategy(ABC):
         """Load what `optimizer_state` returned, which rank 0 has, one tensor at a time."""
         weights = [p for group in optimizer.param_groups for p in group["params"]]
         entries: dict[int, dict[str, Tensor]] = {}
+        # The other processes have no file: they are told the shapes, to have room for each tensor.
         shapes = {name: (value.shape, value.dtype) for name, value in state.items()}
         for name, (shape, dtype) in self.broadcast_object(shapes).items():
             _, number, part = name.split(".")
@@ -130,7 +131,7 @@ class Strategy(ABC):
         """Return the value of rank 0."""
 
     @abstractmethod
-    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def run_on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call a function in rank 0 only; if it fails there, it fails everywhere.
 
         Returns:
@@ -194,7 +195,7 @@ class SingleProcess(Strategy):
         """Return the value."""
         return value
 
-    def on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def run_on_rank_zero(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         return function(*args, **kwargs)
 

@@ -4,13 +4,13 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from slp_transformer._internal.choices import check_choices
+from slp_transformer._internal.choices import check_choice_fields
 from slp_transformer._internal.config_checks import (
     Range,
     check_ranges,
     check_size,
     is_integer,
-    to_builtin_ints,
+    make_ints_builtin_in_place,
 )
 from slp_transformer.training.optimizers import OPTIMIZERS
 from slp_transformer.training.parallel import PARALLEL
@@ -124,9 +124,9 @@ class TrainConfig:
         Raises:
             ValueError: naming the setting, what it was and what would do.
         """
-        to_builtin_ints(self)
+        make_ints_builtin_in_place(self)
         check_ranges(self, RANGES)
-        check_choices(self)
+        check_choice_fields(self)
         if OPTIMIZERS[self.optimizer].needs_whole_matrices:
             self.check_whole_matrices()
         for name, schedule in SCHEDULES.items():

@@ -17,10 +17,10 @@ from torch import nn
 from slp_transformer.data.batches import TokenData
 from slp_transformer.training.callbacks import (
     TENSORBOARD_FOLDER,
-    MetricsFile,
-    OnEval,
+    CallOnEval,
+    MetricsFileWriter,
     ProgressBar,
-    TensorBoard,
+    TensorBoardWriter,
 )
 from slp_transformer.training.run_folder import EvalRecord, LoraBase
 from slp_transformer.training.train_config import TrainConfig
@@ -73,9 +73,9 @@ def train(
     if resume and out_dir is not None and find_spec("tensorboard"):
         tensorboard |= (Path(out_dir) / TENSORBOARD_FOLDER).is_dir()
     callbacks: list[Callback] = [ProgressBar()] if (saved if progress is None else progress) else []
-    callbacks += [MetricsFile()] if saved else []
-    callbacks += [TensorBoard()] if tensorboard else []
-    callbacks += [OnEval(report)] if report else []
+    callbacks += [MetricsFileWriter()] if saved else []
+    callbacks += [TensorBoardWriter()] if tensorboard else []
+    callbacks += [CallOnEval(report)] if report else []
     trainer = Trainer(
         model,
         train_data,

@@ -19,7 +19,7 @@ from torch import nn
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
 from slp_transformer.data.batches import Batch, DataSource, TokenData, as_data_source, eval_subset
-from slp_transformer.training.checkpoints import model_spec, save_checkpoint
+from slp_transformer.training.checkpoints import make_model_spec, save_checkpoint
 from slp_transformer.training.devices import (
     DeviceMonitor,
     autocast,
@@ -193,15 +193,15 @@ class Trainer:
             stack.enter_context(float32_matmul_precision(self.config, device))
             stack.enter_context(preserve_rng_state(self.config.seed, device))
             if self.out_dir is not None:
-                self.strategy.on_rank_zero(stack.enter_context, run_lock(self.out_dir))
+                self.strategy.run_on_rank_zero(stack.enter_context, run_lock(self.out_dir))
                 self.folder_id = identify_folder(self.out_dir)
                 stack.enter_context(self.signals)
-            spec, settings = model_spec(self.model), self.config.to_dict()
+            spec, settings = make_model_spec(self.model), self.config.to_dict()
             self.strategy.check_equal_in_all(model=spec, config=settings, data=self.state.data)
             self.restore(resume)
             self.monitor = DeviceMonitor(self.model, self.config, device, self.strategy.world_size)
             try:
-                self.strategy.on_rank_zero(self.notify, "on_fit_start")
+                self.strategy.run_on_rank_zero(self.notify, "on_fit_start")
                 self.log_start()
                 if self.state.step == 0:
                     self.save()  # a folder that cannot be written to is known now, not in an hour
@@ -227,7 +227,7 @@ class Trainer:
             self.train_data.seek(self.state.step)
         self.start_clock()
         while True:
-            if self.state.eval_due(self.eval_interval):
+            if self.state.is_eval_due(self.eval_interval):
                 self.evaluate_and_save()
             if self.state.finished():
                 return
@@ -296,7 +296,7 @@ class Trainer:
         self.state = state
         self.save()
         self.log_eval(record)
-        self.strategy.on_rank_zero(self.notify, "on_eval", record)
+        self.strategy.run_on_rank_zero(self.notify, "on_eval", record)
         self.start_clock()
 
     def start_clock(self) -> None:
@@ -352,8 +352,8 @@ class Trainer:
         self.check_finite("A weight", self.strategy.broadcast_object(bool(finite)))
         self.sync_losses()
         random = get_rng_state(self.generator, self.strategy.device)
-        self.strategy.on_rank_zero(check_same_folder, self.out_dir, self.folder_id)
-        self.strategy.on_rank_zero(
+        self.strategy.run_on_rank_zero(check_same_folder, self.out_dir, self.folder_id)
+        self.strategy.run_on_rank_zero(
             save_checkpoint,
             self.out_dir,
             self.state.step,
@@ -369,7 +369,7 @@ class Trainer:
         """Delete the checkpoints that are not to be kept, once no other comes."""
         if self.out_dir is not None:
             keep_last = self.config.keep_last
-            self.strategy.on_rank_zero(delete_old_checkpoints, self.out_dir, keep_last)
+            self.strategy.run_on_rank_zero(delete_old_checkpoints, self.out_dir, keep_last)
 
     def restore(self, resume: bool) -> None:
         """Build the optimizer, and load the last checkpoint if there is one.
@@ -381,7 +381,7 @@ class Trainer:
         state, config = self.state, self.config
         saved: dict[str, Tensor] = {}
         if self.out_dir is not None:
-            there = self.strategy.on_rank_zero(
+            there = self.strategy.run_on_rank_zero(
                 load_last_checkpoint, self.out_dir, self.model, state, resume=resume
             )
             saved = there or {}  # None but in rank 0

@@ -6,7 +6,12 @@ from typing import Annotated, Literal
 
 import pytest
 
-from slp_transformer._internal.choices import Choices, check_choice, check_choices, tyro_registry
+from slp_transformer._internal.choices import (
+    Choices,
+    check_choice_fields,
+    check_in_choices,
+    make_tyro_registry,
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse what is no choice."""
-        check_choices(self)
+        check_choice_fields(self)
 
 
 @pytest.fixture
@@ -70,9 +75,9 @@ def test_unknown_names_are_refused(settings, message):
 def test_known_names_are_taken():
     Settings("dim", "plain", "right", True, 7)
     Settings(second=None, bias="some")
-    check_choice(SHADES, shade="dim")
+    check_in_choices(SHADES, shade="dim")
     with pytest.raises(ValueError, match="shade must be"):
-        check_choice(SHADES, shade="gray")
+        check_in_choices(SHADES, shade="gray")
 
 
 def test_an_entry_from_outside_is_everywhere(vivid, capsys):
@@ -81,11 +86,11 @@ def test_an_entry_from_outside_is_everywhere(vivid, capsys):
     with pytest.raises(ValueError, match='"plain" or "dim" or "vivid", not'):
         Settings("gray")
     assert "| `vivid` | twice as bright |" in SHADES.to_markdown()
-    parsed = tyro.cli(Settings, args=["--second", "vivid"], registry=tyro_registry())
+    parsed = tyro.cli(Settings, args=["--second", "vivid"], registry=make_tyro_registry())
     assert parsed == Settings(second="vivid")
     for args in (["--help"], ["--shade", "gray"]):
         with pytest.raises(SystemExit):
-            tyro.cli(Settings, args=args, registry=tyro_registry())
+            tyro.cli(Settings, args=args, registry=make_tyro_registry())
     printed = " ".join("".join(capsys.readouterr()).translate({ord(c): " " for c in "│"}).split())
     assert "--shade {plain,dim,vivid}" in printed
     assert "--second {None,plain,dim,vivid}" in printed

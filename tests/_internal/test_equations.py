@@ -2,7 +2,7 @@
 
 import pytest
 
-from slp_transformer._internal.equations import Equations, equations
+from slp_transformer._internal.equations import Equations, load_equations
 
 FILE = """
 [drafts]
@@ -53,7 +53,7 @@ def test_a_new_draft_is_one_more_column():
 
 
 def test_every_equation_has_a_title_and_a_place():
-    book = equations()
+    book = load_equations()
     for slug, columns in book.slugs.items():
         assert columns["title"] and book.place(slug), slug
         assert set(columns) <= {"title", "where", *book.drafts}, slug
@@ -64,6 +64,6 @@ def test_every_equation_has_a_title_and_a_place():
 
 def test_the_column_of_a_draft_is_filled():
     """A column with few numbers would change how all equations are cited."""
-    book = equations()
+    book = load_equations()
     for draft in book.drafts:
         assert sum(draft in one for one in book.slugs.values()) > len(book.slugs) / 2, draft

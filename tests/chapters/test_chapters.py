@@ -16,7 +16,7 @@ import pytest
 from chapter_source import number_of
 from own_process import environment
 
-from slp_transformer._internal.equations import equations
+from slp_transformer._internal.equations import load_equations
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,7 +89,7 @@ def test_chapter_begins_with_its_title_and_no_header(chapter):
     ast.parse(text)  # a script: no magic, no shell
 
 
-BOOK = equations()
+BOOK = load_equations()
 NUMBERED = [slug for slug in BOOK.slugs if BOOK.numbers(slug)]
 
 

@@ -134,7 +134,7 @@ def test_a_weight_that_is_taken_for_another_is_noticed(mine, tmp_path):
 
 def test_the_lowest_loss_is_that_of_counting():
     # Who: ln 2 once; how it was tuned: two of four, (3/2) ln 2; flat or sharp: half the time ln 2.
-    assert own_model.lowest_loss() == pytest.approx((1 + 1.5 + 0.5) * math.log(2) / 9)
+    assert own_model.compute_lowest_loss() == pytest.approx((1 + 1.5 + 0.5) * math.log(2) / 9)
     assert own_model.judge(0.235) == ""
     assert "sees the word that it predicts" in own_model.judge(0.005)
     assert "should be 0.24 at the most" in own_model.judge(0.5)
@@ -281,7 +281,7 @@ def test_what_has_no_line_of_code_is_not_there_yet(tmp_path, capsys):
     assert said.count("It returns nothing yet") == 1
     text = page.read_text(encoding="utf-8")
     assert set(re.findall(r'<a href="#([^"]+)" data-state="wrong"', text)) == {"probs"}
-    assert [name for name, one in command.verdicts_of(path)[1].items() if one] == []
+    assert [name for name, one in command.judge_file(path)[1].items() if one] == []
     assert command.main(["--html", str(page)]) == 2
     assert "Name the file" in capsys.readouterr().err
 
@@ -379,7 +379,7 @@ def test_the_exercises_functions_are_found_by_the_checks_that_they_are_handed_to
         cells = [{"cell_type": "code", "source": [source]}]
         path = tmp_path / f"{name}.ipynb"
         path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-        verdicts = command.verdicts_of(path)[1]
+        verdicts = command.judge_file(path)[1]
         assert all(verdicts[one] for one in verdicts if verdicts[one] is not None), verdicts
         expected = {"01_attention": "softmax", "04_input": "input_encoding"}[name]
         assert verdicts[expected]

@@ -132,13 +132,13 @@ def test_notes_out_of_reach_are_reported_and_moved_or_dropped_only_if_asked(song
     high = ["tab", str(song), "-o", str(out), "--capo", "5"]
     said = refused(capsys, *high)
     assert "One moment is out of this guitar's reach" in said
-    assert "bar 4, moment 3: G2 is not on this neck, which goes from A2 to B5" in said
+    assert "bar 4, moment 3 (beat 3): G2 is not on this neck, which goes from A2 to B5" in said
     assert not out.exists()
     fine(*high, "--unplayable", "octave")
     assert "G2 is moved to G3" in capsys.readouterr().err
     assert sounding(written(out))[-1] == (55, 62)
     fine(*high, "--unplayable", "drop")
-    assert "bar 4, moment 3: G2 is left out" in capsys.readouterr().err
+    assert "bar 4, moment 3 (beat 3): G2 is left out" in capsys.readouterr().err
     assert sounding(written(out))[-1] == (55, 62) and sounding(written(out))[:-1] == expected()[:-1]
 
 

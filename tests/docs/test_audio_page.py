@@ -11,7 +11,7 @@ import model_pages
 import pytest
 
 from slp_transformer.guitar import compute_playable_share
-from slp_transformer.guitar.formats.alphatex import parse_alphatex
+from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
 
 pytest.importorskip("mkdocs", reason="the site needs the docs extra")
 
@@ -30,7 +30,7 @@ def test_every_piece_can_be_played_and_stands_there_as_text():
     stage = model_pages.stage(heard(), "assets/")
     shown = re.search(r'id="slp-hear-pieces">(.*?)</script>', stage)[1]
     for piece, data in zip(heard(), json.loads(shown), strict=True):
-        (tab,), problems = parse_alphatex(data["tex"])
+        (tab,), problems = parse_alphatex_tabs(data["tex"])
         assert problems == [] and tab.title == " ".join(piece.tab.title.split())
         assert [e.notes for e in tab.iter_events()] == [e.notes for e in piece.tab.iter_events()]
         assert compute_playable_share(tab.iter_events()) == 1.0

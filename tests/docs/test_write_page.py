@@ -23,8 +23,8 @@ from model_stage import (
 from slp_transformer import record_activations
 from slp_transformer.cli import main
 from slp_transformer.guitar import TabTokenizer, make_practice_corpus
-from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex
-from slp_transformer.guitar.formats.gpif import read_gp
+from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex_tabs
+from slp_transformer.guitar.formats.gpif import read_gp_tabs
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
 from slp_transformer.interpret.head_scores import induction_score
 from slp_transformer.interpret.lens import logit_lens
@@ -166,7 +166,7 @@ def test_a_riff_becomes_tokens_and_what_is_none_is_named(modules):
     assert " ".join(tokens) == (
         "BAR<16> TAB<6,0> POS<4> TAB<5,2> WITH<4,2> POS<8> TAB<1,3> BAR<16> TAB<2,12>"
     )
-    (music,), _ = parse_alphatex("0.6.4 (2.4 2.5).8 r.8 3.1.2 | 12.2.1")
+    (music,), _ = parse_alphatex_tabs("0.6.4 (2.4 2.5).8 r.8 3.1.2 | 12.2.1")
     header = "<bos> TUNING<standard> CAPO<0> STEPS<4> METRE<none> KEY<none>".split()
     ours = TOKENIZER.decode(TOKENIZER.to_ids([*header, *tokens])).tab
     assert [e.notes for e in ours.iter_events()] == [e.notes for e in music.iter_events()]
@@ -331,7 +331,7 @@ def test_a_tab_obeys_its_header_and_is_drawn_when_asked_for(page, tmp_path):
         page.click("#w-files a[download='written.gp']")
     saved = tmp_path / "written.gp"
     download.value.save_as(saved)
-    (again,), _ = read_gp(saved)
+    (again,), _ = read_gp_tabs(saved)
     assert [note.fret for note in again.bars[0].events[0].notes] == [0]
     assert again.tuning.open_pitches[-1] == 38
     for part in ("model=tab", "TUNING=drop-D", "KEY=Dm", "seed=1"):

@@ -38,7 +38,7 @@ def test_a_page_by_hand():
 
 
 def test_beats_stand_above_their_steps():
-    lines = format_tab(C_AND_RUN, steps_per_beat=2).splitlines()
+    lines = format_tab(C_AND_RUN, number_beats_every=2).splitlines()
     assert lines[4] == "  1     2      1     2"
     assert lines[5].startswith("e|0-----3-----|---9")
 
@@ -139,7 +139,7 @@ def test_a_title_stays_on_its_line():
 def test_title_and_style_are_read_back_and_are_nothing_else(tmp_path, title, style):
     for unit in (None, 4):
         tab = Tab(title, bars=(Bar(4, (event(0, (1, 1)),)),), steps_per_quarter=unit, style=style)
-        assert parse_ascii_tabs(format_tab(tab, show_timing=True)) == ([tab], [])
+        assert parse_ascii_tabs(format_tab(tab, with_time_lines=True)) == ([tab], [])
     write_tab(tab, tmp_path / "tab.txt")
     assert read_tab_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
 
@@ -155,7 +155,7 @@ def test_widths_and_beats_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="at least 20 columns, not 19"):
         format_tab(Tab(), width=19)
     with pytest.raises(ValueError, match="at least 1 step, not 0"):
-        format_tab(Tab(), steps_per_beat=0)
+        format_tab(Tab(), number_beats_every=0)
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
@@ -193,9 +193,11 @@ def test_what_is_written_is_read_back_in_every_tuning_and_unit(tmp_path, width):
         if number % 3 == 0:
             bars = tuple(replace(bar, time_signature=None, tempo_bpm=None) for bar in tab.bars)
             tab = replace(tab, bars=bars, steps_per_quarter=None)
-        tabs, problems = parse_ascii_tabs(format_tab(tab, width, show_timing=True))
+        tabs, problems = parse_ascii_tabs(format_tab(tab, width, with_time_lines=True))
         assert tabs == [tab] and problems == []
-    (tmp_path / "tab.txt").write_text(format_tab(tab, width, show_timing=True), encoding="utf-8")
+    (tmp_path / "tab.txt").write_text(
+        format_tab(tab, width, with_time_lines=True), encoding="utf-8"
+    )
     assert read_tab_file(tmp_path / "tab.txt")[0] == [replace(tab, source="tab.txt")]
 
 
@@ -209,7 +211,7 @@ def test_how_notes_are_played_is_read_back(tmp_path):
         )
         tab = Tab("Marks", bars=(Bar(2 * len(kinds), events),), steps_per_quarter=4)
         for width in (30, 80):
-            assert parse_ascii_tabs(format_tab(tab, width, show_timing=True)) == ([tab], [])
+            assert parse_ascii_tabs(format_tab(tab, width, with_time_lines=True)) == ([tab], [])
 
 
 def test_a_dead_note_is_an_x():
@@ -219,7 +221,7 @@ def test_a_dead_note_is_an_x():
 
 def test_a_ruler_says_the_unit_and_counts_beats():
     waltz = Bar(12, (event(0, (6, 3)), event(4, (1, 0))), (6, 8), 90)
-    assert format_tab(Tab("Six", bars=(waltz,), steps_per_quarter=4), show_timing=True) == (
+    assert format_tab(Tab("Six", bars=(waltz,), steps_per_quarter=4), with_time_lines=True) == (
         "Six\n"
         "tuning: E A D G B E\n"
         "time: 4 steps to a quarter, 1 column to a step\n"

@@ -11,8 +11,8 @@ from commands import fine, refused
 
 from slp_transformer._internal import bounds
 from slp_transformer._internal.bounds import check_moment, parse_number
-from slp_transformer.guitar.formats.gpif import read_gp
-from slp_transformer.guitar.formats.musicxml import read_musicxml
+from slp_transformer.guitar.formats.gpif import read_gp_tabs
+from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
 from slp_transformer.guitar.formats.registry import FORMATS, read_any_tab_file
 
 SCORE = (
@@ -55,7 +55,7 @@ def test_lengths_whose_common_unit_only_grows_are_refused(tmp_path):
     notes = "".join(DIVISIONS % n + NOTE % 1 for n in odd)
     (tmp_path / "a.musicxml").write_text(SCORE % notes, encoding="utf-8")
     with pytest.raises(ValueError, match="its lengths have no common unit of time"):
-        read_musicxml(tmp_path / "a.musicxml")
+        read_musicxml_tabs(tmp_path / "a.musicxml")
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_each_bound_of_a_piece_is_heeded(tmp_path, monkeypatch, bound, value, sa
     from slp_transformer.guitar.formats import tab_builder
 
     write_score(tmp_path / "a.musicxml", *["1"] * 6)
-    read_musicxml(tmp_path / "a.musicxml")
+    read_musicxml_tabs(tmp_path / "a.musicxml")
     monkeypatch.setattr(tab_builder, bound, value)
     with pytest.raises(ValueError, match=says):
-        read_musicxml(tmp_path / "a.musicxml")
+        read_musicxml_tabs(tmp_path / "a.musicxml")
 
 
 def test_numbers_and_moments_of_a_score():
@@ -115,7 +115,7 @@ def test_sixteen_million_elements_in_sixty_kilobytes_are_not_made(tmp_path, elem
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match="more than 1,250,000 tags, or 600,000 attributes"):
-            read_gp(tmp_path / "a.gp")
+            read_gp_tabs(tmp_path / "a.gp")
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

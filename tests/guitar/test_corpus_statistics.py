@@ -121,7 +121,7 @@ def test_copies_of_several_pieces_are_summed_up():
 def test_playable_share_by_hand():
     events = [
         event(0, (6, 3), (5, 2), (1, 3)),
-        event(1, (6, 1), (1, 6)),
+        event(1, (6, 3), (1, 8)),
         event(2, (6, 0), (1, 12)),
         event(3, (2, 20)),
         Event(4, (Note(2, 1), Note(2, 3))),

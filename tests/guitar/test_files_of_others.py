@@ -8,10 +8,10 @@ from guitar_pieces import event, timed
 
 from slp_transformer.cli import main
 from slp_transformer.guitar.formats import registry
-from slp_transformer.guitar.formats.alphatex import parse_alphatex
-from slp_transformer.guitar.formats.gpif import read_gp
-from slp_transformer.guitar.formats.midi import read_midi
-from slp_transformer.guitar.formats.musicxml import read_musicxml
+from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
+from slp_transformer.guitar.formats.gpif import read_gp_tabs
+from slp_transformer.guitar.formats.midi import read_midi_tabs
+from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
 from slp_transformer.guitar.tab import Bar, Technique
 from slp_transformer.guitar.timing import bar_start_steps
 
@@ -126,7 +126,7 @@ def gp(folder, voices, master="", bar_marks=None, beat="", note=""):
     )
     with zipfile.ZipFile(folder / "song.gp", "w") as archive:
         archive.writestr("Content/score.gpif", score)
-    return read_gp(folder / "song.gp")
+    return read_gp_tabs(folder / "song.gp")
 
 
 def test_a_pickup_lasts_as_long_as_what_is_in_it(tmp_path):
@@ -171,7 +171,7 @@ def xml(folder, *measures, instrument=""):
         f'{instrument}</score-part></part-list><part id="P1">{text}</part></score-partwise>',
         encoding="utf-8",
     )
-    return read_musicxml(folder / "song.musicxml")
+    return read_musicxml_tabs(folder / "song.musicxml")
 
 
 def quarter(step, *inside, octave=4):
@@ -258,24 +258,24 @@ def named(name, program=0, channel=0):
 
 def test_a_text_that_mentions_a_tuning_is_not_a_tab(tmp_path):
     text = [mido.MetaMessage("text", text="for guitar in standard tuning")]
-    (tab,), _ = read_midi(midi(tmp_path, (text, [45, 46])))
+    (tab,), _ = read_midi_tabs(midi(tmp_path, (text, [45, 46])))
     assert not tab.is_fingered
 
 
 def test_patterns_of_type_2_are_refused(tmp_path):
     with pytest.raises(ValueError, match="it is of type 2: its tracks are patterns"):
-        read_midi(midi(tmp_path, ([], [60]), ([], [62]), kind=2))
+        read_midi_tabs(midi(tmp_path, ([], [60]), ([], [62]), kind=2))
 
 
 def test_instruments_are_parts_the_guitar_first_and_two_hands_are_one(tmp_path, capsys):
     path = midi(tmp_path, (named("Flute", 73), [76]), (named("Six", 25, 1), [64, 65]))
-    tabs, problems = read_midi(path)
+    tabs, problems = read_midi_tabs(path)
     assert [tab.track for tab in tabs] == ["Six", "Flute"]
     assert said(problems) == ["tracks 1, 2 are read one by one; --tracks chooses some"]
-    (one,), _ = read_midi(path, tracks=[1])
+    (one,), _ = read_midi_tabs(path, tracks=[1])
     assert [pitch for *_, pitch in sounding(one)] == [76]
     hands = midi(tmp_path, (named("Right"), [76]), (named("Left", 0, 1), [48]))
-    (both,), _ = read_midi(hands)
+    (both,), _ = read_midi_tabs(hands)
     assert len(sounding(both)) == 2
 
 
@@ -291,13 +291,13 @@ def test_a_part_out_of_reach_is_left_out_and_the_others_are_fingered(tmp_path, c
 
 
 def test_a_grace_note_takes_no_time():
-    (tab,), problems = parse_alphatex("(3.1).8{gr} 5.1.4 7.1.16{gr ob} 8.1.4")
+    (tab,), problems = parse_alphatex_tabs("(3.1).8{gr} 5.1.4 7.1.16{gr ob} 8.1.4")
     assert [(onset, pitch) for onset, _, pitch in sounding(tab)] == [(0, 69), (1, 72)]
     assert said(problems) == ["grace notes are left out"]
 
 
 def test_an_effect_of_a_beat_is_of_each_of_its_notes():
-    (tab,), _ = parse_alphatex("(3.1 3.2).4{s}")
+    (tab,), _ = parse_alphatex_tabs("(3.1 3.2).4{s}")
     assert tab.bars[0].events[0].techniques == ((Technique("slap"),),) * 2
 
 

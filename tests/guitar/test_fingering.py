@@ -63,7 +63,7 @@ def test_grips_are_all_the_places_that_one_hand_can_hold(tuning):
             if len(set(pitches)) < size:
                 continue
             every = itertools.product(*(tuning.positions_of(pitch) for pitch in pitches))
-            expected = {grip for grip in every if is_playable_grip(grip)}
+            expected = {grip for grip in every if is_playable_grip(grip, tuning=tuning)}
             assert set(find_grips(pitches, tuning)) == expected
 
 
@@ -97,10 +97,10 @@ def test_the_next_note_leaves_a_place_to_those_that_come():
 
 
 def test_a_stretch_is_taken_only_where_there_is_no_other_way():
-    wide = (41, 70)  # F on the sixth string alone, at fret 1; B flat from fret 6 upwards
+    wide = (43, 72)  # G on the sixth string alone, at fret 3; C from fret 8 upwards
     assert find_grips(wide, STANDARD) == ()
     (grip,) = find_playable_grips(wide, STANDARD)
-    assert grip == (Note(6, 1), Note(1, 6))
+    assert grip == (Note(6, 3), Note(1, 8))
     assert find_playable_grips(C_MAJOR, STANDARD) == find_grips(C_MAJOR, STANDARD)
     assert find_playable_grips(C_MAJOR, STANDARD, max_fret=3) == (OPEN_C,)  # a neck below the span
 
@@ -110,6 +110,8 @@ def test_a_stretch_is_taken_only_where_there_is_no_other_way():
     [
         ((39,), "D#2 is not on this neck, which goes from E2 to B5"),
         ((40, 90), "F#6 is not on this neck"),
+        ((41, 70), "F2, A#4 are too wide apart for one hand"),
+        ((41, 83), "F2, B5 are too wide apart for one hand"),
         ((40, 41), "E2, F2 cannot sound together: one needs a string that another takes"),
         ((40, 45, 50, 55, 59, 64, 69), "7 notes at once need more than 6 strings"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from guitar_pieces import event, random_piece, timed
 
 from slp_transformer.guitar.formats import registry
-from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex
+from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex_tabs
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import round_trip_tab
 from slp_transformer.guitar.fretboard import DROP_D, Note, Tuning
@@ -38,7 +38,7 @@ def test_alphatex_by_hand():
 
 
 def test_alphatex_as_people_write_it():
-    (tab,), problems = parse_alphatex("""
+    (tab,), problems = parse_alphatex_tabs("""
         \\title 'Lick' \\artist "Nobody"  // a comment
         \\tempo 70 "slow"
         .
@@ -87,11 +87,11 @@ def test_alphatex_as_people_write_it():
 )
 def test_what_is_no_alphatex_is_said_with_its_line(text, sentence):
     with pytest.raises(ValueError, match=sentence):
-        parse_alphatex(text)
+        parse_alphatex_tabs(text)
 
 
 def test_a_tie_after_a_rest_holds_the_note_through_it_as_alphatab_plays_it():
-    (tab,), problems = parse_alphatex("3.3.4 r.4 -.3.4 5.3.4 | -.2.4")
+    (tab,), problems = parse_alphatex_tabs("3.3.4 r.4 -.3.4 5.3.4 | -.2.4")
     assert [problem.message for problem in problems] == [
         "ties that continue no note are left out (the first in bar 2)"
     ]
@@ -99,7 +99,7 @@ def test_a_tie_after_a_rest_holds_the_note_through_it_as_alphatab_plays_it():
 
 
 def test_a_tie_may_be_an_effect_of_a_note_with_its_fret():
-    (tab,), problems = parse_alphatex("(3.3 0.6).4 (3.3{t} 2.6).4 3.3{t}.4 3.3.4")
+    (tab,), problems = parse_alphatex_tabs("(3.3 0.6).4 (3.3{t} 2.6).4 3.3{t}.4 3.3.4")
     assert problems == []
     found = [(e.step, [n.fret for n in e.notes], e.durations) for e in tab.iter_events()]
     assert found == [(0, [0, 3], (1, 3)), (1, [2], (1,)), (3, [3], (1,))]

@@ -4,8 +4,8 @@ import guitarpro
 import pytest
 from guitar_pieces import event, timed
 
-from slp_transformer.guitar.formats.alphatex import parse_alphatex
-from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro
+from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
+from slp_transformer.guitar.formats.guitar_pro import read_guitar_pro_tabs
 from slp_transformer.guitar.formats.notation import NoteValue, measures_from_tab, round_trip_tab
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import Note, Tuning
@@ -13,7 +13,7 @@ from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 
 def read_one(path):
-    (tab,), problems = read_guitar_pro(path)
+    (tab,), problems = read_guitar_pro_tabs(path)
     assert problems == []
     return tab
 
@@ -61,7 +61,7 @@ def test_notes_after_the_end_of_their_bar_shift_nothing(tmp_path):
     voice.beats.append(late)
     guitarpro.write(song, tmp_path / "b.gp5")
     text = "\\ts (2 4) 3.1.2 7.1.4 | 5.2.2"
-    for (tab,), problems in (read_guitar_pro(tmp_path / "b.gp5"), parse_alphatex(text)):
+    for (tab,), problems in (read_guitar_pro_tabs(tmp_path / "b.gp5"), parse_alphatex_tabs(text)):
         assert "notes after the end of their bar are left out" in str(problems[0])
         found = [
             (bar.steps, [(e.step, e.notes, e.durations) for e in bar.events]) for bar in tab.bars
@@ -165,7 +165,7 @@ def test_drums_and_other_tracks_are_told(tmp_path):
     drums = guitarpro.Track(song, number=2, isPercussionTrack=True, name="Drums")
     song.tracks.append(drums)
     guitarpro.write(song, str(tmp_path / "band.gp5"))
-    (tab,), problems = read_guitar_pro(tmp_path / "band.gp5")
+    (tab,), problems = read_guitar_pro_tabs(tmp_path / "band.gp5")
     assert (tab.title, tab.track) == ("Band", "Lead")
     assert [str(problem) for problem in problems] == [
         "band.gp5: Drums: left out, since it is drums"
@@ -179,4 +179,4 @@ def test_what_is_no_guitar_pro_file_is_said_in_a_sentence(tmp_path):
     for content in (b"", b"hello", good[:100], good[:-20], good[:40] + b"\xff" * 200 + good[40:]):
         bad.write_bytes(content)
         with pytest.raises(ValueError, match=r"bad\.gp5 (cannot be read as|has no track|is empty)"):
-            read_guitar_pro(bad)
+            read_guitar_pro_tabs(bad)

@@ -6,7 +6,7 @@ import mido
 import pytest
 
 from slp_transformer.guitar.formats import safe_read
-from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.registry import describe_losses, write_tab
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab
@@ -57,7 +57,7 @@ def test_a_file_by_hand(tmp_path):
     bass = [*note(0, 1440, 40, 2), *note(0, 10, 35, 10)]
     bend = (490, mido.Message("pitchwheel", channel=0, pitch=4096))
     path = midi_file(tmp_path / "song.mid", conductor, [*melody, bend], bass)
-    (tab,), problems = read_midi(path)
+    (tab,), problems = read_midi_tabs(path)
     assert (tab.steps_per_quarter, tab.title, tab.is_fingered) == (2, "Two voices", False)
     assert sounding(tab) == [(0, 2, 64), (0, 6, 40), (2, 1, 67), (3, 1, 69)]
     changes = [(bar.steps, bar.time_signature, bar.tempo_bpm) for bar in tab.bars]
@@ -67,39 +67,41 @@ def test_a_file_by_hand(tmp_path):
         "song.mid: 1 pitch bends on channel 1 are left out",
         "song.mid: tracks 2, 3 are read together; --tracks chooses some",
     ]
-    assert [note[2] for note in sounding(read_midi(path, tracks=[3])[0][0])] == [40]
-    assert [note[2] for note in sounding(read_midi(path, channels=[10])[0][0])] == [35]
+    assert [note[2] for note in sounding(read_midi_tabs(path, tracks=[3])[0][0])] == [40]
+    assert [note[2] for note in sounding(read_midi_tabs(path, channels=[10])[0][0])] == [35]
     with pytest.raises(
         ValueError, match="no notes there: there are notes in track 2, channel 1: 3"
     ):
-        read_midi(path, tracks=[1])
+        read_midi_tabs(path, tracks=[1])
 
 
 def test_a_time_signature_that_comes_too_early_waits_for_the_bar_to_end(tmp_path):
     """A bar of 8/3 quarters has no time signature, and no file but a tab could hold it."""
     early = [meta(tick, "time_signature", numerator=3, denominator=4) for tick in (640, 1920)]
-    (tab,), _ = read_midi(midi_file(tmp_path / "a.mid", [*early, *note(640, 2880, 60)]))
+    (tab,), _ = read_midi_tabs(midi_file(tmp_path / "a.mid", [*early, *note(640, 2880, 60)]))
     assert [(bar.steps, bar.time_signature) for bar in tab.bars] == [(12, (4, 4)), (9, (3, 4))]
 
 
 def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
     said = [*note(3, 470, 60), *note(483, 900, 62), *note(967, 1400, 64), *note(1211, 1300, 65)]
-    (tab,), problems = read_midi(midi_file(tmp_path / "played.mid", said))
+    (tab,), problems = read_midi_tabs(midi_file(tmp_path / "played.mid", said))
     assert tab.steps_per_quarter == 12
     assert sounding(tab) == [(0, 12, 60), (12, 11, 62), (24, 11, 64), (30, 3, 65)]
     message = "4 notes are moved to the nearest of 12 steps to a quarter note"
     assert problems[0].message == message
-    (coarse,), _ = read_midi(tmp_path / "played.mid", steps_per_quarter=2)
+    (coarse,), _ = read_midi_tabs(tmp_path / "played.mid", steps_per_quarter=2)
     assert [onset for onset, _, _ in sounding(coarse)] == [0, 2, 4, 5]
 
 
 def test_a_strummed_chord_is_one_moment(tmp_path):
     """12 ms at 120 quarter notes a minute are 11.5 of 480 ticks; 35 ms are two strokes."""
     strum = [*note(480, 960, 60), *note(486, 960, 64), *note(492, 960, 67)]
-    (tab,), problems = read_midi(midi_file(tmp_path / "strum.mid", [*note(0, 480, 60), *strum]))
+    (tab,), problems = read_midi_tabs(
+        midi_file(tmp_path / "strum.mid", [*note(0, 480, 60), *strum])
+    )
     assert sounding(tab) == [(0, 1, 60), (1, 1, 60), (1, 1, 64), (1, 1, 67)] and not problems
     apart = [*note(0, 480, 60), *note(34, 480, 64), *note(480, 960, 67)]
-    (tab,), _ = read_midi(midi_file(tmp_path / "apart.mid", apart))
+    (tab,), _ = read_midi_tabs(midi_file(tmp_path / "apart.mid", apart))
     assert len({onset for onset, _, _ in sounding(tab)}) == 3
 
 
@@ -108,20 +110,20 @@ def test_how_long_a_strum_takes_follows_the_tempo_where_it_is(tmp_path):
     tempos = [meta(0, "set_tempo", tempo=250_000), meta(960, "set_tempo", tempo=1_000_000)]
     fast = [*note(480, 960, 60), *note(530, 960, 64)]
     slow = [*note(960, 1440, 60), *note(1010, 1440, 64)]
-    (tab,), _ = read_midi(midi_file(tmp_path / "tempos.mid", [*tempos, *fast, *slow]))
+    (tab,), _ = read_midi_tabs(midi_file(tmp_path / "tempos.mid", [*tempos, *fast, *slow]))
     assert [onset for onset, _, _ in sounding(tab)] == [12, 12, 24, 25]
 
 
 def test_short_ends_do_not_make_steps_finer(tmp_path):
     said = [*note(0, 229, 60), *note(240, 469, 62), *note(480, 709, 64)]
-    (tab,), problems = read_midi(midi_file(tmp_path / "short.mid", said))
+    (tab,), problems = read_midi_tabs(midi_file(tmp_path / "short.mid", said))
     assert (tab.steps_per_quarter, problems) == (2, [])
     assert [duration for _, duration, _ in sounding(tab)] == [1, 1, 1]
 
 
 def test_a_note_that_never_ends_ends_with_its_track(tmp_path):
     said = [note(0, 0, 60)[0], *note(480, 960, 62)]
-    (tab,), problems = read_midi(midi_file(tmp_path / "stuck.mid", said))
+    (tab,), problems = read_midi_tabs(midi_file(tmp_path / "stuck.mid", said))
     assert sounding(tab)[0] == (0, 2, 60)
     assert [p.message for p in problems] == ["1 notes never end; they end with their track"]
 
@@ -139,7 +141,7 @@ def test_strings_are_channels_and_the_highest_is_the_first(tmp_path):
         if message.type == "note_on"
     }
     assert sent == {(5, 40), (0, 67)}
-    (back,), problems = read_midi(tmp_path / "out.mid")
+    (back,), problems = read_midi_tabs(tmp_path / "out.mid")
     assert (back.title, back.bars, problems) == (tab.title, tab.bars, [])
 
 
@@ -166,7 +168,9 @@ def test_channels_are_the_strings_of_the_guitar_that_a_track_states(tmp_path):
         guitar = [meta(0, "text", text=f"tuning: {tuning}")]
         for number in range(6):
             guitar.append((0, mido.Message("program_change", channel=number, program=25)))
-        return read_midi(midi_file(tmp_path / "a.mid", [*guitar, *note(0, 480, pitch, channel)]))
+        return read_midi_tabs(
+            midi_file(tmp_path / "a.mid", [*guitar, *note(0, 480, pitch, channel)])
+        )
 
     with pytest.raises(ValueError, match="4 frets below the open string 1; is the tuning another"):
         read(60, 1, "E A D G B E")
@@ -212,9 +216,9 @@ def test_what_is_no_midi_file_is_said_in_a_sentence(tmp_path, monkeypatch, conte
     path = tmp_path / "odd.mid"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=sentence):
-        read_midi(path)
+        read_midi_tabs(path)
     with pytest.raises(ValueError, match="There is no file"):
-        read_midi(tmp_path / "none.mid")
+        read_midi_tabs(tmp_path / "none.mid")
 
 
 def test_too_many_notes_are_refused_before_any_work(tmp_path):
@@ -222,7 +226,7 @@ def test_too_many_notes_are_refused_before_any_work(tmp_path):
     path, head = tmp_path / "many.mid", b"MThd\0\0\0\6\0\1\0\1\1\xe0MTrk"
     path.write_bytes(head + len(notes).to_bytes(4, "big") + notes)
     with pytest.raises(ValueError, match="it has 50,001 notes, more than 50,000"):
-        read_midi(path)
+        read_midi_tabs(path)
 
 
 def test_one_channel_has_every_pitch_and_no_note_that_is_never_ended(tmp_path):
@@ -233,7 +237,7 @@ def test_one_channel_has_every_pitch_and_no_note_that_is_never_ended(tmp_path):
     file = mido.MidiFile(tmp_path / "one.mid")
     channels = [{m.channel for m in track if not m.is_meta} for track in file.tracks]
     assert channels == [set(), {0}, {1}]
-    (read, *_), problems = read_midi(tmp_path / "one.mid", channels=(1,))
+    (read, *_), problems = read_midi_tabs(tmp_path / "one.mid", channels=(1,))
     assert sounding(read) == [(0, 2, 65), (2, 1, 65), (3, 5, 65)] and not problems
     assert read.steps_per_quarter == 2 and not read.is_fingered
     with pytest.raises(ValueError, match="one.gp5 is no MIDI file"):
@@ -244,5 +248,5 @@ def test_what_a_file_of_one_channel_does_not_hold_is_said(tmp_path):
     events = (Event(0, (Note(6, 0), Note(4, 2))), Event(8, (Note(1, 3),)))
     tab = Tab("Song", Tuning(STANDARD.open_pitches, 1), (Bar(16, events),), steps_per_quarter=4)
     write_tab(tab, tmp_path / "one.mid", one_channel=True)
-    lost = describe_losses([tab], read_midi(tmp_path / "one.mid")[0])
+    lost = describe_losses([tab], read_midi_tabs(tmp_path / "one.mid")[0])
     assert lost == ["the strings", "the tuning", "the capo"]

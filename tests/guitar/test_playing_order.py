@@ -8,8 +8,8 @@ import pytest
 from guitar_pieces import event, timed
 
 from slp_transformer.guitar.formats import registry
-from slp_transformer.guitar.formats.alphatex import parse_alphatex
-from slp_transformer.guitar.formats.tab_builder import BarHeader, extend_endings
+from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
+from slp_transformer.guitar.formats.tab_builder import BarHeader, extend_endings_in_place
 from slp_transformer.guitar.playing_order import expand_repeats, find_playing_order
 from slp_transformer.guitar.playing_signs import PLAYING_SIGNS, parse_playing_sign
 from slp_transformer.guitar.tab import Bar, check_tab
@@ -76,7 +76,7 @@ def test_an_ending_lasts_to_its_sign_where_only_its_first_bar_is_marked():
         BarHeader(Fraction(4)) for _ in range(6)
     ]
     headers[1].endings, headers[3].num_plays, headers[4].endings = (1,), 2, (2,)
-    extend_endings(headers)
+    extend_endings_in_place(headers)
     assert [each.endings for each in headers] == [(), (1,), (1,), (1,), (2,), (), ()]
 
 
@@ -145,5 +145,5 @@ def test_signs_are_read_as_people_write_them(words, sign):
 
 
 def test_an_unknown_jump_of_alphatex_is_named():
-    _, problems = parse_alphatex("\\jump Nowhere 3.3.1 | 3.3.1")
+    _, problems = parse_alphatex_tabs("\\jump Nowhere 3.3.1 | 3.3.1")
     assert [problem.message for problem in problems] == ["\\jump is left out"]

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.cli.info import collect_published_info
 from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained, save_pretrained
-from slp_transformer.modern.families.family import with_sizes
+from slp_transformer.modern.families.family import with_default_sizes
 
 IDS = torch.randint(V, (B, N), generator=torch.Generator().manual_seed(1))
 CLOSE = {"rtol": 0.0, "atol": 1e-4}
@@ -48,7 +48,7 @@ def test_what_is_saved_they_load_to_the_same_logits(pair, tmp_path):
         torch.testing.assert_close(logits(load_again(name, folder), IDS), expected, **CLOSE)
     else:
         assert torch.equal(logits(load_again(name, folder), IDS), expected)
-    assert with_sizes(again.config) == with_sizes(ours.config)
+    assert with_default_sizes(again.config) == with_default_sizes(ours.config)
     assert torch.equal(say(again), say(ours))
     assert {path.name for path in folder.iterdir()} == {"config.json", "model.safetensors"}
     assert list(tmp_path.iterdir()) == [folder]

@@ -35,8 +35,8 @@ from slp_transformer.training.run_folder import (
     find_checkpoints,
     load_run_state,
     load_tokenizer,
-    step_of,
-    verify_checkpoint,
+    step_of_checkpoint,
+    verify_checkpoint_checksums,
 )
 
 SHIM = Path(__file__).with_name("fault_shim.c")
@@ -190,7 +190,7 @@ def cut_off(draw: random.Random, whole: Whole) -> None:
     lost = {name for name in kept if name not in there and names.keys() & {f"{base}/{name}"}}
     check(not lost, f"after call {moment}: {lost} are gone")
     for path in find_checkpoints("run"):
-        verify_checkpoint(checkpoint_folder(path))
+        verify_checkpoint_checksums(checkpoint_folder(path))
     if not find_checkpoints("run"):
         shutil.rmtree("run")  # nothing was saved that could be resumed
     resume()
@@ -222,7 +222,7 @@ def read_beside(draw: random.Random, whole: Whole) -> None:
     words[words.index("--eval-interval") + 1] = "1"
     child = begin(words, Path("writer.txt"))
     try:
-        while not find_checkpoints("run") or step_of(find_checkpoints("run")[-1]) < 3:
+        while not find_checkpoints("run") or step_of_checkpoint(find_checkpoints("run")[-1]) < 3:
             time.sleep(0.01)
         for _ in range(10):
             read = draw.choice([load_model, load_tokenizer, load_run_state])

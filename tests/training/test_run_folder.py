@@ -17,7 +17,7 @@ from slp_transformer.training.run_folder import (
     checkpoint_folder,
     load_trainer_state,
     retry_while_run_changes,
-    step_of,
+    step_of_checkpoint,
 )
 
 
@@ -275,7 +275,7 @@ def test_a_reader_begins_anew_when_its_checkpoint_was_deleted_meanwhile(run, mon
             raise ValueError(f"{last} is damaged")
         return last.name
 
-    assert read("a") == f"step-{step_of(run) + 6:08d}" and len(moves) == 3
+    assert read("a") == f"step-{step_of_checkpoint(run) + 6:08d}" and len(moves) == 3
     moves.clear()
     monkeypatch.setattr(run_folder, "MAX_READ_SECONDS", 0.0)
     with pytest.raises(ValueError, match="a could not be read in 0 seconds, because a process"):

@@ -28,8 +28,8 @@ function positionsOf(pitch, { open, capo, maxFret }) {
   return places.filter(([, fret]) => fret >= 0 && fret <= maxFret - capo);
 }
 
-/** Every way to take different pitches together: a string each, and the fretted ones within a
-   span. @type {(pitches: number[], guitar: Guitar, span: number) => Grip[]} */
+/** Every way in which one hand can take different pitches together, fretted ones within a span.
+   @type {(pitches: number[], guitar: Guitar, span: number) => Grip[]} */
 function findGrips(pitches, guitar, span) {
   if (pitches.length > guitar.open.length) return [];
   /** @type {Grip[]} */
@@ -37,13 +37,13 @@ function findGrips(pitches, guitar, span) {
   for (const pitch of pitches) {
     const places = positionsOf(pitch, guitar);
     grips = grips.flatMap((grip) =>
-      places.map((place) => [...grip, place]).filter((longer) => isHeld(longer, span)),
+      places.map((place) => [...grip, place]).filter((longer) => isWithin(longer, span)),
     );
   }
-  return grips;
+  return grips.filter((grip) => isTaken(grip, guitar));
 }
 /** @type {(grip: Grip, span: number) => boolean} */
-function isHeld(grip, span) {
+function isWithin(grip, span) {
   const frets = grip.map(([, fret]) => fret).filter(Boolean);
   return (
     Math.max(...frets) - Math.min(...frets) <= span &&
@@ -51,8 +51,58 @@ function isHeld(grip, span) {
   );
 }
 
-/** The grips that have some places, or all; where none is within the hand's span, those that
-   stretch it least. @type {(pitches: number[], guitar: Guitar, pinned?: Grip) => Grip[]} */
+/** Every choice of so many numbers in order, up to a last one.
+   @type {(count: number, last: number, first?: number) => number[][]} */
+const choose = (count, last, first = 1) =>
+  count
+    ? Array.from({ length: Math.max(0, last - first + 1) }, (_, n) => first + n).flatMap((one) =>
+        choose(count - 1, last, one + 1).map((others) => [one, ...others]),
+      )
+    : [[]];
+/** Usual length of the open strings, in millimeters. @type {(open: number[]) => number} */
+function scaleLength(open) {
+  const highest = Math.max(...open);
+  if (open.length === 4 && Math.min(...open) >= 48) return 380;
+  if (highest < 53) return 864;
+  return highest <= 59 ? 700 : 650;
+}
+/** Whether a hand has the fingers and the reach for a grip whose notes have a string each.
+   @type {(grip: Grip, guitar: Guitar) => boolean} */
+function isTaken(grip, { open, capo }) {
+  const pressed = grip
+    .filter(([, fret]) => fret)
+    .map(([string, fret]) => /** @type {Place} */ ([fret, string]))
+    .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  if (pressed.length <= 1) return true;
+  const lowest = pressed[0][0],
+    barred = pressed.filter(([fret]) => fret === lowest).map(([, string]) => string);
+  const isClear = (/** @type {Place} */ [string, fret]) =>
+    fret > 0 || string < barred[0] || string > barred[barred.length - 1];
+  // A finger presses a string, or neighboring ones at one fret.
+  const press = (/** @type {Place[]} */ own) =>
+    own
+      .filter(([fret, string], n) => `${own[n - 1]}` !== `${[fret, string - 1]}`)
+      .map(([fret]) => fret);
+  /** @type {[boolean, number[]][]} */
+  const ways = [[false, press(pressed)]];
+  if (grip.every(isClear)) ways.push([true, [lowest, ...press(pressed.slice(barred.length))]]);
+  return ways.some(([needsIndex, way]) => {
+    const places = way.map((fret) => scaleLength(open) * (1 - 2 ** (-(capo + fret) / 12)));
+    return choose(way.length, FINGERING.numFingers).some(
+      (fingers) =>
+        (fingers[0] === 1 || !needsIndex) &&
+        places.every((b, j) =>
+          places
+            .slice(0, j)
+            .every((a, i) => b - a <= FINGERING.fingerReach[`${fingers[i]}-${fingers[j]}`]),
+        ),
+    );
+  });
+}
+
+/** The grips that have some places, or all; where none is within the usual
+   span, those beyond it that stretch the hand least.
+    @type {(pitches: number[], guitar: Guitar, pinned?: Grip) => Grip[]} */
 export function findPlayableGrips(pitches, guitar, pinned = []) {
   for (let span = Math.min(guitar.maxSpan, guitar.maxFret); span <= guitar.maxFret; span++) {
     const grips = findGrips(pitches, guitar, span).filter((grip) =>
@@ -79,13 +129,51 @@ export function fitMoment(pitches, guitar, movesOctaves = false) {
   }
   if (left.size < pitches.length) changes.push("a pitch that is there twice is taken once");
   const inOrder = [...left.keys()].sort((a, b) => a - b),
-    dropped = inOrder.filter((pitch) => !isOnNeck(pitch));
-  const rest = inOrder.filter(isOnNeck);
+    isPlayable = (/** @type {number[]} */ chord) =>
+      findGrips(chord, guitar, guitar.maxFret).length > 0;
+  const dropped = inOrder.filter((pitch) => !isOnNeck(pitch));
+  let rest = inOrder.filter(isOnNeck);
+  if (movesOctaves && rest.length === inOrder.length && !isPlayable(rest)) {
+    const moved = moveOctaves(rest, guitar, isPlayable);
+    for (const [k, pitch] of rest.entries())
+      if (moved && moved[k] !== pitch)
+        changes.push(`${formatPitch(pitch)} is moved to ${formatPitch(moved[k])}`);
+    if (moved) {
+      const places = rest.map((pitch) => left.get(pitch));
+      left.clear();
+      moved.forEach((pitch, k) => left.set(pitch, places[k]));
+      rest = [...moved].sort((a, b) => a - b);
+    }
+  }
   // The melody counts most, then the bass; of the inner voices the lowest goes first.
-  while (rest.length && !findPlayableGrips(rest, guitar).length)
-    dropped.push(...rest.splice(rest.length > 2 ? 1 : 0, 1));
-  changes.push(...dropped.map((pitch) => `${formatPitch(pitch)} is left out`));
+  while (rest.length && !isPlayable(rest)) dropped.push(...rest.splice(rest.length > 2 ? 1 : 0, 1));
+  const inTurn = movesOctaves ? [...dropped].sort((a, b) => a - b) : dropped;
+  changes.push(...inTurn.map((pitch) => `${formatPitch(pitch)} is left out`));
   return { notes: rest.map((pitch) => [pitch, left.get(pitch)]), changes };
+}
+/** Where the notes of a chord move by an octave so that a hand can take it; null if nowhere. As few
+   as possible move; of these the inner ones rather than the bass, and the melody last.
+   @type {(pitches: number[], guitar: Guitar, isPlayable: (chord: number[]) => boolean) =>
+     number[] | null} */
+function moveOctaves(pitches, guitar, isPlayable) {
+  if (pitches.length > guitar.open.length) return null;
+  /** @type {number[][]} */
+  let chords = [[]];
+  for (const pitch of pitches) {
+    const octaves = [pitch - 12, pitch + 12].filter((own) => positionsOf(own, guitar).length);
+    chords = chords.flatMap((chord) => [pitch, ...octaves].map((own) => [...chord, own]));
+  }
+  const price = (/** @type {number[]} */ chord) => {
+    const moved = chord.map((pitch, k) => Number(pitch !== pitches[k]));
+    return 4 * moved.reduce((a, b) => a + b, 0) + 2 * moved[moved.length - 1] + moved[0];
+  };
+  const ranked = chords.map((chord) => ({ chord, cost: price(chord) }));
+  ranked.sort((a, b) => a.cost - b.cost);
+  const found = ranked.find(
+    ({ chord }) =>
+      new Set(chord).size === chord.length && isPlayable([...chord].sort((a, b) => a - b)),
+  );
+  return found ? found.chord : null;
 }
 
 /** What a grip costs a hand whose index finger is at a fret.
@@ -243,7 +331,8 @@ export class Lattice {
       let best = null,
         least = Infinity;
       for (const way of ways[t])
-        if (way.isKept && way.after === state && cost(way) < least) [best, least] = [way, cost(way)];
+        if (way.isKept && way.after === state && cost(way) < least)
+          [best, least] = [way, cost(way)];
       const taken = /** @type {Way} */ (/** @type {unknown} */ (best));
       path.push(taken.grip);
       [state, hand] = [taken.before, from[taken.before]];

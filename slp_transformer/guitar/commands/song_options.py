@@ -66,8 +66,8 @@ class TabOptions(SongOptions):
         review: show so many moments where another grip is almost as good, the least certain first,
             each with its two best alternatives and what pins them.
         alternatives: ways to play the piece.
-        unplayable: what to do about notes that cannot be played: refuse the piece and name them,
-            move them by octaves, or drop them.
+        unplayable: what to do about notes that no hand can take, or no string has: refuse the piece
+            and name them, move them by octaves, or drop them.
         model: fingering models, trained on written tab; their probabilities are averaged.
         refinger: find a new fingering for a tab.
     """

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import check_place
+from slp_transformer._internal.atomic_write import check_writable_path
 from slp_transformer._internal.config_checks import Range, check_ranges
 from slp_transformer.cli.console import format_count, print_remarks, print_result, print_status
 from slp_transformer.guitar.ascii_writer import format_tab
@@ -24,7 +24,7 @@ from slp_transformer.guitar.formats.registry import (
     check_flag_has_effect,
     check_writable_suffix,
     find_format,
-    lacks_time,
+    has_no_time,
     read_any_tab_file,
     write_tab,
 )
@@ -66,7 +66,7 @@ def execute(options: TabOptions) -> None:
         print_status(f"{options.song} has {1 + len(others)} tracks; the first is taken ({names}).")
     if tab.is_fingered and not is_fingering_wanted(options):
         if output is None:
-            print_result(format_tab(tab, steps_per_beat=tab.steps_per_quarter))
+            print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
         else:
             write_tab(
                 add_time_or_refuse(tab, output, options), output, one_channel=options.one_channel
@@ -89,7 +89,7 @@ def execute(options: TabOptions) -> None:
         summary = {"guitar": name + capo} | summarize_fingering(grips, wanted.max_span)
         print_cut_notes(tab)
         if output is None:
-            print_result(format_tab(tab, steps_per_beat=tab.steps_per_quarter))
+            print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
         print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
         if output is not None:
             path = output if number == 1 else output.with_stem(f"{output.stem}-{number}")
@@ -134,7 +134,7 @@ def check_output(path: Path, options: TabOptions | ConvertOptions) -> None:
         ValueError: saying why.
     """
     check_writable_suffix(path, options.one_channel)
-    check_place(path)
+    check_writable_path(path)
     if path.exists() and options.song.exists() and path.samefile(options.song):
         raise ValueError(f"{path} is the file to read: name another one to write to.")
 
@@ -239,7 +239,7 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
     Raises:
         ValueError: if the file needs time that the tab does not have.
     """
-    if lacks_time(tab, path) and options.steps_per_quarter is None:
+    if has_no_time(tab, path) and options.steps_per_quarter is None:
         try:
             found = find_time(tab)
         except ValueError as error:

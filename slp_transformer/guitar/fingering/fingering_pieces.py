@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Literal, NamedTuple
 
 from slp_transformer.guitar.fingering.grips import (
     Grip,
-    UnplayableError,
+    explain_unplayable,
     find_grips,
-    find_playable_grips,
 )
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.ringing import Ringing, RingingLattice
@@ -106,6 +105,15 @@ class PlayablePiece:
     tab: Tab
     moments: Sequence[PlayableMoment]
     changes: Sequence[tuple[str, str]] = ()
+
+    def describe_place(self, moment: PlayableMoment) -> str:
+        """Return where a moment is: its bar, its number and, where there is time, its beat."""
+        unit, bars = self.tab.steps_per_quarter, self.tab.bars[: moment.bar_number]
+        if unit is None:
+            return str(moment)
+        signatures = [bar.time_signature for bar in bars if bar.time_signature]
+        _, kind = signatures[-1] if signatures else (4, 4)
+        return f"{moment} (beat {1 + moment.step * kind / (4 * unit):.4g})"
 
     def build_tab(self, grips: Sequence[Grip], tuning: Tuning) -> Tab:
         """A tab from a grip for each moment, with as many notes as the moment has."""
@@ -273,9 +281,9 @@ def _pose_problem(
     moments, changes, refused = [], list(piece.changes), []
     for moment in piece.moments:
         left, changed, reason = fit_moment(moment.pitches, options)
-        changes += [(str(moment), what) for what in changed]
+        changes += [(piece.describe_place(moment), what) for what in changed]
         if reason:
-            refused.append(f"{moment}: {reason}")
+            refused.append(f"{piece.describe_place(moment)}: {reason}")
         elif left:
             notes = tuple(moment.notes[source] for source in left.values())
             moments.append(moment._replace(pitches=tuple(left), notes=notes))
@@ -380,16 +388,48 @@ def fit_moment(
             del notes[pitch]
             changes.append(f"{format_pitch(pitch)} is left out")
         reason = ""
+    if reason and options.unplayable_policy == "octave":
+        octaves = _choose_octaves(tuple(notes), options)
+        left: dict[int, int] = {}
+        for (pitch, place), octave in zip(notes.items(), octaves, strict=True):
+            if octave is None:
+                changes.append(f"{format_pitch(pitch)} is left out")
+                continue
+            left[octave] = place
+            if octave != pitch:
+                changes.append(f"{format_pitch(pitch)} is moved to {format_pitch(octave)}")
+        notes, reason = dict(sorted(left.items())), ""
     return notes, changes, reason
 
 
 def _why_unplayable(pitches: tuple[int, ...], options: FingeringOptions) -> str:
     """Why a hand cannot take these notes; empty if it can."""
-    try:
-        find_playable_grips(pitches, options.tuning, options.max_fret, options.max_span)
-    except UnplayableError as reason:
-        return str(reason)
-    return ""
+    if find_grips(pitches, options.tuning, options.max_fret, options.max_fret):
+        return ""
+    return explain_unplayable(pitches, options.tuning, options.max_fret)
+
+
+def _choose_octaves(pitches: tuple[int, ...], options: FingeringOptions) -> Sequence[int | None]:
+    """Return where the notes of a chord are moved to so that a hand can take it; None: left out.
+
+    As few as possible are moved, by one octave; of these the inner ones rather than the bass, and
+    the melody last. Where that is not enough, notes are left out as if they were dropped.
+    """
+    if len(pitches) <= len(options.tuning.open_pitches):
+        octaves = [
+            [p, *(q for q in (p - 12, p + 12) if options.tuning.positions_of(q, options.max_fret))]
+            for p in pitches
+        ]
+
+        def price(chord: tuple[int, ...]) -> tuple[int, bool, bool]:
+            moved = [a != b for a, b in zip(pitches, chord, strict=True)]
+            return sum(moved), moved[-1], moved[0]
+
+        for chord in sorted(product(*octaves), key=price):
+            if len(set(chord)) == len(chord) and not _why_unplayable(tuple(sorted(chord)), options):
+                return chord
+    dropped = _choose_dropped_pitches(pitches, options)
+    return [None if pitch in dropped else pitch for pitch in pitches]
 
 
 def _nearest_octave(pitch: int, options: FingeringOptions) -> int:

@@ -1,8 +1,8 @@
 """Grips: the ways in which one hand can take the notes that sound together.
 
 A pitch has several places on the neck, but the notes of a chord bind each other: each needs a
-string of its own, and the fretted ones have to lie within the hand's span. So a chord's notes are
-not placed one by one: its grips are listed, and one of them is chosen.
+string of its own, and one hand has to take the fretted ones. So a chord's notes are not placed one
+by one: its grips are listed, and one of them is chosen.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,10 @@ from slp_transformer.guitar.fretboard import (
     Note,
     Tuning,
     format_pitch,
+    get_scale_length,
     is_playable_grip,
 )
+from slp_transformer.guitar.hand import NUM_FINGERS, find_refusal
 
 Grip = tuple[Note, ...]
 
@@ -25,10 +27,10 @@ class UnplayableError(ValueError):
 
 
 @lru_cache(maxsize=65536)
-def find_grips(
-    pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET, max_span: int = MAX_SPAN
+def find_placements(
+    pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET, max_span: int = MAX_FRET
 ) -> tuple[Grip, ...]:
-    """Every way to take notes together: distinct strings, frets on the neck, within the span.
+    """Every way to place notes on strings of their own within a span, whether or not a hand can.
 
     Args:
         pitches: MIDI pitches of the notes. Of equal ones, the first takes the lower string.
@@ -37,39 +39,84 @@ def find_grips(
         max_span: most frets between the lowest and the highest fretted note.
 
     Returns:
-        The grips, each with one note a pitch, in the order of `pitches`; none if there are none.
+        The placements, each with one note a pitch, in the order of `pitches`.
     """
     if len(pitches) > len(tuning.open_pitches):
         return ()
-    grips: list[Grip] = [()]
+    placements: list[Grip] = [()]
     for pitch in pitches:
         places = tuning.positions_of(pitch, max_fret)
-        grips = [
+        placements = [
             (*grip, note)
-            for grip in grips
+            for grip in placements
             for note in places
-            if is_playable_grip((*grip, note), max_span)
+            if _is_within((*grip, note), max_span)
             and all(
                 earlier != pitch or note.string < other.string
                 for earlier, other in zip(pitches, grip, strict=False)
             )
         ]
-    return tuple(grips)
+    return tuple(placements)
+
+
+def _is_within(grip: Grip, max_span: int) -> bool:
+    """Return whether no string is used twice, and the fretted notes are within a span."""
+    frets = [note.fret for note in grip if note.fret]
+    is_near = not frets or max(frets) - min(frets) <= max_span
+    return is_near and len({note.string for note in grip}) == len(grip)
+
+
+@lru_cache(maxsize=65536)
+def find_grips(
+    pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET, max_span: int = MAX_SPAN
+) -> tuple[Grip, ...]:
+    """Every way in which one hand can take notes together, as `is_playable_grip` has it.
+
+    Args:
+        pitches: as for `find_placements`.
+        tuning: the guitar.
+        max_fret: last fret of the neck, counted from the nut.
+        max_span: most frets between the lowest and the highest fretted note.
+
+    Returns:
+        The grips, each with one note a pitch, in the order of `pitches`; none if there are none.
+    """
+    placements = find_placements(pitches, tuning, max_fret, max_span)
+    return tuple(grip for grip in placements if is_playable_grip(grip, max_span, tuning))
 
 
 def find_playable_grips(
     pitches: tuple[int, ...], tuning: Tuning, max_fret: int = MAX_FRET, max_span: int = MAX_SPAN
 ) -> tuple[Grip, ...]:
-    """The grips within the span; if there are none, those that stretch the hand least beyond it.
+    """The grips within the span; if there are none, the narrowest beyond it that a hand can take.
 
     Raises:
-        UnplayableError: if there is no grip however far the hand stretches, naming what is in the
-            way: a pitch, the number of strings, or two notes that need the same one.
+        UnplayableError: if no hand can take the notes, naming what is in the way: a pitch, the
+            number of strings, two notes that need the same one, a stretch, or too many fingers.
     """
     for span in range(min(max_span, max_fret), max_fret + 1):
         if found := find_grips(pitches, tuning, max_fret, span):
             return found
     raise UnplayableError(explain_unplayable(pitches, tuning, max_fret))
+
+
+def find_usual_grips(
+    pitches: tuple[int, ...], tuning: Tuning, max_span: int = MAX_SPAN
+) -> tuple[Grip, ...]:
+    """The playable grips or, where no hand can take what people wrote, the narrowest placements.
+
+    This is for learning from tabs and comparing with them.
+
+    Raises:
+        UnplayableError: if not even strings of their own can be found.
+    """
+    try:
+        return find_playable_grips(pitches, tuning, max_span=max_span)
+    except UnplayableError:
+        for span in range(MAX_FRET + 1):
+            if found := find_placements(pitches, tuning, MAX_FRET, span):
+                return found
+        raise
 
 
 def allowed_next_notes(grip: Grip, pitches: tuple[int, ...], tuning: Tuning) -> list[Note]:
@@ -84,10 +131,10 @@ def allowed_next_notes(grip: Grip, pitches: tuple[int, ...], tuning: Tuning) -> 
         The places, each once, lowest string first.
 
     Raises:
-        UnplayableError: as `find_playable_grips`.
+        UnplayableError: as `find_usual_grips`.
     """
     count = len(grip)
-    wholes = find_playable_grips(pitches, tuning)
+    wholes = find_usual_grips(pitches, tuning)
     places = {whole[count] for whole in wholes if whole[:count] == grip}
     return sorted(places, key=lambda note: -note.string)
 
@@ -104,21 +151,27 @@ def explain_unplayable(pitches: tuple[int, ...], tuning: Tuning, max_fret: int =
     if len(pitches) > strings:
         return f"{len(pitches)} notes at once need more than {strings} strings"
     names = ", ".join(map(format_pitch, pitches))
+    scale = get_scale_length(tuning)
+    placements = find_placements(pitches, tuning, max_fret)
+    refusals = {find_refusal(grip, scale, tuning.capo) for grip in placements}
+    if "too wide" in refusals:
+        return f"{names} are too wide apart for one hand"
+    if refusals:
+        return f"{names} need more than {NUM_FINGERS} fingers"
     return f"{names} cannot sound together: one needs a string that another takes"
 
 
 def finger_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
     """Each note on the lowest fret that is left, the lowest note of a chord first.
 
-    Spans are not looked at: this is the rule of many tab editors.
+    Hands are not looked at: this is the rule of many tab editors.
 
     Raises:
         UnplayableError: for the first moment whose notes do not find a string each.
     """
-    return [
-        min(
-            find_playable_grips(p, tuning, max_span=MAX_FRET),
-            key=lambda grip: [n.fret for n in grip],
-        )
-        for p in moments
-    ]
+    found = []
+    for pitches in moments:
+        if not (placements := find_placements(pitches, tuning)):
+            raise UnplayableError(explain_unplayable(pitches, tuning))
+        found.append(min(placements, key=lambda grip: [note.fret for note in grip]))
+    return found

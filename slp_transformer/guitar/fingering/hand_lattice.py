@@ -15,7 +15,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.guitar.fingering.grips import Grip, find_playable_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_usual_grips
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
@@ -52,7 +52,7 @@ def build_moment_states(pitches: tuple[int, ...], tuning: Tuning) -> MomentState
     Raises:
         UnplayableError: if no hand can play them.
     """
-    choices, costs = find_playable_grips(pitches, tuning), HandCosts()
+    choices, costs = find_usual_grips(pitches, tuning), HandCosts()
     states = [
         (costs.grip_cost(grip, hand), k, hand)
         for k, grip in enumerate(choices)

@@ -38,7 +38,7 @@ from slp_transformer.guitar.fingering.passages import (
 from slp_transformer.guitar.tab_dataset import split_train_val
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training import TrainConfig, Trainer
-from slp_transformer.training.callbacks import MetricsFile, ProgressBar
+from slp_transformer.training.callbacks import MetricsFileWriter, ProgressBar
 
 WINDOW_MOMENTS = 96
 
@@ -123,7 +123,7 @@ def make_hand_trainer(
         config,
         loss=loss,
         out_dir=out_dir,
-        callbacks=[ProgressBar(), MetricsFile()] if out_dir else [],
+        callbacks=[ProgressBar(), MetricsFileWriter()] if out_dir else [],
     )
 
 

@@ -145,7 +145,7 @@ class FingeringMetrics(NamedTuple):
         correct_chords: how many have every note right.
         num_events: how many events there are.
         correct_events: how many have every note right.
-        playable_events: how many can be played: distinct strings, fretted notes within the span.
+        playable_events: how many can be played: a hand takes them, within the span.
         correct_pitches: how many notes sound at the pitch that was asked for.
         held_notes: how many should ring on while others begin, as far as durations are known.
         cut_notes: how many of them are cut: their string is struck again too early.
@@ -208,7 +208,7 @@ def compare_fingerings(
         correct_chords=count_equal(chords),
         num_events=len(events),
         correct_events=count_equal(events),
-        playable_events=sum(is_playable_grip(ours, max_span) for _, ours in events),
+        playable_events=sum(is_playable_grip(ours, max_span, tuning) for _, ours in events),
         correct_pitches=sum(tuning.pitch_of(a) == tuning.pitch_of(b) for a, b in notes),
         held_notes=held,
         cut_notes=cut,

@@ -24,7 +24,7 @@ from slp_transformer.guitar.formats.tab_builder import (
     NoteEvent,
     TabBuilder,
     build_tabs,
-    extend_endings,
+    extend_endings_in_place,
 )
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning, format_pitch, midi_program
 from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
@@ -153,20 +153,20 @@ _STRING_PATTERN = re.compile(_STRING, re.VERBOSE)
 _Effects = list[tuple[str, list[int]]]
 
 
-def read_alphatex(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+def read_alphatex_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read an alphaTex file.
 
     Returns:
         A tab for each track, and what of the file is not in them.
 
     Raises:
-        ValueError: as `parse_alphatex`; or if there is no such file, or it is too large.
+        ValueError: as `parse_alphatex_tabs`; or if there is no such file, or it is too large.
     """
     text = decode_text(read_bytes(path, "an alphaTex file", MAX_FILE_BYTES["alphaTex"]))
-    return parse_alphatex(text, Path(path).name)
+    return parse_alphatex_tabs(text, Path(path).name)
 
 
-def parse_alphatex(text: str, source_name: str = "") -> tuple[list[Tab], list[ReadProblem]]:
+def parse_alphatex_tabs(text: str, source_name: str = "") -> tuple[list[Tab], list[ReadProblem]]:
     """Parse a text in alphaTex.
 
     Args:
@@ -197,7 +197,7 @@ class _AlphaTexParser:
         self.warnings: dict[str, int] = {}
         self.title, self.num_beats = "", 0
         self.time_signature = (4, 4)
-        self.begin_track()
+        self.reset_track()
 
     @property
     def line_number(self) -> int:
@@ -223,20 +223,20 @@ class _AlphaTexParser:
             if found["tag"]:
                 name = found["tag"].lower()
                 if name in ("track", "staff") and (self.bar_index or self.has_notes):
-                    self.finish_track()
+                    self.commit_track()
                 self.parse_tag(name, found["arguments"])
             elif found["bar"]:
-                self.finish_bar()
+                self.commit_bar()
             elif found["range"]:
                 effects = _parse_effects(found["range_effects"])
                 self.length = self.beat_duration(found["range"]) * self.tuplet_ratio(effects)
             elif found["beat"]:
                 self.parse_beat(found)
             self.position = found.end()
-        self.finish_track()
+        self.commit_track()
         if not self.builder.bars:
             raise self.error("there is no music in it")
-        extend_endings(self.builder.bars)
+        extend_endings_in_place(self.builder.bars)
 
     def parse_tag(self, name: str, arguments: str) -> None:
         """Read a tag, whose arguments are numbers or words, in brackets or not."""
@@ -274,43 +274,43 @@ class _AlphaTexParser:
                 self.header.signs += (sign,)
             case "voice" if self.bar_index or self.has_notes:
                 if self.has_notes:
-                    self.finish_bar()
+                    self.commit_bar()
                 if self.voice == 2:
                     raise self.error("a tab has at most two voices")
-                self.begin_voice(2)
+                self.reset_to_voice(2)
             case "voice" | "staff" | "instrument":
                 pass
             case _:
                 self.warn(f"\\{name[:30]} is left out")
 
-    def begin_track(self) -> None:
+    def reset_track(self) -> None:
         """Begin a track, whose bars are those of the first one."""
         self.builder, self.length = TabBuilder(), Fraction(1)
         if self.finished:
             self.builder.bars = self.finished[0].bars
         self.track, self.pitches, self.capo = "", STANDARD.open_pitches, 0
-        self.begin_voice(1)
+        self.reset_to_voice(1)
 
-    def finish_track(self) -> None:
+    def commit_track(self) -> None:
         """Keep the track that ends here, if there is anything in it, and begin the next."""
         if self.has_notes:
-            self.finish_bar()
+            self.commit_bar()
         self.builder.name, self.builder.tuning = self.track, Tuning(self.pitches, self.capo)
         self.finished.append(self.builder)
-        self.begin_track()
+        self.reset_track()
 
-    def begin_voice(self, voice: int) -> None:
+    def reset_to_voice(self, voice: int) -> None:
         """Go to the beginning of the piece, in voice 1 or 2."""
         self.voice, self.bar_index, self.bar_start = voice, 0, Fraction(0)
-        self.begin_bar()
+        self.reset_bar()
 
-    def begin_bar(self) -> None:
+    def reset_bar(self) -> None:
         """Begin a bar in the time signature in force; a second voice has no use for its header."""
         beats, unit = self.time_signature
         self.header = BarHeader(Fraction(4 * beats, unit), self.time_signature)
         self.elapsed, self.has_notes = Fraction(0), False
 
-    def finish_bar(self) -> None:
+    def commit_bar(self) -> None:
         """End a bar."""
         bars = self.builder.bars
         if self.voice == 1 and not self.finished:
@@ -319,7 +319,7 @@ class _AlphaTexParser:
             raise self.error("a second voice or track has more bars than the first")
         self.bar_start += bars[self.bar_index].length_quarters
         self.bar_index += 1
-        self.begin_bar()
+        self.reset_bar()
 
     def parse_beat(self, found: re.Match[str]) -> None:
         """Read a rest, a note or a chord, with its length."""

@@ -29,7 +29,7 @@ from slp_transformer.guitar.formats.tab_builder import (
     NoteEvent,
     TabBuilder,
     build_tabs,
-    extend_endings,
+    extend_endings_in_place,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.playing_signs import PLAYING_SIGNS
@@ -49,7 +49,7 @@ SIMILE_BARS = {"Simple": 1, "FirstOfDouble": 2, "SecondOfDouble": 2}
 QUARTERS_OF_TEMPO_UNIT = {"1": 0.5, "3": 1.5, "4": 2.0, "5": 3.0}
 
 
-def read_gp(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a Guitar Pro 7 or 8 file: a tab for each staff; one without strings has pitches alone.
 
     Returns:
@@ -98,7 +98,7 @@ class _Song:
         )
         self.master_bars = root.findall("MasterBars/MasterBar")
         self.headers = [_read_master_bar(bar) for bar in self.master_bars]
-        extend_endings(self.headers)
+        extend_endings_in_place(self.headers)
         for automation in root.iterfind("MasterTrack/Automations/Automation[Type='Tempo']"):
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)

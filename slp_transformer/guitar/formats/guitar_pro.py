@@ -34,7 +34,7 @@ from slp_transformer.guitar.formats.tab_builder import (
     NoteEvent,
     TabBuilder,
     build_tabs,
-    extend_endings,
+    extend_endings_in_place,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning, midi_program
 from slp_transformer.guitar.playing_order import expand_repeats
@@ -68,7 +68,7 @@ def import_guitarpro() -> ModuleType:
     return require_extra("guitarpro", "Guitar Pro files", "guitar")
 
 
-def read_guitar_pro(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+def read_guitar_pro_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a Guitar Pro file: one tab for each track of 4 to 8 strings.
 
     Returns:
@@ -127,7 +127,7 @@ def _read_headers(song: Any) -> list[BarHeader]:
         )
         headers.append(bar)
         tempo = changes[max(changes)] if changes else tempo
-    extend_endings(headers)
+    extend_endings_in_place(headers)
     return headers
 
 

@@ -77,7 +77,7 @@ class _MidiContents:
     length_ticks: int = 0
 
 
-def read_midi(
+def read_midi_tabs(
     path: str | Path,
     tracks: Collection[int] = (),
     channels: Collection[int] = (),
@@ -194,7 +194,7 @@ def _read_contents(path: str | Path) -> _MidiContents:
     """Return everything of use in a MIDI file.
 
     Raises:
-        ValueError: as `read_midi`.
+        ValueError: as `read_midi_tabs`.
     """
     content = read_bytes(path, "a MIDI file", MAX_FILE_BYTES["MIDI"])
     with translate_read_errors(path, "a MIDI file"):

@@ -42,7 +42,7 @@ LEFT_OUT = {
 QUARTERS_OF_BEAT = {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
 
 
-def read_musicxml(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
+def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a MusicXML file, packed (.mxl) or not: a tab for each part.
 
     A part in plain notation has no strings. Of a part in tablature and in notation the tablature

@@ -13,12 +13,12 @@ from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import Choices
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
-from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex
-from slp_transformer.guitar.formats.gpif import read_gp
-from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro
-from slp_transformer.guitar.formats.midi import read_midi
+from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex_tabs
+from slp_transformer.guitar.formats.gpif import read_gp_tabs
+from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro, read_guitar_pro_tabs
+from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.midi_writer import format_midi
-from slp_transformer.guitar.formats.musicxml import read_musicxml
+from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.fretboard import Note
@@ -35,7 +35,7 @@ def _format_tabs(*tracks: Tab) -> str:
             replace(tab, track=tab.track or f"Guitar {number}")
             for number, tab in enumerate(tracks, start=1)
         )
-    return "\n".join(format_tab(tab, show_timing=True) for tab in tracks)
+    return "\n".join(format_tab(tab, with_time_lines=True) for tab in tracks)
 
 
 def _read_midi(
@@ -45,7 +45,7 @@ def _read_midi(
     quantize: int | None = None,
 ) -> tuple[list[Tab], list[ReadProblem]]:
     """Read a MIDI file by the flags of the commands."""
-    return read_midi(path, tracks, channels, quantize)
+    return read_midi_tabs(path, tracks, channels, quantize)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _guitar_pro(version: int) -> TabFormat:
     second_voice = ("marks of a second voice",) if version < 5 else ()
     return TabFormat(
         (f".gp{version}",),
-        read_guitar_pro,
+        read_guitar_pro_tabs,
         partial(format_guitar_pro, version=version),
         (*second_voice, *_techniques(lambda _, signs: signs.since_guitar_pro > version)),
         "guitarpro",
@@ -124,11 +124,11 @@ FORMATS: Choices[TabFormat] = Choices(
         "Guitar Pro 4": _guitar_pro(4),
         "Guitar Pro 5": _guitar_pro(5),
         "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5", page_reader="gp"),
-        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp, page_reader="gp"),
+        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp_tabs, page_reader="gp"),
         "MusicXML": TabFormat(
-            (".musicxml", ".xml"), read_musicxml, format_musicxml, page_reader="xml"
+            (".musicxml", ".xml"), read_musicxml_tabs, format_musicxml, page_reader="xml"
         ),
-        "packed MusicXML": TabFormat((".mxl",), read_musicxml, page_reader="xml"),
+        "packed MusicXML": TabFormat((".mxl",), read_musicxml_tabs, page_reader="xml"),
         "MIDI": TabFormat(
             (".mid", ".midi"),
             _read_midi,
@@ -143,7 +143,7 @@ FORMATS: Choices[TabFormat] = Choices(
             writer_flags=("one_channel",),
             page_reader="midi",
         ),
-        "alphaTex": TabFormat((".atex", ".alphatex"), read_alphatex, format_alphatex),
+        "alphaTex": TabFormat((".atex", ".alphatex"), read_alphatex_tabs, format_alphatex),
     },
 )
 """The kinds of files by name."""
@@ -232,10 +232,10 @@ def add_time_if_needed(tab: Tab, path: str | Path, steps_per_quarter: int = 4) -
         ValueError: as `check_writable_suffix` and `slp_transformer.guitar.timing.columns_to_steps`.
     """
     check_writable_suffix(path)
-    return columns_to_steps(tab, steps_per_quarter) if lacks_time(tab, path) else tab
+    return columns_to_steps(tab, steps_per_quarter) if has_no_time(tab, path) else tab
 
 
-def lacks_time(tab: Tab, path: str | Path) -> bool:
+def has_no_time(tab: Tab, path: str | Path) -> bool:
     """Return whether a file of that name needs time and the tab's steps are columns."""
     found = find_format(path)
     return tab.steps_per_quarter is None and found is not None and found.is_timed

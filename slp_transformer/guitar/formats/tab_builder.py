@@ -51,7 +51,7 @@ class BarHeader:
     tempo_changes: dict[Fraction, int] = field(default_factory=dict)  # by quarters from its start
 
 
-def extend_endings(headers: Sequence[BarHeader]) -> None:
+def extend_endings_in_place(headers: Sequence[BarHeader]) -> None:
     """Have each ending last until its repeat sign, where files mark only its first bar.
 
     The last ending behind a sign needs none; one behind it is another repeat's.
@@ -233,7 +233,7 @@ class TabBuilder:
             following[struck.note.string] = struck
 
 
-def check_size(builders: Sequence[TabBuilder]) -> None:
+def check_piece_size(builders: Sequence[TabBuilder]) -> None:
     """Refuse a piece that is too large, before anything is made of its numbers.
 
     Raises:
@@ -264,7 +264,7 @@ def build_tabs(
     Raises:
         ValueError: if there is no instrument of which a tab can be made.
     """
-    check_size(builders)
+    check_piece_size(builders)
     tabs, problems = [], []
     headers = builders[0].bars if builders else []
     if changed := [n for n, bar in enumerate(headers, start=1) if bar.tempo_changes]:

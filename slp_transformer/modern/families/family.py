@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from slp_transformer._internal.config_checks import head_sizes
+from slp_transformer._internal.config_checks import resolve_head_sizes
 from slp_transformer._internal.model_choices import POSITIONS
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.feedforward import feedforward_class
@@ -174,10 +174,10 @@ class HFFamily:
         known = dict.fromkeys(self.activations[1].values())
         if config.activation not in known:
             yield f"{config.activation}, only {', '.join(known)}"
-        defaults = {f.name: f.default for f in fields(config)} | usual_sizes(config)
+        defaults = {f.name: f.default for f in fields(config)} | default_head_sizes(config)
         unused = {n for choice in POSITIONS.values() for n in choice.settings}
         unused -= set(POSITIONS[config.positions].settings)
-        config, written = with_sizes(config), dict[str, Any]()
+        config, written = with_default_sizes(config), dict[str, Any]()
         for name in defaults.keys() - {"activation", *WITHOUT_EFFECT, *unused, *self.written}:
             value = getattr(config, name)
             if name in self.settings:
@@ -203,7 +203,7 @@ class HFFamily:
         for part in sorted(self.missing_parts(config)):
             raise ValueError(f"{self.model_type} has no {part}.")
         activation, known = self.activations
-        sizes, ends = with_sizes(config), config.end_ids
+        sizes, ends = with_default_sizes(config), config.end_ids
         return {
             "model_type": self.model_type,
             "architectures": [self.architecture],
@@ -243,17 +243,17 @@ def as_tuple(place: str | tuple[str, ...]) -> tuple[str, ...]:
     return (place,) if isinstance(place, str) else place
 
 
-def usual_sizes(config: ModernConfig) -> dict[str, int | None]:
+def default_head_sizes(config: ModernConfig) -> dict[str, int | None]:
     """Return the sizes of heads that a family has without settings of their own."""
     share, rest = divmod(config.model_dim, config.num_heads)
     own = None if rest else share
     return {"key_dim": own, "value_dim": own, "num_kv_heads": config.num_heads}
 
 
-def with_sizes(config: ModernConfig) -> ModernConfig:
+def with_default_sizes(config: ModernConfig) -> ModernConfig:
     """Return the same configuration with numbers for the sizes that follow from others."""
     A, d = config.num_heads, config.model_dim
-    key_dim, value_dim = head_sizes(d, A, config.key_dim, config.value_dim)
+    key_dim, value_dim = resolve_head_sizes(d, A, config.key_dim, config.value_dim)
     return replace(
         config,
         key_dim=key_dim,
