@@ -209,7 +209,7 @@ class TransformerBlock(ResidualBlock):
         )
 
 
-def draw_normal(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+def fill_normal(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Fill a matrix with normal numbers of deviation 0.02, in place."""
     return W.normal_(std=0.02)
 

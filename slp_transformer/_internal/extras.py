@@ -4,7 +4,7 @@ import importlib
 from types import ModuleType
 
 
-def require_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
+def import_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
     """Import a module of an optional dependency, at the moment it is needed.
 
     Args:

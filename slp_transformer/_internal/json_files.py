@@ -13,7 +13,7 @@ from typing import Any
 
 from slp_transformer._internal.atomic_write import error_message, write_file
 from slp_transformer._internal.bounds import MAX_JSON_BYTES
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -85,7 +85,7 @@ def validate_json(schema: Any, content: bytes, source_name: str) -> Any:
         ValueError: naming `source_name` and the first place that is wrong.
         ImportError: if pydantic is not installed.
     """
-    pydantic = require_extra("pydantic", "Kept runs")
+    pydantic = import_extra("pydantic", "Kept runs")
     try:
         return type_adapter(schema).validate_json(content, strict=True, extra="forbid")
     except pydantic.ValidationError as error:
@@ -100,4 +100,4 @@ def validate_json(schema: Any, content: bytes, source_name: str) -> Any:
 @cache
 def type_adapter(schema: Any) -> Any:
     """Return pydantic's adapter of a type."""
-    return require_extra("pydantic", "Kept runs").TypeAdapter(schema)
+    return import_extra("pydantic", "Kept runs").TypeAdapter(schema)

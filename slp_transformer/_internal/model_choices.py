@@ -194,7 +194,7 @@ INITIALIZATIONS = Choices(
     {
         "gpt2": InitializationChoice(
             "small normal numbers, the smaller the deeper the stack where they write to the stream",
-            "slp_transformer.block:draw_normal",
+            "slp_transformer.block:fill_normal",
             narrow_outputs=True,
         ),
         "xavier": InitializationChoice(
@@ -202,7 +202,7 @@ INITIALIZATIONS = Choices(
         ),
         "bert": InitializationChoice(
             "equally small normal numbers, scaled embeddings too: Devlin et al. 2019",
-            "slp_transformer.block:draw_normal",
+            "slp_transformer.block:fill_normal",
             scaled_embedding_std=0.02,
         ),
     },

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.terminal import escape_controls
 
 BAR_DELAY_S = 0.5  # seconds that work may take before a bar appears
@@ -30,7 +30,7 @@ def progress_bar(
         A function to call with each amount that was done.
     """
     try:
-        tqdm = require_extra("tqdm.auto", "Progress bars").tqdm
+        tqdm = import_extra("tqdm.auto", "Progress bars").tqdm
     except ImportError:
         yield lambda amount: None
         return
@@ -84,6 +84,6 @@ def write_above_progress_bars(text: str) -> None:
     with ignore_display_errors():
         try:
             text = escape_controls(text)
-            require_extra("tqdm.auto", "Progress bars").tqdm.write(text, file=sys.stderr)
+            import_extra("tqdm.auto", "Progress bars").tqdm.write(text, file=sys.stderr)
         except ImportError:
             print(text, file=sys.stderr, flush=True)

@@ -20,13 +20,13 @@ MAX_DEPTH, MAX_AXES, MAX_TEXT = 8, 8, 300
 DTYPES = {"bool": torch.bool, "int": torch.int64, "float": torch.float64}
 
 
-def clean(text: Any) -> str:
+def to_short_line(text: Any) -> str:
     """Return a text that may come from a student in one line, short, without control characters."""
     shown = (one if one.isprintable() else f"\\x{ord(one):02x}" for one in str(text)[:MAX_TEXT])
     return "".join(shown)
 
 
-def encode(answer: Any, depth: int = 0) -> Any:
+def encode_answer(answer: Any, depth: int = 0) -> Any:
     """Return an answer as JSON can hold it."""
     if isinstance(answer, RaisedError):
         return {"error": [answer.kind, answer.message, answer.source_line]}
@@ -38,7 +38,7 @@ def encode(answer: Any, depth: int = 0) -> Any:
         if len(answer) > MAX_NUMBERS:
             return {"large": f"a {type(answer).__name__} of {len(answer)}"}
         kind = "tuple" if isinstance(answer, tuple) else "list"
-        return {kind: [encode(one, depth + 1) for one in answer]}
+        return {kind: [encode_answer(one, depth + 1) for one in answer]}
     if answer is None or isinstance(answer, bool | float):
         return answer
     if isinstance(answer, int):
@@ -63,7 +63,7 @@ def _encode_tensor(value: Tensor) -> Any:
     return {"tensor": [name, list(value.shape), data.decode("ascii")]}
 
 
-def decode(given: Any, depth: int = 0) -> Any:
+def decode_answer(given: Any, depth: int = 0) -> Any:
     """Return the answer.
 
     Raises:
@@ -76,22 +76,22 @@ def decode(given: Any, depth: int = 0) -> Any:
         raise ValueError("no answer")
     (kind, value), *_ = given.items()
     if kind in ("list", "tuple") and isinstance(value, list) and len(value) <= MAX_NUMBERS:
-        values = [decode(one, depth + 1) for one in value]
+        values = [decode_answer(one, depth + 1) for one in value]
         return tuple(values) if kind == "tuple" else values
     if kind == "tensor":
         return _decode_tensor(*value)
     if kind == "error" and isinstance(value, list) and len(value) == 3:
-        return RaisedError(*map(clean, value))
+        return RaisedError(*map(to_short_line, value))
     if kind == "timeout":
-        return TimedOut(clean(value))
+        return TimedOut(to_short_line(value))
     if kind == "large":
-        raise NotNumeric(f"It returns {clean(value)}: too much to be right.")
+        raise NotNumeric(f"It returns {to_short_line(value)}: too much to be right.")
     if kind == "return_types":
         return torch.zeros(1).max(0)
     if kind == "odd":
         return torch.zeros(1, dtype=torch.complex64)
     if kind == "type":
-        return type(clean(value), (), {})()  # of which a message gives the name
+        return type(to_short_line(value), (), {})()  # of which a message gives the name
     raise ValueError("no answer")
 
 

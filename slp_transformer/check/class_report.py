@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from slp_transformer.check.answer_codec import clean, decode
+from slp_transformer.check.answer_codec import decode_answer, to_short_line
 from slp_transformer.check.calling import UnsupportedCall
 from slp_transformer.check.diagnosing import CHECKS, DEFAULT_TIMEOUT_S, AttemptEnded
 from slp_transformer.check.student_file import package_fingerprints
@@ -129,7 +129,7 @@ def report_on_file(path: Path, folder: Path | None = None) -> Report:
         path: a script or a notebook.
         folder: that of the class.
     """
-    report: Report = {"file": clean(path.name), "right": [], "wrong": {}, "missing": []}
+    report: Report = {"file": to_short_line(path.name), "right": [], "wrong": {}, "missing": []}
     try:
         data = _read_file(path)
     except ValueError as error:
@@ -179,14 +179,14 @@ def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes
     student.send(json.dumps(name).encode() + b"\n%d\n" % len(data) + data)
     about = student.receive(START_S, "it was read")
     if "unusable" in about:
-        raise AttemptEnded(clean(about["unusable"]))
+        raise AttemptEnded(to_short_line(about["unusable"]))
     # Until here no line of the student's was run, so that this is as it should be.
     report["missing"] = about["stubs"]
     if about["unlimited"]:
         report["not limited"] = about["unlimited"]
     defined = student.receive(DEFINE_S, "its definitions were run")
     if "unusable" in defined:
-        raise AttemptEnded(clean(defined["unusable"]))
+        raise AttemptEnded(to_short_line(defined["unusable"]))
     if not isinstance(functions := defined.get("functions"), list):
         raise AttemptEnded(NO_ANSWER.format("its definitions were run"))
     copied = {one: _pasted(about["codes"][one]) for one in about["own"]}
@@ -236,9 +236,9 @@ def _run(
     student.send(json.dumps([check, [*numbers], listed]).encode() + b"\n")
     message = student.receive(3 * DEFAULT_TIMEOUT_S, doing)
     if "unsupported" in message:
-        raise UnsupportedCall(clean(message["unsupported"]))
+        raise UnsupportedCall(to_short_line(message["unsupported"]))
     try:
-        answers = [decode(one) for one in message["answers"][: len(numbers)]]
+        answers = [decode_answer(one) for one in message["answers"][: len(numbers)]]
         if len(answers) < len(numbers) and not isinstance(answers[-1], TimedOut):
             raise ValueError("too few")
         changed = {one for one in CHECKS[check].arguments if one in message["changed"]}
@@ -255,7 +255,8 @@ def report_on_class(folder: Path) -> Report:
     torch.set_num_threads(1)
     paths = sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".ipynb"))
     files = [
-        report_on_file(path, folder) | {"file": clean(path.relative_to(folder))} for path in paths
+        report_on_file(path, folder) | {"file": to_short_line(path.relative_to(folder))}
+        for path in paths
     ]
     had = Counter(n for one in files for n in [*one["right"], *one["wrong"], *one["missing"]])
     expected = [name for name in CHECKS if had[name] > len(files) / 2]

@@ -71,11 +71,14 @@ def write_results(submission: Path, points: dict[str, float], path: Path) -> tup
 def _test(name: str, most: float, files: list[Report]) -> dict[str, Any]:
     is_right = any(name in one["right"] for one in files)
     test = {"name": name, "score": most if is_right else 0, "max_score": most}
-    said = {"status": "passed" if is_right else "failed", "output": _say(name, files)}
+    said = {
+        "status": "passed" if is_right else "failed",
+        "output": _describe_best_result(name, files),
+    }
     return test | said
 
 
-def _say(name: str, files: list[Report]) -> str:
+def _describe_best_result(name: str, files: list[Report]) -> str:
     """Return a sentence about a function: the best that the files have."""
     if any(name in one["right"] for one in files):
         return f"It agrees with {CHECKS[name].source}."

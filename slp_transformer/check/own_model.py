@@ -181,7 +181,7 @@ def train(parts: Parts, say: Callable[[str], None], own_loss: bool = False) -> O
     words, ids = load_words_and_ids()
     own = new_model(parts, len(words), ids.shape[1])
     loss = fit(own, lambda step: ids, STEPS, say, "word", own_loss)
-    verdict = judge(loss)
+    verdict = describe_loss_problem(loss)
     if verdict:
         raise ValueError(verdict)
     return own
@@ -248,7 +248,7 @@ def fit(
     return loss.item()
 
 
-def judge(loss: float) -> str:
+def describe_loss_problem(loss: float) -> str:
     """Return what is wrong with a last loss, nothing if it is right."""
     floor = compute_lowest_loss()
     if loss < floor - 1e-3:

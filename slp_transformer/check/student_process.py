@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import slp_transformer
 from slp_transformer.check import CHECKS
-from slp_transformer.check.answer_codec import encode
+from slp_transformer.check.answer_codec import encode_answer
 from slp_transformer.check.calling import UnsupportedCall
 from slp_transformer.check.confinement import confine, end_with_parent
 from slp_transformer.check.student_file import parse_file, run_definitions
@@ -88,7 +88,9 @@ def _answer(read: BinaryIO, write: BinaryIO, functions: dict[str, Callable[..., 
         except UnsupportedCall as error:
             _send(write, {"unsupported": str(error)})
         else:
-            _send(write, {"answers": [encode(one) for one in answers], "changed": [*changed]})
+            _send(
+                write, {"answers": [encode_answer(one) for one in answers], "changed": [*changed]}
+            )
 
 
 def _send(write: BinaryIO, message: dict[str, Any]) -> None:

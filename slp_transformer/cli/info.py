@@ -169,7 +169,7 @@ def count_weights(model: nn.Module) -> int:
 
 def collect_progress(folder: Path, state: TrainerState) -> dict[str, Any]:
     """Return the progress of a run."""
-    finished = state.finished()
+    finished = state.is_finished()
     done: dict[str, Any] = {"step": state.step, "of": state.config.steps, "finished": finished}
     if history := state.eval_history:
         last, best = history[-1], min(history, key=lambda record: record.val_loss)

@@ -1,5 +1,7 @@
 """From the words of a command to its options. Nothing here needs PyTorch.
 
+Each command's options are one dataclass, whose fields are flags and whose docstring is the help.
+
 The names of flags are checked here, so that a wrong one is answered with the nearest right one.
 tyro turns their values into the fields of a dataclass, and says itself what is wrong with one.
 """

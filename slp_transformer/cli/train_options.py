@@ -151,7 +151,7 @@ def config_to_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path
         return config
     steps, state = config.train.steps, replace(state, config=config.train)
     state.check_steps(steps, folder)
-    if not state.finished():
+    if not state.is_finished():
         return config
     with contextlib.suppress(ValueError), run_lock(folder):  # unless another process is at it
         delete_old_checkpoints(folder, config.train.keep_last)

@@ -182,7 +182,7 @@ class TokenWindows:
 
     def draw(self, batch_size: int, generator: torch.Generator) -> Batch:
         """Return windows from random positions."""
-        return self.cut(self.draw_starts(batch_size, generator))
+        return self.batch_at(self.draw_starts(batch_size, generator))
 
     def draw_starts(self, batch_size: int, generator: torch.Generator) -> Int[Tensor, "batch"]:
         """Return where the windows of a random batch begin."""
@@ -192,9 +192,9 @@ class TokenWindows:
         """Yield windows that do not overlap; tokens after the last full one are left out."""
         for first in range(0, len(self.window_indices), batch_size):
             places = torch.tensor(self.window_indices[first : first + batch_size])
-            yield self.cut(places * self.N)
+            yield self.batch_at(places * self.N)
 
-    def cut(self, starts: Int[Tensor, "batch"]) -> Batch:
+    def batch_at(self, starts: Int[Tensor, "batch"]) -> Batch:
         """Return the windows that begin at some positions."""
         windows = self.stream[starts.unsqueeze(1) + torch.arange(self.N + 1)]
         windows = windows.long()  # a stream may have smaller numbers, to take less memory

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import atomic_write, error_message
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 
 LOG = logging.getLogger("slp_transformer")
 STANDARD_INPUT = "-"
@@ -110,7 +110,7 @@ def data_dir() -> Path:
     named = os.environ.get(DATA_DIR_VARIABLE)
     if named:
         return Path(named).expanduser()
-    return Path(require_extra("pooch", "Downloads").os_cache("slp-transformer"))
+    return Path(import_extra("pooch", "Downloads").os_cache("slp-transformer"))
 
 
 def fetch_file(file: PublishedFile) -> Path:
@@ -121,8 +121,8 @@ def fetch_file(file: PublishedFile) -> Path:
             The message says what to do.
         ImportError: if pooch is not installed.
     """
-    pooch, path = require_extra("pooch", "Downloads"), data_dir() / file.name
-    network_error = require_extra("requests", "Downloads").RequestException
+    pooch, path = import_extra("pooch", "Downloads"), data_dir() / file.name
+    network_error = import_extra("requests", "Downloads").RequestException
     offline = os.environ.get(OFFLINE_VARIABLE, "").strip().lower() not in ("", "0", "false", "no")
     by_hand = f"Or get it in another way, and copy it to {path}."
     try:

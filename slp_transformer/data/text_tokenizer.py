@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any, Literal, SupportsInt
 
 from slp_transformer._internal.choices import check_in_choices
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import validate_json
 
 TokenType = Literal["characters", "words", "bpe"]
@@ -185,7 +185,7 @@ class TextTokenizer:
         Its vocabulary is plain: no token is special to it, so that a text with "<|end|>" in it
         cannot pretend to be two documents.
         """
-        library = require_extra("tokenizers", "Words and BPE")
+        library = import_extra("tokenizers", "Words and BPE")
         if self.token_type == "bpe":
             tokenizer = library.Tokenizer(library.models.BPE(self.ids, self.merges))
         else:
@@ -244,7 +244,7 @@ class StreamDecoder:
 
 def build_pre_tokenizer(token_type: TokenType) -> Any:
     """Return the pre-tokenizer, which cuts text into words (of characters, or of bytes for BPE)."""
-    library = require_extra("tokenizers", "Words and BPE")
+    library = import_extra("tokenizers", "Words and BPE")
     pattern = library.Regex(BPE_PATTERN if token_type == "bpe" else WORD_PATTERN)
     words = library.pre_tokenizers.Split(pattern, "isolated")
     if token_type == "words":
@@ -306,7 +306,7 @@ def train_tokenizer(
     if token_type == "characters":
         characters = set(chain.from_iterable(texts))
         return TextTokenizer(token_type, special_tokens + sorted(characters))
-    library = require_extra("tokenizers", "Words and BPE")
+    library = import_extra("tokenizers", "Words and BPE")
     options = {
         "vocab_size": vocab_size or DEFAULT_VOCAB_SIZES[token_type],
         "special_tokens": special_tokens,

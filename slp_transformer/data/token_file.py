@@ -17,7 +17,7 @@ import torch
 
 from slp_transformer._internal.atomic_write import atomic_write, error_message, write_file
 from slp_transformer._internal.checksums import file_crc32, verify_files
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import format_json, load_validated, read_json, write_json
 from slp_transformer._internal.shape_types import Int, Tensor, format_shape
 from slp_transformer.data.dataset import Dataset
@@ -73,7 +73,7 @@ class TokenStore(ArrayTokens):
         """
         self.path: Path = Path(path)
         self.vocab_size: int = vocab_size
-        numpy = require_extra("numpy", "Token files")
+        numpy = import_extra("numpy", "Token files")
         try:
             ids = numpy.lib.format.open_memmap(self.path, mode="r")
         except OSError as error:
@@ -142,7 +142,7 @@ def write_tokens(path: str | Path, ids: Iterable[int], vocab_size: int) -> Token
         ImportError: if NumPy is not installed.
     """
     path, ids, count = Path(path), iter(ids), 0
-    array_format = require_extra("numpy", "Token files").lib.format
+    array_format = import_extra("numpy", "Token files").lib.format
     code, dtype = ("H", "<u2") if vocab_size <= 2**16 else ("I", "<u4")
     with atomic_write(path) as file:
         file.write(bytes(HEADER_BYTES))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer.data.pair_tokenizer import PairTokenizer
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.decoding import generate
@@ -169,7 +169,7 @@ def compute_translation_metrics(
             f"Each translation is judged by one reference, but there are {len(translations)} and "
             f"{len(references)}."
         )
-    library = require_extra("sacrebleu.metrics", "BLEU and chrF", "translation")
+    library = import_extra("sacrebleu.metrics", "BLEU and chrF", "translation")
     bleu, chrf = library.BLEU(), library.CHRF()
     return TranslationMetrics(
         bleu.corpus_score(list(translations), [list(references)]).score,

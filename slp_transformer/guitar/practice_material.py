@@ -126,12 +126,12 @@ def indices_of_pitch_class(
     return [i for i, note in enumerate(notes) if tuning.pitch_of(note) % 12 == pitch_class]
 
 
-def nearest(places: Iterable[int], place: int) -> int:
+def nearest_place(places: Iterable[int], place: int) -> int:
     """The place in a scale that is nearest to another one; of two equally near, the first."""
     return min(places, key=lambda other: abs(other - place))
 
 
-def walk(draw: SeededChooser, place: int, num_notes: int, scale_size: int) -> list[int]:
+def random_walk(draw: SeededChooser, place: int, num_notes: int, scale_size: int) -> list[int]:
     """Places in a scale, from one on: mostly to a neighbor, sometimes a third away."""
     places = []
     for _ in range(num_notes):

@@ -17,8 +17,9 @@ than a string token and a fret token (Fretting-Transformer, arXiv 2506.14223). `
 note of a moment, ``WITH`` another one that sounds with it, from string 6 to string 1. ``POS<k>`` is
 the moment k steps after the bar line, as in REMI (arXiv 2002.00212); the bar line itself needs
 none. Positions rather than the time that passes between notes: a model that has to add up times
-soon loses the meter. In a bar that is longer than the positions reach, ``LONG`` moves the place
-they count from to the last of them.
+soon loses the meter, and a shorter code, in which most moments tell no place, cost more bits a note
+(`benchmarks/results/guitar_lm`). In a bar that is longer than the positions reach, ``LONG`` moves
+the place they count from to the last of them.
 
 ``BAR<16>`` says at once how long the bar is; in one beyond the positions each ``LONGER`` adds their
 number. A bar that is equal to an earlier one is a single token: ``SAME<1>`` is the bar before,
@@ -288,7 +289,7 @@ class TabTokenizer:
         is_complete = self.eos_id in ids
         if is_complete:
             ids = ids[: ids.index(self.eos_id) + 1]
-        reader = self._read(ids, default_tuning)
+        reader = self._read_tokens(ids, default_tuning)
         reader.commit_bar()
         tab = Tab("", reader.tuning, tuple(reader.bars), "", reader.steps_per_quarter, reader.style)
         return DecodedTab(tab, reader.num_invalid_tokens, len(ids), is_complete)
@@ -309,7 +310,7 @@ class TabTokenizer:
         ids = [int(i) for i in ids]
         if self.eos_id in ids:
             return set()
-        reader = self._read(ids, STANDARD)
+        reader = self._read_tokens(ids, STANDARD)
         return {
             i
             for i, token in enumerate(self.parsed_vocabulary)
@@ -317,7 +318,7 @@ class TabTokenizer:
             and (time_signature is None or reader.keeps_time_signature(time_signature, *token))
         }
 
-    def _read(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":
+    def _read_tokens(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":
         """Read a sequence: from its beginning, or as the middle of a piece."""
         header = [("<bos>",), ("TUNING", "OPEN"), ("CAPO",), ("COLUMNS", "STEPS"), ("METRE",)]
         header += [("KEY",), *([("STYLE",)] if self.styles else []), ("BAR", "<eos>")]

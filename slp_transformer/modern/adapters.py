@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.atomic_write import apply_umask, fsync_path
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.language_model import TransformerLM
@@ -127,7 +127,7 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
     scale = settings.get("lora_alpha", float) / rank
     if isinstance(start := content.get("init_lora_weights"), str) and start != "gaussian":
         settings.refuse("init_lora_weights", start, "its base is not the published model")
-    pairs = _read_pairs(file)
+    pairs = _read_lora_matrices(file)
     all_places = find_places(model, pairs)
     places = [place for place in all_places if place.theirs in pairs]
     if unknown := sorted(pairs.keys() - {place.theirs for place in places}):
@@ -161,7 +161,7 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
             factors[f"{place.owner}.{name}"].B.copy_(scale * part)
 
 
-def _read_pairs(path: Path) -> dict[str, list[Tensor]]:
+def _read_lora_matrices(path: Path) -> dict[str, list[Tensor]]:
     """Return A and B of each module by its name, as they lie in peft's file.
 
     Raises:
@@ -229,7 +229,7 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
         "inference_mode": True,
         "target_modules": sorted({".".join(name.split(".")[-2:]) for name in pairs}),
     }
-    save_file = require_extra("safetensors.torch", "Adapters").save_file
+    save_file = import_extra("safetensors.torch", "Adapters").save_file
     with write_folder_atomically(Path(folder)) as unfinished:
         save_file(tensors, unfinished / ADAPTER_FILE, metadata={"format": "pt"})
         apply_umask(unfinished / ADAPTER_FILE)

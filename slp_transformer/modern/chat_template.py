@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 
 TEMPLATE_FILE = "chat_template.jinja"
 CONFIG_FILE = "tokenizer_config.json"
@@ -74,7 +74,7 @@ class ChatTemplate:
             ValueError: if the template refuses them, or takes too long or too much.
             ImportError: if Jinja is not installed.
         """
-        require_extra("jinja2", "Chat templates")
+        import_extra("jinja2", "Chat templates")
         values = {"add_generation_prompt": add_generation_prompt, "tools": None, "documents": None}
         asked = {
             "template": self.source,

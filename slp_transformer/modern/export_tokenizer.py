@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer.data.text_tokenizer import SILENT_TOKENS, TextTokenizer, build_pre_tokenizer
 from slp_transformer.modern.hf_tokenizer import TOKENIZER_CONFIG_FILE, PretrainedTokenizer
 
@@ -28,7 +28,7 @@ def publish_tokenizer(tokenizer: TextTokenizer | PretrainedTokenizer) -> Pretrai
             f"A {type(tokenizer).__name__} has tokens that are no text, and published tokenizers "
             "have no form for it: save_pretrained writes the model without it."
         )
-    library = require_extra("tokenizers", "Published tokenizers")
+    library = import_extra("tokenizers", "Published tokenizers")
     models, decoders = library.models, library.decoders
     if tokenizer.token_type == "bpe":
         model, decoder = models.BPE(tokenizer.ids, tokenizer.merges), decoders.ByteLevel()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.modern.bounded_tokenizer import BoundedTokenizer
@@ -267,7 +267,7 @@ def make_tokenizer(
         ValueError: if the library cannot, naming where the content is from.
         ImportError: if `tokenizers` is not installed.
     """
-    require_extra("tokenizers", "Tokenizers of others")
+    import_extra("tokenizers", "Tokenizers of others")
     if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
         content |= {"truncation": None, "padding": None}
         check_charsmaps(content.get("normalizer"), where)

@@ -8,7 +8,7 @@ import torch
 
 from slp_transformer._internal.argument_checks import is_all_finite
 from slp_transformer._internal.atomic_write import apply_umask, fsync_path
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.modern.families.family import HFTensor
@@ -140,7 +140,7 @@ def open_safetensors(path: Path) -> Any:
     Raises:
         ValueError: if it cannot be read.
     """
-    safetensors = require_extra("safetensors", "Weights")
+    safetensors = import_extra("safetensors", "Weights")
     try:
         return safetensors.safe_open(path, framework="pt")
     except (OSError, safetensors.SafetensorError) as error:
@@ -154,7 +154,7 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
         folder: where to.
         tensors: by name.
     """
-    save_file = require_extra("safetensors.torch", "Weights").save_file
+    save_file = import_extra("safetensors.torch", "Weights").save_file
     shards = list(iter_shards(tensors))
     listed: dict[str, str] = {}
     for number, names in enumerate(shards, 1):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 
 # A middling blue and orange, laid on with an opacity that grows with the value, so that text in
 # the page's own color stays readable on light and on dark pages, and to color-blind readers.
@@ -34,8 +34,8 @@ def import_matplotlib() -> Any:
     Raises:
         ImportError: naming the extra, if it is not installed.
     """
-    require_extra("matplotlib.figure", "Figures", "docs")
-    return require_extra("matplotlib", "Figures", "docs")
+    import_extra("matplotlib.figure", "Figures", "docs")
+    return import_extra("matplotlib", "Figures", "docs")
 
 
 def figure_to_svg(figure: Any) -> str:

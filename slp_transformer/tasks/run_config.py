@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.config_checks import check_size
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer.data.text_files import is_stream, list_corpora
 from slp_transformer.tasks.data_settings import DataSettings
 from slp_transformer.tasks.model_settings import ModelSettings
@@ -100,7 +100,7 @@ class RunConfig(Generic[DataT]):
         if earlier:
             head = "\n".join((f"{head[:-1]}, but for what was changed on the way:", *earlier))
         tables = replace_values({"task": self.data.task} | self.to_dict(), None, NONE)
-        content = require_extra("tomli_w", "Run configurations").dumps(tables)
+        content = import_extra("tomli_w", "Run configurations").dumps(tables)
         return f"{head}\n\n{content}"
 
     def save(self, path: Path, earlier: Sequence[str] = ()) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.atomic_write import check_no_link
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors
 from slp_transformer._internal.shape_types import Tensor
@@ -103,7 +103,7 @@ class TensorBoardWriter(Callback):
             ImportError: if TensorBoard is not installed.
             ValueError: if its folder is a link.
         """
-        require_extra("tensorboard", "TensorBoard curves")
+        import_extra("tensorboard", "TensorBoard curves")
         from torch.utils.tensorboard import SummaryWriter
 
         # Curves that were drawn beyond the checkpoint, before a crash, are removed.
@@ -144,7 +144,7 @@ class ProgressBar(Callback):
             ImportError: if tqdm is not installed.
         """
         if can_redraw():
-            tqdm = require_extra("tqdm.auto", "Progress bars").tqdm
+            tqdm = import_extra("tqdm.auto", "Progress bars").tqdm
             steps = {"total": trainer.config.steps, "initial": trainer.state.step}
             self.bar = tqdm(**steps, unit="step", dynamic_ncols=True)
         self.updated = time.perf_counter()

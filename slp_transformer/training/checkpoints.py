@@ -42,7 +42,7 @@ from slp_transformer._internal.atomic_write import (
     rename,
 )
 from slp_transformer._internal.checksums import file_crc32
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
 from slp_transformer.config import TransformerConfig
@@ -160,7 +160,7 @@ def save_checkpoint(
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write tensors to a file, and flush it to the disk."""
-    save_file = require_extra("safetensors.torch", "Checkpoints").save_file
+    save_file = import_extra("safetensors.torch", "Checkpoints").save_file
     save_file({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, path)
     apply_umask(path)
     fsync_path(path)
@@ -184,7 +184,7 @@ def make_model_spec(model: nn.Module) -> dict[str, Any]:
 
 def safetensors_error_class() -> type[Exception]:
     """Return the error of safetensors for files that it cannot read or write."""
-    return require_extra("safetensors", "Checkpoints").SafetensorError
+    return import_extra("safetensors", "Checkpoints").SafetensorError
 
 
 # --- Loading -------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ def open_tensors(path: Path) -> Iterator[Any]:
         ValueError: if it cannot be read.
     """
     try:
-        with require_extra("safetensors", "Checkpoints").safe_open(path, framework="pt") as file:
+        with import_extra("safetensors", "Checkpoints").safe_open(path, framework="pt") as file:
             yield file
     except (OSError, safetensors_error_class()) as error:
         reason = error_message(error)

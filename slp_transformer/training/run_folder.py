@@ -169,7 +169,7 @@ class TrainerState:
                 f"more, not {steps}."
             )
 
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Return whether all steps are made and evaluated, or the patience is used up."""
         patience = self.config.early_stopping_patience
         stopped_early = patience is not None and self.evals_since_best() >= patience

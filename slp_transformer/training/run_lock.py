@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import error_message, fsync_path, remove_leftovers
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 
 LOCK_FILE = ".lock"
 # What network file systems answer that have no locks, beside ENOSYS, which filelock knows.
@@ -50,7 +50,7 @@ def run_lock(run_dir: Path) -> Iterator[None]:
         ValueError: if another process has locked it, or it cannot be written to.
         ImportError: if filelock is not installed.
     """
-    filelock = require_extra("filelock", "Kept runs")
+    filelock = import_extra("filelock", "Kept runs")
     made = [path for path in (run_dir, *run_dir.parents) if not path.exists()]
     path = Path(os.path.realpath(run_dir)) / LOCK_FILE  # also of a link in a circle
     lock: Any = filelock.FileLock(path, timeout=0, is_singleton=True)

@@ -1,6 +1,11 @@
 """The trainer: one loop with teacher forcing for every model and source of data.
 
 `slp_transformer.training.train` is a call of it with the usual callbacks.
+
+Lightning, Accelerate and Hugging Face's Trainer train well. Here the loop is also what is taught,
+and it makes a promise that their documentation does not: after a kill at any moment, a resumed run
+has the same bits on a CPU as one that was left alone. If a library promised this, the loop should
+go. Optimizers, distributed training and mixed precision are PyTorch's.
 """
 
 import contextlib
@@ -229,7 +234,7 @@ class Trainer:
         while True:
             if self.state.is_eval_due(self.eval_interval):
                 self.evaluate_and_save()
-            if self.state.finished():
+            if self.state.is_finished():
                 return
             self.strategy.seed_dropout(self.config.seed, self.state.step)
             with cpu_default_device():
@@ -286,7 +291,7 @@ class Trainer:
         record = EvalRecord(self.state.step, train_loss, means.pop("loss"), val_metrics=means)
         history = [*self.state.eval_history, record]
         state = replace(self.state, eval_history=history, losses=[])
-        if state.finished() and self.val_subset is not self.val_data:
+        if state.is_finished() and self.val_subset is not self.val_data:
             # All of the data may take long. Should the process be killed meanwhile, no step is
             # lost: it resumes here, where the evaluation is still to come.
             self.save()

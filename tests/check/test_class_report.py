@@ -21,7 +21,12 @@ from planted import ALL, ODD, verdict
 from slp_transformer import check
 from slp_transformer.check import class_report
 from slp_transformer.check.__main__ import main
-from slp_transformer.check.answer_codec import MAX_NUMBERS, clean, decode, encode
+from slp_transformer.check.answer_codec import (
+    MAX_NUMBERS,
+    decode_answer,
+    encode_answer,
+    to_short_line,
+)
 from slp_transformer.check.class_report import report_on_class
 from slp_transformer.check.comparing import NotNumeric
 from slp_transformer.check.diagnosing import DEFAULT_TIMEOUT_S
@@ -53,8 +58,8 @@ def judged_from_afar(planted):
 
         def far(numbers, listed):
             answers, changed = run(numbers, listed)
-            lines = json.loads(json.dumps([encode(answer) for answer in answers]))
-            return [decode(line) for line in lines], changed
+            lines = json.loads(json.dumps([encode_answer(answer) for answer in answers]))
+            return [decode_answer(line) for line in lines], changed
 
         return cases, far
 
@@ -75,7 +80,7 @@ def test_a_verdict_is_the_same_from_another_process(one):
     ],
 )  # fmt: skip
 def test_an_answer_comes_back_as_it_was(answer):
-    found = decode(json.loads(json.dumps(encode(answer))))
+    found = decode_answer(json.loads(json.dumps(encode_answer(answer))))
     assert type(found) is type(answer) and str(found) == str(answer)
 
 
@@ -89,14 +94,14 @@ def test_an_answer_comes_back_as_it_was(answer):
 )  # fmt: skip
 def test_what_is_no_answer_is_refused(sent):
     with pytest.raises((ValueError, TypeError, LookupError)):
-        decode(sent)
+        decode_answer(sent)
 
 
 def test_a_large_answer_is_told_by_its_shape():
     with pytest.raises(NotNumeric, match=r"It returns \[3×7000\]: too much to be right."):
-        decode(encode(torch.zeros(3, 7000)))
-    assert decode(encode(torch.zeros(MAX_NUMBERS))).shape == (MAX_NUMBERS,)
-    assert clean("a\x1b[2J\nb") == "a\\x1b[2J\\x0ab"
+        decode_answer(encode_answer(torch.zeros(3, 7000)))
+    assert decode_answer(encode_answer(torch.zeros(MAX_NUMBERS))).shape == (MAX_NUMBERS,)
+    assert to_short_line("a\x1b[2J\nb") == "a\\x1b[2J\\x0ab"
 
 
 # --- Whose function it is -----------------------------------------------------------------------

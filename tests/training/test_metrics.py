@@ -165,7 +165,7 @@ def test_a_kill_in_the_evaluation_of_all_data_loses_no_step(tmp_path, monkeypatc
     with pytest.raises(OSError, match="plug"):
         run(tmp_path / "killed", **how)
     kept = load_trainer_state(checkpoint_folder(tmp_path / "killed"))
-    assert kept is not None and (kept.step, len(kept.losses)) == (4, 1) and not kept.finished()
+    assert kept is not None and (kept.step, len(kept.losses)) == (4, 1) and not kept.is_finished()
     model, resumed = run(tmp_path / "killed", **how, resume=True)
     assert resumed == history
     weights = zip(model.parameters(), expected.parameters(), strict=True)

@@ -1,7 +1,10 @@
 /* The Transformer of the book in a page: its letters, its order, no library.
    The slug after "Source:" names an equation, as everywhere in slp_transformer; in the site's index
    of equations it has its numbers. A matrix has a token in each row, as X [N×d].
-   At the end: reading what a training run keeps. */
+   At the end: reading what a training run keeps.
+
+   A runtime for exported models would bring megabytes, and show none of the matrices between; tests
+   hold this equal to PyTorch. */
 
 import {
   BOOK,

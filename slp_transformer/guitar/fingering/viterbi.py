@@ -4,6 +4,10 @@ The hand is at a fret: there the index finger lies, and each further finger a fr
 costs what it asks of a hand at that place, and moving the hand costs too. Open strings need no
 finger, so the hand stays where it was, or moves while they ring. The idea goes back to Sayegh
 (1989); dynamic programming over hidden states is Viterbi's (1967).
+
+It needs no training, keeps every pitch, and can be asked for alternatives and fixed notes. Learned
+models supply the costs alone: those that wrote the fingering token by token did worse on validation
+data (`benchmarks/results/pitch_to_tab`).
 """
 
 from collections.abc import Callable, Sequence

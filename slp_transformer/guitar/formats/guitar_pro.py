@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from slp_transformer._internal.bounds import MAX_FILE_BYTES
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer.guitar.formats.notation import (
     Beat,
     TiedNote,
@@ -65,7 +65,7 @@ LEFT_OUT_OF_BEATS: dict[str, Callable[[Any], Any]] = {
 
 def import_guitarpro() -> ModuleType:
     """Import the library that knows Guitar Pro files."""
-    return require_extra("guitarpro", "Guitar Pro files", "guitar")
+    return import_extra("guitarpro", "Guitar Pro files", "guitar")
 
 
 def read_guitar_pro_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:

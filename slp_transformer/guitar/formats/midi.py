@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from slp_transformer._internal.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
-from slp_transformer._internal.extras import require_extra
+from slp_transformer._internal.extras import import_extra
 from slp_transformer.guitar.formats.safe_read import (
     TimeLimitedBytes,
     decode_text,
@@ -45,7 +45,7 @@ STRUM_SECONDS = 0.03
 
 def import_mido() -> ModuleType:
     """Import the library that knows MIDI files."""
-    return require_extra("mido", "MIDI files", "guitar")
+    return import_extra("mido", "MIDI files", "guitar")
 
 
 class _PlayedNote(NamedTuple):
