@@ -135,7 +135,7 @@ def find_settings(kind: str, change: dict[str, Any]) -> str:
     """Return the keys of config.json that are other ones after a change of ours."""
     config, family = {"gpt2": GPT2, "llama": LLAMA}[kind], HF_FAMILIES[kind]
     try:
-        before, after = (family.write_config(replace(config, **new)) for new in ({}, change))
+        before, after = (family.to_hf_config(replace(config, **new)) for new in ({}, change))
     except ValueError:  # there is no such part
         return ""
     return ", ".join(name for name in after if after[name] != before.get(name))

@@ -5,7 +5,7 @@ Pitches are MIDI note numbers (60 is middle C). Frets are counted from the nut, 
 where there is one; fret 0 is the open string.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from slp_transformer.guitar.hand import find_refusal
@@ -80,7 +80,25 @@ TUNINGS: dict[str, Tuning] = {
     "lute-drop-D": Tuning((64, 59, 54, 50, 45, 38)),
     "drop-D-and-G": Tuning((64, 59, 55, 50, 43, 38)),
 }
-"""The tunings that have a name, without a capo."""
+"""The tunings that have a name and a token, without a capo."""
+
+NAMED_TUNINGS: dict[str, Tuning] = TUNINGS | {
+    "drop-C": Tuning((62, 57, 53, 48, 43, 36)),
+    "open-E": Tuning((64, 59, 56, 52, 47, 40)),
+    "open-A": Tuning((64, 61, 57, 52, 45, 40)),
+    "open-C": Tuning((64, 60, 55, 48, 43, 36)),
+    "baritone": Tuning((59, 54, 50, 45, 40, 35)),
+    "seven-string": Tuning((64, 59, 55, 50, 45, 40, 35)),
+    "eight-string": Tuning((64, 59, 55, 50, 45, 40, 35, 30)),
+    "bass": Tuning((43, 38, 33, 28)),
+    "bass-5": Tuning((43, 38, 33, 28, 23)),
+    "ukulele": Tuning((69, 64, 60, 67)),
+    "ukulele-low-G": Tuning((69, 64, 60, 55)),
+}
+"""All tunings that have a name. Those without a token are none that models write for."""
+
+TUNINGS_TO_TRY = ("standard", "drop-D", "bass", "bass-5", "drop-C", "seven-string", "eight-string")
+"""What pieces that name no guitar are fingered for: the first that holds every note."""
 
 _SHARP_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _FLAT_NAMES = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
@@ -88,8 +106,49 @@ _FLAT_NAMES = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
 
 def get_tuning_name(tuning: Tuning) -> str | None:
     """Name of a tuning in `TUNINGS`, whatever its capo; None for one that has no name."""
+    return _find_name(tuning, TUNINGS)
+
+
+def describe_tuning(tuning: Tuning) -> str:
+    """Name of a tuning in `NAMED_TUNINGS`, or its strings with octaves, the lowest first."""
+    strings = " ".join(map(format_pitch, reversed(tuning.open_pitches)))
+    return _find_name(tuning, NAMED_TUNINGS) or strings
+
+
+def _find_name(tuning: Tuning, named: dict[str, Tuning]) -> str | None:
+    """Name of a tuning among some, whatever its capo."""
     pitches = tuning.open_pitches
-    return next((name for name, known in TUNINGS.items() if known.open_pitches == pitches), None)
+    return next((name for name, known in named.items() if known.open_pitches == pitches), None)
+
+
+def find_tuning_by_letters(letters: list[str]) -> Tuning | None:
+    """Return the first of `NAMED_TUNINGS` whose strings from the lowest have these letters.
+
+    Where none has them, each string is the nearest one to that of a bass, of a guitar of seven or
+    of eight strings; None for other numbers of strings, and for what is no letter of a note.
+    """
+    sharps = {flat: sharp for flat, sharp in zip(_FLAT_NAMES, _SHARP_NAMES, strict=True)}
+    wanted = [sharps.get(name, name) for name in (one[:1].upper() + one[1:] for one in letters)]
+    if not set(wanted) <= set(_SHARP_NAMES):
+        return None
+    classes = tuple(_SHARP_NAMES.index(name) for name in reversed(wanted))
+    for known in NAMED_TUNINGS.values():
+        if tuple(pitch % 12 for pitch in known.open_pitches) == classes:
+            return known
+    base = {4: "bass", 5: "bass-5", 7: "seven-string", 8: "eight-string"}.get(len(classes))
+    if base is None:
+        return None
+    near = zip(NAMED_TUNINGS[base].open_pitches, classes, strict=True)
+    return Tuning(tuple(pitch + (one - pitch + 6) % 12 - 6 for pitch, one in near))
+
+
+def find_tuning_for(pitches: set[int], capo: int = 0, max_fret: int = MAX_FRET) -> str | None:
+    """Return the first name in `TUNINGS_TO_TRY` of a guitar that has every pitch; None if none."""
+    for name in TUNINGS_TO_TRY:
+        tuning = replace(NAMED_TUNINGS[name], capo=capo)
+        if all(tuning.positions_of(pitch, max_fret) for pitch in pitches):
+            return name
+    return None
 
 
 def format_pitch(pitch: int) -> str:

@@ -75,7 +75,7 @@ def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
     for places in found:
         if set(names) <= {place.theirs for place in places}:
             return places
-    choose_family(config).write_config(config)  # or it refuses
+    choose_family(config).to_hf_config(config)  # or it refuses
     return found[0]
 
 
@@ -202,7 +202,7 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     if not factors:
         raise ValueError("The model has no LoRA matrices: add_lora makes some.")
     family = choose_family(to_modern_config(model))
-    family.write_config(to_modern_config(model))  # or it refuses
+    family.to_hf_config(to_modern_config(model))  # or it refuses
     if base is not None and is_pretrained_folder(base):
         family = read_published(base).family
     pairs = {

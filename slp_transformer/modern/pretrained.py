@@ -280,7 +280,7 @@ def save_pretrained(
     if published is not None and published.end_ids:
         config = replace(config, begin_id=published.begin_id, end_ids=published.end_ids)
     family = choose_family(config)
-    settings = family.write_config(config)
+    settings = family.to_hf_config(config)
     theirs: dict[str, Tensor] = {}
     parts: dict[HFTensor, list[Tensor]] = {}
     state = to_modern_state(model, config)

@@ -237,7 +237,12 @@ def test_files_of_no_use_are_named(tmp_path, capsys):
     (tmp_path / "a.mid").write_bytes(b"not a MIDI file")
     (tmp_path / "a.txt").write_text("no tab at all", encoding="utf-8")
     (tmp_path / "a.wav").write_bytes(b"RIFF")
-    said = {"a.mid": "a.mid", "a.wav": "has an unsupported file type", "b.mid": "b.mid"}
+    said = {
+        "a.mid": "a.mid",
+        "a.wav": "is a recording",
+        "a.pdf": "unsupported file",
+        "b.mid": "b.mid",
+    }
     (tmp_path / "a.gp5").write_bytes(b"Q" * 40)
     (tmp_path / "b.gp5").touch()
     (tmp_path / "a.gpx").write_bytes(b"BCFZ")
@@ -311,3 +316,39 @@ def test_convert_fingers_what_has_no_strings(song, tmp_path, capsys):
     assert "have no strings; they are fingered" in capsys.readouterr().err
     ((tab,), _) = read_any_tab_file(tmp_path / "a.musicxml")
     assert sounding(tab) == expected() and tab.tuning == STANDARD
+
+
+def pitches_of(tab):
+    return [sorted(map(tab.tuning.pitch_of, event.notes)) for event in tab.iter_events()]
+
+
+def test_pitches_move_by_half_steps_and_shapes_with_a_capo(song, tmp_path, capsys):
+    plain, up, capo = (tmp_path / f"{name}.txt" for name in ("plain", "up", "capo"))
+    fine("tab", str(song), "-o", str(plain))
+    fine("tab", str(song), "-o", str(up), "--transpose", "3")
+    fine("tab", str(song), "-o", str(capo), "--capo", "3", "--keep-shapes")
+    higher = [[pitch + 3 for pitch in own] for own in pitches_of(written(plain))]
+    assert pitches_of(written(up)) == pitches_of(written(capo)) == higher
+    assert written(capo).tuning == Tuning(capo=3)
+    assert [e.notes for e in written(capo).iter_events()] == [
+        e.notes for e in written(plain).iter_events()
+    ]
+    fine("tab", str(plain), "-o", str(up), "--capo", "2", "--keep-shapes")  # of a fingered tab
+    assert [e.notes for e in written(up).iter_events()] == [
+        e.notes for e in written(plain).iter_events()
+    ]
+    assert written(up).tuning.capo == 2
+    assert "needs --capo" in refused(capsys, "tab", str(song), "--keep-shapes")
+    assert "from -36 to 36" in refused(capsys, "tab", str(song), "--transpose", "40")
+
+
+def test_a_file_that_names_no_guitar_gets_the_first_that_has_its_notes(song, tmp_path, capsys):
+    out = tmp_path / "low.txt"
+    fine("tab", str(song), "-o", str(out), "--transpose", "-5")  # the lowest note is G2
+    assert "fingered for drop-D (--tuning takes another)" in capsys.readouterr().err
+    assert written(out).tuning == DROP_D
+    fine("tab", str(song), "-o", str(out), "--tuning", "ukulele-low-G", "--transpose", "12")
+    assert written(out).tuning == Tuning((69, 64, 60, 55))
+    assert "not on this neck" in refused(
+        capsys, "tab", str(song), "--transpose", "-5", "--tuning", "standard"
+    )

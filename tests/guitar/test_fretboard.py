@@ -6,11 +6,15 @@ from slp_transformer.guitar.fretboard import (
     DADGAD,
     DROP_D,
     HALF_STEP_DOWN,
+    NAMED_TUNINGS,
     OPEN_D,
     STANDARD,
     TUNINGS,
     Note,
     Tuning,
+    describe_tuning,
+    find_tuning_by_letters,
+    find_tuning_for,
     get_string_names,
     get_tuning_name,
     is_playable_grip,
@@ -69,3 +73,37 @@ def test_tuning_name_ignores_the_capo():
     assert get_tuning_name(OPEN_D) == "open-D"
     assert get_tuning_name(HALF_STEP_DOWN) == "half-step-down"
     assert get_tuning_name(Tuning((60, 59, 55, 50, 45, 40))) is None
+
+
+@pytest.mark.parametrize(
+    ("letters", "name"),
+    [
+        ("E A D G", "bass"),
+        ("B E A D G", "bass-5"),
+        ("G C E A", "ukulele"),
+        ("B E A D G B E", "seven-string"),
+        ("D A D G A D", "DADGAD"),
+        ("eb ab db gb bb eb", "half-step-down"),
+    ],
+)
+def test_strings_are_known_by_their_letters(letters, name):
+    assert find_tuning_by_letters(letters.split()) == NAMED_TUNINGS[name]
+
+
+def test_letters_that_no_name_has_are_near_those_of_a_bass():
+    assert find_tuning_by_letters("D A D G".split()).open_pitches == (43, 38, 33, 26)
+    assert find_tuning_by_letters("D A D G B F".split()) is None  # a guitar's are read elsewhere
+    assert find_tuning_by_letters("drop D".split()) is None
+
+
+def test_the_first_guitar_is_tried_that_has_every_note():
+    wanted = {"standard": {40, 83}, "drop-D": {38, 64}, "bass": {28, 43}, "bass-5": {23, 43}}
+    for name, pitches in (wanted | {"drop-C": {36, 80}}).items():
+        assert find_tuning_for(pitches) == name
+    assert (
+        find_tuning_for({40, 88}) is None and find_tuning_for({40, 88}, max_fret=24) == "standard"
+    )
+    assert find_tuning_for({35, 80}) == "seven-string" and find_tuning_for({30, 80}) is not None
+    names = {tuning.open_pitches for tuning in NAMED_TUNINGS.values()}
+    assert len(names) == len(NAMED_TUNINGS) and describe_tuning(NAMED_TUNINGS["bass"]) == "bass"
+    assert describe_tuning(Tuning((43, 38, 33, 26))) == "D1 A1 D2 G2"

@@ -300,7 +300,8 @@ export class Lattice {
       found.ways.push(
         ways.map((way) => {
           const isKept = kept.includes(way.after); // else the beam dropped where it leads
-          return { ...way, isKept, after: kept.indexOf((isKept ? way : best.get(way.grip)).after) };
+          const led = isKept ? way : (best.get(way.grip) ?? way);
+          return { ...way, isKept, after: kept.indexOf(led.after) };
         }),
       );
       found.paid.push(kept.map((n) => paid[n]));

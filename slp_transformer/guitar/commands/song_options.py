@@ -54,9 +54,11 @@ class TabOptions(SongOptions):
     one.
 
     Attributes:
-        tuning: a name, or the strings from the lowest, as in "D A D G B E" [the file's, or
-            standard].
+        tuning: a name, as drop-D, bass or ukulele, or the strings from the lowest, as in
+            "D A D G B E" or "E A D G" [the file's, or the first guitar or bass that has all notes].
         capo: capo fret [the file's, or none].
+        keep_shapes: with the capo, keep the shapes, so that all sounds higher, and not the pitches.
+        transpose: half steps up, or down if negative.
         max_fret: highest fret.
         max_span: frets that a grip may reach over.
         position: preferred position, 1 to 15.
@@ -75,6 +77,8 @@ class TabOptions(SongOptions):
     output: Annotated[Path | None, arg(aliases=["-o"], help=OUTPUT_HELP)] = None
     tuning: str | None = None
     capo: int | None = None
+    keep_shapes: bool = False
+    transpose: int = 0
     max_fret: int = 19
     max_span: int = 4
     position: int | None = None

@@ -28,18 +28,27 @@ from slp_transformer.guitar.formats.registry import (
     read_any_tab_file,
     write_tab,
 )
-from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
+from slp_transformer.guitar.fretboard import (
+    NAMED_TUNINGS,
+    STANDARD,
+    Note,
+    Tuning,
+    describe_tuning,
+    find_tuning_by_letters,
+    find_tuning_for,
+)
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 from slp_transformer.guitar.tab_header import parse_tuning
 from slp_transformer.guitar.text_time import find_time
 from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
-    *("tuning", "capo", "max_fret", "max_span", "position", "open_strings"),
+    *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
     *("pin", "review", "alternatives", "unplayable", "model", "refinger"),
 )
 RANGES: dict[str, Range] = {
     "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
+    "transpose": ((lambda n: -36 <= n <= 36), "from -36 to 36"),
     "max_span": ((lambda n: 1 <= n <= 12), "from 1 to 12"),
     "alternatives": ((lambda n: 1 <= n <= 20), "from 1 to 20"),
     "position": ((lambda n: 1 <= n <= 15), "from 1 to 15"),
@@ -64,6 +73,16 @@ def execute(options: TabOptions) -> None:
     if others:
         names = ", ".join(f"{number} {own.track}" for number, own in enumerate(others, start=2))
         print_status(f"{options.song} has {1 + len(others)} tracks; the first is taken ({names}).")
+    half_steps = options.transpose
+    if options.keep_shapes:
+        new_capo = options.capo
+        if new_capo is None:
+            raise ValueError("--keep-shapes needs --capo: with the capo there, the shapes stay.")
+        if tab.is_fingered:
+            tab = replace(tab, tuning=replace(tab.tuning, capo=new_capo))
+            options = replace(options, capo=None)
+        else:
+            half_steps += new_capo
     if tab.is_fingered and not is_fingering_wanted(options):
         if output is None:
             print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
@@ -73,18 +92,27 @@ def execute(options: TabOptions) -> None:
             )
             print_status(f"Written to {output}; its fingering is kept (--refinger finds another).")
         return
+    piece = piece_from_tab(tab).transpose(half_steps)
     wanted = make_fingering_options(options, tab)
+    if not tab.is_fingered and options.tuning is None and options.capo is None:
+        pitches = {pitch for moment in piece.moments for pitch in moment.pitches}
+        name = find_tuning_for(pitches, max_fret=options.max_fret)
+        if name is not None and name != "standard":
+            wanted = replace(wanted, tuning=NAMED_TUNINGS[name])
+            print_status(
+                f"{options.song.name} names no guitar and is not within a standard one: it is "
+                f"fingered for {name} (--tuning takes another)."
+            )
     score_grips = None
     if options.model:  # PyTorch is imported only for models
         from slp_transformer.guitar.fingering.hand_model import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
-    piece = piece_from_tab(tab)
     tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
     print_remarks([f"{where}: {what}" for where, what in changes])
     count = len(tabs_and_grips)
     for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
-        name = get_tuning_name(tab.tuning) or " ".join(map(str, reversed(tab.tuning.open_pitches)))
+        name = describe_tuning(tab.tuning)
         capo = f", capo {tab.tuning.capo}" if tab.tuning.capo else ""
         summary = {"guitar": name + capo} | summarize_fingering(grips, wanted.max_span)
         print_cut_notes(tab)
@@ -202,12 +230,14 @@ def parse_tuning_argument(text: str) -> Tuning:
     Raises:
         ValueError: if it is neither.
     """
-    if text in TUNINGS:
-        return TUNINGS[text]
+    if text in NAMED_TUNINGS:
+        return NAMED_TUNINGS[text]
+    if by_letters := find_tuning_by_letters(text.replace("-", " ").split()):
+        return by_letters
     pitches = parse_tuning(f"tuning: {text}")
     if pitches is None:
         raise ValueError(
-            f'There is no tuning "{text}": say {", ".join(TUNINGS)}, or the strings from the '
+            f'There is no tuning "{text}": say {", ".join(NAMED_TUNINGS)}, or the strings from the '
             'lowest, as in "D A D G B E".'
         )
     return Tuning(tuple(pitches))

@@ -106,6 +106,14 @@ class PlayablePiece:
     moments: Sequence[PlayableMoment]
     changes: Sequence[tuple[str, str]] = ()
 
+    def transpose(self, half_steps: int) -> "PlayablePiece":
+        """Return the piece so many half steps higher, or lower where there are fewer than none."""
+        moments = [
+            one._replace(pitches=tuple(pitch + half_steps for pitch in one.pitches))
+            for one in self.moments
+        ]
+        return replace(self, moments=moments)
+
     def describe_place(self, moment: PlayableMoment) -> str:
         """Return where a moment is: its bar, its number and, where there is time, its beat."""
         unit, bars = self.tab.steps_per_quarter, self.tab.bars[: moment.bar_number]

@@ -261,11 +261,17 @@ def read_any_tab_file(path: str | Path, **flags: Any) -> tuple[list[Tab], list[R
     if found is not None and found.advice:
         name = next(name for name, each in FORMATS.items() if each is found)
         raise ValueError(f"{path} is of {name}, which is not read: {found.advice}.")
+    if Path(path).suffix.lower() in AUDIO_SUFFIXES:
+        raise ValueError(
+            f"{path} is a recording, and recordings are not read: make a MIDI file of it, as by "
+            "basic-pitch (docs/command-line.md says how), and read that."
+        )
     raise ValueError(
         f"{path} has an unsupported file type; supported are {', '.join(readable_suffixes())}."
     )
 
 
+AUDIO_SUFFIXES = (".mp3", ".wav", ".flac", ".ogg", ".m4a", ".aac", ".aiff", ".opus", ".wma")
 NOTES = ("notes", "dead notes")
 
 

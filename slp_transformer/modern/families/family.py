@@ -194,7 +194,7 @@ class HFFamily:
             elif value != defaults[name]:
                 yield f"{name} of its own" if "dim" in name else f"{name} = {value!r}"
 
-    def write_config(self, config: ModernConfig) -> dict[str, Any]:
+    def to_hf_config(self, config: ModernConfig) -> dict[str, Any]:
         """Return the settings of config.json for a model of ours.
 
         Raises:

@@ -4,11 +4,11 @@ from typing import Any
 
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.families.family import HFFamily
-from slp_transformer.modern.families.rope import read_rope, write_rope
+from slp_transformer.modern.families.rope import rope_from_hf, rope_to_hf
 from slp_transformer.modern.hf_config import HFConfigReader
 
 
-def read_gpt_neox(settings: HFConfigReader) -> dict[str, Any]:
+def gpt_neox_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -16,12 +16,12 @@ def read_gpt_neox(settings: HFConfigReader) -> dict[str, Any]:
     """
     share = settings.get("rotary_pct", float, 0.25)
     norm = "parallel" if settings.get("use_parallel_residual", bool, True) else "pre"
-    return {"norm": norm, **read_rope(settings, "rotary_emb_base", share)}
+    return {"norm": norm, **rope_from_hf(settings, "rotary_emb_base", share)}
 
 
-def write_gpt_neox(config: ModernConfig) -> dict[str, Any]:
+def gpt_neox_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings that are not in the table, those of rotations under older names too."""
-    written = write_rope(config)
+    written = rope_to_hf(config)
     written["rope_parameters"]["partial_rotary_factor"] = config.rotary_share
     written |= {"rotary_emb_base": written.pop("rope_theta"), "rotary_pct": config.rotary_share}
     return written | {"use_parallel_residual": config.norm != "pre"}
@@ -50,8 +50,8 @@ GPT_NEOX = HFFamily(
     fixed={"norm": "parallel", "positions": "rotary", "normalization": "layer", "ffn_bias": True},
     stored={"norm": ("pre",)},
     required={},
-    read=read_gpt_neox,
-    write=write_gpt_neox,
+    read=gpt_neox_from_hf,
+    write=gpt_neox_to_hf,
     written=("rope_base", "rope_scaling", "rotary_share"),
     params={
         "embedding.tokens.E": "gpt_neox.embed_in",

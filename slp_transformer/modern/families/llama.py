@@ -5,13 +5,13 @@ from typing import Any
 
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.families.family import HFFamily
-from slp_transformer.modern.families.rope import read_rope, write_rope
+from slp_transformer.modern.families.rope import rope_from_hf, rope_to_hf
 from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 
 
-def read_llama(settings: HFConfigReader) -> dict[str, Any]:
+def llama_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -20,10 +20,10 @@ def read_llama(settings: HFConfigReader) -> dict[str, Any]:
     for layer in settings.get("layer_types", list, []):
         if layer != FULL:
             settings.refuse("layer_types", layer, f"only {FULL} can be loaded here")
-    return read_rope(settings)
+    return rope_from_hf(settings)
 
 
-def read_windows(
+def windows_from_hf(
     settings: HFConfigReader, window: int | None, layers: list[bool]
 ) -> dict[str, Any]:
     """Return the windows that tokens see, and the blocks that have some.
@@ -47,7 +47,7 @@ def read_windows(
     return {"window": window} | ({} if all(has_one) else {"windowed_blocks": blocks})
 
 
-def write_windows(config: ModernConfig) -> dict[str, Any]:
+def windows_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings of windows in some blocks."""
     layers = [config.window_of(l) for l in range(config.num_blocks)]
     return {
@@ -83,8 +83,8 @@ LLAMA = HFFamily(
         **{"pretraining_tp": 1, "partial_rotary_factor": 1.0},
         **dict.fromkeys(["rope_interleaved", "use_sliding_window", "sliding_window"], False),
     },
-    read=read_llama,
-    write=write_rope,
+    read=llama_from_hf,
+    write=rope_to_hf,
     written=("rope_base", "rope_scaling"),
     params={
         "embedding.tokens.E": "model.embed_tokens",
@@ -110,7 +110,9 @@ LLAMA = HFFamily(
 )
 
 
-def llama_settings(leave_out: tuple[str, ...] = (), **others: tuple[str, Any]) -> SettingsTable:
+def llama_settings_table(
+    leave_out: tuple[str, ...] = (), **others: tuple[str, Any]
+) -> SettingsTable:
     """Return Llama's settings without some, and with others in their place."""
     kept = {ours: place for ours, place in LLAMA.settings.items() if ours not in leave_out}
     return kept | others
@@ -119,7 +121,7 @@ def llama_settings(leave_out: tuple[str, ...] = (), **others: tuple[str, Any]) -
 # --- Mistral (Jiang et al. 2023): Llama with windows, which not all of its models have -----------
 
 
-def read_mistral(settings: HFConfigReader) -> dict[str, Any]:
+def mistral_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -128,12 +130,12 @@ def read_mistral(settings: HFConfigReader) -> dict[str, Any]:
     window = settings.get_optional("sliding_window", int)
     if "sliding_window" not in settings.content:
         window = 4096
-    return read_llama(settings) | {"window": window}
+    return llama_from_hf(settings) | {"window": window}
 
 
-def write_mistral(config: ModernConfig) -> dict[str, Any]:
+def mistral_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings that are not in the table."""
-    return write_rope(config) | {"sliding_window": config.window}
+    return rope_to_hf(config) | {"sliding_window": config.window}
 
 
 WITH_WINDOWS = {name: usual for name, usual in LLAMA.required.items() if "window" not in name}
@@ -142,15 +144,15 @@ MISTRAL = replace(
     model_type="mistral",
     title="Mistral",
     architecture="MistralForCausalLM",
-    settings=llama_settings(
+    settings=llama_settings_table(
         ("attention_bias", "ffn_bias"),
         context_length=("max_position_embeddings", 131072),
         hidden_dim=("intermediate_size", 14336),
         num_kv_heads=("num_key_value_heads", 8),
     ),
     required=WITH_WINDOWS,
-    read=read_mistral,
-    write=write_mistral,
+    read=mistral_from_hf,
+    write=mistral_to_hf,
     written=(*LLAMA.written, "window"),
 )
 
@@ -158,7 +160,7 @@ MISTRAL = replace(
 # --- Qwen2 (Yang et al. 2024): biases of queries, keys and values ---------------------------------
 
 
-def read_qwen(settings: HFConfigReader) -> dict[str, Any]:
+def qwen_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -172,12 +174,12 @@ def read_qwen(settings: HFConfigReader) -> dict[str, Any]:
     if type(first) is not int:
         settings.refuse("max_window_layers", first, "it must be a whole number")
     layers = [l >= first for l in range(blocks)]
-    return read_rope(settings) | read_windows(settings, window, layers)
+    return rope_from_hf(settings) | windows_from_hf(settings, window, layers)
 
 
-def write_qwen(config: ModernConfig) -> dict[str, Any]:
+def qwen_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings that are not in the table."""
-    return write_rope(config) | write_windows(config)
+    return rope_to_hf(config) | windows_to_hf(config)
 
 
 QWEN2 = replace(
@@ -185,7 +187,7 @@ QWEN2 = replace(
     model_type="qwen2",
     title="Qwen2",
     architecture="Qwen2ForCausalLM",
-    settings=llama_settings(
+    settings=llama_settings_table(
         ("attention_bias", "ffn_bias", "key_dim", "value_dim"),
         vocab_size=("vocab_size", 151936),
         context_length=("max_position_embeddings", 32768),
@@ -194,8 +196,8 @@ QWEN2 = replace(
     ),
     fixed=LLAMA.fixed | {"attention_bias": "qkv"},
     required=WITH_WINDOWS,
-    read=read_qwen,
-    write=write_qwen,
+    read=qwen_from_hf,
+    write=qwen_to_hf,
     written=(*LLAMA.written, "window", "windowed_blocks"),
 )
 
@@ -217,7 +219,7 @@ QWEN3 = replace(
 # --- SmolLM3 (2025): Llama whose every fourth block has no rotations ------------------------------
 
 
-def read_smollm3(settings: HFConfigReader) -> dict[str, Any]:
+def smollm3_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
@@ -232,15 +234,15 @@ def read_smollm3(settings: HFConfigReader) -> dict[str, Any]:
     if settings.get("use_sliding_window", bool, False):
         window = settings.get_optional("sliding_window", int)
     found = {"unrotated_blocks": tuple(l for l, one in enumerate(rotated) if not one)}
-    windows = read_windows(settings, window, [not one for one in rotated])
-    return found | read_rope(settings) | windows
+    windows = windows_from_hf(settings, window, [not one for one in rotated])
+    return found | rope_from_hf(settings) | windows
 
 
-def write_smollm3(config: ModernConfig) -> dict[str, Any]:
+def smollm3_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings that are not in the table."""
     rotated = [int(l not in config.unrotated_blocks) for l in range(config.num_blocks)]
     own = {"no_rope_layers": rotated, "pad_token_id": None}  # whose default is beyond small |V|
-    return write_rope(config) | write_windows(config) | own
+    return rope_to_hf(config) | windows_to_hf(config) | own
 
 
 SMOLLM3 = replace(
@@ -248,7 +250,7 @@ SMOLLM3 = replace(
     model_type="smollm3",
     title="SmolLM3",
     architecture="SmolLM3ForCausalLM",
-    settings=llama_settings(
+    settings=llama_settings_table(
         vocab_size=("vocab_size", 128256),
         context_length=("max_position_embeddings", 32768),
         model_dim=("hidden_size", 2048),
@@ -258,8 +260,8 @@ SMOLLM3 = replace(
         tied=("tie_word_embeddings", True),
     ),
     required=WITH_WINDOWS,
-    read=read_smollm3,
-    write=write_smollm3,
+    read=smollm3_from_hf,
+    write=smollm3_to_hf,
     written=(*LLAMA.written, "window", "windowed_blocks", "unrotated_blocks"),
 )
 
@@ -267,13 +269,13 @@ SMOLLM3 = replace(
 # --- Phi-3 (Abdin et al. 2024): Llama with windows, and with fewer and larger matrices ------------
 
 
-def read_phi3(settings: HFConfigReader) -> dict[str, Any]:
+def phi3_from_hf(settings: HFConfigReader) -> dict[str, Any]:
     """Return the settings that are not in the table.
 
     Raises:
         ValueError: if the model has a part that we don't have.
     """
-    return read_llama(settings) | {"window": settings.get_optional("sliding_window", int)}
+    return llama_from_hf(settings) | {"window": settings.get_optional("sliding_window", int)}
 
 
 PHI3 = replace(
@@ -281,7 +283,7 @@ PHI3 = replace(
     model_type="phi3",
     title="Phi-3",
     architecture="Phi3ForCausalLM",
-    settings=llama_settings(
+    settings=llama_settings_table(
         ("attention_bias", "ffn_bias", "key_dim", "value_dim"),
         vocab_size=("vocab_size", 32064),
         context_length=("max_position_embeddings", 4096),
@@ -289,7 +291,7 @@ PHI3 = replace(
         hidden_dim=("intermediate_size", 8192),
         eps=("rms_norm_eps", 1e-5),
     ),
-    read=read_phi3,
+    read=phi3_from_hf,
     params=LLAMA.params
     | {
         "stack.blocks.#.attention.QKV": "model.layers.#.self_attn.qkv_proj",
@@ -306,13 +308,13 @@ OLMO2 = replace(
     model_type="olmo2",
     title="OLMo 2",
     architecture="Olmo2ForCausalLM",
-    settings=llama_settings(
+    settings=llama_settings_table(
         ("ffn_bias", "key_dim", "value_dim"),
         vocab_size=("vocab_size", 50304),
         eps=("rms_norm_eps", 1e-5),
     ),
     fixed=LLAMA.fixed | {"norm": "output", "qk_norm": True, "qk_norm_joint": True},
-    write=lambda config: write_rope(config) | {"pad_token_id": None},
+    write=lambda config: rope_to_hf(config) | {"pad_token_id": None},
     params=LLAMA.params
     | {
         "stack.blocks.#.norm_1": "model.layers.#.post_attention_layernorm",

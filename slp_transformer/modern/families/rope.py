@@ -9,7 +9,7 @@ from slp_transformer.modern.hf_config import HFConfigReader
 ORIGINAL_LENGTH = "original_max_position_embeddings"
 
 
-def read_rope(
+def rope_from_hf(
     settings: HFConfigReader, base_name: str = "rope_theta", share: float | None = None
 ) -> dict[str, Any]:
     """Return the base of the frequencies and their scaling, in the older form or the newer.
@@ -53,7 +53,7 @@ def read_rope(
     return found | {"rope_scaling": RopeScaling(rope_type, **numbers)}
 
 
-def write_rope(config: ModernConfig) -> dict[str, Any]:
+def rope_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings of the rotations, in the newer form and the older."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rope_base}
     written = {"rope_parameters": rope, "rope_theta": config.rope_base}
