@@ -56,9 +56,8 @@ def test_each_activation_s_layer_computes_it_and_is_read_by_all_cores():
     for name, choice in TABLES["activation"].items():
         layer_type, function = resolve_name(choice.layer), resolve_name(choice.function)
         assert layer_type in SHARDED_PARAMETERS, name
-        layer = (
-            ModernLM(ModernConfig(V, N, 5, 1, num_blocks=1, activation=name)).stack.blocks[0].ffn
-        )
+        config = ModernConfig(V, N, 6, 1, num_blocks=1, ffn_bias=True, activation=name)
+        layer = ModernLM(config).stack.blocks[0].ffn
         gate = function(X @ layer.W_1 + layer.b_1)
         if choice.is_pointwise:
             expected = gate @ layer.W_2 + layer.b_2
