@@ -18,7 +18,7 @@ MAX_FILE_BYTES = {
     "Guitar Pro 7 and 8": 8 << 20,
     "MusicXML": 16 << 20,
     "alphaTex": 1 << 19,
-    "ASCII tab": 16 << 20,
+    "ASCII tab": 4 << 20,
     "JAMS": 16 << 20,
 }
 MAX_UNPACKED_BYTES = 64 << 20  # of a file in a ZIP archive

@@ -37,12 +37,13 @@ def heeded():
 
 
 class Pressing(TokenWindows):
-    """Validation data that are interrupted during the first batch."""
+    """Validation data that are interrupted during the first batch after the trial of one."""
 
     def iter_eval(self, batch_size):
         for batch in super().iter_eval(batch_size):
             batches.append(len(batch.targets))
-            signal.raise_signal(signal.SIGINT)
+            if len(batches) > 1:
+                signal.raise_signal(signal.SIGINT)
             yield batch
 
 
@@ -57,7 +58,7 @@ def test_an_evaluation_is_given_up_at_once_and_made_up_for(tmp_path, steps):
     how = {"steps": steps, "eval_interval": 2, "batch_size": 1, "progress": False}
     with pytest.raises(StoppedBySignal, match=f"after step 2 of {steps}"):
         train(with_dropout(), STREAM, Pressing(STREAM, 5), out_dir=tmp_path / "cut", **how)
-    assert batches == [1]
+    assert batches == [1, 1]
     model, again = run(
         tmp_path / "cut", steps=steps, batch_size=1, resume=True, model=with_dropout(5)
     )

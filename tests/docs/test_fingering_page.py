@@ -341,7 +341,7 @@ def melody():
         pitch = min(76, max(57, pitch + rng.choice([-4, -2, 1, 2, 3])))
         notes.append((now, now + length, pitch))
         if number % 8 == 0:
-            notes.append((now, now + 960, rng.randint(41, 50)))
+            notes.append((now, now + 960, rng.randint(45, 50)))
         now += length
     wide = [(now, now + 480, pitch) for pitch in (40, 41, 42, 64)]
     return [*notes, *wide, (now + 480, now + 960, 22), (now + 960, now + 1920, 60)]

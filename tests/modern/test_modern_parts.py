@@ -130,7 +130,7 @@ def test_what_is_kept_of_the_angles_serves_any_length_type_and_mode():
         *((RopeScaling, options, "factor") for options in (("llama3", 0.0, 8), ("linear", -1.0))),
         (RopeScaling, ("llama3", 8.0, 8, 4.0), "factor"),
         (RopeScaling, ("llama3", 8.0, 0), "original_context_length"),
-        (RopeScaling, ("yarn", 2.0), "rope_type"),
+        (RopeScaling, ("longrope", 2.0), "rope_type"),
         *((GroupedQueryAttention, (12, 6, groups), "num_kv_heads") for groups in (4, 7, 0)),
         (partial(ModernConfig, activation="silu"), (23,), "activation"),
         (partial(ModernConfig, positions="alibi"), (23,), "positions"),
