@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pkgutil import resolve_name
 
 import names_table
 import pytest
@@ -10,6 +11,7 @@ from commands import output, refused
 
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.model_choices import MODEL_TABLES
+from slp_transformer.generation.sharded_weights import SHARDED_PARAMETERS
 from slp_transformer.modern import ModernConfig, ModernLM, RopeScaling
 from slp_transformer.modern.families import HF_FAMILIES
 from slp_transformer.modern.pretrained import read_config
@@ -47,6 +49,21 @@ def test_no_two_choices_compute_the_same(setting):
     for i, result in enumerate(results):
         for other in results[:i]:
             assert (result - other).abs().max() > 1e-6
+
+
+def test_each_activation_s_layer_computes_it_and_is_read_by_all_cores():
+    X = torch.randn(7, 6, generator=torch.Generator().manual_seed(3))
+    for name, choice in TABLES["activation"].items():
+        layer_type, function = resolve_name(choice.layer), resolve_name(choice.function)
+        assert layer_type in SHARDED_PARAMETERS, name
+        config = ModernConfig(V, N, 6, 1, num_blocks=1, ffn_bias=True, activation=name)
+        layer = ModernLM(config).stack.blocks[0].ffn
+        gate = function(X @ layer.W_1 + layer.b_1)
+        if choice.is_pointwise:
+            expected = gate @ layer.W_2 + layer.b_2
+        else:
+            expected = gate * (X @ layer.W_2 + layer.b_2) @ layer.W_3 + layer.b_3
+        torch.testing.assert_close(layer(X), expected, msg=name)
 
 
 @pytest.fixture(params=TABLES)

@@ -135,9 +135,9 @@ def test_a_weight_that_is_taken_for_another_is_noticed(mine, tmp_path):
 def test_the_lowest_loss_is_that_of_counting():
     # Who: ln 2 once; how it was tuned: two of four, (3/2) ln 2; flat or sharp: half the time ln 2.
     assert own_model.compute_lowest_loss() == pytest.approx((1 + 1.5 + 0.5) * math.log(2) / 9)
-    assert own_model.judge(0.235) == ""
-    assert "sees the word that it predicts" in own_model.judge(0.005)
-    assert "should be 0.24 at the most" in own_model.judge(0.5)
+    assert own_model.describe_loss_problem(0.235) == ""
+    assert "sees the word that it predicts" in own_model.describe_loss_problem(0.005)
+    assert "should be 0.24 at the most" in own_model.describe_loss_problem(0.5)
 
 
 def test_looking_ahead_and_a_cache_that_differs_are_seen(mine, tmp_path):

@@ -72,6 +72,13 @@ def test_every_schedule_has_rates_of_its_own():
         assert rates[one] != rates[other], f"{one} and {other} are the same"
 
 
+def test_every_schedule_begins_with_the_warmup():
+    for name in SCHEDULES:
+        config = TrainConfig(steps=11, learning_rate=2.0, warmup_steps=3, schedule=name)
+        rates = [config.learning_rate_at(step) for step in range(3)]
+        assert rates == pytest.approx([2 / 3, 4 / 3, 2.0]), name
+
+
 def resumed(how: dict, folder: Path) -> torch.nn.Module:
     """Return a model that was trained with an interruption after two of its steps."""
     with pytest.raises(OSError, match="plug"):

@@ -56,6 +56,15 @@ def test_every_metric_measures_something_of_its_own():
     assert list(means) == list(METRICS) and len(set(means.values())) == len(means)
 
 
+def test_no_metric_counts_what_is_no_target():
+    draw = torch.Generator().manual_seed(7)
+    U, targets = torch.randn(3, 11, 5, generator=draw), torch.randint(5, (3, 11), generator=draw)
+    padded = torch.cat([U, torch.randn(3, 2, 5, generator=draw)], dim=1)
+    more = torch.cat([targets, torch.full((3, 2), IGNORE_INDEX)], dim=1)
+    for name, metric in METRICS.items():
+        torch.testing.assert_close(metric.total(padded, more), metric.total(U, targets), msg=name)
+
+
 def test_means_count_each_target_once_whatever_the_batches():
     model, source = language_model().eval(), STREAM.flip(0)
     hits = [model(source[i : i + 5]).argmax(-1) == source[i + 1 : i + 6] for i in range(0, 30, 5)]
