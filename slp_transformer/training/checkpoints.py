@@ -334,8 +334,13 @@ def open_tensors(path: Path) -> Iterator[Any]:
     Raises:
         ValueError: if it cannot be read.
     """
+    safe_open = import_extra("safetensors", "Checkpoints").safe_open
     try:
-        with import_extra("safetensors", "Checkpoints").safe_open(path, framework="pt") as file:
+        try:
+            opened = safe_open(path, framework="pt")
+        except RuntimeError as error:  # by PyTorch, which opens the file once more to map it
+            raise OSError(str(error)) from None
+        with opened as file:
             yield file
     except (OSError, safetensors_error_class()) as error:
         reason = error_message(error)

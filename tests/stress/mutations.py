@@ -205,7 +205,8 @@ def change_weights(path: Path, draw: random.Random) -> str:
 
 def fix_sizes(folder: Path) -> None:
     """Have the manifest say the sizes as they are, so that the damage is met further in."""
-    (folder / "checksums.json").unlink(missing_ok=True)
+    with suppress(OSError):  # the damage may be that it is a folder
+        (folder / "checksums.json").unlink()
     path = folder / "checkpoint.json"
     with suppress(ValueError, OSError, LookupError, TypeError, AttributeError, RecursionError):
         manifest = json.loads(path.read_text(encoding="utf-8"))

@@ -382,6 +382,20 @@ def test_weights_that_cannot_be_opened_once_are_a_sentence(tmp_path, monkeypatch
         load_model(tmp_path)
 
 
+def test_weights_deleted_before_pytorch_maps_them_are_a_sentence(tmp_path, monkeypatch):
+    """PyTorch opens them once more than safetensors, and has an error of its own for it."""
+    run(tmp_path)
+    weights, opened = checkpoint_folder(tmp_path) / WEIGHTS_FILE, torch.UntypedStorage.from_file
+
+    def late(*args, **kwargs):
+        weights.unlink(missing_ok=True)
+        return opened(*args, **kwargs)
+
+    monkeypatch.setattr(torch.UntypedStorage, "from_file", late)
+    with pytest.raises(ValueError, match=r"model\.safetensors cannot be read: .*No such file"):
+        load_model(tmp_path)
+
+
 def test_a_folder_that_is_not_flushed_is_told_as_written(tmp_path, monkeypatch):
     """The checkpoint is there; that a power cut may lose it is another sentence."""
     own, error = checkpoints.fsync_path, OSError(errno.EIO, os.strerror(errno.EIO))
