@@ -118,7 +118,7 @@ def _range(chapter: Chapter, draft: str) -> str:
     return first if low == high else f"{first}–{high[0]}.{high[1]}"
 
 
-def load_equations(chapters: list[Chapter], root: Path) -> list[Equation]:
+def list_equations(chapters: list[Chapter], root: Path) -> list[Equation]:
     """All equations that chapters declare or docstrings name, in the order of the chapters."""
     found: dict[str, Equation] = {}
     for chapter in chapters:

@@ -93,7 +93,7 @@ class Site:
                     self.explained_in[name].append(stem)
             for name in chapter_source.objects_named(chapter):
                 self.used_in.setdefault(name, []).append(stem)
-        self.equations = {e.slug: e for e in links.equations(self.chapters, self.root)}
+        self.equations = {e.slug: e for e in links.list_equations(self.chapters, self.root)}
         self.figures: dict[str, list[figures.Figure]] = {}
         for chapter in self.chapters:
             taken = {figure.slug for found in self.figures.values() for figure in found}
