@@ -32,7 +32,7 @@ from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer.cli import main as slp_transformer
 from slp_transformer.data.text_tokenizer import TextTokenizer
 from slp_transformer.tasks.saved_runs import load_run
-from slp_transformer.training.checkpoints import model_spec
+from slp_transformer.training.checkpoints import make_model_spec
 from slp_transformer.training.run_folder import checkpoint_folder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,7 +84,7 @@ def keep_rounded(model: TransformerLM, tokenizer: Any, folder: Path) -> dict[str
     folder.mkdir(exist_ok=True)
     rounded = {name: W.half() for name, W in model.state_dict().items()}
     save_file(rounded, folder / "model.safetensors")
-    write_json(folder / "config.json", model_spec(model))
+    write_json(folder / "config.json", make_model_spec(model))
     write_json(folder / "tokenizer.json", tokenizer)
     weights = (folder / "model.safetensors").read_bytes()
     return {
@@ -156,7 +156,7 @@ def main() -> None:
     ids = torch.stack([names["to_ids"](sentence) for sentence in sentences])
     FOLDER.mkdir(parents=True, exist_ok=True)
     save_file(model.state_dict(), FOLDER / "model.safetensors")
-    write_json(FOLDER / "config.json", model_spec(model))
+    write_json(FOLDER / "config.json", make_model_spec(model))
     words = {"vocabulary": names["vocabulary"], "sentences": sentences}
     (FOLDER / "words.json").write_text(json.dumps(words, indent=1) + "\n", encoding="utf-8")
     weights = (FOLDER / "model.safetensors").read_bytes()

@@ -123,7 +123,9 @@ def test_a_beam_is_waited_for_where_it_chooses(device, how, waits):
 
 
 def numbers(record) -> dict[str, float]:
-    return {name: value for name, value in vars(record).items() if value is not None}
+    plain = {name: value for name, value in vars(record).items() if isinstance(value, int | float)}
+    means = ("val_metrics", "full_val_metrics")  # of each metric, by its name
+    return plain | {f"{m} {n}": value for m in means for n, value in getattr(record, m).items()}
 
 
 def with_lora():
