@@ -74,6 +74,8 @@
     link.after(box);
     box.showPopover();
     stand(link);
+    const formula = box.querySelector(".slp-preview-formula");
+    if (formula && formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
   };
   const hide = () => {
     clearTimeout(timer);
