@@ -75,7 +75,7 @@
     box.showPopover();
     stand(link);
     const formula = box.querySelector(".slp-preview-formula");
-    if (formula && formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
+    if (formula && formula.scrollWidth > formula.clientWidth) formula.setAttribute("tabindex", "0");
   };
   const hide = () => {
     clearTimeout(timer);
