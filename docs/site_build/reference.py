@@ -78,7 +78,9 @@ def arranged(modules: dict) -> list[ApiPage]:
 def page_of(module: str) -> str:
     """The name of the page on which a module stands; each module of a package has its own."""
     parts = module.removeprefix(PACKAGE + ".").split(".")
-    return ".".join(parts[: 2 if parts[0] in PACKAGES else 1])
+    if parts[:2] == ["guitar", "fingering"]:  # too long for one page
+        return ".".join(parts[:3])
+    return ".".join(parts[: 2 if parts[0] in (*PACKAGES, "_internal") else 1])
 
 
 def url_of(module: str) -> str:
