@@ -1,5 +1,6 @@
 """BERT: a stack without a causal mask, that says which words are hidden behind masks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,7 +124,8 @@ class Bert(BertEncoder):
     Attributes:
         W_head: the matrix before the head [d×d].
         b_head: its bias [d].
-        norm_head: the norm after it.
+        activation: the function after it, before the norm.
+        norm_head: the norm of the head.
         b_words: the bias of each word [|V|].
     """
 
@@ -141,6 +143,7 @@ class Bert(BertEncoder):
         self.norm_head: LayerNorm = LayerNorm(d, config.eps)
         self.W_head: nn.Parameter = weight_matrix(d, d)
         self.b_head: nn.Parameter = nn.Parameter(zeros(d))
+        self.activation: Callable[[Tensor], Tensor] = load(ACTIVATIONS[config.activation].function)
         self.b_words: nn.Parameter = nn.Parameter(zeros(config.vocab_size))
 
     def forward(
@@ -155,8 +158,9 @@ class Bert(BertEncoder):
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
         hidden = affine(self.encode(ids, mask, segments), self.W_head, self.b_head)
-        hidden = load(ACTIVATIONS[self.config.activation].function)(hidden)
-        return lm_head(self.norm_head(hidden), self.embedding.tokens.E) + self.b_words
+        return (
+            lm_head(self.norm_head(self.activation(hidden)), self.embedding.tokens.E) + self.b_words
+        )
 
 
 class BertClassifier(BertEncoder):
