@@ -25,9 +25,7 @@
 
   const chapter = document.querySelector(".slp-chapter");
   if (!chapter) return;
-  const stated = /(\d+) minutes/.exec(
-    chapter.textContent.slice(0, 6000),
-  );
+  const stated = /(\d+) minutes/.exec(chapter.textContent.slice(0, 6000));
   const minutes = () => {
     const path = /** @type {HTMLElement | null} */ (chapter.querySelector(".slp-path"));
     if (!path) return stated ? Number(stated[1]) : 0;

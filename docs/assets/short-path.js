@@ -27,14 +27,15 @@
       if (place instanceof Element && place.matches(FOLD)) place.toggleAttribute("open", all);
       for (const fold of place.querySelectorAll(FOLD)) fold.toggleAttribute("open", all);
     }
-    for (const one of document.querySelectorAll(SWITCH))
-      /** @type {HTMLInputElement} */ (one).checked = all;
+    /** @type {NodeListOf<HTMLInputElement>} */
+    const switches = document.querySelectorAll(SWITCH);
+    for (const one of switches) one.checked = all;
   };
 
   /* The place that an address names is shown, and what is folded around it opens. */
   const reveal = (/** @type {string} */ hash) => {
-    const target = hash.length > 1 && document.getElementById(decodeURIComponent(hash.slice(1)));
-    const fold = target && target.closest(FOLD);
+    const target = document.getElementById(decodeURIComponent(hash.slice(1)));
+    const fold = target?.closest(FOLD);
     if (!fold || fold.hasAttribute("open")) return;
     fold.setAttribute("open", "");
     target.scrollIntoView();
@@ -42,8 +43,7 @@
 
   if (wantsAll()) {
     show([document], true);
-    if (location.hash.length > 1)
-      document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
   }
   reveal(location.hash);
   addEventListener("hashchange", () => reveal(location.hash));
