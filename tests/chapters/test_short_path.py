@@ -124,6 +124,6 @@ def test_the_path_runs_alone(stem, tmp_path):
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=600,
+        timeout=900,  # against hanging
     )
     assert ran.returncode == 0, ran.stderr
