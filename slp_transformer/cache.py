@@ -2,7 +2,7 @@
 
 import torch
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
 
 
@@ -146,7 +146,7 @@ class KVCache:
             ValueError: if the capacity is not a positive whole number.
         """
         if capacity is not None:
-            check_size(capacity=capacity)
+            check_positive_sizes(capacity=capacity)
         self.capacity = capacity
         self._blocks: list[BlockCache] = []
 

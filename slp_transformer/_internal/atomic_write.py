@@ -70,7 +70,7 @@ def rename(source: Path, target: Path) -> None:
 
 
 def random_name() -> str:
-    """Return a name for what is being written, which `remove_leftovers` knows."""
+    """Return a name for what is being written, which `remove_unfinished_files` knows."""
     return f".{os.urandom(8).hex()}.writing"
 
 
@@ -101,7 +101,7 @@ def apply_umask(path: Path) -> None:
     path.chmod(path.parent.stat().st_mode & 0o666)
 
 
-def remove_leftovers(folder: Path) -> None:
+def remove_unfinished_files(folder: Path) -> None:
     """Remove what killed processes were writing in a folder; links go, what they name stays."""
     with suppress(OSError):
         for path in folder.iterdir():
@@ -118,7 +118,7 @@ def remove(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def check_no_link(path: Path) -> None:
+def check_is_no_link(path: Path) -> None:
     """Refuse a link where this package is about to write a name of its own.
 
     Raises:

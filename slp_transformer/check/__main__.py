@@ -187,7 +187,7 @@ def print_progress(
         print(f"{chapters.get(name, ''):>2} {needed} {name:22} {status}")
         for line in verdict.example if verdict is not None and not verdict else ():
             print(f"       {line}")
-        for other in parts.used_by(name) if verdict is not None and not verdict else ():
+        for other in parts.checks_called_by(name) if verdict is not None and not verdict else ():
             if not verdicts[other]:
                 print(f"       It uses {other}, which is not right yet.")
     missing = [name for name in NEEDED if not verdicts[name]]
@@ -220,7 +220,7 @@ def print_progress(
         return 1
     print("The attention of its first block: a row for each word, a column for each word that it")
     print("reads, by its number, darker for more attention:")
-    print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
+    print(*own_model.attention_as_text(own, own_model.SENTENCES[0][:-1], words), sep="\n")
     if not verdicts["draw"]:
         print("Once draw (chapter 6) is right, it also writes.")
         return 0

@@ -38,14 +38,14 @@ from slp_transformer.check.comparing import (
     NotNumeric,
     answers_agree,
     count_numbers,
+    describe_relation,
     describe_shape,
-    drop_unit_axes,
-    find_relation,
     format_difference,
     format_value,
     has_floats_for_integers,
     has_new_nan,
     to_comparable,
+    without_unit_axes,
 )
 from slp_transformer.check.hints import FLOATS_FOR_INTEGERS, HINTS, OVERFLOW
 from slp_transformer.check.slips import Slip, as_solution_with_mistakes, make_slips
@@ -278,12 +278,12 @@ class Check:
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
         # Of what may differ without being wrong, go by what explains most.
         rights = [right, *([self.expected(c, way) for c in cases] for way in self.accepted)]
-        right = min(rights, key=lambda one: len(_differing(found, one)))
-        wrong, numbers = _differing(found, right), list(range(len(cases)))
+        right = min(rights, key=lambda one: len(_differing_indices(found, one)))
+        wrong, numbers = _differing_indices(found, right), list(range(len(cases)))
         if any(not isinstance(cases[j], RareCase) for j in wrong):
             numbers = [j for j, case in enumerate(cases) if not isinstance(case, RareCase)]
             cases, found, right = ([one[j] for j in numbers] for one in (cases, found, right))
-            wrong = _differing(found, right)
+            wrong = _differing_indices(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
             kinds = "expected  integers", "yours     floats"
             shown_case = (self._format_inputs(cases[0]), *kinds)
@@ -309,18 +309,18 @@ class Check:
             pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
-            if self._explains(mistakes, cases, found):
+            if self._is_explained_by(mistakes, cases, found):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
                 short = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 lines = self._example_lines(cases[i], right[i], found[i])
                 return Verdict(False, text, lines, short)
         i = next((j for j in wrong if isinstance(found[j], RaisedError)), i)
-        relation = find_relation(right, found, cases)
+        relation = describe_relation(right, found, cases)
         if relation == HAS_NAN:
             i = next(j for j in wrong if has_new_nan(right[j], found[j]))
         lines = self._example_lines(cases[i], right[i], found[i])
         text = self._describe_unknown_mistake(right[i], found[i])
-        if relation == HAS_NAN and all(_is_large(cases[j]) for j in wrong):
+        if relation == HAS_NAN and all(_may_overflow(cases[j]) for j in wrong):
             return Verdict(False, OVERFLOW, lines, ("overflow",))
         if relation:
             text = f"{text.rstrip('.')}: {relation}."
@@ -333,7 +333,9 @@ class Check:
         cases = self.cases(**sizes)
         return [c for c in cases if not one_row or c[self.arguments[0]].dim() == 1]
 
-    def _explains(self, mistakes: Sequence[str], cases: list[Case], found: list[Any]) -> bool:
+    def _is_explained_by(
+        self, mistakes: Sequence[str], cases: list[Case], found: list[Any]
+    ) -> bool:
         ways = [tuple(mistakes), *((*mistakes, accepted) for accepted in self.accepted)]
         return any(
             all(answers_agree(a, self.expected(c, *way)) for a, c in zip(found, cases, strict=True))
@@ -358,7 +360,9 @@ class Check:
             return f"It stopped{where}: {found.kind}{words}.{''.join(hints)}"
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
-        if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):
+        if isinstance(found, Tensor) and without_unit_axes(found.shape) != without_unit_axes(
+            right.shape
+        ):
             return f"It returns {describe_shape(found)}; it should return {describe_shape(right)}."
         return f"It differs from {self.source}."
 
@@ -383,13 +387,13 @@ class Check:
         return "for       " + "  ".join(parts)
 
 
-def _differing(found: list[Any], right: list[Any]) -> list[int]:
+def _differing_indices(found: list[Any], right: list[Any]) -> list[int]:
     """Return which answers differ from the right ones."""
     pairs = zip(found, right, strict=True)
     return [i for i, (answer, one) in enumerate(pairs) if not answers_agree(answer, one)]
 
 
-def _is_large(case: Case) -> bool:
+def _may_overflow(case: Case) -> bool:
     """Tell if exp of the numbers of a case, or of their products, may overflow."""
     given = [v for v in case.values() if isinstance(v, Tensor) and v.is_floating_point()]
     return any(one.abs().max() >= 20 for one in given if one.numel())
@@ -432,7 +436,7 @@ def check(
     return lambda solve: Check(solve, source, cases, mistakes, accepted, sizes_from_module)
 
 
-def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
+def option_for_mistake(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
 

@@ -160,7 +160,7 @@ def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Inpu
     return [*(made(*one) for one in sizes), large, low]
 
 
-def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
+def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
     names = ("A", "num_heads", "n_heads", "n_head", "heads")
     A = next((n for a in names if isinstance(n := getattr(module, a, None), int)), 1)
     d, keys = shapes.get("W_Q", (6, 6))
@@ -235,7 +235,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     "softmax over queries: The softmax runs over the queries; it should run over the keys.",
     "columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k "
     "columns side by side, from c·d_k on.",
-    sizes_from_module=_many_fit,
+    sizes_from_module=_multi_head_sizes,
 )
 def multi_head_attention(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, A: int, mistakes: Mistakes

@@ -64,7 +64,7 @@ class Parts:
         call = make_caller(self.functions[name], check.arguments, check.signature_text)
         return lambda *values: _as_tensor(call(dict(zip(check.arguments, values, strict=True))))
 
-    def used_by(self, name: str) -> list[str]:
+    def checks_called_by(self, name: str) -> list[str]:
         """Return the names of the checks whose functions another one calls."""
         code = getattr(self.functions[name], "__code__", None)
         called = code.co_names if code else ()
@@ -179,7 +179,7 @@ def train(parts: Parts, say: Callable[[str], None], own_loss: bool = False) -> O
             honest model's, or a word can see those after it.
     """
     words, ids = load_words_and_ids()
-    own = new_model(parts, len(words), ids.shape[1])
+    own = make_random_model(parts, len(words), ids.shape[1])
     loss = fit(own, lambda step: ids, STEPS, say, "word", own_loss)
     verdict = describe_loss_problem(loss)
     if verdict:
@@ -187,7 +187,7 @@ def train(parts: Parts, say: Callable[[str], None], own_loss: bool = False) -> O
     return own
 
 
-def new_model(parts: Parts, vocab_size: int, context_length: int) -> OwnModel:
+def make_random_model(parts: Parts, vocab_size: int, context_length: int) -> OwnModel:
     """Return a model of the size of chapter 5's, with random weights."""
     torch.manual_seed(2)
     model = TransformerLM(
@@ -295,7 +295,7 @@ def check_cache(own: OwnModel, X: Tensor) -> None:
                 raise ValueError(f"With the cache, the output of head 1 differs at row {i}.")
 
 
-def draw_attention(own: OwnModel, sentence: list[str], words: list[str]) -> list[str]:
+def attention_as_text(own: OwnModel, sentence: list[str], words: list[str]) -> list[str]:
     """Draw the attention of the first block's heads as lines of text, darker for more weight."""
     ids = torch.tensor([words.index(word) for word in sentence])
     encoding = own.model.embedding

@@ -15,7 +15,7 @@ from slp_transformer.check.own_model import (
     Parts,
     fit,
     load_words_and_ids,
-    new_model,
+    make_random_model,
 )
 
 NUM_SENTENCES, NUM_SHOWN = 40, 3
@@ -24,7 +24,7 @@ MIN_CHARACTERS, MAX_CHARACTERS = 2 * WINDOW, 1_000_000  # of a text of the reade
 WRITTEN = 200  # characters
 
 
-def draw_next(own: OwnModel, ids: Tensor, luck: torch.Generator) -> Tensor:
+def append_drawn_id(own: OwnModel, ids: Tensor, luck: torch.Generator) -> Tensor:
     """Return ids [N] with one more, which the reader's `draw` chooses."""
     window = own.model.config.context_length
     with torch.no_grad():
@@ -41,7 +41,7 @@ def write_sentences(own: OwnModel, seed: int = 0) -> list[str]:
     for _ in range(NUM_SENTENCES):
         ids = torch.tensor([words.index("the")])
         while len(ids) < known.shape[1]:
-            ids = draw_next(own, ids, luck)
+            ids = append_drawn_id(own, ids, luck)
         written.append(" ".join(words[i] for i in ids.tolist()))
     return written
 
@@ -97,7 +97,7 @@ def train_on_text(
     letters = sorted(set(text))
     numbers = {letter: number for number, letter in enumerate(letters)}
     ids = torch.tensor([numbers[letter] for letter in text])
-    own, luck = new_model(parts, len(letters), WINDOW), torch.Generator().manual_seed(0)
+    own, luck = make_random_model(parts, len(letters), WINDOW), torch.Generator().manual_seed(0)
 
     def batch_at(step: int) -> Tensor:
         starts = torch.randint(len(ids) - WINDOW + 1, (BATCH_SIZE,), generator=luck).tolist()
@@ -112,5 +112,5 @@ def write_text(own: OwnModel, letters: list[str], begin: str, seed: int = 0) -> 
     ids = torch.tensor([letters.index(letter) for letter in begin])
     luck = torch.Generator().manual_seed(seed)
     for _ in range(WRITTEN):
-        ids = draw_next(own, ids, luck)
+        ids = append_drawn_id(own, ids, luck)
     return "".join(letters[i] for i in ids.tolist())

@@ -18,7 +18,7 @@ import slp_transformer
 from slp_transformer.check import CHECKS
 from slp_transformer.check.answer_codec import encode_answer
 from slp_transformer.check.calling import UnsupportedCall
-from slp_transformer.check.confinement import confine, end_with_parent
+from slp_transformer.check.confinement import confine_this_process, end_with_parent
 from slp_transformer.check.student_file import parse_file, run_definitions
 
 SYSTEM_FOLDERS: tuple[str, ...] = (
@@ -48,7 +48,10 @@ def main(folder: str, seconds: int, grader: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    path, unlimited = json.loads(read.readline()), confine(_readable(folder), seconds)
+    path, unlimited = (
+        json.loads(read.readline()),
+        confine_this_process(_readable_paths(folder), seconds),
+    )
     try:
         data = read.read(int(read.readline()))
         file = parse_file(path, data)
@@ -57,12 +60,12 @@ def main(folder: str, seconds: int, grader: int) -> None:
         return
     if path.endswith(".py"):  # so that messages can show a line
         linecache.cache[path] = (len(data), None, data.decode().splitlines(True), path)
-    own = file.own_names()
+    own = file.function_names_by_check()
     about = {
         "stubs": file.stubs(),
         "own": [*own],
-        "imported": {check: file.imported_for(check) for check in CHECKS if check not in own},
-        "uses": {check: file.used_from_package(name) for check, name in own.items()},
+        "imported": {check: file.import_origin(check) for check in CHECKS if check not in own},
+        "uses": {check: file.package_names_used_by(name) for check, name in own.items()},
         "codes": {check: file.fingerprint(name) for check, name in own.items()},
         "unlimited": unlimited,
     }
@@ -98,7 +101,7 @@ def _send(write: BinaryIO, message: dict[str, Any]) -> None:
     write.flush()
 
 
-def _readable(folder: str) -> set[str]:
+def _readable_paths(folder: str) -> set[str]:
     """Return what Python needs to read, without folders in which the class's is."""
     paths = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
     paths |= {*slp_transformer.__path__, *SYSTEM_FOLDERS}

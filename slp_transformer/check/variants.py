@@ -34,11 +34,15 @@ class Variant(NamedTuple):
 
 def make_variants(kinds: dict[str, Any]) -> dict[str, Variant]:
     """Return the mistakes of a check by name, given the types of its arguments."""
-    found = [*_with_two_arguments(kinds), *_of_the_answer(kinds), *_with_one_argument(kinds)]
+    found = [
+        *_iter_mistakes_of_two_arguments(kinds),
+        *_iter_mistakes_of_the_answer(kinds),
+        *_iter_mistakes_of_one_argument(kinds),
+    ]
     return {variant.name: variant for variant in found}
 
 
-def _with_two_arguments(kinds: dict[str, Any]) -> Iterator[Variant]:
+def _iter_mistakes_of_two_arguments(kinds: dict[str, Any]) -> Iterator[Variant]:
     def swap(a: str, b: str) -> Callable[[Case], Case]:
         return lambda case: case | {a: case[b], b: case[a]}
 
@@ -91,7 +95,7 @@ CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
 }
 
 
-def _with_one_argument(kinds: dict[str, Any]) -> Iterator[Variant]:
+def _iter_mistakes_of_one_argument(kinds: dict[str, Any]) -> Iterator[Variant]:
     def change(a: str, to: Callable[[Any], Any]) -> Callable[[Case], Case]:
         return lambda case: case | {a: to(case[a])}
 
@@ -159,7 +163,7 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
 }
 
 
-def _of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
+def _iter_mistakes_of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
     def combine(a: str, how: Callable[[Any, Any], Any]) -> Callable[[Any, Case], Any]:
         return lambda answer, case: how(answer, case[a])
 

@@ -79,7 +79,7 @@ def sharded_matmul(
     return Y if b is None else Y + b
 
 
-def with_sharded_weights(model: Model, rows: int, new_tokens: int) -> Model:
+def shard_weights_if_faster(model: Model, rows: int, new_tokens: int) -> Model:
     """Return the model itself, or one that says the same of single tokens and is faster.
 
     Args:
@@ -93,10 +93,14 @@ def with_sharded_weights(model: Model, rows: int, new_tokens: int) -> Model:
     plain = all(W.device.type == "cpu" and W.dtype == torch.float32 for W in model.parameters())
     pays = new_tokens >= MIN_NEW_TOKENS and rows <= MAX_ROWS and torch.get_num_threads() > 1
     unseen = all(map(has_no_hooks, model.modules())) and not torch.is_autocast_enabled("cpu")
-    return shard_matrices(model) if plain and pays and unseen and fast_paths_enabled() else model
+    return (
+        copy_with_sharded_matrices(model)
+        if plain and pays and unseen and fast_paths_enabled()
+        else model
+    )
 
 
-def shard_matrices(model: Model) -> Model:
+def copy_with_sharded_matrices(model: Model) -> Model:
     """Copy a model, but for the weights: large matrices are sharded, others are the same."""
     weights: dict[int, Any] = {id(W): W for W in (*model.parameters(), *model.buffers())}
     for part in model.modules():

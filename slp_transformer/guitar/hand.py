@@ -43,9 +43,9 @@ def _find_refusal(grip: tuple[tuple[int, int], ...], scale_mm: float, capo: int)
     if len(pressed) <= 1:
         return ""
     barred = [string for fret, string in pressed if fret == pressed[0][0]]
-    ways = [(False, _press(pressed))]
+    ways = [(False, _finger_frets(pressed))]
     if not any(fret == 0 and barred[0] < string < barred[-1] for fret, string in grip):
-        ways.append((True, [pressed[0][0], *_press(pressed[len(barred) :])]))
+        ways.append((True, [pressed[0][0], *_finger_frets(pressed[len(barred) :])]))
     ways = [(needs_index, frets) for needs_index, frets in ways if len(frets) <= NUM_FINGERS]
     if not ways:
         return "too many fingers"
@@ -60,7 +60,7 @@ def _find_refusal(grip: tuple[tuple[int, int], ...], scale_mm: float, capo: int)
     return "too wide"
 
 
-def _press(pressed: Sequence[tuple[int, int]]) -> list[int]:
+def _finger_frets(pressed: Sequence[tuple[int, int]]) -> list[int]:
     """Return the fret of each finger that takes these frets and strings, lowest fret first."""
     return [
         fret

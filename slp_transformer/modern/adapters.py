@@ -56,7 +56,7 @@ class AdapterPlace(NamedTuple):
     tensor: HFTensor
 
 
-def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
+def find_adapter_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
     """Return the places in which a model of ours can have A and B, by the names of some family.
 
     Several families may have its parts, under different names: the first that has all of the names
@@ -70,7 +70,7 @@ def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
         ValueError: if no family has the parts of the model.
     """
     config = to_modern_config(model)
-    families = [f for f in HF_FAMILIES.values() if not any(f.missing_parts(config))]
+    families = [f for f in HF_FAMILIES.values() if not any(f.iter_missing_parts(config))]
     found = [list(iter_adapter_places(model, family)) for family in families]
     for places in found:
         if set(names) <= {place.theirs for place in places}:
@@ -93,7 +93,7 @@ def iter_adapter_places(model: Any, family: HFFamily) -> Iterator[AdapterPlace]:
                 continue
             widths = {leaf: getattr(module, leaf).shape[-1]}
             widths = getattr(module, "fused_layout", {}).get(leaf, widths)
-            found = family.find_param(f"{owner}.{leaf}", config)
+            found = family.find_published_tensors(f"{owner}.{leaf}", config)
             groups = [widths] if len(found) == 1 else [{n: w} for n, w in widths.items()]
             for place, group in zip(found, groups, strict=True):
                 theirs = place.name.removesuffix(".weight")
@@ -128,7 +128,7 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
     if isinstance(start := content.get("init_lora_weights"), str) and start != "gaussian":
         settings.refuse("init_lora_weights", start, "its base is not the published model")
     pairs = _read_lora_matrices(file)
-    all_places = find_places(model, pairs)
+    all_places = find_adapter_places(model, pairs)
     places = [place for place in all_places if place.theirs in pairs]
     if unknown := sorted(pairs.keys() - {place.theirs for place in places}):
         raise ValueError(f"{file}: there is no matrix here as {unknown[0]}.")

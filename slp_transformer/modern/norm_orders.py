@@ -5,7 +5,7 @@ from typing import Any
 from slp_transformer._internal.shape_types import Float, Tensor
 
 
-def output_norm(
+def forward_output_norm(
     block: Any,
     X: Float[Tensor, "*batch N d"],
     self_kwargs: dict[str, Any],

@@ -19,7 +19,7 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.export_tokenizer import publish_tokenizer
+from slp_transformer.modern.export_tokenizer import to_pretrained_tokenizer
 from slp_transformer.modern.families import HF_FAMILIES, choose_family
 from slp_transformer.modern.families.family import HFFamily, HFTensor, as_tuple
 from slp_transformer.modern.hf_config import HFConfigReader
@@ -174,7 +174,7 @@ def _iter_weights(
     tied = family.tied if config.tied else {}
 
     def find(ours: str) -> tuple[HFTensor, ...]:
-        found = family.find_param(ours, config)
+        found = family.find_published_tensors(ours, config)
         for place in found:
             if place.name not in files.tensors:
                 raise ValueError(f"{folder} has no tensor {place.name} (our {ours}).")
@@ -276,7 +276,7 @@ def save_pretrained(
             "alone by save_adapter."
         )
     config = to_modern_config(model)
-    published = None if tokenizer is None else publish_tokenizer(tokenizer)
+    published = None if tokenizer is None else to_pretrained_tokenizer(tokenizer)
     if published is not None and published.end_ids:
         config = replace(config, begin_id=published.begin_id, end_ids=published.end_ids)
     family = choose_family(config)
@@ -285,7 +285,7 @@ def save_pretrained(
     parts: dict[HFTensor, list[Tensor]] = {}
     state = to_modern_state(model, config)
     for ours, W in state.items():
-        places = family.find_param(ours, config)
+        places = family.find_published_tensors(ours, config)
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
             parts.setdefault(replace(place, columns=None, part=(0, 1)), []).append(part)
     for place, found in parts.items():  # those of one tensor of theirs come in order

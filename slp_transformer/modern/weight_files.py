@@ -155,7 +155,7 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
         tensors: by name.
     """
     save_file = import_extra("safetensors.torch", "Weights").save_file
-    shards = list(iter_shards(tensors))
+    shards = list(iter_shard_names(tensors))
     listed: dict[str, str] = {}
     for number, names in enumerate(shards, 1):
         several = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
@@ -170,7 +170,7 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
         write_json(folder / INDEX_FILE, {"metadata": total, "weight_map": listed})
 
 
-def iter_shards(tensors: dict[str, Tensor]) -> Iterator[list[str]]:
+def iter_shard_names(tensors: dict[str, Tensor]) -> Iterator[list[str]]:
     """Yield their names in order, in groups of at most so many bytes; a larger tensor is one."""
     names: list[str] = []
     room = MAX_SHARD_BYTES

@@ -71,7 +71,7 @@ class AttentionFigure:
         """Return all maps in one SVG element, with more of a style than its least width."""
         drawn, height, width = [], 0.0, 0.0
         for part in self.parts:
-            inside, right, bottom = _draw_maps(part)
+            inside, right, bottom = _maps_to_svg(part)
             drawn.append(f'<g transform="translate(0 {height:g})">{inside}</g>')
             height, width = height + bottom + _GAP_PX, max(width, right)
         size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
@@ -100,7 +100,7 @@ class AttentionFigure:
         write_file(path, text)
 
 
-def _draw_maps(part: AttentionMaps) -> tuple[str, float, float]:
+def _maps_to_svg(part: AttentionMaps) -> tuple[str, float, float]:
     """Draw the maps of one part, a row for each layer; return them with their width and height."""
     layers, heads, rows, columns = part.weights.shape
     drawn = [_text(0, _LINE_HEIGHT_PX * 0.7, part.title, 'font-weight="bold" font-size="13"')]

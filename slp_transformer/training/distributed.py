@@ -226,7 +226,7 @@ class DDPStrategy(Strategy):
             raise ValueError(message)
         return result
 
-    def check_equal_in_all(self, **values: Any) -> None:
+    def check_equal_in_all_processes(self, **values: Any) -> None:
         """Refuse processes with different values.
 
         Raises:

@@ -13,11 +13,11 @@ from slp_transformer.training.run_folder import (
     LoraBase,
     checkpoint_folder,
     load_lora_base,
-    retry_while_run_changes,
+    with_retries_if_run_changes,
 )
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best") -> LoraBase:
     """Describe the base of a LoRA adapter; a checkpoint is marked as one that is kept.
 

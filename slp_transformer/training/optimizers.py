@@ -57,7 +57,7 @@ class ParameterGroups:
         return [self.own_state] * len(self.own) + [ADAMW_STATE] * others
 
 
-def select_none(model: "nn.Module") -> "list[nn.Parameter]":
+def select_no_parameters(model: "nn.Module") -> "list[nn.Parameter]":
     """Return no parameter: AdamW trains all."""
     return []
 
@@ -77,7 +77,7 @@ class Optimizer:
 
     summary: str
     make: "Callable[[ParameterGroups, OptimizerSettings], torch.optim.Optimizer]"
-    select: "Callable[[nn.Module], list[nn.Parameter]]" = select_none
+    select: "Callable[[nn.Module], list[nn.Parameter]]" = select_no_parameters
     state: tuple[str, ...] = ADAMW_STATE
     needs_whole_matrices: bool = False
 

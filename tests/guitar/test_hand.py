@@ -8,11 +8,11 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
 )
 from slp_transformer.guitar.fingering.grips import (
     UnplayableError,
+    find_grips_or_placements,
     find_placements,
     find_playable_grips,
-    find_usual_grips,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.fretboard import (
     STANDARD,
     Note,
@@ -81,10 +81,10 @@ def test_what_is_too_wide_or_needs_a_fifth_finger_is_said():
         assert find_placements(pitches, STANDARD)
         with pytest.raises(UnplayableError, match=why):
             find_playable_grips(pitches, STANDARD)
-    (grip,) = find_usual_grips((41, 83), STANDARD)  # as someone may have written
+    (grip,) = find_grips_or_placements((41, 83), STANDARD)  # as someone may have written
     assert grip == (Note(6, 1), Note(1, 19))
     with pytest.raises(UnplayableError):
-        find_usual_grips((40, 41), STANDARD)
+        find_grips_or_placements((40, 41), STANDARD)
 
 
 def test_a_chord_that_is_too_wide_is_refused_moved_or_dropped_with_bar_and_beat():
@@ -104,7 +104,7 @@ def test_a_chord_that_is_too_wide_is_refused_moved_or_dropped_with_bar_and_beat(
 
 def test_where_octaves_are_not_enough_inner_notes_are_left_out():
     options = FingeringOptions(unplayable_policy="octave")
-    left, changes, reason = fit_moment((40, 41, 42, 43, 44, 45, 46), options)
+    left, changes, reason = fit_chord_to_guitar((40, 41, 42, 43, 44, 45, 46), options)
     assert reason == "" and 1 < len(left) < 7
     assert all(what.endswith("is left out") for what in changes)
     assert find_playable_grips(tuple(left), STANDARD)

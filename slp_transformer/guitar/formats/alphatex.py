@@ -14,7 +14,7 @@ from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
     TiedNote,
-    check_same_bars,
+    check_tracks_have_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
@@ -51,7 +51,7 @@ def format_alphatex(*tracks: Tab) -> str:
         ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
             any note value; or the tracks' bars are not of the same lengths.
     """
-    check_same_bars(tracks)
+    check_tracks_have_same_bars(tracks)
     title = _quote(tracks[0].title)
     lines = [f"\\title {title}"] if title != '""' else []
     for number, tab in enumerate(tracks):
@@ -277,7 +277,7 @@ class _AlphaTexParser:
                     self.commit_bar()
                 if self.voice == 2:
                     raise self.error("a tab has at most two voices")
-                self.reset_to_voice(2)
+                self.restart_in_voice(2)
             case "voice" | "staff" | "instrument":
                 pass
             case _:
@@ -289,7 +289,7 @@ class _AlphaTexParser:
         if self.finished:
             self.builder.bars = self.finished[0].bars
         self.track, self.pitches, self.capo = "", STANDARD.open_pitches, 0
-        self.reset_to_voice(1)
+        self.restart_in_voice(1)
 
     def commit_track(self) -> None:
         """Keep the track that ends here, if there is anything in it, and begin the next."""
@@ -299,7 +299,7 @@ class _AlphaTexParser:
         self.finished.append(self.builder)
         self.reset_track()
 
-    def reset_to_voice(self, voice: int) -> None:
+    def restart_in_voice(self, voice: int) -> None:
         """Go to the beginning of the piece, in voice 1 or 2."""
         self.voice, self.bar_index, self.bar_start = voice, 0, Fraction(0)
         self.reset_bar()

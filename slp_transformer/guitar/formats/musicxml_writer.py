@@ -14,7 +14,7 @@ from slp_transformer.guitar.formats.notation import (
     Measure,
     NoteValue,
     TiedNote,
-    check_same_bars,
+    check_tracks_have_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.fretboard import Tuning, midi_program
@@ -39,9 +39,9 @@ def format_musicxml(*tracks: Tab) -> str:
         ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
             any note value; or the tracks' bars are not of the same lengths.
     """
-    check_same_bars(tracks)
+    check_tracks_have_same_bars(tracks)
     score = _element("score-partwise", version="4.0")
-    score.append(_element("work", _element("work-title", _printable(tracks[0].title))))
+    score.append(_element("work", _element("work-title", _without_unprintable(tracks[0].title))))
     score.append(part_list := _element("part-list"))
     for number, tab in enumerate(tracks, start=1):
         part, instrument = f"P{number}", f"P{number}-I1"
@@ -49,7 +49,7 @@ def format_musicxml(*tracks: Tab) -> str:
             _element("midi-channel", (number - 1) % 9 + 1),
             _element("midi-program", midi_program(tab.tuning) + 1),
         )
-        name = _printable(tab.track) or "Guitar"
+        name = _without_unprintable(tab.track) or "Guitar"
         part_list.append(
             _element(
                 "score-part",
@@ -64,7 +64,7 @@ def format_musicxml(*tracks: Tab) -> str:
     return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
 
 
-def _printable(text: str) -> str:
+def _without_unprintable(text: str) -> str:
     """Return a text in one line, without what XML cannot have."""
     return "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
 

@@ -129,7 +129,7 @@ class TabBuilder:
 
     def read_note(self, event: NoteEvent, is_tied: bool = False) -> None:
         """Take in a note, or hold on the last one of its voice and string if it is tied to it."""
-        lane = event.voice, _lane(event.note)
+        lane = event.voice, _lane_key(event.note)
         struck = self._last_by_voice_and_string.get(lane)
         if not is_tied:
             self.notes.append(event)
@@ -191,7 +191,7 @@ class TabBuilder:
             onset = min(round(struck.onset_quarters * unit), steps[-1] - 1)
             number = bisect_right(steps, onset) - 1
             moment = events[number][onset - steps[number]]
-            if _lane(struck.note) in moment:
+            if _lane_key(struck.note) in moment:
                 what = "notes on a string that is struck already are left out"
                 self.omit(what, number + 1)
                 continue
@@ -199,7 +199,7 @@ class TabBuilder:
             techniques = tuple(
                 sorted(struck.techniques, key=lambda t: ([*TECHNIQUES].index(t.kind), t))
             )
-            moment[_lane(struck.note)] = TabNote(
+            moment[_lane_key(struck.note)] = TabNote(
                 struck.note, max(1, end - onset), techniques, struck.voice
             )
         tuning = self.tuning
@@ -293,6 +293,6 @@ def _describe_omission(what: str, count: int, first_bar: int) -> str:
     return f"{count} {what}{where}" if count > 1 else what + where
 
 
-def _lane(note: Note) -> int:
+def _lane_key(note: Note) -> int:
     """What two notes at once cannot share: a string, or before strings are known a pitch."""
     return note.string or -note.fret
