@@ -74,7 +74,7 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
 
     def with_ringing(passage: Passage) -> Sequence[Grip]:
         choices = list_choices(passage)
-        return RingingLattice(choices, HandCosts(), None, passage.ringing()).find_path()
+        return RingingLattice(choices, HandCosts(), None, passage.ringing()).find_cheapest_path()
 
     return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),

@@ -61,11 +61,7 @@ class Site:
         offers = self.definitions.items()
         self.shown_as = {to: name for name, to in offers if name.rpartition(".")[0] in packages}
         self.members = {
-            name: [
-                n
-                for n in links.function_names_by_check(path, root)
-                if f"{name}.{n}" not in self.shown_as
-            ]
+            name: [n for n in links.own_names(path, root) if f"{name}.{n}" not in self.shown_as]
             for name, path in self.modules.items()
         }
         self.reference_keys = {

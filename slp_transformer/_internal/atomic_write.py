@@ -52,7 +52,7 @@ def fsync_path(path: Path) -> None:
             raise NotSyncedError(error.errno, error.strerror, str(path)) from error
 
 
-def rename(source: Path, target: Path) -> None:
+def rename_path(source: Path, target: Path) -> None:
     """Rename a file, or a folder to a name that is free.
 
     Windows refuses this as long as another process has a file open, as virus scanners and indexers
@@ -74,7 +74,7 @@ def random_name() -> str:
     return f".{os.urandom(8).hex()}.writing"
 
 
-def create(path: Path) -> BinaryIO:
+def open_new_file(path: Path) -> BinaryIO:
     """Create a file, with the mode of the umask, and open it.
 
     Raises:
@@ -106,10 +106,10 @@ def remove_unfinished_files(folder: Path) -> None:
     with suppress(OSError):
         for path in folder.iterdir():
             if LEFTOVER.fullmatch(path.name):
-                remove(path)
+                remove_path(path)
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a file, a link (not what it names), or a folder with all that is in it, if it can."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
@@ -152,13 +152,13 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             return
         temp = path.with_name(random_name())
         try:
-            with create(temp) as file:
+            with open_new_file(temp) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            rename(temp, path)
+            rename_path(temp, path)
         except BaseException:
-            remove(temp)
+            remove_path(temp)
             raise
         fsync_path(path.parent)
     except NotSyncedError as error:

@@ -100,7 +100,7 @@ NORM_ORDERS = Choices(
         ),
         "parallel": NormOrderChoice(
             "before both sublayers at once, GPT-NeoX",
-            "slp_transformer.modern.norm_orders:parallel",
+            "slp_transformer.modern.norm_orders:forward_parallel",
             final_norm=True,
         ),
     },

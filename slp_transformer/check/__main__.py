@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
     with contextlib.suppress(AttributeError):  # a terminal of Windows that knows no ░
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # as io.TextIOWrapper
     try:
-        return _run(options)
+        return _run_options(options)
     except ValueError as error:
         print(f"check: {error}", file=sys.stderr)
         return 2
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run_options(options: argparse.Namespace) -> int:
     wishes = (
         options.new,
         options.run,

@@ -104,7 +104,7 @@ def end_with_parent() -> None:
     """End this process when the one that started it ends, where the system can do that."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
-            _call(_load_libc().prctl, PR_SET_PDEATHSIG, 9, 0, 0, 0)
+            _call_checked(_load_libc().prctl, PR_SET_PDEATHSIG, 9, 0, 0, 0)
 
 
 # --- Linux ---------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def _load_libc() -> ctypes.CDLL:
     if sys.platform != "linux" or len(os.listdir("/proc/self/task")) > 1:
         raise OSError("There is nothing that confines this process.")
     libc = ctypes.CDLL(None, use_errno=True)
-    _call(libc.prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _call_checked(libc.prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     return libc
 
 
@@ -141,13 +141,13 @@ def _forbid_system_calls(libc: ctypes.CDLL) -> None:
     """Give up root's rights, and system calls; `KeyError` where their numbers are not known."""
     column, machine = MACHINES[platform.machine()]
     version_3, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    _call(libc.syscall, CAPSET[column], version_3, nothing)
+    _call_checked(libc.syscall, CAPSET[column], version_3, nothing)
     rules = (_Rule * len(program := _system_call_rules(column, machine)))(*program)
     filters = _Program(len(rules), rules)
-    _call(libc.prctl, PR_SET_SECCOMP, 2, ctypes.byref(filters), 0, 0)
+    _call_checked(libc.prctl, PR_SET_SECCOMP, 2, ctypes.byref(filters), 0, 0)
 
 
-def _call(function: Callable[..., int], *arguments: object) -> int:
+def _call_checked(function: Callable[..., int], *arguments: object) -> int:
     result = function(*arguments)
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -155,9 +155,9 @@ def _call(function: Callable[..., int], *arguments: object) -> int:
 
 
 def _forbid_other_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
-    version = _call(libc.syscall, LANDLOCK_CREATE, None, 0, 1)
+    version = _call_checked(libc.syscall, LANDLOCK_CREATE, None, 0, 1)
     rights = ctypes.c_uint64(RIGHTS[min(version, 5)])
-    rules = _call(libc.syscall, LANDLOCK_CREATE, ctypes.byref(rights), 8, 0)
+    rules = _call_checked(libc.syscall, LANDLOCK_CREATE, ctypes.byref(rights), 8, 0)
     allowed = dict.fromkeys(readable, READ_FILE | READ_FOLDER | EXECUTE)
     for path, granted in {**allowed, os.devnull: READ_FILE | WRITE_FILE}.items():
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -165,10 +165,10 @@ def _forbid_other_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
             only = granted if os.path.isdir(path) else granted & ~READ_FOLDER
             allow = _Allowed(only, place)
             try:
-                _call(libc.syscall, LANDLOCK_ADD, rules, 1, ctypes.byref(allow), 0)
+                _call_checked(libc.syscall, LANDLOCK_ADD, rules, 1, ctypes.byref(allow), 0)
             finally:
                 os.close(place)
-    _call(libc.syscall, LANDLOCK_RESTRICT, rules, 0)
+    _call_checked(libc.syscall, LANDLOCK_RESTRICT, rules, 0)
     os.close(rules)
 
 

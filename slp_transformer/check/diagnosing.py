@@ -123,10 +123,10 @@ class Check:
         self._solve, self._with_mistakes = solve, as_solution_with_mistakes(solve)
         self._make_cases = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
-        self.source: str = load_equations().cite(source)
+        self.source: str = load_equations().add_numbers_to(source)
         self.formulas: dict[str, Formula] = {}
         self.synonyms: dict[str, str] = {}
-        self.mistakes: dict[str, str] = read_table(mistakes, self.formulas, self.synonyms)
+        self.mistakes: dict[str, str] = parse_mistake_table(mistakes, self.formulas, self.synonyms)
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
@@ -192,7 +192,7 @@ class Check:
             UnsupportedCall: if it cannot be called as the exercise asks.
         """
         call = make_caller(submission, self.arguments, self.signature_text)
-        cases = self._cases(submission, one_row)
+        cases = self._fitting_cases(submission, one_row)
 
         def run(numbers: Sequence[int], listed: str) -> tuple[list[Any], set[str]]:
             given = [cases[i] for i in numbers]
@@ -212,7 +212,7 @@ class Check:
             AttemptEnded: if the place where it runs is no more.
         """
         try:
-            return self._verdict(*begin(), timeout_s)
+            return self._make_verdict(*begin(), timeout_s)
         except (BrokenCheck, AttemptEnded):
             raise
         except (UnsupportedCall, NotNumeric) as error:
@@ -249,7 +249,7 @@ class Check:
         count = len(self.arguments)
         return self.solve(*inputs[:count], mistakes=mistakes | {*inputs[count:]})
 
-    def expected(self, case: Case, *mistakes: str) -> Any:
+    def expected_answer(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""
         exact = {n: _to_double(value) for n, value in case.items()}
         try:
@@ -262,14 +262,14 @@ class Check:
                 raise BrokenCheck(f"The check of {self.signature_text} fails itself.") from error
             return RaisedError(type(error).__name__)
 
-    def _verdict(self, cases: list[Case], run: Run, seconds: float) -> Verdict:
+    def _make_verdict(self, cases: list[Case], run: Run, seconds: float) -> Verdict:
         found, changed = run(range(len(cases)), "")
         for name in self.arguments:
             if any(isinstance(one, RaisedError) for one in found) and _is_ids(cases[0][name]):
                 answers, _ = run(range(len(cases)), name)
                 if not any(isinstance(one, RaisedError | TimedOut) for one in answers):
                     found = answers  # it takes ids or positions as a list, not as a tensor
-        right = [self.expected(case) for case in cases]
+        right = [self.expected_answer(case) for case in cases]
         if i := next((j for j, answer in enumerate(found) if answer is None), 0):
             text = "It returns nothing for this input: return a value on every path."
             return Verdict(False, text, (self._format_inputs(cases[i]),), ("nothing returned",))
@@ -277,7 +277,7 @@ class Check:
         if isinstance(found[-1], TimedOut):
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
         # Of what may differ without being wrong, go by what explains most.
-        rights = [right, *([self.expected(c, way) for c in cases] for way in self.accepted)]
+        rights = [right, *([self.expected_answer(c, way) for c in cases] for way in self.accepted)]
         right = min(rights, key=lambda one: len(_differing_indices(found, one)))
         wrong, numbers = _differing_indices(found, right), list(range(len(cases)))
         if any(not isinstance(cases[j], RareCase) for j in wrong):
@@ -326,7 +326,7 @@ class Check:
             text = f"{text.rstrip('.')}: {relation}."
         return Verdict(False, text, lines)
 
-    def _cases(self, submission: object, one_row: bool) -> list[Case]:
+    def _fitting_cases(self, submission: object, one_row: bool) -> list[Case]:
         sizes: dict[str, int] = {}
         if self.sizes_from_module and (own := own_parameter_shapes(submission, self.arguments)):
             sizes = self.sizes_from_module(own, submission)
@@ -338,7 +338,10 @@ class Check:
     ) -> bool:
         ways = [tuple(mistakes), *((*mistakes, accepted) for accepted in self.accepted)]
         return any(
-            all(answers_agree(a, self.expected(c, *way)) for a, c in zip(found, cases, strict=True))
+            all(
+                answers_agree(a, self.expected_answer(c, *way))
+                for a, c in zip(found, cases, strict=True)
+            )
             for way in ways
         )
 
@@ -399,7 +402,7 @@ def _may_overflow(case: Case) -> bool:
     return any(one.abs().max() >= 20 for one in given if one.numel())
 
 
-def read_table(
+def parse_mistake_table(
     table: Sequence[str | Formula], formulas: dict[str, Formula], synonyms: dict[str, str]
 ) -> dict[str, str]:
     """Read a table of mistakes.

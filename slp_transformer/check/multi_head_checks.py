@@ -50,11 +50,11 @@ def _head_cases() -> list[Inputs]:
         X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O
     ),
     "itself hidden (but the first): …",
-    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first(
+    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first_row(
         X[:1] @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
     ),
     "itself hidden (all at first): …",
-    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first(
+    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first_row(
         X.mean(0, keepdim=True) @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
     ),
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
@@ -75,7 +75,7 @@ def head(
     return _causal_attention(X @ W_Q, X @ W_K, X @ W_V, mistakes) @ W_O
 
 
-def _with_first(first: Tensor, rows: Tensor) -> Tensor:
+def _with_first_row(first: Tensor, rows: Tensor) -> Tensor:
     return torch.cat([first, rows[1:]])
 
 
@@ -196,11 +196,11 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
         X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A
     ),
     "itself hidden (but the first): …",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first(
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first_row(
         X[:1] @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)")
     ),
     "itself hidden (all at first): …",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first(
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first_row(
         X.mean(0, keepdim=True) @ W_V @ W_O,
         solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)"),
     ),

@@ -116,24 +116,24 @@ class OwnModel:
         E, P = self.model.embedding.tokens.E, self.model.embedding.positions.P
         X = self.parts.input_encoding(ids, E, P, 0)
         stack = self.model.stack
-        blocks = [self._block(block) for block in stack.blocks]
-        H = self.parts.stack(X, blocks, self._norm(stack.final_norm))
+        blocks = [self._make_block(block) for block in stack.blocks]
+        H = self.parts.stack(X, blocks, self._make_norm(stack.final_norm))
         return self.parts.lm_head(H, E)
 
-    def _block(self, block: Any) -> Callable[[Tensor], Tensor]:
-        sublayers = (self._attention(block.attention), self._ffn(block.ffn))
-        norms = (self._norm(block.norm_1), self._norm(block.norm_2))
+    def _make_block(self, block: Any) -> Callable[[Tensor], Tensor]:
+        sublayers = (self._make_attention(block.attention), self._make_ffn(block.ffn))
+        norms = (self._make_norm(block.norm_1), self._make_norm(block.norm_2))
         return lambda X: self.parts.block(X, *sublayers, *norms)
 
-    def _norm(self, norm: Any) -> Callable[[Tensor], Tensor]:
+    def _make_norm(self, norm: Any) -> Callable[[Tensor], Tensor]:
         return lambda X: self.parts.layer_norm(X, norm.gamma, norm.beta)
 
-    def _ffn(self, ffn: Any) -> Callable[[Tensor], Tensor]:
+    def _make_ffn(self, ffn: Any) -> Callable[[Tensor], Tensor]:
         if self.activation == "relu":
             return lambda X: self.parts.ffn(X, ffn.W_1, ffn.b_1, ffn.W_2, ffn.b_2)
         return lambda X: gelu(X @ ffn.W_1 + ffn.b_1, approximate="tanh") @ ffn.W_2 + ffn.b_2
 
-    def _attention(self, layer: Any) -> Callable[[Tensor], Tensor]:
+    def _make_attention(self, layer: Any) -> Callable[[Tensor], Tensor]:
         if not self.biases:
             W = (layer.W_Q, layer.W_K, layer.W_V, layer.W_O)
             return lambda X: self.parts.multi_head_attention(X, *W, self.A)
@@ -302,7 +302,7 @@ def attention_as_text(own: OwnModel, sentence: list[str], words: list[str]) -> l
     with torch.no_grad():
         X = own.parts.input_encoding(ids, encoding.tokens.E, encoding.positions.P, 0)
         block = own.model.stack.blocks[0]
-        alpha = own.heads(block.attention, own._norm(block.norm_1)(X), weights=True)
+        alpha = own.heads(block.attention, own._make_norm(block.norm_1)(X), weights=True)
     titles = (f"head {c + 1}".ljust(2 * len(ids)) for c in range(own.A))
     columns = "".join(f"{j + 1:<2}" for j in range(len(ids)))
     lines = [" " * 17 + "   ".join(titles), " " * 17 + "   ".join([columns] * own.A)]

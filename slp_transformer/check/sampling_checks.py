@@ -158,15 +158,15 @@ def _top_p_cases() -> list[Inputs]:
     "each above p: Each probability is compared with p; compare the sum from the largest on.",
     lambda u, p: _softmax_of_kept(u, u.softmax(-1) >= p),
     "each above p (or the largest): …",
-    lambda u, p: _softmax_of_kept(u, _and_largest(u.softmax(-1) >= p, u)),
+    lambda u, p: _softmax_of_kept(u, _keep_largest_too(u.softmax(-1) >= p, u)),
     "each above p (equal ones cut): …",
     lambda u, p: _softmax_of_kept(u, u.softmax(-1) > p),
     "each above p (equal ones cut, or the largest): …",
-    lambda u, p: _softmax_of_kept(u, _and_largest(u.softmax(-1) > p, u)),
+    lambda u, p: _softmax_of_kept(u, _keep_largest_too(u.softmax(-1) > p, u)),
     "each above 1 − p: Each probability is compared with 1 − p; compare the sum with p.",
     lambda u, p: _softmax_of_kept(u, u.softmax(-1) >= 1 - p),
     "each above 1 − p (or the largest): …",
-    lambda u, p: _softmax_of_kept(u, _and_largest(u.softmax(-1) >= 1 - p, u)),
+    lambda u, p: _softmax_of_kept(u, _keep_largest_too(u.softmax(-1) >= 1 - p, u)),
     "1 − p: This is the result for 1 − p. From the most probable word on, the sum is compared with "
     "p; if it begins with the least probable word, what is kept are the words above 1 − p.",
     "1 − p (equal sums kept): …",
@@ -212,7 +212,7 @@ def _softmax_of_first_words(u: Tensor, order: Tensor, p: float) -> Tensor:
     return _softmax_of_kept(u, order[y.cumsum(-1) - y < p - 1e-12])
 
 
-def _and_largest(kept: Tensor, u: Tensor) -> Tensor:
+def _keep_largest_too(kept: Tensor, u: Tensor) -> Tensor:
     return kept.index_fill(0, u.argmax(), True)
 
 

@@ -135,7 +135,7 @@ def _iter_sites(node: ast.AST) -> Iterator[tuple[Any, str, int | None, ast.AST]]
 
 
 def _skipped_fields(node: ast.AST) -> set[str]:
-    if isinstance(node, ast.If | ast.IfExp) and "mistakes" in _names(node.test):
+    if isinstance(node, ast.If | ast.IfExp) and "mistakes" in _names_in(node.test):
         is_negated = any(isinstance(one, ast.NotIn | ast.Not) for one in ast.walk(node.test))
         return {"test", "orelse" if is_negated else "body"}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -152,7 +152,7 @@ def _is_about_mistakes(node: ast.AST) -> bool:
     )
 
 
-def _names(node: ast.AST) -> set[str]:
+def _names_in(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
@@ -266,8 +266,8 @@ def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Itera
         yield _other_sign(other, kind, ast.BinOp(node.left, other(), node.right))
 
     def without(part: ast.expr, new: ast.expr) -> _Change:
-        text = "" if "mistakes" in _names(part) else ast.unparse(part)
-        is_known = _names(part) <= arguments.keys() | {"len", "torch", "math"}
+        text = "" if "mistakes" in _names_in(part) else ast.unparse(part)
+        is_known = _names_in(part) <= arguments.keys() | {"len", "torch", "math"}
         quoted = f": `{text}`" if text and is_known else ""
         return _Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quoted}.", new)
 
@@ -287,7 +287,11 @@ def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Itera
 def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_Change]:
     function, given = node.func, list(node.args)
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if isinstance(function, ast.Attribute) and not _names(function.value) <= {"torch", "math", "F"}:
+    if isinstance(function, ast.Attribute) and not _names_in(function.value) <= {
+        "torch",
+        "math",
+        "F",
+    }:
         given.insert(0, function.value)  # the object of a method
     if name in OTHER_FUNCTIONS or name in arguments:
         for other in OTHER_FUNCTIONS.get(name, "").split():

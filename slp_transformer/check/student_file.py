@@ -57,7 +57,7 @@ class StudentFile:
         ]
         return found[-1] if found else self.imported.get("*", "")
 
-    def stubs(self) -> list[str]:
+    def checks_without_function(self) -> list[str]:
         """Return the checks whose function is asked for in the file, but is not there."""
         there = self.defined.keys() - self.empty | self.imported.keys()
         asked = {one for one in self.asked if self.asked[one] != CALLED_IN_CHAPTERS.get(one)}

@@ -169,7 +169,7 @@ def _iter_mistakes_of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
 
     for dim, table in THEN.items():
         for name, (sentence, change) in table.items():
-            yield Variant(f"then {name}", sentence, on_answer=partial(_change, change, dim))
+            yield Variant(f"then {name}", sentence, on_answer=partial(_change_answer, change, dim))
     for a, kind in kinds.items():
         if kind is Any:
             apply = combine(a, lambda answer, function: function(answer))
@@ -185,18 +185,18 @@ def _iter_mistakes_of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
         yield Variant(
             f"results {i + 1} and {j + 1} swapped",
             f"Results {i + 1} and {j + 1} are swapped.",
-            on_answer=partial(_swap, i, j),
+            on_answer=partial(_swap_answers, i, j),
         )
 
 
-def _change(change: Callable[[Tensor], Tensor], dim: int, answer: Any, case: Case) -> Tensor:
+def _change_answer(change: Callable[[Tensor], Tensor], dim: int, answer: Any, case: Case) -> Tensor:
     answer = torch.as_tensor(answer)
     if answer.dim() < dim:
         raise ValueError(f"This needs {dim} axes.")
     return change(answer)
 
 
-def _swap(i: int, j: int, answer: tuple[Any, ...], case: Case) -> tuple[Any, ...]:
+def _swap_answers(i: int, j: int, answer: tuple[Any, ...], case: Case) -> tuple[Any, ...]:
     order = list(range(len(answer)))
     order[i], order[j] = order[j], order[i]
     return tuple(answer[k] for k in order)

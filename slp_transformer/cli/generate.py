@@ -160,7 +160,7 @@ def execute(options: GenerateOptions[Any]) -> None:
     elif output is None and not streamed:
         print_text(content, end="")
     elif output is not None and session.writes(output) and not options.json:
-        write_files(output, session, texts)
+        write_text_files(output, session, texts)
     elif output is not None:
         write_file(output, content)
         print_status(f"Written to {output}.")
@@ -209,7 +209,7 @@ def to_json_line(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_files(path: Path, session: GenerationSession, texts: list[GeneratedText]) -> None:
+def write_text_files(path: Path, session: GenerationSession, texts: list[GeneratedText]) -> None:
     """Write each text to a file of its own; several are numbered."""
     for number, text in enumerate(texts, start=1):
         own = path if len(texts) == 1 else path.with_stem(f"{path.stem}-{number}")

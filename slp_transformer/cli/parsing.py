@@ -79,13 +79,13 @@ def parse_flags(
                 options, args=args, config=tuple(config), console_outputs=rank() == 0, **how
             )
     except SystemExit as ended:
-        if refusal := find_refusal(ended):
+        if refusal := find_dataclass_error(ended):
             raise ValueError(str(refusal)) from None
         sys.stderr.write(printed.getvalue())
         raise
 
 
-def find_refusal(ended: SystemExit) -> ValueError | None:
+def find_dataclass_error(ended: SystemExit) -> ValueError | None:
     """Return why a dataclass refused its values, which tyro has caught; None if none did."""
     error = ended.__context__
     while error is not None:

@@ -9,7 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import check_is_no_link, remove, remove_unfinished_files
+from slp_transformer._internal.atomic_write import (
+    check_is_no_link,
+    remove_path,
+    remove_unfinished_files,
+)
 from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
@@ -243,7 +247,7 @@ def cleanup_on_error(folder: Path) -> Iterator[None]:
     except BaseException:
         names = () if find_checkpoints(folder) else NEW_FILES
         for path in {folder / name for name in names} - before:
-            remove(path)
+            remove_path(path)
         remove_unfinished_files(folder)
         raise
 

@@ -18,7 +18,7 @@ import torch
 
 from slp_transformer._internal.atomic_write import (
     make_random_folder,
-    remove,
+    remove_path,
     remove_unfinished_files,
 )
 from slp_transformer._internal.progress_bar import progress_bar
@@ -143,7 +143,7 @@ def temporary_working_dir(output_dir: Path | None) -> Iterator[Path]:
     try:
         yield work
     finally:
-        remove(work)
+        remove_path(work)
         if is_new and not any(output_dir.iterdir()):
             output_dir.rmdir()
 

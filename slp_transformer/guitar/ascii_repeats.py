@@ -40,8 +40,8 @@ def with_repeat_marks(
     bars = [
         replace(
             bar,
-            starts_repeat=not bar.open_start and _has_sign(bar, 0),
-            num_plays=2 * (not bar.open_end and _has_sign(bar, -1)),
+            starts_repeat=not bar.open_start and _has_repeat_sign(bar, 0),
+            num_plays=2 * (not bar.open_end and _has_repeat_sign(bar, -1)),
         )
         for bar in bars
     ]
@@ -65,7 +65,7 @@ def _parse_repeat_count(found: re.Match[str]) -> int:
     return max(2, int(digits))
 
 
-def _has_sign(bar: BarRows, place: int) -> bool:
+def _has_repeat_sign(bar: BarRows, place: int) -> bool:
     """Return whether two strings have a sign of repetition at the start (0) or the end (-1)."""
     ends = [row.strip()[place] for row in bar.rows if row.strip()]
     return sum(mark in _SIGNS for mark in ends) > 1

@@ -131,7 +131,7 @@ def make_blues_study(draw: SeededChooser, kind: str) -> Study:
             pair = (root, Note(root.string - 1, root.fret + up))
             walked = find_low_note(pitches[i * 4 // len(rhythm.onset_steps)], max(0, home.fret - 2))
             line.append(pair if kind == "shuffle" else (walked,))
-    moments, end = rhythm.place(line), 11 * rhythm.steps_per_bar
+    moments, end = rhythm.place_groups(line), 11 * rhythm.steps_per_bar
     moments[end] = [roots[-1]]
     final = min(
         find_chord_shapes(chords[-1]),
@@ -174,7 +174,7 @@ def make_scale_study(draw: SeededChooser) -> Study:
     places = places[: 12 * size - 1]
     places.append(nearest_scale_place(roots, places[-1]))
     title = f"{root} {scale}, {describe_position(position)}, {' and '.join(names)}"
-    moments = rhythm.place([(box[i],) for i, _ in groupby(places)])
+    moments = rhythm.place_groups([(box[i],) for i, _ in groupby(places)])
     return make_study(title, tuning, rhythm, moments, f"{root} {scale}")
 
 
@@ -202,7 +202,7 @@ def make_arpeggio_study(draw: SeededChooser) -> Study:
     ends = indices_of_pitch_class(tones, chord_pitch_classes(chords[-1])[0])
     line.append((tones[nearest_scale_place(ends, place)],))
     title = f"Arpeggios in {root}, {name}, {describe_position(position)}, {rhythm.name}"
-    return make_study(title, tuning, rhythm, rhythm.place(line), [*chords, chords[-1]])
+    return make_study(title, tuning, rhythm, rhythm.place_groups(line), [*chords, chords[-1]])
 
 
 def make_drone_study(draw: SeededChooser) -> Study:

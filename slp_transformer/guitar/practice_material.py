@@ -54,7 +54,7 @@ class Rhythm(NamedTuple):
     onset_steps: Sequence[int]
     time_signature: tuple[int, int] = (4, 4)
 
-    def place(self, groups: Iterable[Sequence[Note]]) -> Moments:
+    def place_groups(self, groups: Iterable[Sequence[Note]]) -> Moments:
         """Notes that sound together, one such group after the other."""
         size = len(self.onset_steps)
         return {

@@ -122,7 +122,7 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
     if not isinstance(content, dict):
         raise ValueError(f"{path} must be a JSON object.")
     settings = HFConfigReader(content, str(path))
-    settings.require(**ONLY_HERE)
+    settings.check_usual_values(**ONLY_HERE)
     rank = settings.get("r", int)
     scale = settings.get("lora_alpha", float) / rank
     if isinstance(start := content.get("init_lora_weights"), str) and start != "gaussian":
@@ -206,7 +206,7 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     if base is not None and is_pretrained_folder(base):
         family = read_published(base).family
     pairs = {
-        place.theirs: _join(place, factors)
+        place.theirs: _join_lora_factors(place, factors)
         for place in iter_adapter_places(model, family)
         if any(f"{place.owner}.{name}" in factors for name in place.widths)
     }
@@ -238,7 +238,7 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     return Path(folder)
 
 
-def _join(place: AdapterPlace, factors: dict[str, LoRA]) -> tuple[Tensor, Tensor]:
+def _join_lora_factors(place: AdapterPlace, factors: dict[str, LoRA]) -> tuple[Tensor, Tensor]:
     """Return the A and B of one matrix there for those of ours that lie in it side by side."""
     pairs = {name: factors.get(f"{place.owner}.{name}") for name in place.widths}
     found = [pair for pair in pairs.values() if pair is not None]

@@ -26,7 +26,7 @@ def forward_output_norm(
     return T5 + T3
 
 
-def parallel(
+def forward_parallel(
     block: Any,
     X: Float[Tensor, "*batch N d"],
     self_kwargs: dict[str, Any],

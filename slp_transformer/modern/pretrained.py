@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import fsync_path, make_random_folder, remove, rename
+from slp_transformer._internal.atomic_write import (
+    fsync_path,
+    make_random_folder,
+    remove_path,
+    rename_path,
+)
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.text_tokenizer import TextTokenizer
@@ -195,14 +200,14 @@ def _iter_weights(
         files.check_shapes(name, theirs, shapes[name])
     for again, first in tied.items():
         if again in files.tensors and not torch.equal(
-            files.read(HFTensor(again)), files.read(HFTensor(first))
+            files.read_tensor(HFTensor(again)), files.read_tensor(HFTensor(first))
         ):
             raise ValueError(
                 f"{files.tensors[again].path}: {again} is not {first}, though config.json says "
                 "that the head is tied to it."
             )
     for name, theirs in places.items():
-        yield name, files.load(theirs, shapes[name], dtype, device)
+        yield name, files.load_parameter(theirs, shapes[name], dtype, device)
 
 
 def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
@@ -315,8 +320,8 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
         yield unfinished
         if folder.exists():
             folder.rmdir()
-        rename(unfinished, folder)
+        rename_path(unfinished, folder)
     except BaseException:
-        remove(unfinished)
+        remove_path(unfinished)
         raise
     fsync_path(folder.parent)

@@ -38,8 +38,8 @@ from slp_transformer._internal.atomic_write import (
     error_message,
     fsync_path,
     make_random_folder,
-    remove,
-    rename,
+    remove_path,
+    rename_path,
 )
 from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.extras import import_extra
@@ -137,10 +137,10 @@ def save_checkpoint(
         sizes = {path.name: path.stat().st_size for path in paths}
         checksums = {path.name: file_crc32(path) for path in paths}
         write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes, checksums)))
-        rename(temp, target)
+        rename_path(temp, target)
     except (OSError, RuntimeError, safetensors_error_class()) as error:
         if temp is not None:
-            remove(temp)
+            remove_path(temp)
         kept = f"{earlier[-1].name} was kept" if earlier else "there is no earlier one"
         raise ValueError(
             f"The checkpoint of step {step} could not be written to {run} "

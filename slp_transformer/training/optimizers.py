@@ -47,7 +47,7 @@ class ParameterGroups:
     matrices: "list[nn.Parameter]"
     vectors: "list[nn.Parameter]"
 
-    def ordered(self) -> "list[nn.Parameter]":
+    def in_checkpoint_order(self) -> "list[nn.Parameter]":
         """Return all of them, in the order of their numbers in a checkpoint."""
         return [*self.own, *self.matrices, *self.vectors]
 
@@ -90,7 +90,8 @@ def make_adamw(groups: ParameterGroups, config: OptimizerSettings) -> "torch.opt
     import torch
 
     fused = all(
-        p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point() for p in groups.ordered()
+        p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point()
+        for p in groups.in_checkpoint_order()
     )
     return torch.optim.AdamW(
         [

@@ -77,7 +77,7 @@ def load_last_checkpoint(
         ) from None
     saved.check_steps(state.config.steps, out_dir)
     groups = split_parameters(model, state.config)
-    tensors = load_training_state(folder, groups.ordered(), groups.state_names())
+    tensors = load_training_state(folder, groups.in_checkpoint_order(), groups.state_names())
     load_weights(model, folder)
     delete_old_checkpoints(out_dir, state.config.keep_last)
     state.step, state.losses, state.eval_history = saved.step, saved.losses, saved.eval_history

@@ -14,7 +14,7 @@ from pathlib import Path, PureWindowsPath
 from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from slp_transformer._internal.atomic_write import make_random_folder, remove
+from slp_transformer._internal.atomic_write import make_random_folder, remove_path
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.json_files import load_validated, read_json, validate_json
@@ -384,7 +384,7 @@ def delete_old_checkpoints(run: Path, keep_last: int) -> None:
                 temp = make_random_folder(run)
                 with contextlib.suppress(OSError):
                     old.rename(temp / old.name)
-                remove(temp)
+                remove_path(temp)
 
 
 def step_of_checkpoint(folder: Path) -> int:

@@ -141,7 +141,7 @@ check.attention(my_attention)
         "temperature": ["slp_transformer.check"],
         "top_p": ["slp_transformer"],
     }
-    assert sorted(file.stubs()) == ["attention", "top_k"]
+    assert sorted(file.checks_without_function()) == ["attention", "top_k"]
 
 
 def test_an_own_function_stands_before_an_imported_one():

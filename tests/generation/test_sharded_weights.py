@@ -27,7 +27,7 @@ def two_cores(monkeypatch):
 @torch.no_grad()
 def test_a_few_rows_meet_the_shares_and_give_the_product(n, leading, monkeypatch):
     X, W, b = torch.randn(*leading, 5), torch.randn(5, n), torch.randn(n)
-    laid = ShardedMatrix.of(W)
+    laid = ShardedMatrix.from_matrix(W)
     assert laid.shards.shape == ((2, 6, 5) if n == 12 else (1, n, 5))
     seen, real = [], module.sharded_matmul
     monkeypatch.setattr(module, "sharded_matmul", lambda *args: seen.append(1) or real(*args))

@@ -20,7 +20,7 @@ from slp_transformer.guitar.fretboard import (
     get_scale_length,
     is_playable_grip,
 )
-from slp_transformer.guitar.hand import find_refusal
+from slp_transformer.guitar.hand import explain_impossible_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 
 BASS = Tuning((43, 38, 33, 28))
@@ -51,15 +51,15 @@ def held(text):
     ],
 )
 def test_a_grip_passes_or_is_refused_by_name(grip, refusal):
-    assert find_refusal(held(grip), 650) == refusal
+    assert explain_impossible_grip(held(grip), 650) == refusal
 
 
 def test_two_notes_need_two_strings_and_an_open_string_stops_a_barre():
-    assert find_refusal([(6, 1), (6, 3)], 650) == "two notes on one string"
-    assert find_refusal(held("2 0 2 2 x 2"), 650) == ""  # two neighbors are one finger's
-    assert find_refusal(held("1 2 3 2 1 1"), 650) == ""
-    assert find_refusal(held("1 3 0 3 1 3"), 650) == "too many fingers"
-    assert find_refusal(held("1 3 1 3 1 3"), 650) == ""
+    assert explain_impossible_grip([(6, 1), (6, 3)], 650) == "two notes on one string"
+    assert explain_impossible_grip(held("2 0 2 2 x 2"), 650) == ""  # two neighbors are one finger's
+    assert explain_impossible_grip(held("1 2 3 2 1 1"), 650) == ""
+    assert explain_impossible_grip(held("1 3 0 3 1 3"), 650) == "too many fingers"
+    assert explain_impossible_grip(held("1 3 1 3 1 3"), 650) == ""
 
 
 def test_a_stretch_is_measured_on_the_instrument_and_above_its_capo():

@@ -16,7 +16,7 @@ from slp_transformer.guitar.fingering.ringing import (
     HEARD_SHARE,
     MAX_HELD_STATES,
     RingingLattice,
-    count_cut_notes,
+    count_held_and_cut_notes,
     make_ringing,
 )
 from slp_transformer.guitar.fingering.viterbi import HandCosts, find_cheapest_path, price_grips
@@ -29,9 +29,11 @@ def test_a_note_is_cut_once_where_its_string_is_struck_before_it_has_rung():
     ringing = make_ringing([0.0, 1.0, 2.0, 3.0], [(4.0, 1.0), (), (1.1,), (9.0,)])
     # The bass should ring to the end and is cut at 2; the last tenth of what cuts it is not missed.
     assert ringing.ends[0] == [4.0 * HEARD_SHARE, HEARD_SHARE]
-    assert count_cut_notes(grips, ringing) == (1, 1)
-    assert count_cut_notes([*grips[:2], (Note(5, 10),), (Note(5, 7),)], ringing) == (1, 0)
-    assert make_ringing([0.0, 1.0], [(0,), ()]) is None and count_cut_notes(grips, None) == (0, 0)
+    assert count_held_and_cut_notes(grips, ringing) == (1, 1)
+    assert count_held_and_cut_notes([*grips[:2], (Note(5, 10),), (Note(5, 7),)], ringing) == (1, 0)
+    assert make_ringing([0.0, 1.0], [(0,), ()]) is None and count_held_and_cut_notes(
+        grips, None
+    ) == (0, 0)
     assert make_ringing([None, 1.0], [(2.0,), (2.0,)]).ends == [[0.0], [1.0 + 2.0 * HEARD_SHARE]]
 
 
@@ -54,7 +56,7 @@ def test_path_and_prices_are_the_cheapest_of_all(monkeypatch):
 
         def cost(path, ringing=ringing):
             own = find_cost_without(path)
-            return own + costs.per_cut_note * count_cut_notes(path, ringing)[1]
+            return own + costs.per_cut_note * count_held_and_cut_notes(path, ringing)[1]
 
         def find_cost_without(path):
             return min(
@@ -65,7 +67,7 @@ def test_path_and_prices_are_the_cheapest_of_all(monkeypatch):
 
         every = {path: cost(path) for path in itertools.product(*choices)}
         lattice = RingingLattice(choices, costs, None, ringing)
-        path, prices = tuple(lattice.find_path()), lattice.price_grips()
+        path, prices = tuple(lattice.find_cheapest_path()), lattice.price_grips()
         assert every[path] == pytest.approx(min(every.values()))
         num_cut += path != tuple(find_cheapest_path(choices, costs))
         for t, choice in enumerate(choices):
@@ -78,7 +80,7 @@ def test_path_and_prices_are_the_cheapest_of_all(monkeypatch):
 def test_without_durations_it_is_the_shorter_program():
     choices, _ = random_piece(random.Random(8), 30, 3)
     lattice = RingingLattice(choices, HandCosts(), lambda t, grip: 0.1 * grip[0].string, None)
-    assert lattice.find_path() == find_cheapest_path(
+    assert lattice.find_cheapest_path() == find_cheapest_path(
         choices, HandCosts(), lambda t, grip: 0.1 * grip[0].string
     )
     expected = price_grips(choices, HandCosts(), lambda t, grip: 0.1 * grip[0].string)

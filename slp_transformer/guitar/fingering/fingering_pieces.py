@@ -150,7 +150,7 @@ def find_fingerings(
     paths: list[list[Grip]] = []
     for _ in range(num_alternatives):
         extra = problem.make_extra_cost(paths)
-        path = problem.build_lattice(problem.choices, extra).find_path()
+        path = problem.build_lattice(problem.choices, extra).find_cheapest_path()
         if path in paths:
             break
         paths.append(path)
@@ -192,7 +192,7 @@ def find_doubtful_moments(
     problem, _ = _build_problem(piece, options, score_grips)
     choices, extra = problem.choices, problem.make_extra_cost([])
     lattice = problem.build_lattice(choices, extra)
-    best, prices = lattice.find_path(), lattice.price_grips()
+    best, prices = lattice.find_cheapest_path(), lattice.price_grips()
     doubts: list[DoubtfulMoment] = []
     changed: set[int] = set()
     for t in moments_most_doubtful_first(prices):
@@ -205,7 +205,7 @@ def find_doubtful_moments(
         paths, more = [best], [0.0]
         for price, grip in others:
             asked = [*choices[:t], [grip], *choices[t + 1 :]]
-            paths.append(problem.build_lattice(asked, extra).find_path())
+            paths.append(problem.build_lattice(asked, extra).find_cheapest_path())
             more.append(price - ranked[0][0])
         changed.update(i for i, grip in enumerate(paths[1]) if grip != best[i])
         doubts.append(DoubtfulMoment(problem.piece.moments[t], t, paths, more))

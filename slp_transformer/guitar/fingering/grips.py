@@ -17,7 +17,7 @@ from slp_transformer.guitar.fretboard import (
     get_scale_length,
     is_playable_grip,
 )
-from slp_transformer.guitar.hand import NUM_FINGERS, find_refusal
+from slp_transformer.guitar.hand import NUM_FINGERS, explain_impossible_grip
 
 Grip = tuple[Note, ...]
 
@@ -153,7 +153,7 @@ def explain_unplayable(pitches: tuple[int, ...], tuning: Tuning, max_fret: int =
     names = ", ".join(map(format_pitch, pitches))
     scale = get_scale_length(tuning)
     placements = find_placements(pitches, tuning, max_fret)
-    refusals = {find_refusal(grip, scale, tuning.capo) for grip in placements}
+    refusals = {explain_impossible_grip(grip, scale, tuning.capo) for grip in placements}
     if "too wide" in refusals:
         return f"{names} are too wide apart for one hand"
     if refusals:

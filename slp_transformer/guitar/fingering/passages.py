@@ -14,7 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from slp_transformer.guitar.fingering.grips import Grip
-from slp_transformer.guitar.fingering.ringing import Ringing, count_cut_notes, make_ringing
+from slp_transformer.guitar.fingering.ringing import Ringing, count_held_and_cut_notes, make_ringing
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Tab
 
@@ -194,7 +194,7 @@ def compare_fingerings(
     notes = [pair for event in events for pair in zip(*event, strict=True)]
     free = [pair for pair in notes if len(tuning.positions_of(tuning.pitch_of(pair[0]))) > 1]
     chords = [event for event in events if len(event[0]) > 1]
-    held, cut = count_cut_notes(predicted_grips, ringing)
+    held, cut = count_held_and_cut_notes(predicted_grips, ringing)
 
     def count_equal(pairs: Sequence[tuple[object, object]]) -> int:
         return sum(theirs == ours for theirs, ours in pairs)

@@ -38,7 +38,7 @@ class Ringing(NamedTuple):
     onsets: Sequence[float | None]
     ends: Sequence[Sequence[float]]
 
-    def hold(self, t: int, held: Held, grip: Grip) -> Held:
+    def held_after(self, t: int, held: Held, grip: Grip) -> Held:
         """Return what rings on when the moment after `t` begins, if a grip is struck at `t`."""
         then = next(iter(self.onsets[t + 1 : t + 2]), None)
         if then is None:
@@ -68,7 +68,7 @@ def make_ringing(
     return Ringing(onsets, ends)
 
 
-def count_cut_notes(grips: Sequence[Grip], ringing: Ringing | None) -> tuple[int, int]:
+def count_held_and_cut_notes(grips: Sequence[Grip], ringing: Ringing | None) -> tuple[int, int]:
     """Count the notes that should ring on while others begin, and those of them that are cut."""
     num_held, num_cut = 0, 0
     held: Held = ()
@@ -77,7 +77,7 @@ def count_cut_notes(grips: Sequence[Grip], ringing: Ringing | None) -> tuple[int
     for t, grip in enumerate(grips):
         num_cut += _count_restruck_strings(held, grip)
         before = {string for string, _ in held} - {note.string for note in grip}
-        held = ringing.hold(t, held, grip)
+        held = ringing.held_after(t, held, grip)
         num_held += sum(string not in before for string, _ in held)
     return num_held, num_cut
 
@@ -146,7 +146,7 @@ class RingingLattice:
                 for i, held in enumerate(states):
                     cut = costs.per_cut_note * _count_restruck_strings(held, choice[k])
                     total = list(map(add, arrived[i], _add_to_all(own[k], cut)))
-                    after = ringing.hold(t, held, choice[k])
+                    after = ringing.held_after(t, held, choice[k])
                     number = numbers.setdefault(after, len(paid))
                     if number == len(paid):
                         paid.append(total)
@@ -173,7 +173,7 @@ class RingingLattice:
         """What it costs to come to each place of the hand from where this was paid."""
         return [min(map(add, paid, road)) for road in self._roads]
 
-    def find_path(self) -> list[Grip]:
+    def find_cheapest_path(self) -> list[Grip]:
         """Return the cheapest fingering."""
         path: list[Grip] = []
         if not self.choices:

@@ -9,7 +9,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_moment
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_score_moment
 from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
@@ -52,11 +52,11 @@ def format_alphatex(*tracks: Tab) -> str:
             any note value; or the tracks' bars are not of the same lengths.
     """
     check_tracks_have_same_bars(tracks)
-    title = _quote(tracks[0].title)
+    title = _quote_string(tracks[0].title)
     lines = [f"\\title {title}"] if title != '""' else []
     for number, tab in enumerate(tracks):
         measures = measures_from_tab(tab)
-        lines += [f"\\track {_quote(tab.track or 'Guitar')}", "\\staff {score tabs}"]
+        lines += [f"\\track {_quote_string(tab.track or 'Guitar')}", "\\staff {score tabs}"]
         lines.append(f"\\instrument {midi_program(tab.tuning)}")
         lines.append(f"\\tuning ({' '.join(map(format_pitch, tab.tuning.open_pitches))})")
         if tab.tuning.capo:
@@ -73,7 +73,7 @@ def format_alphatex(*tracks: Tab) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quote(text: str) -> str:
+def _quote_string(text: str) -> str:
     """Return a text in one line as alphaTex has strings."""
     return '"' + " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -341,7 +341,7 @@ class _AlphaTexParser:
                 own = beat_effects if len(notes) == 1 else _parse_effects(effects) + beat_effects
                 self.parse_note(fret, int(string), own, length)
             self.elapsed += length
-            check_moment(self.elapsed)
+            check_score_moment(self.elapsed)
         self.has_notes = True
 
     def beat_duration(self, denominator: str) -> Fraction:
@@ -384,7 +384,7 @@ class _AlphaTexParser:
             elif name not in (*BEAT_EFFECTS, "t"):
                 self.warn(f"{{{name[:30]}}} is left out")
         event = NoteEvent(self.bar_start + self.elapsed, duration, note, techniques, self.voice)
-        self.builder.read_note(event, fret == "-" or any(name == "t" for name, _ in effects))
+        self.builder.add_note(event, fret == "-" or any(name == "t" for name, _ in effects))
 
 
 def _parse_effects(text: str) -> _Effects:

@@ -143,7 +143,7 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
     for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
             what = "bars in triplet feel are read as they are written"
-            builder.omit(what, header.number)
+            builder.record_omission(what, header.number)
         for number, voice in enumerate(measure.voices[:2], start=1):
             now = Fraction(0)
             for beat in voice.beats:
@@ -152,15 +152,15 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
                     continue
                 for what, has_it in LEFT_OUT_OF_BEATS.items():
                     if has_it(beat.effect) and beat.notes:
-                        builder.omit(f"{what} are left out", header.number)
+                        builder.record_omission(f"{what} are left out", header.number)
                 for note in beat.notes if now < bar.length_quarters else ():
                     if note.type in (kinds.normal, kinds.dead, kinds.tie):
                         techniques = _read_techniques(note, builder, kinds, header.number)
                         place = Note(note.string, note.value)
                         event = NoteEvent(begin + now, length, place, techniques, number)
-                        builder.read_note(event, is_tied=note.type == kinds.tie)
+                        builder.add_note(event, is_tied=note.type == kinds.tie)
                 if now >= bar.length_quarters:
-                    builder.omit(AFTER_BAR, header.number, len(beat.notes))
+                    builder.record_omission(AFTER_BAR, header.number, len(beat.notes))
                 now += length
         begin += bar.length_quarters
     return builder
@@ -202,7 +202,7 @@ def _read_techniques(note: Any, builder: TabBuilder, kinds: Any, bar_number: int
         techniques.add(Technique("bend", max(1, min(size, 24))))
     for what, has_it in LEFT_OUT_OF_NOTES.items():
         if has_it(effect):
-            builder.omit(f"{what} are left out", bar_number)
+            builder.record_omission(f"{what} are left out", bar_number)
     return techniques
 
 

@@ -140,7 +140,7 @@ def read_midi_tabs(
     found = []
     for guitar, name, notes in parts:
         strings = [channel for channel, _ in contents.programs[notes[0].track]]
-        builder = TabBuilder(name, guitar, _build_bars(contents, chosen, unit))
+        builder = TabBuilder(name, guitar, _build_bar_headers(contents, chosen, unit))
         for note in _quantize_notes(notes, ticks, unit):
             place = (
                 _find_place_by_channel(note, guitar, strings, path)
@@ -148,7 +148,7 @@ def read_midi_tabs(
                 else Note(0, note.pitch)
             )
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
-            builder.read_note(NoteEvent(onset, end - onset, place))
+            builder.add_note(NoteEvent(onset, end - onset, place))
         found.append(builder)
     tabs, problems = build_tabs(contents.source, contents.track_names.get(1, ""), found)
     return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
@@ -319,7 +319,9 @@ def _quantize_notes(
     return [kept[key] for key in sorted(kept)]
 
 
-def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) -> list[BarHeader]:
+def _build_bar_headers(
+    contents: _MidiContents, notes: list[_PlayedNote], unit: int
+) -> list[BarHeader]:
     """Return the bars of a file without notes.
 
     Raises:

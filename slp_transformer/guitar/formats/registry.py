@@ -28,7 +28,7 @@ from slp_transformer.guitar.techniques import TECHNIQUES, TechniqueSigns
 from slp_transformer.guitar.timing import add_time_signatures, bar_start_steps, columns_to_steps
 
 
-def _format_tabs(*tracks: Tab) -> str:
+def _format_tabs_as_text(*tracks: Tab) -> str:
     """Return tabs as ASCII text, one below the other."""
     if len(tracks) > 1:
         tracks = tuple(
@@ -86,7 +86,7 @@ class TabFormat:
         return f"{names}: {' and '.join(verbs) or f'neither read nor written, {self.advice}'}{lost}"
 
 
-def _techniques(is_lost: Callable[[str, TechniqueSigns], bool]) -> tuple[str, ...]:
+def _techniques_without_sign(is_lost: Callable[[str, TechniqueSigns], bool]) -> tuple[str, ...]:
     """Return what the techniques are called that a kind of file has no sign for."""
     return tuple(
         dict.fromkeys(signs.plural for kind, signs in TECHNIQUES.items() if is_lost(kind, signs))
@@ -100,7 +100,10 @@ def _guitar_pro_format(version: int) -> TabFormat:
         (f".gp{version}",),
         read_guitar_pro_tabs,
         partial(format_guitar_pro, version=version),
-        (*second_voice, *_techniques(lambda _, signs: signs.since_guitar_pro > version)),
+        (
+            *second_voice,
+            *_techniques_without_sign(lambda _, signs: signs.since_guitar_pro > version),
+        ),
         "guitarpro",
         page_reader="gp",
     )
@@ -112,11 +115,13 @@ FORMATS: Choices[TabFormat] = Choices(
         "ASCII tab": TabFormat(
             (".txt", ".tab"),
             read_tab_file,
-            _format_tabs,
+            _format_tabs_as_text,
             (
                 "lengths of notes",
                 "marks of a second voice",
-                *_techniques(lambda kind, signs: not signs.ascii and kind not in ("bend", "dead")),
+                *_techniques_without_sign(
+                    lambda kind, signs: not signs.ascii and kind not in ("bend", "dead")
+                ),
             ),
             is_timed=False,
         ),
@@ -136,7 +141,7 @@ FORMATS: Choices[TabFormat] = Choices(
             (
                 "the repeats, which are played out",
                 "marks of a second voice",
-                *_techniques(lambda kind, signs: True),
+                *_techniques_without_sign(lambda kind, signs: True),
             ),
             "mido",
             reader_flags=("tracks", "channels", "quantize"),

@@ -160,7 +160,7 @@ class HFFamily:
         Raises:
             ValueError: if it has a part that we don't have.
         """
-        settings.require(**self.required, quantization_config=False)
+        settings.check_usual_values(**self.required, quantization_config=False)
         found = settings.read(self.settings) | self.fixed | settings.read_token_ids()
         name, known = self.activations
         found["activation"] = settings.get_choice(name, known, next(iter(known)))
