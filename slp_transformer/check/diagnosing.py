@@ -44,8 +44,8 @@ from slp_transformer.check.comparing import (
     format_value,
     has_floats_for_integers,
     has_new_nan,
+    squeezed_shape,
     to_comparable,
-    without_unit_axes,
 )
 from slp_transformer.check.hints import FLOATS_FOR_INTEGERS, HINTS, OVERFLOW
 from slp_transformer.check.slips import Slip, as_solution_with_mistakes, make_slips
@@ -309,7 +309,7 @@ class Check:
             pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
-            if self._is_explained_by(mistakes, cases, found):
+            if self._do_explain(mistakes, cases, found):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
                 short = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 lines = self._example_lines(cases[i], right[i], found[i])
@@ -333,9 +333,7 @@ class Check:
         cases = self.cases(**sizes)
         return [c for c in cases if not one_row or c[self.arguments[0]].dim() == 1]
 
-    def _is_explained_by(
-        self, mistakes: Sequence[str], cases: list[Case], found: list[Any]
-    ) -> bool:
+    def _do_explain(self, mistakes: Sequence[str], cases: list[Case], found: list[Any]) -> bool:
         ways = [tuple(mistakes), *((*mistakes, accepted) for accepted in self.accepted)]
         return any(
             all(
@@ -363,7 +361,7 @@ class Check:
             return f"It stopped{where}: {found.kind}{words}.{''.join(hints)}"
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
-        if isinstance(found, Tensor) and without_unit_axes(found.shape) != without_unit_axes(
+        if isinstance(found, Tensor) and squeezed_shape(found.shape) != without_unit_axes(
             right.shape
         ):
             return f"It returns {describe_shape(found)}; it should return {describe_shape(right)}."

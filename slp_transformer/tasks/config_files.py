@@ -67,7 +67,7 @@ def load_config(*names: str | Path, task: str | None = None) -> RunConfig[Any]:
         tables.insert(0, (read_tables(task), task))
     for table, name in tables:
         try:
-            config = override_settings(config, table)
+            config = override(config, table)
             if name not in PRESETS:
                 config = config.resolve_paths(Path(name).parent)
         except ValueError as error:
@@ -99,7 +99,7 @@ def read_tables(name: str | Path) -> Tables:
     return replace_values(tables, NONE, None)
 
 
-def override_settings(config: RunConfig[Any], tables: Tables) -> RunConfig[Any]:
+def override(config: RunConfig[Any], tables: Tables) -> RunConfig[Any]:
     """Return a configuration with the settings of some tables in place of its own.
 
     Raises:

@@ -11,14 +11,14 @@ import pytest
 from slp_transformer.guitar.guitarset import read_guitarset_tabs, read_jams_tab
 from slp_transformer.guitar.tab_task import TabData, TabTask
 from slp_transformer.tasks.base import Dataset
-from slp_transformer.tasks.config_files import load_config, override_settings
+from slp_transformer.tasks.config_files import load_config, override
 
 REAL = os.environ.get("SLP_GUITARSET", "")
 """A folder with files of the publisher's, 00_BN1-129-Eb_comp and _solo among them."""
 
 
 def prepare(source: Path, folder: Path) -> Dataset:
-    config = override_settings(load_config(task="tabs"), {"model": {"context_length": 20}})
+    config = override(load_config(task="tabs"), {"model": {"context_length": 20}})
     return TabTask().prepare(replace(config, data=TabData(str(source))), folder)
 
 
