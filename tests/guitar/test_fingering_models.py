@@ -409,8 +409,8 @@ def test_enough_beams_find_the_likeliest_legal_fingering_of_all():
     """As found by trying all; the greedy one, with these weights, is less likely."""
     model = small_translator(9).eval()
     for W in model.parameters():
-        W.data.mul_(4)  # so that what was written matters
-    moments = [(64,), (55, 64), (59,)]
+        W.data.mul_(10)  # so that what was written matters
+    moments = [(52, 60), (64,), (59,)]
     passage = passage_from_grips(STANDARD, find_cheapest_fingering(moments, STANDARD))
     ways = list(itertools.product(*(find_grips(pitches, STANDARD) for pitches in moments)))
     ids = torch.tensor([[note_to_target_id(n) for grip in way for n in grip] for way in ways])
