@@ -90,7 +90,7 @@ def answers_agree(one: Any, other: Any) -> bool:
     if (one.dtype == torch.bool) != (other.dtype == torch.bool):
         return False
     if one.shape != other.shape:
-        if squeezed_shape(one.shape) != without_unit_axes(other.shape):
+        if squeezed_shape(one.shape) != squeezed_shape(other.shape):
             return False
         one = one.reshape(other.shape)  # the book's [1×d] and a vector [d]
     return torch.allclose(one.double(), other.double(), rtol=1e-4, atol=2e-5, equal_nan=True)
@@ -264,7 +264,7 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
     if isinstance(expected, tuple):
         pairs = zip(expected, actual, strict=True)
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))
-    same_shape = squeezed_shape(expected.shape) == without_unit_axes(actual.shape)
+    same_shape = squeezed_shape(expected.shape) == squeezed_shape(actual.shape)
     if expected.numel() <= MAX_SHOWN_NUMBERS or not same_shape:
         pair = format_value(expected), format_value(actual)
         if pair[0] == pair[1]:  # they differ further on

@@ -361,9 +361,7 @@ class Check:
             return f"It stopped{where}: {found.kind}{words}.{''.join(hints)}"
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
-        if isinstance(found, Tensor) and squeezed_shape(found.shape) != without_unit_axes(
-            right.shape
-        ):
+        if isinstance(found, Tensor) and squeezed_shape(found.shape) != squeezed_shape(right.shape):
             return f"It returns {describe_shape(found)}; it should return {describe_shape(right)}."
         return f"It differs from {self.source}."
 
