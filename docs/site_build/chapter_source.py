@@ -138,10 +138,10 @@ def numbered(text: str, book: Equations) -> str:
             slug = found["label"].partition(" · ")[0].strip()
             is_next = re.fullmatch(r"[\s#]*", text[end : found.start()]) is not None
             above, end = [*(above if is_next else []), slug], found.end()
-            place = book.place(slug) if slug in book.slugs else ""
+            place = book.format_place(slug) if slug in book.slugs else ""
             return found["begin"] + " · ".join(filter(None, [slug, place])) + "</span>"
         slug = above.pop(0) if len(above) > 1 else "".join(above)
-        drafts = [book.numbers(slug, draft) for draft in book.drafts] if slug in book.slugs else []
+        drafts = [book.numbers_of(slug, draft) for draft in book.drafts] if slug in book.slugs else []
         if any(len(numbers) > 1 for numbers in drafts) or not any(drafts):
             return found[0]  # a formula for each number of a range has its own
         return f"\\tag{{{' · '.join(one for numbers in drafts for one in numbers)}}}"
@@ -160,7 +160,7 @@ def with_numbers(text: str, book: Equations) -> str:
         slugs = re.findall(SLUG, match[0])
         if not all(slug in book.slugs for slug in slugs):
             return match[0]
-        return f"{match[0]} · {book.place(*slugs, span=' to `' in match[0])}"
+        return f"{match[0]} · {book.format_place(*slugs, span=' to `' in match[0])}"
 
     text = TAG.sub(lambda tag: f"\\tag{{{tag[1].partition(' · ')[0]}}}", numbered(text, book))
     return re.sub(rf"(?m)^\({GROUP.pattern}", cited, text)

@@ -121,7 +121,7 @@ def equations_shown(tex: Mapping[str, str], book: Equations) -> Callable[[str], 
         for named in re.finditer(rf"(?m)^\({GROUP.pattern}", text):
             for slug in book.named(named[0]):
                 if tex.get(slug):
-                    shown.append(f"*{slug}* ({book.place(slug)})\n\n$$\n{tex[slug]}\n$$")
+                    shown.append(f"*{slug}* ({book.format_place(slug)})\n\n$$\n{tex[slug]}\n$$")
         return "\n\n".join([text, *dict.fromkeys(shown)])
 
     return show
@@ -156,8 +156,10 @@ def list_equations(chapters: list[Chapter], root: Path) -> list[Equation]:
     for path in modules(root):
         for name, docstring in _docstrings(path, root):
             for paragraph in SOURCE.findall(docstring):
-                for slug in book.named(" ".join(paragraph.split())):
-                    entry = found.setdefault(slug, Equation(slug, book.place(slug).split(" · ")))
+                for slug in book.slugs_named_in(" ".join(paragraph.split())):
+                    entry = found.setdefault(
+                        slug, Equation(slug, book.format_place(slug).split(" · "))
+                    )
                     if name not in entry.objects:
                         entry.objects.append(name)
     return list(found.values())
