@@ -141,7 +141,9 @@ def numbered(text: str, book: Equations) -> str:
             place = book.format_place(slug) if slug in book.slugs else ""
             return found["begin"] + " · ".join(filter(None, [slug, place])) + "</span>"
         slug = above.pop(0) if len(above) > 1 else "".join(above)
-        drafts = [book.numbers_of(slug, draft) for draft in book.drafts] if slug in book.slugs else []
+        drafts = (
+            [book.numbers_of(slug, draft) for draft in book.drafts] if slug in book.slugs else []
+        )
         if any(len(numbers) > 1 for numbers in drafts) or not any(drafts):
             return found[0]  # a formula for each number of a range has its own
         return f"\\tag{{{' · '.join(one for numbers in drafts for one in numbers)}}}"

@@ -119,7 +119,7 @@ def equations_shown(tex: Mapping[str, str], book: Equations) -> Callable[[str], 
     def show(text: str) -> str:
         shown = []
         for named in re.finditer(rf"(?m)^\({GROUP.pattern}", text):
-            for slug in book.named(named[0]):
+            for slug in book.slugs_named_in(named[0]):
                 if tex.get(slug):
                     shown.append(f"*{slug}* ({book.format_place(slug)})\n\n$$\n{tex[slug]}\n$$")
         return "\n\n".join([text, *dict.fromkeys(shown)])
