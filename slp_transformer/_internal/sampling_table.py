@@ -108,7 +108,7 @@ SAMPLING = Choices(
             Slider(1, 2, 0.05, 1),
             reads_ids=True,
             only_drawing=False,
-            example=1.5,
+            example=1000.0,
         ),
         "temperature": SamplingOption(
             "slp_transformer.sampling:temperature",
@@ -122,7 +122,7 @@ SAMPLING = Choices(
             Slider(0, 3, 0.1, 1),
             greedy_at=0,
             flag_default=0.8,
-            example=0.5,
+            example=0.1,
         ),
         "top_k": SamplingOption(
             "slp_transformer.sampling:top_k",
@@ -156,7 +156,7 @@ SAMPLING = Choices(
             "sample from the tokens that have at least this share of the probability of the most "
             "probable one",
             Slider(0, 1, 0.05, 0),
-            example=0.3,
+            example=0.9,
         ),
     },
 )
