@@ -118,7 +118,7 @@ u = logits(H[-1], E)
 assert u.shape == (vocab_size,)
 torch.testing.assert_close(lm_head(H[-1], E), u)
 torch.testing.assert_close(model(ids)[-1], u)
-plotting.show_source(lm_head, TransformerLM.forward)
+plotting.show_source(lm_head, TransformerLM.forward, only=["X", "H", "return"])
 
 # %% [markdown]
 # The package computes logits at *every* position at once, [N×|V|]: training needs a prediction
@@ -158,7 +158,7 @@ plotting.show_source(next_word_probabilities)
 #
 # So far the weights are random, and so are the predictions. A short training loop changes that: at each
 # position, it raises the probability of the word that actually came next. ([Chapter 7](07_training.py)
-# explains the loop.)
+# explains the loop, and `AdamW`, which moves each weight a little against its gradient.)
 
 # %%
 from torch.nn.functional import cross_entropy

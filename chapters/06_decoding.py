@@ -259,7 +259,7 @@ seen = torch.tensor([[0]])  # ids so far; not used here
 cut = filter_logits(u.unsqueeze(0), seen, temperature=0.5, top_k=3, top_p=0.9)
 one_by_one = top_p(top_k(temperature(u, 0.5), 3), 0.9)
 torch.testing.assert_close(cut[0], one_by_one)
-plotting.show_source(filter_logits)
+plotting.show_source(filter_logits, only=["if", "u =", "for"])
 
 # %% [markdown] tags=["path"]
 # [Figure](#fig-dials) shows temperature and all cuts on the book's four words. On the site it has a dial for each.
@@ -313,6 +313,7 @@ plotting.lines(curves, x="step", y="nats per token")
 # token that begins every piece, `<bos>`, and the tuning. A text ends at its end-of-text token, or after 96 tokens,
 # which is all the positions that this model has.
 #
+# A token is a note, such as `TAB<2,3>` (string 2, fret 3), or the bar or place in it where notes begin.
 # In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string
 # is pressed, and 0 is an open string. Time runs from left to right, and a bar ends at `|`.
 
@@ -579,7 +580,8 @@ for score, text in beam(2):
     mean = length_normalized_score(score, T)
     assert mean == score / T
     print(f"sum {score:.2f}, mean {mean:.2f} for", *text[1:])
-plotting.show_source(Beam.advance, length_normalized_score)
+lines = ["totals", "best,", "parents,", "ids", "return"]
+plotting.show_source(Beam.advance, length_normalized_score, only=lines)
 
 # %% [markdown]
 # The mean prefers the longer text again. Which score is better depends on whether short texts are welcome.
