@@ -22,7 +22,7 @@ from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import fill_durations
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.playing_order import expand_repeats, find_unclear_repeats
 from slp_transformer.guitar.tab import Bar, ReadProblem, Tab
 from slp_transformer.guitar.techniques import TECHNIQUES, TechniqueSigns
 from slp_transformer.guitar.timing import add_time_signatures, bar_start_steps, columns_to_steps
@@ -257,7 +257,11 @@ def read_any_tab_file(path: str | Path, **flags: Any) -> tuple[list[Tab], list[R
     """
     found = find_format(path)
     if found is not None and found.reader is not None:
-        return found.reader(Path(path), **flags)
+        tabs, problems = found.reader(Path(path), **flags)
+        unclear = find_unclear_repeats(tabs[0].bars).items() if tabs else ()
+        name = Path(path).name
+        problems += [ReadProblem(name, 0, f"{what} (bar {bar})") for what, bar in unclear]
+        return tabs, problems
     if found is not None and found.advice:
         name = next(name for name, each in FORMATS.items() if each is found)
         raise ValueError(f"{path} is of {name}, which is not read: {found.advice}.")
