@@ -62,7 +62,6 @@ class TabFormat:
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
-        advice: what to do with one that is not read.
         page_reader: what reads it on the page "Finger a piece": midi, gp or xml; empty for nothing.
     """
 
@@ -74,7 +73,6 @@ class TabFormat:
     is_timed: bool = True
     reader_flags: tuple[str, ...] = ()
     writer_flags: tuple[str, ...] = ()
-    advice: str = ""
     page_reader: str = ""
 
     @property
@@ -83,7 +81,7 @@ class TabFormat:
         verbs = [verb for verb, can in (("read", self.reader), ("written", self.writer)) if can]
         lost = f"; without {', '.join(self.cannot_hold)}" if self.cannot_hold else ""
         names = ", ".join(f"`{suffix}`" for suffix in self.suffixes)
-        return f"{names}: {' and '.join(verbs) or f'neither read nor written, {self.advice}'}{lost}"
+        return f"{names}: {' and '.join(verbs)}{lost}"
 
 
 def _techniques(is_lost: Callable[[str, TechniqueSigns], bool]) -> tuple[str, ...]:
@@ -123,8 +121,7 @@ FORMATS: Choices[TabFormat] = Choices(
         "Guitar Pro 3": _guitar_pro(3),
         "Guitar Pro 4": _guitar_pro(4),
         "Guitar Pro 5": _guitar_pro(5),
-        "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5", page_reader="gp"),
-        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp_tabs, page_reader="gp"),
+        "Guitar Pro 6 to 8": TabFormat((".gp", ".gpx"), read_gp_tabs, page_reader="gp"),
         "MusicXML": TabFormat(
             (".musicxml", ".xml"), read_musicxml_tabs, format_musicxml, page_reader="xml"
         ),
@@ -262,9 +259,6 @@ def read_any_tab_file(path: str | Path, **flags: Any) -> tuple[list[Tab], list[R
         name = Path(path).name
         problems += [ReadProblem(name, 0, f"{what} (bar {bar})") for what, bar in unclear]
         return tabs, problems
-    if found is not None and found.advice:
-        name = next(name for name, each in FORMATS.items() if each is found)
-        raise ValueError(f"{path} is of {name}, which is not read: {found.advice}.")
     if Path(path).suffix.lower() in AUDIO_SUFFIXES:
         raise ValueError(
             f"{path} is a recording, and recordings are not read: make a MIDI file of it, as by "
