@@ -116,6 +116,7 @@ Bool = Int = Float
 """
 
 
+@pytest.mark.slow
 def test_shapes_are_plain_tensors_with_a_jaxtyping_that_needs_numpy(tmp_path):
     """As with jaxtyping 0.3.0 to 0.3.3 where numpy is missing."""
     (tmp_path / "jaxtyping.py").write_text(BROKEN_JAXTYPING, encoding="utf-8")

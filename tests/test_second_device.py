@@ -149,6 +149,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_learned_there_is_what_the_cpu_learns(device, case):
     make, data, options = CASES[case]

@@ -187,12 +187,13 @@ def train(parts: Parts, say: Callable[[str], None], own_loss: bool = False) -> O
     return own
 
 
-def new_model(parts: Parts, vocab_size: int, context_length: int) -> OwnModel:
-    """Return a model of the size of chapter 5's, with random weights."""
+def new_model(parts: Parts, vocab_size: int, context_length: int, model_dim: int = 32) -> OwnModel:
+    """Return a model of random weights, of the size of chapter 5's unless its width is given."""
     torch.manual_seed(2)
-    model = TransformerLM(
-        TransformerConfig(vocab_size, context_length, 32, num_heads=2, num_blocks=3)
+    config = TransformerConfig(
+        vocab_size, context_length, model_dim, num_heads=model_dim // 16, num_blocks=3
     )
+    model = TransformerLM(config)
     encoding: Any = model.embedding
     with torch.no_grad():
         encoding.tokens.E.mul_(5)

@@ -97,6 +97,7 @@ def submission_of(one: check.Check, *mistakes: str):
 every_check = pytest.mark.parametrize("name", check.CHECKS)
 
 
+@pytest.mark.slow
 @every_check
 def test_every_known_mistake_differs_from_every_other(name):
     one = check.CHECKS[name]

@@ -199,6 +199,7 @@ def softmax(scores):
 """
 
 
+@pytest.mark.slow
 def test_a_class_is_reported_on_and_a_student_s_code_changes_nobody_s_row(tmp_path, capsys):
     good = "def softmax(scores):\n    return scores.softmax(-1)\ndef top_k(u, k): ...\n"
     write(tmp_path, anna=good, bob=FORGED)

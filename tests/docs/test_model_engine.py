@@ -10,6 +10,7 @@ from functools import cache
 import pytest
 import torch
 from js_engines import Chromium, Racer, constants
+from sampled import mostly_slow
 
 from slp_transformer import TransformerConfig, TransformerLM, record_activations
 from slp_transformer._internal.model_choices import ACTIVATIONS
@@ -224,7 +225,7 @@ def test_small_and_subnormal_half_numbers(engine):
     assert [float(x) for x in found] == numbers.tolist()
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", mostly_slow(FORMS, "of 2017", "llama 3"))
 def test_with_the_cache_nothing_changes(form, engine, load):
     load(form)
     cached = """(M, {ids, cuts}) => {
@@ -268,7 +269,10 @@ def test_hooks_see_what_the_package_s_see(form, engine, load):
         close([float(x) for x in seen[name][1]], X)
 
 
-@pytest.mark.parametrize("point", ["Q", "K", "V", "alpha", "head", "X", "T1", "T3", "T5", "H"])
+@pytest.mark.parametrize(
+    "point",
+    mostly_slow(["Q", "K", "V", "alpha", "head", "X", "T1", "T3", "T5", "H"], "alpha", "T3"),
+)
 def test_hooks_replace_what_passes(point, engine, load, monkeypatch):
     model = load("qwen 3")
     ids = ids_of(7)
@@ -325,7 +329,7 @@ def test_the_mask_the_root_and_the_final_norm_can_be_left_out(engine, load):
         close(without("scaled"), scaled(ids))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", mostly_slow(FORMS, "the book's", "qwen 3"))
 def test_greedy_text_is_the_package_s(form, engine, load):
     model = load(form)
     prompt = ids_of(3)

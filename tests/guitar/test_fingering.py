@@ -159,6 +159,7 @@ def test_the_path_is_the_cheapest_of_all(monkeypatch):
             assert ours == pytest.approx(best)
 
 
+@pytest.mark.slow
 def test_each_grip_costs_what_the_cheapest_path_through_it_does(monkeypatch):
     hands_there = (1, 4, 9)
     monkeypatch.setattr(viterbi, "HAND_FRETS", hands_there)
