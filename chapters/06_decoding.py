@@ -611,9 +611,8 @@ assert beamed.ids != greedily.ids
 assert beamed.score > mean_score(drawn.ids)
 
 # %% [markdown]
-# The two texts with the highest scores repeat themselves: about three quarters of their runs of four tokens
-# occurred earlier, against 7% in the corpus. Beam search works well for translation, where the source
-# determines what to say; for free writing, draw.
+# The highest score need not be the best text: as low temperatures did above, a search for it tends to repeat itself.
+# Beam search works well for translation, where the source determines what to say; for free writing, draw.
 
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
@@ -623,9 +622,8 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    From 0.5 on slips become fewer; the smallest share, a third, is left at 1.25. At 2 the tail is too
-#    fat for p = 0.9, and at 0.25 there is little to cut. Repeats rise by 5 points at 0.25 and 0.5, since what
-#    is cut off is also what is new.
+#    Slips become fewer, except at the ends: at 2 the tail is too fat for p = 0.9, and at 0.25 there is little
+#    to cut. Repeats rise at low temperatures, since what is cut off is also what is new.
 #
 #    </details>
 #
@@ -633,8 +631,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    To no cut: 4.6% slips, against 4.9% with no cut and 3.3% with 0.9. Repeats are 3 to 4% with all
-#    three.
+#    To no cut: what is beyond 0.99 is rarely drawn.
 #
 #    </details>
 #

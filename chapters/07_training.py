@@ -624,8 +624,7 @@ plotting.heatmap(weights, names, places, top=1)
 
 # %% [markdown]
 # All of them put most weight on the character itself: without a residual stream, a head is the only way for it
-# to reach the output. Compared with the single head, two of the four put more weight on earlier characters, and
-# two put less.
+# to reach the output. The four heads differ in how far back they look.
 
 # %% [markdown]
 # ### Blocks
