@@ -13,7 +13,7 @@ from transformers import CONFIG_MAPPING
 
 from slp_transformer.modern import ModernConfig, from_pretrained
 from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS
-from slp_transformer.modern.hf_tokenizer import library_errors, load_tokenizer
+from slp_transformer.modern.hf_tokenizer import load_tokenizer, translate_library_errors
 from slp_transformer.modern.pretrained import read_config
 
 
@@ -204,7 +204,7 @@ def test_a_map_of_characters_that_was_cut_short_makes_no_panic(table, sound, tmp
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_what_is_no_error_of_the_library_goes_through(error):
-    with pytest.raises(error), library_errors("It cannot be read"):
+    with pytest.raises(error), translate_library_errors("It cannot be read"):
         raise error
 
 

@@ -33,5 +33,7 @@ MISSING_PARTS: dict[str, str] = {
 
 def choose_family(config: ModernConfig) -> HFFamily:
     """Return the first family that has the parts of a model of ours; else one that lacks fewest."""
-    missing = {family: len([*HF_FAMILIES[family].missing_parts(config)]) for family in HF_FAMILIES}
+    missing = {
+        family: len([*HF_FAMILIES[family].iter_missing_parts(config)]) for family in HF_FAMILIES
+    }
     return HF_FAMILIES[min(missing, key=missing.__getitem__)]
