@@ -18,7 +18,8 @@ from chapter_source import Chapter, read_chapters
 
 CLAIM = re.compile(
     r"\b(?:best|worst|fewest|least|most|largest|smallest|highest|lowest|nearly all|always|"
-    r"never|hardly|half|thirds?|quarters?|times as|than the)\b|\d+(?:\.\d+)? ?%|\b0?\.\d+|\b\d+\.\d{1,3}\b"
+    r"never|hardly|half|thirds?|quarters?|times as|than the)\b|"
+    r"\d+(?:\.\d+)? ?%|\b0?\.\d+|\b\d+\.\d{1,3}\b"
 )
 CHANCE = re.compile(r"manual_seed|randn|\btrain\(|optimizer\.step|\.sample|generate\(")
 RECORD = re.compile(r"benchmarks/results/[\w/]+")
