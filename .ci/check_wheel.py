@@ -1,16 +1,20 @@
-"""Check what was built: the files of the wheel, its version, and that it works without the clone.
+"""Check what was built: files, metadata and version, and that the wheel works without the clone.
 
-python .ci/check_wheel.py dist                            # the files alone
-python .ci/check_wheel.py dist --tag v0.2.0               # and the version
+python .ci/check_wheel.py dist                            # files and metadata
+python .ci/check_wheel.py dist --tag v0.3.0               # and the version
 python .ci/check_wheel.py dist --install torch==2.13.0    # and use it in an empty environment
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
+from email.message import Message
+from email.parser import BytesParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,9 +30,12 @@ assert check.attention(attention)
 """
 
 
-def packaged_files() -> set[str]:
-    """The files of the package that git knows."""
-    command = ["git", "ls-files", "slp_transformer"]
+RELATIVE_LINK = re.compile(r'(?:\]\(|src(?:set)?=")(?!https?:|#|mailto:)([^)"]+)')
+
+
+def tracked_files(pattern: str) -> set[str]:
+    """The files that git knows, of a folder or pattern."""
+    command = ["git", "ls-files", pattern]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return set(listed.splitlines())
 
@@ -37,9 +44,60 @@ def check_files(wheel: Path) -> None:
     """Exit with a sentence if the wheel has more or fewer files than the package."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    missing, extra = packaged_files() - names, names - packaged_files()
+    packaged = tracked_files("slp_transformer")
+    missing, extra = packaged - names, names - packaged
     if missing or extra:
         sys.exit(f"{wheel.name}: missing {sorted(missing)}, not in the package {sorted(extra)}")
+
+
+def read_metadata(wheel: Path, sdist: Path) -> dict[str, Message]:
+    """What the wheel and the sdist say of themselves, by their file names."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        of_wheel = archive.read(name)
+    with tarfile.open(sdist) as archive:
+        root = sdist.name.removesuffix(".tar.gz")
+        of_sdist = archive.extractfile(f"{root}/PKG-INFO").read()
+    parse = BytesParser().parsebytes
+    return {wheel.name: parse(of_wheel), sdist.name: parse(of_sdist)}
+
+
+def find_metadata_faults(metadata: Message) -> list[str]:
+    """What is wrong with the licenses that an archive names."""
+    table = (ROOT / "THIRD_PARTY.md").read_text("utf-8")
+    ids = set(re.findall(r"\| ([\w.-]+-\d[\d.]*|BSD-3-Clause) \|", table)) | {"MIT"}
+    named = set((metadata["License-Expression"] or "").split(" AND "))
+    texts = {"LICENSE", "THIRD_PARTY.md"} | tracked_files("*LICENSE.txt")
+    shipped = set(metadata.get_all("License-File", []))
+    return [
+        *(f"license {name} of THIRD_PARTY.md is not named" for name in sorted(ids - named)),
+        *(f"license {name} is named, but not in THIRD_PARTY.md" for name in sorted(named - ids)),
+        *(f"{name} is missing" for name in sorted(texts - shipped)),
+    ]
+
+
+def check_metadata(wheel: Path, sdist: Path, is_release: bool) -> None:
+    """Exit with a sentence if a license or, of a release, a link's address is missing."""
+    for name, metadata in read_metadata(wheel, sdist).items():
+        if faults := find_metadata_faults(metadata):
+            sys.exit(f"{name}: " + "; ".join(faults))
+        text = str(metadata.get_payload())
+        if relative := sorted(set(RELATIVE_LINK.findall(text))):
+            said = (
+                f"{name}: {len(relative)} links of the README are relative and lead nowhere on "
+                f"PyPI ({relative[0]} ...). Build with the repository's address in REPO_URL."
+            )
+            if is_release:
+                sys.exit(said)
+            print(said)
+
+
+def check_version(version: str, tag: str) -> None:
+    """Exit with a sentence if the tag or the changelog has another version."""
+    if tag != f"v{version}":
+        sys.exit(f"The tag is {tag}, but the version is {version}.")
+    if f"## [{version}] - " not in (ROOT / "CHANGELOG.md").read_text("utf-8"):
+        sys.exit(f"CHANGELOG.md has no section and date for {version}.")
 
 
 def use(wheel: Path, first: list[str]) -> None:
@@ -75,9 +133,10 @@ if __name__ == "__main__":
     parser.add_argument("--install", nargs="*", metavar="FIRST")
     options = parser.parse_args()
     (wheel,) = options.folder.glob("*.whl")
-    version = wheel.name.split("-")[1]
-    if options.tag not in (None, f"v{version}"):
-        sys.exit(f"The tag is {options.tag}, but the version is {version}.")
+    (sdist,) = options.folder.glob("*.tar.gz")
+    if options.tag:
+        check_version(wheel.name.split("-")[1], options.tag)
     check_files(wheel)
+    check_metadata(wheel, sdist, is_release=bool(options.tag))
     if options.install is not None:
         use(wheel.resolve(), options.install)

@@ -456,7 +456,7 @@ for word in ("string", "it"):
 # by default. The lines about `C1` to `C3` are for the encoder-decoder of chapter 10.)
 
 # %%
-plotting.show_source(TransformerBlock._pre_norm)
+plotting.show_source(TransformerBlock._forward_pre_norm)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> keeps T1 to T5, H and
@@ -589,7 +589,7 @@ loop = torch.stack([post_norm(i, X, post) for i in range(N)])
 torch.testing.assert_close(post(X, causal=True), loop)
 
 # %%
-plotting.show_source(TransformerBlock._post_norm)
+plotting.show_source(TransformerBlock._forward_post_norm)
 
 # %% [markdown]
 # What difference does it make? Stack 24 untrained blocks, and measure the norm of the rows after each. After a

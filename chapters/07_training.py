@@ -166,13 +166,13 @@ plotting.interactive_steps("Steps", states)
 # have guessed, and predicts the next one. So the targets are the inputs, shifted by one place:
 
 # %%
-from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.batches import TokenWindowSource
 
 text = "the guitarist tuned the string because it was flat".split()
 vocabulary = sorted(set(text))
 stream = torch.tensor([vocabulary.index(word) for word in text])
 N = len(text) - 1
-batch = next(TokenWindows(stream, N).iter_eval(batch_size=1))
+batch = next(TokenWindowSource(stream, N).iter_eval(batch_size=1))
 # the model's only input, its first row
 reads, targets = batch.inputs[0][0], batch.targets[0]
 assert reads.tolist() == stream[:-1].tolist()
@@ -240,14 +240,14 @@ assert torch.equal(moved > 1e-6, allowed)
 # are the same windows, one token later.
 
 # %%
-from slp_transformer.data.batches import random_windows
+from slp_transformer.data.batches import draw_random_windows
 
 luck = torch.Generator().manual_seed(7)
-x, shifted = random_windows(stream, 4, 2, luck)
+x, shifted = draw_random_windows(stream, 4, 2, luck)
 for row, following in zip(x, shifted, strict=True):
     print("reads:   ", *(vocabulary[w] for w in row))
     print("predicts:", *(vocabulary[w] for w in following))
-plotting.show_source(random_windows)
+plotting.show_source(draw_random_windows)
 
 # %% [markdown]
 # ## Perplexity
@@ -454,7 +454,7 @@ def train_by_hand(model, source, settings):
 
 # %%
 model, twin = twin, deepcopy(twin)
-train_by_hand(twin, TokenWindows(stream, N), settings)
+train_by_hand(twin, TokenWindowSource(stream, N), settings)
 (record,) = train(model, stream, stream, settings)  # also measures losses
 for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
     torch.testing.assert_close(W, theirs)
@@ -475,10 +475,10 @@ print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 # characters. Put the path of a text file into `corpus` to use a text of your own.
 
 # %%
-from slp_transformer.data import read_documents, train_tokenizer
+from slp_transformer.data import iter_documents, train_tokenizer
 
 corpus, budget = "moby-dick", 614_400  # characters that each model reads
-text = "\n\n".join(read_documents(corpus))
+text = "\n\n".join(iter_documents(corpus))
 tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
 cut = len(stream) * 9 // 10
@@ -631,7 +631,8 @@ compare("four heads", scale_up(four, four.input))
 # windows of the held-out text.
 
 # %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Most of the rest goes to the character before it, and a little to the one before that; further back there is almost nothing." caption="How far back each head looks"
-windows = next(TokenWindows(held_out, N).iter_eval(len(held_out))).inputs[0]
+(batch,) = TokenWindowSource(held_out, N).iter_eval(len(held_out))
+windows = batch.inputs[0]
 rows = []
 for model in (one, four):
     X = model.input(windows)

@@ -247,7 +247,7 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 # %%
 from slp_transformer.modern import ModernBlock
 
-plotting.show_source(ModernBlock.__init__, ModernBlock._pre_norm)
+plotting.show_source(ModernBlock.__init__, ModernBlock._forward_pre_norm)
 
 # %% [markdown]
 # With the published sizes, and a head that is tied to E or not (`tied`), there are exactly as many parameters

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from slp_transformer.masks import causal_mask, padding_mask
     from slp_transformer.multi_head import AttentionHead, MultiHeadAttention
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AttentionHead",

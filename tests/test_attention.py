@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_gradients, normal
 
 from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
-from slp_transformer._internal.weight_matrices import weight_matrix
+from slp_transformer._internal.weight_matrices import make_weight_matrix
 from slp_transformer.attention import attend, attention
 from slp_transformer.masks import add_causal_mask
 
@@ -254,7 +254,7 @@ def test_value_dim_is_key_dim_unless_given():
 def test_matrix_keeps_the_variance_of_a_row():
     """Rows of unit variance times a fresh [d×m] matrix have unit variance again."""
     torch.manual_seed(0)
-    W = weight_matrix(401, 307)
+    W = make_weight_matrix(401, 307)
     assert W.shape == (401, 307)
     assert (torch.randn(1009, 401) @ W).var().item() == pytest.approx(1.0, abs=0.03)
 

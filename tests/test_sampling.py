@@ -276,6 +276,7 @@ def test_an_option_that_is_not_in_the_table_is_refused():
         generate(make(), [[3]], typical=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLING)
 def test_every_option_makes_a_difference_to_generate(name):
     """With a draft model, too; and what only draws changes no greedy word, so it is refused."""

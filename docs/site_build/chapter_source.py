@@ -128,18 +128,18 @@ def with_numbers(text: str, book: Equations) -> str:
 
     def label(match: re.Match) -> str:
         slug = match[2].strip()
-        place = book.place(slug) if slug in book.slugs else ""
+        place = book.format_place(slug) if slug in book.slugs else ""
         return f"{match[1]}{' · '.join(filter(None, [slug, place]))}{match[3]}"
 
     def tag(match: re.Match) -> str:
-        numbers = book.numbers(match[1]) if match[1] in book.slugs else []
+        numbers = book.numbers_of(match[1]) if match[1] in book.slugs else []
         return f"\\tag{{{numbers[0]}}}" if numbers else match[0]
 
     def cited(match: re.Match) -> str:
         slugs = re.findall(SLUG, match[0])
         if not all(slug in book.slugs for slug in slugs):
             return match[0]
-        return f"{match[0]} · {book.place(*slugs, span=' to `' in match[0])}"
+        return f"{match[0]} · {book.format_place(*slugs, span=' to `' in match[0])}"
 
     text = LABEL.sub(label, text)
     text = re.sub(r"\\tag\{([^}]+)\}", tag, text)

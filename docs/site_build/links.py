@@ -132,8 +132,10 @@ def list_equations(chapters: list[Chapter], root: Path) -> list[Equation]:
     for path in modules(root):
         for name, docstring in _docstrings(path, root):
             for paragraph in SOURCE.findall(docstring):
-                for slug in book.named(" ".join(paragraph.split())):
-                    entry = found.setdefault(slug, Equation(slug, book.place(slug).split(" · ")))
+                for slug in book.slugs_named_in(" ".join(paragraph.split())):
+                    entry = found.setdefault(
+                        slug, Equation(slug, book.format_place(slug).split(" · "))
+                    )
                     if name not in entry.objects:
                         entry.objects.append(name)
     return list(found.values())

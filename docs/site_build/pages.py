@@ -89,7 +89,7 @@ def with_equations(headings: list[notebook_html.Heading], body: str) -> list[dic
             level = known[heading]["level"]
             found.append(known[heading])
         elif slug in site.book.slugs:
-            numbers = " · ".join(site.book.numbers(slug))
+            numbers = " · ".join(site.book.numbers_of(slug))
             name = f"{numbers} {html.escape(site.book.slugs[slug]['title'])}".strip()
             found.append({"level": level + 1, "id": f"eq-{slug}", "name": name})
     return found
@@ -308,7 +308,7 @@ def with_links_back(content: str, page) -> str:
         linked = re.sub(r"<code>([^<]+)</code>", to_equation, match[0])
         if not all(slug in site.book.slugs for slug in slugs):
             return linked
-        place = f"{linked} ({site.book.place(*slugs, span='</code> to' in match[0])})"
+        place = f"{linked} ({site.book.format_place(*slugs, span='</code> to' in match[0])})"
         return previews.linked(place, link_from(page), site.book)
 
     # Shapes and other strings in types in double quotes, as the source has them.
@@ -458,7 +458,7 @@ def equation_places() -> list[tuple[str, list[str], str]]:
     return [
         (
             f"chapters/{equation.chapters[0]}/#eq-{equation.slug}",
-            site.book.numbers(equation.slug),
+            site.book.numbers_of(equation.slug),
             site.book.slugs[equation.slug]["title"],
         )
         for equation in site.equations.values()

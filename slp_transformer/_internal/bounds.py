@@ -46,7 +46,7 @@ MAX_DECODED_BYTES, MAX_DECODED_BYTES_PER_TOKEN = 1 << 16, 4096  # that are made 
 NUMBER_PATTERN = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*")
 
 
-def parse_number(text: str) -> Fraction:
+def parse_exact_number(text: str) -> Fraction:
     """Return a decimal number of a score, exactly.
 
     Raises:
@@ -59,7 +59,7 @@ def parse_number(text: str) -> Fraction:
     return number
 
 
-def check_moment(quarters: Fraction) -> None:
+def check_score_moment(quarters: Fraction) -> None:
     """Refuse a moment that no score has: far away, or of a fraction that only grows.
 
     Raises:

@@ -80,12 +80,12 @@ BOOK_NORM_ORDERS = Choices(
     {
         "pre": NormOrderChoice(
             "before each sublayer, the book's",
-            "slp_transformer.block:ResidualBlock._pre_norm",
+            "slp_transformer.block:ResidualBlock._forward_pre_norm",
             final_norm=True,
         ),
         "post": NormOrderChoice(
             "after each addition, Vaswani et al. 2017",
-            "slp_transformer.block:ResidualBlock._post_norm",
+            "slp_transformer.block:ResidualBlock._forward_post_norm",
             final_norm=False,
         ),
     },
@@ -95,12 +95,12 @@ NORM_ORDERS = Choices(
     {
         "output": NormOrderChoice(
             "of what each sublayer adds, OLMo 2",
-            "slp_transformer.modern.norm_orders:output_norm",
+            "slp_transformer.modern.norm_orders:forward_output_norm",
             final_norm=True,
         ),
         "parallel": NormOrderChoice(
             "before both sublayers at once, GPT-NeoX",
-            "slp_transformer.modern.norm_orders:parallel",
+            "slp_transformer.modern.norm_orders:forward_parallel",
             final_norm=True,
         ),
     },
@@ -130,7 +130,7 @@ class PositionsChoice:
     check: Callable[[Any], None] = lambda config: None
 
 
-def check_pairs(config: Any) -> None:
+def check_rotary_pairs(config: Any) -> None:
     """Refuse heads whose rows cannot be turned pair by pair.
 
     Raises:
@@ -164,7 +164,7 @@ POSITIONS = Choices(
             "queries and keys are rotated, Su et al. 2021",
             attention="slp_transformer.modern.rotary:RotaryPositions.from_config",
             settings=("rope_base", "rope_scaling", "rotary_share"),
-            check=check_pairs,
+            check=check_rotary_pairs,
         ),
     },
     base=BOOK_POSITIONS,
@@ -194,7 +194,7 @@ INITIALIZATIONS = Choices(
     {
         "gpt2": InitializationChoice(
             "small normal numbers, the smaller the deeper the stack where they write to the stream",
-            "slp_transformer.block:fill_normal",
+            "slp_transformer.block:fill_normal_",
             narrow_outputs=True,
         ),
         "xavier": InitializationChoice(
@@ -202,7 +202,7 @@ INITIALIZATIONS = Choices(
         ),
         "bert": InitializationChoice(
             "equally small normal numbers, scaled embeddings too: Devlin et al. 2019",
-            "slp_transformer.block:fill_normal",
+            "slp_transformer.block:fill_normal_",
             scaled_embedding_std=0.02,
         ),
     },
@@ -311,7 +311,7 @@ RopeType: TypeAlias = Annotated[str, ROPE_SCALINGS]
 load = resolve_name
 
 
-def has_bias(bias: AttentionBias) -> tuple[bool, bool]:
+def qkv_and_output_bias(bias: AttentionBias) -> tuple[bool, bool]:
     """Return whether queries, keys and values have biases, and whether the output has."""
     if isinstance(bias, bool):
         return bias, bias

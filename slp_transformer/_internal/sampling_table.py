@@ -84,7 +84,7 @@ class SamplingOption:
             return False
 
 
-def is_share(value: float) -> bool:
+def is_positive_share(value: float) -> bool:
     """Tell if a number is above 0 and at most 1."""
     return 0 < value <= 1
 
@@ -132,7 +132,7 @@ SAMPLING = Choices(
             "p",
             float,
             None,
-            is_share,
+            is_positive_share,
             "a share above 0 and at most 1",
             "sample from the most probable tokens that together have this probability",
             Slider(0.05, 1, 0.05, 1),
@@ -142,7 +142,7 @@ SAMPLING = Choices(
             "p",
             float,
             None,
-            is_share,
+            is_positive_share,
             "a share above 0 and at most 1",
             "sample from the tokens that have at least this share of the probability of the most "
             "probable one",
@@ -168,7 +168,7 @@ def check_sampling_option(**value: Any) -> None:
             raise ValueError(f"{name} must be {SAMPLING[name].range}, not {given!r}.")
 
 
-def validate_sampling(
+def validate_sampling_options(
     values: Mapping[str, Any], write: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """Return the options that change something, in the order in which they are applied.

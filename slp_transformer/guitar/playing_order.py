@@ -92,7 +92,7 @@ def find_playing_order(bars: Sequence[Bar]) -> list[int]:
         if len(order) > MAX_BARS:
             raise ValueError(f"With its repeats this tab has more than {MAX_BARS:,} bars.")
         if until and until in bar.signs:
-            goal = _find_sign(bars, PLAYING_SIGNS[until].leads_to)
+            goal = _find_bar_with_sign(bars, PLAYING_SIGNS[until].leads_to)
             if goal is None:
                 break
             place, until, without_repeats_to = goal, "", -1
@@ -104,7 +104,7 @@ def find_playing_order(bars: Sequence[Bar]) -> list[int]:
             continue
         signs = (PLAYING_SIGNS[name] for name in bar.signs if place not in followed)
         back = next((sign for sign in signs if sign.leads_to and not sign.is_conditional), None)
-        goal = _find_sign(bars, back.leads_to) if back else None
+        goal = _find_bar_with_sign(bars, back.leads_to) if back else None
         if back is None or goal is None:
             place += 1
             continue
@@ -116,7 +116,7 @@ def find_playing_order(bars: Sequence[Bar]) -> list[int]:
     return order
 
 
-def _find_sign(bars: Sequence[Bar], sign: str) -> int | None:
+def _find_bar_with_sign(bars: Sequence[Bar], sign: str) -> int | None:
     """Return the first bar that has a sign; None if none has."""
     if sign == START:
         return 0

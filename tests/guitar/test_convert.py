@@ -4,11 +4,12 @@ import random
 import shutil
 import zipfile
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pytest
 from alphatab import export_guitar_pro_7
 from guitar_pieces import event, random_piece, timed
+from sampled import mostly_slow
 
 from slp_transformer.guitar.formats import gpif, registry
 from slp_transformer.guitar.formats.registry import describe_losses
@@ -42,7 +43,14 @@ def kinds_of(losses):
     return {each if each.startswith("the ") else each.partition(" ")[2] for each in losses}
 
 
-@pytest.mark.parametrize(("first", "second"), [*permutations(NOT_HELD, 2)])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    mostly_slow(
+        permutations(NOT_HELD, 2),
+        *pairwise([*NOT_HELD, *NOT_HELD][: len(NOT_HELD) + 1]),
+        unpack=True,
+    ),
+)
 def test_there_and_back_all_is_kept_that_both_can_hold(tmp_path, first, second):
     rng = random.Random(first + second)
     for _ in range(3):

@@ -13,8 +13,8 @@ from slp_transformer._internal.bounds import (
     MAX_FILE_BYTES,
     MAX_NOTES,
     MAX_UNPACKED_BYTES,
-    check_moment,
-    parse_number,
+    check_score_moment,
+    parse_exact_number,
 )
 from slp_transformer.guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
 from slp_transformer.guitar.formats.safe_read import (
@@ -103,7 +103,7 @@ class _Song:
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
             header = self.headers[int(automation.findtext("Bar") or 0)]
-            place = parse_number(automation.findtext("Position") or "0")
+            place = parse_exact_number(automation.findtext("Position") or "0")
             tempo_bpm = min(max(round(tempo), 1), 1000)
             if place:
                 header.tempo_changes[place] = tempo_bpm
@@ -153,9 +153,9 @@ class _Song:
             bar = self.bars[master_bar.findtext("Bars", "").split()[place]]
             used = [name for name in bar.findtext("Voices", "").split() if name != "-1"]
             if len(used) > 2:
-                builder.omit("third and fourth voices are left out", number)
+                builder.record_omission("third and fourth voices are left out", number)
             if master_bar.find("TripletFeel") is not None:
-                builder.omit("bars in triplet feel are read as they are written", number)
+                builder.record_omission("bars in triplet feel are read as they are written", number)
             for voice, voice_name in enumerate(used[:2], start=1):
                 now = Fraction(0)
                 for beat_name in self.voices[voice_name].findtext("Beats", "").split():
@@ -165,25 +165,25 @@ class _Song:
                     if self.num_beats > MAX_NOTES:
                         raise ValueError(f"it has more than {MAX_NOTES:,} beats")
                     if beat.find("GraceNotes") is not None:
-                        builder.omit("grace notes are left out", number, len(notes))
+                        builder.record_omission("grace notes are left out", number, len(notes))
                         continue
                     length = self.beat_length(beat)
                     for what, path in LEFT_OUT.items():
                         if beat.find(path) is not None:
-                            builder.omit(f"{what} are left out", number, len(notes))
+                            builder.record_omission(f"{what} are left out", number, len(notes))
                     for name in notes if now < header.length_quarters else ():
                         element = self.notes[name]
                         note, techniques, is_tied = _read_note(element, beat, num_strings)
                         if element.find("Trill") is not None:
-                            builder.omit("trills are left out", number)
+                            builder.record_omission("trills are left out", number)
                         event = NoteEvent(begin + now, length, note, techniques, voice)
-                        builder.read_note(event, is_tied)
+                        builder.add_note(event, is_tied)
                     if now >= header.length_quarters:
-                        builder.omit(AFTER_BAR, number, len(notes))
+                        builder.record_omission(AFTER_BAR, number, len(notes))
                     now += length
-                    check_moment(now)
+                    check_score_moment(now)
             mark = bar.findtext("SimileMark", "")
-            builder.repeat_bars(number, SIMILE_BARS.get(mark, 0))
+            builder.copy_earlier_bars(number, SIMILE_BARS.get(mark, 0))
             begin += header.length_quarters
 
 

@@ -16,7 +16,7 @@ from slp_transformer._internal.bounds import (
     MAX_BARS,
     MAX_NOTES,
     MAX_STEPS,
-    check_moment,
+    check_score_moment,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import (
@@ -110,7 +110,7 @@ class TabBuilder:
     _notes_by_bar: dict[int, list[NoteEvent]] = field(default_factory=lambda: defaultdict(list))
     _last_by_voice_and_string: dict[tuple[int, int], NoteEvent] = field(default_factory=dict)
 
-    def omit(self, what: str, bar_number: int = 0, count: int = 1) -> None:
+    def record_omission(self, what: str, bar_number: int = 0, count: int = 1) -> None:
         """Count something that is left out.
 
         Args:
@@ -127,9 +127,9 @@ class TabBuilder:
         lengths = (bar.length_quarters for bar in self.bars)
         return max(1, bisect_right(list(accumulate(lengths, initial=Fraction(0))), onset_quarters))
 
-    def read_note(self, event: NoteEvent, is_tied: bool = False) -> None:
+    def add_note(self, event: NoteEvent, is_tied: bool = False) -> None:
         """Take in a note, or hold on the last one of its voice and string if it is tied to it."""
-        lane = event.voice, _lane(event.note)
+        lane = event.voice, _lane_key(event.note)
         struck = self._last_by_voice_and_string.get(lane)
         if not is_tied:
             self.notes.append(event)
@@ -141,9 +141,9 @@ class TabBuilder:
             struck.techniques |= event.techniques
         else:
             what = "ties that continue no note are left out"
-            self.omit(what, self.bar_number_at(event.onset_quarters))
+            self.record_omission(what, self.bar_number_at(event.onset_quarters))
 
-    def repeat_bars(self, bar_number: int, bars_back: int, num_bars: int = 1) -> None:
+    def copy_earlier_bars(self, bar_number: int, bars_back: int, num_bars: int = 1) -> None:
         """Copy the notes of earlier bars into bars that a sign says to play like them.
 
         Args:
@@ -159,7 +159,7 @@ class TabBuilder:
         for place in range(bar_number - 1, bar_number - 1 + num_bars):
             source = place - bars_back
             if source < 0 or place >= len(self.bars):
-                self.omit("signs to repeat a bar are left out", place + 1)
+                self.record_omission("signs to repeat a bar are left out", place + 1)
                 continue
             for note in self.notes[self._num_placed :]:
                 bar = bisect_right(self._starts, note.onset_quarters) - 1
@@ -181,7 +181,7 @@ class TabBuilder:
         unit = find_common_steps_per_quarter(moments)
         if unit is None:
             unit = FALLBACK_STEPS_PER_QUARTER
-            self.omit(f"times are rounded to {unit} steps to a quarter note")
+            self.record_omission(f"times are rounded to {unit} steps to a quarter note")
         steps = [round(start * unit) for start in starts]
         if steps[-1] > MAX_STEPS:
             raise ValueError(f"it has more than {MAX_STEPS:,} steps of 1/{unit} quarter note")
@@ -191,15 +191,15 @@ class TabBuilder:
             onset = min(round(struck.onset_quarters * unit), steps[-1] - 1)
             number = bisect_right(steps, onset) - 1
             moment = events[number][onset - steps[number]]
-            if _lane(struck.note) in moment:
+            if _lane_key(struck.note) in moment:
                 what = "notes on a string that is struck already are left out"
-                self.omit(what, number + 1)
+                self.record_omission(what, number + 1)
                 continue
             end = round((struck.onset_quarters + struck.duration_quarters) * unit)
             techniques = tuple(
                 sorted(struck.techniques, key=lambda t: ([*TECHNIQUES].index(t.kind), t))
             )
-            moment[_lane(struck.note)] = TabNote(
+            moment[_lane_key(struck.note)] = TabNote(
                 struck.note, max(1, end - onset), techniques, struck.voice
             )
         tuning = self.tuning
@@ -250,10 +250,10 @@ def check_piece_size(builders: Sequence[TabBuilder]) -> None:
         moment = Fraction(0)
         for bar in builder.bars:
             moment += bar.length_quarters
-            check_moment(moment)
+            check_score_moment(moment)
         for note in builder.notes:
-            check_moment(note.onset_quarters)
-            check_moment(note.onset_quarters + note.duration_quarters)
+            check_score_moment(note.onset_quarters)
+            check_score_moment(note.onset_quarters + note.duration_quarters)
 
 
 def build_tabs(
@@ -293,6 +293,6 @@ def _describe_omission(what: str, count: int, first_bar: int) -> str:
     return f"{count} {what}{where}" if count > 1 else what + where
 
 
-def _lane(note: Note) -> int:
+def _lane_key(note: Note) -> int:
     """What two notes at once cannot share: a string, or before strings are known a pitch."""
     return note.string or -note.fret
