@@ -119,16 +119,22 @@ NO_EQUATIONS = "[drafts]\n[equations]\n"
 _equations = lru_cache(maxsize=8)(Equations)
 
 
-def with_numbers(text: str, book: Equations) -> str:
+def with_numbers(text: str, book: Equations, draft: str = "") -> str:
     """Markdown whose labels, tags and exercises have the numbers of the equations that they name.
 
     A label `<span class="eq" id="eq-ln">ln</span>` gets all numbers, `\\tag{ln}` the first one, and
     "(`ln-mean` to `ln`)" at the beginning of a line those of both.
+
+    Args:
+        text: the Markdown.
+        book: the equations.
+        draft: the draft whose number a label gets, where it has one, in place of all.
     """
 
     def label(match: re.Match) -> str:
         slug = match[2].strip()
-        place = book.format_place(slug) if slug in book.slugs else ""
+        known = book.slugs.get(slug, {})
+        place = known.get(draft) or (book.format_place(slug) if known else "")
         return f"{match[1]}{' · '.join(filter(None, [slug, place]))}{match[3]}"
 
     def tag(match: re.Match) -> str:

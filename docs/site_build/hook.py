@@ -207,6 +207,7 @@ def on_post_build(config):
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))
+        postprocess.drop_unused(Path(config.site_dir))
         _write_notebooks(config)
 
 
@@ -228,7 +229,9 @@ def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path, markdown = page.file.src_uri, choice_tables.fill(markdown)
     if path == "index.md":
-        markdown = with_numbers(markdown, equations_of(site.root))
+        book = equations_of(site.root)
+        markdown = with_numbers(markdown, book, next(reversed(book.drafts), ""))
+        markdown = markdown.replace("<!-- draft -->", pages.draft_choice(book))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
         markdown = markdown.replace("<!-- diagram -->", pages.diagram(page))

@@ -9,6 +9,7 @@ and the links back are made.
 
 import ast
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
@@ -104,18 +105,17 @@ def formulas(chapter: Chapter) -> dict[str, str]:
 
 
 def _range(chapter: Chapter, draft: str) -> str:
-    """The first and last number of a chapter's equations in a draft."""
-    book, numbers = equations_of(chapter.root), []
+    """The first and last number of a chapter's equations in each chapter of a draft."""
+    book, numbers = equations_of(chapter.root), defaultdict(list)
     for slug in (slug for slug, _ in declared(chapter) if slug in book.slugs):
         number = book.slugs[slug].get(draft, "")
         if re.fullmatch(r"[\d.-]+", number):  # no sections, no figures
-            places = re.findall(r"\d+\.\d+", number)
-            numbers += [tuple(map(int, place.split("."))) for place in places]
-    if not numbers:
-        return ""
-    low, high = min(numbers), max(numbers)
-    first = f"{low[0]}.{low[1]}"
-    return first if low == high else f"{first}–{high[0]}.{high[1]}"
+            for whole, part in re.findall(r"(\d+)\.(\d+)", number):
+                numbers[int(whole)].append(int(part))
+    ends = [
+        (f"{whole}.{min(own)}", f"{whole}.{max(own)}") for whole, own in sorted(numbers.items())
+    ]
+    return ", ".join(low if low == high else f"{low}–{high}" for low, high in ends)
 
 
 def list_equations(chapters: list[Chapter], root: Path) -> list[Equation]:

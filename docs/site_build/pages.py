@@ -24,6 +24,8 @@ from mkdocs.exceptions import PluginError
 from reference import ApiPage, url_of
 from state import log, relative, short_name, site
 
+from slp_transformer._internal.equations import Equations
+
 
 def links_below_title(chapter: Chapter, page) -> str:
     """The line below a chapter's title: its notebook, its script, its exercises."""
@@ -337,7 +339,8 @@ def link_from(page) -> Link:
         stem = equation.chapters[0]
         url = relative(f"chapters/{stem}/", page)
         url = f"{'' if url == './' else url}#eq-{slug}"
-        number = equation.numbers[0] if equation.numbers else slug
+        # Home has the numbers of the newest draft, others those of the first.
+        number = equation.numbers[-1 if page.url in ("", "./") else 0] if equation.numbers else slug
         short = number.partition(" in the ")[0]
         text = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
         return url, f"{text} in chapter {site.summaries[stem].number}"
@@ -399,6 +402,17 @@ def card(summary: links.Summary, page) -> str:
         f'<li><a href="{url}"><span class="slp-card-number">{summary.number}</span>'
         f"<strong>{html.escape(summary.title)}</strong>{equations}"
         f"<span>{_code_marks(summary.text)}</span></a></li>"
+    )
+
+
+def draft_choice(book: Equations) -> str:
+    """The choice of the draft whose numbers all pages show; the newest comes first."""
+    options = "".join(
+        f'<option value="{draft}">{name}</option>' for draft, name in reversed(book.drafts.items())
+    )
+    return (
+        '<form class="slp-filter"><label>Numbers of equations: '
+        f'<select id="slp-draft">{options}</select></label></form>'
     )
 
 

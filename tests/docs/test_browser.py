@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 TOUCHED = {
-    **{"01_attention": 4, "02_block": 1, "03_one_matrix": 1, "04_input": 1},
+    **{"01_attention": 4, "02_block": 2, "03_one_matrix": 1, "04_input": 1},
     **{"05_language_model": 1, "06_decoding": 2, "06b_cache": 1, "07_training": 1, "08_scale": 2},
-    **{"09_inside": 1, "10_encoder_decoder": 1, "11_translation": 1, "12_guitar_tab": 1},
+    **{"09_inside": 2, "10_encoder_decoder": 2, "11_translation": 2, "12_guitar_tab": 1},
     **{"13_pitch_to_tab": 1, "14_todays_block": 2},
 }
 
