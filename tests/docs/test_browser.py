@@ -557,6 +557,24 @@ def test_the_numbers_of_one_draft_are_kept_on_all_pages(browser, address):
         assert "(8.33)" not in page.inner_text("article")
 
 
+def test_what_is_read_is_remembered_and_the_label_lies_over_no_text(browser, address):
+    with opened(browser, f"{address}chapters/01_attention/", PHONE) as page:
+        label = page.locator(".md-header .slp-left")
+        assert label.inner_text() == "60 min left"
+        page.evaluate("document.querySelector('#one-head').scrollIntoView()")
+        page.wait_for_function("document.querySelector('.slp-left').textContent !== '60 min left'")
+        assert page.evaluate(FITS)
+        page.goto(address)
+        card = page.locator(".slp-cards a").first
+        share = float(card.evaluate("c => parseFloat(c.style.getPropertyValue('--read'))"))
+        assert 20 < share < 80 and f", {share:.0f} % read" in card.inner_text()
+        # nothing is painted over the line of color
+        assert card.evaluate("c => getComputedStyle(c).boxShadow") == "none"
+        page.goto(f"{address}chapters/01_attention/")
+        page.wait_for_selector(".slp-left[href]")
+        assert label.inner_text().startswith("Go on at “")
+
+
 UNNAMED = """() => [...document.querySelectorAll("nav, aside, section[aria-label], [role=region]")]
     .filter(l => l.getClientRects().length && l.closest("article") &&
       !l.getAttribute("aria-label") && !l.getAttribute("aria-labelledby"))

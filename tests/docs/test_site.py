@@ -193,6 +193,16 @@ def test_each_page_says_what_it_is_about(site, pages):
     assert [names for names in found.values() if len(names) > 1] == []
 
 
+def test_home_shows_the_numbers_of_one_draft(site):
+    html = (site / "index.html").read_text(encoding="utf-8")
+    newest = list(BOOK.drafts)[-1]
+    cards = re.findall(rf'slp-card-eq"[^>]*data-of-{newest}="([^"]*)"[^>]*>([^<]*)<', html)
+    assert len(cards) == len(CHAPTERS) and all(own == shown for own, shown in cards)
+    assert "7.49–7.52, 13.15–13.16" in [shown for _, shown in cards]  # two chapters of the book
+    assert re.findall(r'class="eq">([^<]*)<', html) == ["head-par · 7.34"]
+    assert re.search(rf'id="slp-draft"><option value="{newest}">', html)
+
+
 def test_a_missing_page_leads_on(site):
     html = (site / "404.html").read_text(encoding="utf-8")
     assert html.count("<h1>") == 1
