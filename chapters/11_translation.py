@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 11 · Translation
 #
 # Sections 12.2 to 12.4 (2025-26 drafts), chapter 13 (August 2026 draft)

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 13 · Pitch to tab
 #
 # Section 12.3 (2025-26 drafts) and chapter 13 (August 2026 draft), between two other languages

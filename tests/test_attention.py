@@ -94,6 +94,15 @@ def test_scaled_score_by_hand():
     torch.testing.assert_close(fused_attention(Q, K, V), expected @ V)
 
 
+@pytest.mark.proves("score-unscaled")
+def test_scores_without_the_division_are_those_of_queries_times_its_root():
+    """Scores of 0 and ln 3, which are not divided, give the weights 1/4 and 3/4."""
+    q, K = torch.tensor([[math.log(3), 5.0, 0.0]]), torch.tensor([[0.0, 0.0, 7.0], [1.0, 0.0, 2.0]])
+    _, alpha = attention(q * math.sqrt(3), K, K)
+    assert loops.softmax([q[0] @ k_j for k_j in K]) == pytest.approx([1 / 4, 3 / 4])
+    torch.testing.assert_close(alpha, torch.tensor([[1 / 4, 3 / 4]]))
+
+
 @pytest.mark.proves("alpha")
 def test_alpha_by_hand_with_a_mask():
     """Equal scores share the weight equally among the visible tokens: 1, a half, a third each."""

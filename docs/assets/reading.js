@@ -47,7 +47,13 @@ const Reading = {
 
   const chapter = document.querySelector(".slp-chapter");
   if (!chapter) return;
-  const minutes = Reading.minutesIn(chapter.textContent.slice(0, 6000));
+  const stated = Reading.minutesIn(chapter.textContent.slice(0, 6000));
+  const minutes = () => {
+    const path = /** @type {HTMLElement | null} */ (chapter.querySelector(".slp-path"));
+    if (!path) return stated;
+    const isWhole = path.querySelector("input")?.checked ?? true;
+    return Number(isWhole ? path.dataset.whole : path.dataset.short);
+  };
   const headings = [...chapter.querySelectorAll("h2[id], h3[id]")];
   const bar = document.createElement("div"),
     left = document.createElement("a");
@@ -65,7 +71,7 @@ const Reading = {
     const { top, height } = chapter.getBoundingClientRect(),
       share = Math.min(1, Math.max(0, (innerHeight - top) / height));
     const now = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).at(-1);
-    const { text, place } = Reading.label(share, minutes, before, moved);
+    const { text, place } = Reading.label(share, minutes(), before, moved);
     bar.style.setProperty("--share", String(share));
     left.textContent = text;
     if (place) left.href = `#${place}`;

@@ -144,7 +144,7 @@ def constants() -> dict[str, Shared]:
         "MAX_FILE_BYTES": Shared(
             {
                 "midi": MAX_FILE_BYTES["MIDI"],
-                "gp": MAX_FILE_BYTES["Guitar Pro 7 and 8"],
+                "gp": MAX_FILE_BYTES["Guitar Pro 6 to 8"],
                 "xml": MAX_FILE_BYTES["MusicXML"],
             },
             "Record<string, number>",

@@ -228,9 +228,11 @@ def _write_notebooks(config) -> None:
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path, markdown = page.file.src_uri, choice_tables.fill(markdown)
+    if path in ("index.md", "teachers.md"):
+        markdown = pages.with_times(markdown)
     if path == "index.md":
         book = equations_of(site.root)
-        markdown = with_numbers(markdown, book, next(reversed(book.drafts), ""))
+        markdown = pages.with_newest_numbers(with_numbers(markdown, book), book)
         markdown = markdown.replace("<!-- draft -->", pages.draft_choice(book))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
@@ -305,6 +307,8 @@ def on_post_page(output, page, config):
     page_js += f'<script src="{relative("assets/search.js", page)}" defer></script>'
     if 'class="slp-chapter' in output or 'class="slp-cards"' in output:
         page_js += f'<script src="{relative("assets/reading.js", page)}" defer></script>'
+    if 'class="slp-path"' in output:
+        page_js += f'<script src="{relative("assets/short-path.js", page)}" defer></script>'
     if "#eq-" in output:
         page_js += f'<script src="{relative("assets/equations.js", page)}" defer></script>'
     if 'class="slp-touch"' in output:

@@ -10,6 +10,7 @@ and the links back are made.
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
@@ -17,6 +18,8 @@ from pathlib import Path
 from textwrap import dedent
 
 from chapter_source import Chapter, equations_of, imported_names, module_name, number_of
+
+from slp_transformer._internal.equations import GROUP, Equations
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
 SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -102,6 +105,27 @@ def formulas(chapter: Chapter) -> dict[str, str]:
             for tex in (tagged or displays)[:1]:
                 found[slug] = re.sub(r"\s*\\tag\{[^}]*\}", "", tex).strip()
     return found
+
+
+def equations_shown(tex: Mapping[str, str], book: Equations) -> Callable[[str], str]:
+    """Return the function that puts the equations below each exercise that names them.
+
+    An exercise names them at the beginning of a line, in brackets.
+
+    Args:
+        tex: the formula of each equation, by its slug.
+        book: the numbers of the equations.
+    """
+
+    def show(text: str) -> str:
+        shown = []
+        for named in re.finditer(rf"(?m)^\({GROUP.pattern}", text):
+            for slug in book.slugs_named_in(named[0]):
+                if tex.get(slug):
+                    shown.append(f"*{slug}* ({book.format_place(slug)})\n\n$$\n{tex[slug]}\n$$")
+        return "\n\n".join([text, *dict.fromkeys(shown)])
+
+    return show
 
 
 def _range(chapter: Chapter, draft: str) -> str:

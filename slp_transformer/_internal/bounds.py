@@ -15,7 +15,8 @@ MAX_SIDE_FILE_BYTES = 1 << 24  # what is handed on beside a published tokenizer
 MAX_FILE_BYTES = {
     "MIDI": 1 << 20,
     "Guitar Pro 3 to 5": 4 << 20,
-    "Guitar Pro 7 and 8": 8 << 20,
+    "Guitar Pro 6 to 8": 8 << 20,
+    "compressed Guitar Pro 6": 2 << 20,  # which is read bit by bit
     "MusicXML": 16 << 20,
     "alphaTex": 1 << 19,
     "ASCII tab": 4 << 20,

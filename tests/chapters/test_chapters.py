@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.py"))
-LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\1</span>')
+LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\1(?: · [^<]+)?</span>')
 every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
 
@@ -81,7 +81,8 @@ def test_chapter_runs_as_a_script_from_another_directory(number, tmp_path):
 def test_chapter_begins_with_its_title_and_no_header(chapter):
     text = chapter.read_text(encoding="utf-8")
     number = number_of(chapter.stem)
-    assert text.startswith(f"# %% [markdown]\n# # {number} · "), "no header, and the title first"
+    first = rf'# %% \[markdown\] tags=\["(path|more)"\]\n# # {number} · '
+    assert re.match(first, text), "no header, and the title first"
     assert len(re.findall(r"^# # ", text, flags=re.MULTILINE)) == 1, "one title"
     ast.parse(text)  # a script: no magic, no shell
 
@@ -91,14 +92,18 @@ NUMBERED = [slug for slug in BOOK.slugs if BOOK.numbers_of(slug)]
 
 
 @every_chapter
-def test_labels_and_tags_are_slugs_whose_numbers_come_from_the_file(chapter):
+def test_labels_and_tags_have_the_numbers_of_the_file(chapter):
     found = labels(chapter)
     assert not [slug for slug, count in Counter(found).items() if count > 1], "labeled twice"
     assert set(found) <= set(BOOK.slugs), "unknown equations"
     text = "\n".join(cells(chapter, "markdown"))
-    assert text.count('class="eq"') == len(found), "a label holds its slug alone"
+    assert text.count('class="eq"') == len(found), "a label holds its slug and its numbers"
+    written = chapter.read_text(encoding="utf-8")
+    numbered = chapter_source.numbered(written, BOOK)
+    assert numbered == written, "run python docs/site_build/number_chapters.py"
     tags = re.findall(r"\\tag\{([^}]*)\}", text)
-    own = {*found, *(BOOK.numbers_of("temperature") if "temperature" in found else [])}
+    own = {" · ".join(n for draft in BOOK.drafts for n in BOOK.numbers_of(s, draft)) for s in found}
+    own |= set(BOOK.numbers_of("temperature") if "temperature" in found else [])
     assert set(tags) <= own and len(tags) == len(set(tags)), tags
 
 

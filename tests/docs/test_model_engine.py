@@ -347,11 +347,11 @@ def test_greedy_text_is_the_package_s(form, engine, load):
     assert short == theirs[: theirs.index(stop) + 1]
 
 
-FILTERS = {"repetition_penalty": 1.4, "temperature": 0.7, "top_k": 7, "top_p": 0.8, "min_p": 0.2}
+FILTERS = {name: option.example for name, option in SAMPLING.items()}
 
 
 def test_the_page_has_every_sampling_option_in_the_tables_order(v8):
-    assert v8.run("(M) => Object.keys(M.SAMPLING)", {}) == list(SAMPLING) == list(FILTERS)
+    assert v8.run("(M) => Object.keys(M.SAMPLING)", {}) == list(SAMPLING)
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ class _MusicXmlWriter:
         """Return the repeats and endings at one side of a measure."""
         bar, is_left, content = measure.bar, location == "left", []
         ends_repeat = not is_left and bar.num_plays > 1
-        if bar.endings and (ends_repeat or neighbor is None or neighbor.bar.endings != bar.endings):
+        if bar.endings and (neighbor is None or neighbor.bar.endings != bar.endings):
             numbers = ",".join(map(str, bar.endings))
             kind = "start" if is_left else "stop"
             content.append(_make_element("ending", number=numbers, type=kind))

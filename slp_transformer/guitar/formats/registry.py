@@ -22,7 +22,7 @@ from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
 from slp_transformer.guitar.formats.notation import with_durations_filled
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.playing_order import expand_repeats, find_unclear_repeats
 from slp_transformer.guitar.tab import Bar, ReadProblem, Tab
 from slp_transformer.guitar.techniques import TECHNIQUES, TechniqueSigns
 from slp_transformer.guitar.timing import add_time_signatures, bar_start_steps, columns_to_steps
@@ -62,7 +62,6 @@ class TabFormat:
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
-        advice: what to do with one that is not read.
         page_reader: what reads it on the page "Finger a piece": midi, gp or xml; empty for nothing.
     """
 
@@ -74,7 +73,6 @@ class TabFormat:
     is_timed: bool = True
     reader_flags: tuple[str, ...] = ()
     writer_flags: tuple[str, ...] = ()
-    advice: str = ""
     page_reader: str = ""
 
     @property
@@ -83,7 +81,7 @@ class TabFormat:
         verbs = [verb for verb, can in (("read", self.reader), ("written", self.writer)) if can]
         lost = f"; without {', '.join(self.cannot_hold)}" if self.cannot_hold else ""
         names = ", ".join(f"`{suffix}`" for suffix in self.suffixes)
-        return f"{names}: {' and '.join(verbs) or f'neither read nor written, {self.advice}'}{lost}"
+        return f"{names}: {' and '.join(verbs)}{lost}"
 
 
 def _techniques_without_sign(is_lost: Callable[[str, TechniqueSigns], bool]) -> tuple[str, ...]:
@@ -128,8 +126,7 @@ FORMATS: Choices[TabFormat] = Choices(
         "Guitar Pro 3": _guitar_pro_format(3),
         "Guitar Pro 4": _guitar_pro_format(4),
         "Guitar Pro 5": _guitar_pro_format(5),
-        "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5", page_reader="gp"),
-        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp_tabs, page_reader="gp"),
+        "Guitar Pro 6 to 8": TabFormat((".gp", ".gpx"), read_gp_tabs, page_reader="gp"),
         "MusicXML": TabFormat(
             (".musicxml", ".xml"), read_musicxml_tabs, format_musicxml, page_reader="xml"
         ),
@@ -262,10 +259,11 @@ def read_any_tab_file(path: str | Path, **flags: Any) -> tuple[list[Tab], list[R
     """
     found = find_format(path)
     if found is not None and found.reader is not None:
-        return found.reader(Path(path), **flags)
-    if found is not None and found.advice:
-        name = next(name for name, each in FORMATS.items() if each is found)
-        raise ValueError(f"{path} is of {name}, which is not read: {found.advice}.")
+        tabs, problems = found.reader(Path(path), **flags)
+        unclear = find_unclear_repeats(tabs[0].bars).items() if tabs else ()
+        name = Path(path).name
+        problems += [ReadProblem(name, 0, f"{what} (bar {bar})") for what, bar in unclear]
+        return tabs, problems
     if Path(path).suffix.lower() in AUDIO_SUFFIXES:
         raise ValueError(
             f"{path} is a recording, and recordings are not read: make a MIDI file of it, as by "

@@ -33,6 +33,8 @@ from slp_transformer.guitar.techniques import TECHNIQUES
 from slp_transformer.guitar.timing import drop_repeated_changes, find_common_steps_per_quarter
 
 AFTER_BAR = "notes after the end of their bar are left out"
+MAX_ENDING_BARS = 64
+"""Bars among which the sign of an ending is looked for behind a repeat inside it."""
 FALLBACK_STEPS_PER_QUARTER = 24
 """Steps to a quarter note for what is in no grid that a tab may have."""
 
@@ -54,22 +56,57 @@ class BarHeader:
 def extend_endings_in_place(headers: Sequence[BarHeader]) -> None:
     """Have each ending last until its repeat sign, where files mark only its first bar.
 
-    The last ending behind a sign needs none; one behind it is another repeat's.
+    The last ending behind a sign needs none; one behind it is another repeat's. A repeat inside an
+    ending, with a sign of its own, does not end it.
     """
-    open_from, has_sign = None, False
+    open_from, has_sign, nested_to = None, False, -1
     for number, header in enumerate(headers):
-        has_sign = has_sign and not header.starts_repeat
-        if header.endings:
+        if number <= nested_to:
+            continue
+        if header.endings and (open_from is None or headers[open_from].endings != header.endings):
             open_from = number
-        elif header.starts_repeat:
-            open_from = None
+        if header.starts_repeat:
+            rest = headers[number : number + MAX_ENDING_BARS]
+            own = headers[open_from].endings if open_from is not None else ()
+            end = _find_nested_repeat_end(rest, own, has_sign) if own else None
+            if end is not None:
+                nested_to = number + end
+                continue
+            has_sign = False
+            open_from = open_from if header.endings else None
         if header.num_plays > 1 and open_from is not None:
             own, after = headers[open_from].endings, headers[number + 1 : number + 2]
             if not has_sign or 1 in own or any(each.endings for each in after):
                 for inside in headers[open_from + 1 : number + 1]:
-                    inside.endings = own
+                    inside.endings = inside.endings or own
             open_from = None
         has_sign = has_sign or header.num_plays > 1
+
+
+def _find_nested_repeat_end(
+    headers: Sequence[BarHeader], ending: tuple[int, ...], is_last_ending: bool
+) -> int | None:
+    """Return the last bar of a repeat inside an ending, if the sign of the ending follows it.
+
+    Args:
+        headers: bars from the first of the repeat on.
+        ending: the numbers of the ending.
+        is_last_ending: whether the ending needs no sign, since one before it has one.
+    """
+    depth, end = 0, None
+    for number, header in enumerate(headers):
+        depth += header.starts_repeat
+        if end is not None and not depth and header.endings not in ((), ending):
+            if not headers[number - 1].endings:  # else a further ending of the repeat inside
+                return None
+            end = number if end == number - 1 else end
+        elif header.num_plays > 1 and depth:
+            depth -= 1
+            end = number if end is None and not depth else end
+        elif header.num_plays > 1:
+            followed = any(each.endings for each in headers[number + 1 : number + 2])
+            return end if followed or not is_last_ending else None
+    return None
 
 
 @dataclass
