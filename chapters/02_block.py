@@ -7,7 +7,7 @@
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block; say
 # what each step adds to a token's row; and avoid the two classic mistakes with layer
-# norm. Read first: [Attention](01_attention.py). About 50 minutes.
+# norm. Read first: [Attention](01_attention.py). About 60 minutes.
 
 # %% [markdown]
 # ## The feedforward layer

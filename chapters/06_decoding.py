@@ -7,7 +7,7 @@
 #
 # You will be able to choose a word greedily or at random; reshape a distribution with temperature,
 # top-k and top-p; measure what each choice costs; and search for a probable text with beams. Read
-# first: [The language model](05_language_model.py). About 60 minutes.
+# first: [The language model](05_language_model.py). About 65 minutes.
 
 # %% [markdown]
 # ## Choosing a word

@@ -8,7 +8,7 @@
 # You will be able to say which tokens may attend to which in each of the three attentions; write
 # cross-attention with loops and with matrices; batch sources of different lengths; and train an
 # encoder-decoder whose attention you can predict. Read first: [The block](02_block.py) and [The
-# input](04_input.py). About 60 minutes.
+# input](04_input.py). About 70 minutes.
 
 # %% [markdown]
 # ## Left to right, or both ways
