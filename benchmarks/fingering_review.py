@@ -24,7 +24,7 @@ from pathlib import Path
 
 from slp_transformer.guitar.fingering.fingering_pieces import COSTS_WITH_MODEL
 from slp_transformer.guitar.fingering.fitted_costs import FittedCosts, load_weights
-from slp_transformer.guitar.fingering.grips import Grip, find_usual_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_transformer.guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
 from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import (
@@ -34,7 +34,7 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.viterbi import moments_by_doubt
+from slp_transformer.guitar.fingering.viterbi import moments_most_doubtful_first
 
 ANSWERS_PER_HUNDRED = (0, 1, 3, 6)
 
@@ -64,7 +64,7 @@ def pose_by_hand(hand: HandEnsemble) -> Poser:
 
 def least_certain(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
     """The moments that have a choice, the least certain first."""
-    return moments_by_doubt(pose(passage, choices).price_grips())
+    return moments_most_doubtful_first(pose(passage, choices).price_grips())
 
 
 def at_random(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
@@ -84,7 +84,7 @@ def answer(
         For each of the counts how many were given, and what is right of the moments that were not
         asked about.
     """
-    choices: Choices = [find_usual_grips(p, passage.tuning) for p in passage.moments]
+    choices: Choices = [find_grips_or_placements(p, passage.tuning) for p in passage.moments]
     asked: set[int] = set()
     results = []
     for count in counts:
@@ -97,7 +97,7 @@ def answer(
             for t in questions:
                 if passage.grips[t] in choices[t]:
                     choices[t] = [passage.grips[t]]
-        path = pose(passage, choices).find_path()
+        path = pose(passage, choices).find_cheapest_path()
         rest = [t for t in range(len(path)) if t not in asked]
         theirs, ours = [[grips[t] for t in rest] for grips in (passage.grips, path)]
         results.append((len(asked), compare_fingerings(theirs, ours, passage.tuning)))

@@ -75,6 +75,24 @@ class Options:
 
 
 @dataclass(frozen=True)
+class CheckFlag:
+    """What a Transformer of a reader's own functions can learn, by a flag of the checks' command.
+
+    Attributes:
+        lesson: as "module:name", a function that is called with the file to write before anything
+            is learned, and refuses one that cannot be written by a `ValueError`. It returns what is
+            called with the reader's `Parts`, a function that prints a line, and whether the loss is
+            the reader's.
+        file: the file to write where none is named.
+        usage: the flag's line of `--help`.
+    """
+
+    lesson: str
+    file: str
+    usage: str
+
+
+@dataclass(frozen=True)
 class Plugin:
     """What a plug-in adds.
 
@@ -82,6 +100,7 @@ class Plugin:
         tasks: tasks by name.
         commands: commands by name.
         checks: modules that add to `slp_transformer.check.CHECKS`.
+        check_flags: flags of `python -m slp_transformer.check FILE`, by name.
         presets: a package whose folder `presets` has .toml files for `train --config`.
         models: of models that belong to no task, what a run of one is for, by the class's name:
             "holds ..., {run} ..." after the folder's name.
@@ -90,6 +109,7 @@ class Plugin:
     tasks: Mapping[str, TaskEntry] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
+    check_flags: Mapping[str, CheckFlag] = field(default_factory=dict)
     presets: str | None = None
     models: Mapping[str, str] = field(default_factory=dict)
 
@@ -166,7 +186,7 @@ def merge_entries(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return our entries of a kind, and those of plug-ins that do not take the name of another.
 
     Args:
-        kind: "tasks" or "commands", an attribute of `Plugin`.
+        kind: "tasks", "commands" or "check_flags", an attribute of `Plugin`.
         own: our entries by name.
     """
     entries, owners = dict(own), dict.fromkeys(own, "this package")
@@ -174,8 +194,8 @@ def merge_entries(kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
         for name, entry in getattr(its, kind).items():
             if name in entries:
                 _problems.append(
-                    f'Two plug-ins have {kind} named "{name}": that of {owners[name]} is taken, '
-                    f"and that of the plug-in {plugin} left out."
+                    f'Two plug-ins have {kind.replace("_", " ")} named "{name}": that of '
+                    f"{owners[name]} is taken, and that of the plug-in {plugin} left out."
                 )
             else:
                 entries[name], owners[name] = entry, f"the plug-in {plugin}"

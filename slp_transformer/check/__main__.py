@@ -6,6 +6,7 @@
     python -m slp_transformer.check mine.py            how far it is; once complete, it learns
     python -m slp_transformer.check mine.py --run DIR  with the weights of a run, or of a GPT-2
     python -m slp_transformer.check mine.py --text FILE   learns from a text of yours, and writes
+    python -m slp_transformer.check mine.py --tabs        learns guitar tabs, and writes my_tab.mid
     python -m slp_transformer.check mine.py --html progress.html   also as a page with a drawing
     python -m slp_transformer.check --json FOLDER      a report on a class
     python -m slp_transformer.check FOLDER --gradescope points.toml   points for what is handed in
@@ -22,23 +23,19 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from slp_transformer._internal.atomic_write import write_file
+from slp_transformer._internal.plugins import import_object, merge_entries
 from slp_transformer.check import CHECKS, own_model
 from slp_transformer.check.class_report import report_on_class, report_on_file
 from slp_transformer.check.gradescope import read_points, write_results
 from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
-from slp_transformer.check.own_writing import (
-    WINDOW,
-    describe_sentences,
-    read_text,
-    train_on_text,
-    write_text,
-)
+from slp_transformer.check.own_writing import Lesson, begin_text_lesson, describe_sentences
 from slp_transformer.check.progress_page import write_progress_page
 from slp_transformer.check.student_file import read_functions
 from slp_transformer.check.verdict import Verdict
@@ -71,11 +68,19 @@ def main(arguments: list[str] | None = None) -> int:
         default=Path("results.json"),
         help="what --gradescope writes (default: results.json)",
     )
+    own = vars(parser.parse_args([]))
+    flags = {n: f for n, f in merge_entries("check_flags", own).items() if n not in own}
+    for name, flag in flags.items():
+        how: dict[str, Any] = {"nargs": "?", "const": Path(flag.file), "help": flag.usage}
+        parser.add_argument(f"--{name}", dest=name, type=Path, metavar="FILE", **how)
     options = parser.parse_args(arguments)
     with contextlib.suppress(AttributeError):  # a terminal of Windows that knows no ░
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # as io.TextIOWrapper
+    lessons = {flag.lesson: getattr(options, name) for name, flag in flags.items()}
     try:
-        return _run(options)
+        return _run_options(
+            options, {place: file for place, file in lessons.items() if file is not None}
+        )
     except ValueError as error:
         print(f"check: {error}", file=sys.stderr)
         return 2
@@ -89,11 +94,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> int:
     wishes = (
         options.new,
         options.run,
         options.text,
+        flagged,
         options.html,
         options.json,
         options.gradescope,
@@ -119,10 +125,12 @@ def _run(options: argparse.Namespace) -> int:
         report = report_on_file(path) if path.is_file() else report_on_class(path)
         print(json.dumps(report, indent=1, ensure_ascii=False))
         return 0
-    if options.run is not None and options.text is not None:
-        raise ValueError("--run brings weights, and --text trains new ones: give one of the two.")
-    text = read_text(options.text) if options.text is not None else None
-    return print_progress(path, options.run, options.html, text)
+    if options.run is not None and (options.text is not None or flagged):
+        raise ValueError("--run brings weights, and learning trains new ones: give one of the two.")
+    lessons = [begin_text_lesson(options.text)] if options.text is not None else []
+    for place, file in flagged.items():
+        lessons.append(import_object(place, "What it is to learn")(file))
+    return print_progress(path, options.run, options.html, lessons)
 
 
 def print_checks_and_mistakes(names: list[str]) -> None:
@@ -170,7 +178,7 @@ def judge_file(path: Path) -> tuple[Parts, dict[str, Verdict | None]]:
 
 
 def print_progress(
-    path: Path, run: Path | None, page: Path | None = None, text: str | None = None
+    path: Path, run: Path | None, page: Path | None = None, lessons: Sequence[Lesson] = ()
 ) -> int:
     """Print how far a file is, and put its parts together once they are right."""
     parts, verdicts = judge_file(path)
@@ -187,7 +195,7 @@ def print_progress(
         print(f"{chapters.get(name, ''):>2} {needed} {name:22} {status}")
         for line in verdict.example if verdict is not None and not verdict else ():
             print(f"       {line}")
-        for other in parts.used_by(name) if verdict is not None and not verdict else ():
+        for other in parts.checks_called_by(name) if verdict is not None and not verdict else ():
             if not verdicts[other]:
                 print(f"       It uses {other}, which is not right yet.")
     missing = [name for name in NEEDED if not verdicts[name]]
@@ -220,16 +228,13 @@ def print_progress(
         return 1
     print("The attention of its first block: a row for each word, a column for each word that it")
     print("reads, by its number, darker for more attention:")
-    print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
+    print(*own_model.attention_as_text(own, own_model.SENTENCES[0][:-1], words), sep="\n")
     if not verdicts["draw"]:
         print("Once draw (chapter 6) is right, it also writes.")
         return 0
     print(*describe_sentences(own), sep="\n")
-    if text is not None:
-        print(f"Now it learns your text, {len(text):,} characters:")
-        own, letters = train_on_text(parts, text, say, own_loss)
-        print("And writes:\n")
-        print(write_text(own, letters, text[:WINDOW]))
+    for learn in lessons:
+        learn(parts, say, own_loss)
     return 0
 
 

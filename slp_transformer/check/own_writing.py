@@ -3,7 +3,7 @@
 Each word is drawn by the reader's `draw`, from the logits of the reader's model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import torch
@@ -15,20 +15,29 @@ from slp_transformer.check.own_model import (
     Parts,
     fit,
     load_words_and_ids,
-    new_model,
+    make_random_model,
 )
 
 NUM_SENTENCES, NUM_SHOWN = 40, 3
 WINDOW, BATCH_SIZE, TEXT_STEPS = 32, 8, 400
 MIN_CHARACTERS, MAX_CHARACTERS = 2 * WINDOW, 1_000_000  # of a text of the reader's own
 WRITTEN = 200  # characters
+Lesson = Callable[[Parts, Callable[[str], None], bool], None]
+"""What a model learns after the sentences: called with parts, a printer, and whose loss it is."""
 
 
-def draw_next(own: OwnModel, ids: Tensor, luck: torch.Generator) -> Tensor:
-    """Return ids [N] with one more, which the reader's `draw` chooses."""
+def append_drawn_id(
+    own: OwnModel, ids: Tensor, luck: torch.Generator, allowed: Collection[int] | None = None
+) -> Tensor:
+    """Return ids [N] with one more, chosen by the reader's `draw`, of those allowed if given."""
     window = own.model.config.context_length
     with torch.no_grad():
-        y = own(ids[-window:])[-1].softmax(-1)
+        u = own(ids[-window:])[-1]
+    if allowed is not None:
+        ruled_out = torch.ones_like(u, dtype=torch.bool)
+        ruled_out[list(allowed)] = False
+        u = u.masked_fill(ruled_out, -torch.inf)
+    y = u.softmax(-1)
     dart = torch.rand((), generator=luck).item()
     chosen = min(int(own.parts.draw(y, dart)), len(y) - 1)  # `draw` may return |V| for rounding
     return torch.cat([ids, torch.tensor([chosen])])
@@ -41,7 +50,7 @@ def write_sentences(own: OwnModel, seed: int = 0) -> list[str]:
     for _ in range(NUM_SENTENCES):
         ids = torch.tensor([words.index("the")])
         while len(ids) < known.shape[1]:
-            ids = draw_next(own, ids, luck)
+            ids = append_drawn_id(own, ids, luck)
         written.append(" ".join(words[i] for i in ids.tolist()))
     return written
 
@@ -77,6 +86,36 @@ def read_text(path: Path) -> str:
     return text
 
 
+def train_on_ids(
+    own: OwnModel,
+    ids: Tensor,
+    steps: int,
+    say: Callable[[str], None],
+    unit: str,
+    own_loss: bool = False,
+) -> None:
+    """Train a model of the reader's functions on random windows of a text.
+
+    Args:
+        own: the model, whose context is the window.
+        ids: the text [T], at least a window long.
+        steps: how many there are, of 8 windows each.
+        say: prints a line.
+        unit: what an id stands for: "character".
+        own_loss: whether the loss is the reader's `next_token_loss`.
+
+    Raises:
+        ValueError: if no gradient reaches a weight.
+    """
+    luck, window = torch.Generator().manual_seed(0), own.model.config.context_length
+
+    def batch_at(step: int) -> Tensor:
+        starts = torch.randint(len(ids) - window + 1, (BATCH_SIZE,), generator=luck).tolist()
+        return torch.stack([ids[start : start + window] for start in starts])
+
+    fit(own, batch_at, steps, say, unit, own_loss)
+
+
 def train_on_text(
     parts: Parts, text: str, say: Callable[[str], None], own_loss: bool = False
 ) -> tuple[OwnModel, list[str]]:
@@ -97,13 +136,8 @@ def train_on_text(
     letters = sorted(set(text))
     numbers = {letter: number for number, letter in enumerate(letters)}
     ids = torch.tensor([numbers[letter] for letter in text])
-    own, luck = new_model(parts, len(letters), WINDOW), torch.Generator().manual_seed(0)
-
-    def batch_at(step: int) -> Tensor:
-        starts = torch.randint(len(ids) - WINDOW + 1, (BATCH_SIZE,), generator=luck).tolist()
-        return torch.stack([ids[start : start + WINDOW] for start in starts])
-
-    fit(own, batch_at, TEXT_STEPS, say, "character", own_loss)
+    own = make_random_model(parts, len(letters), WINDOW)
+    train_on_ids(own, ids, TEXT_STEPS, say, "character", own_loss)
     return own, letters
 
 
@@ -112,5 +146,22 @@ def write_text(own: OwnModel, letters: list[str], begin: str, seed: int = 0) -> 
     ids = torch.tensor([letters.index(letter) for letter in begin])
     luck = torch.Generator().manual_seed(seed)
     for _ in range(WRITTEN):
-        ids = draw_next(own, ids, luck)
+        ids = append_drawn_id(own, ids, luck)
     return "".join(letters[i] for i in ids.tolist())
+
+
+def begin_text_lesson(path: Path) -> Lesson:
+    """Return what lets a reader's model learn a text of theirs, and go on with it.
+
+    Raises:
+        ValueError: as `read_text`.
+    """
+    text = read_text(path)
+
+    def learn(parts: Parts, say: Callable[[str], None], own_loss: bool) -> None:
+        say(f"Now it learns your text, {len(text):,} characters:")
+        own, letters = train_on_text(parts, text, say, own_loss)
+        say("And writes:\n")
+        say(write_text(own, letters, text[:WINDOW]))
+
+    return learn

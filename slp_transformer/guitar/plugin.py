@@ -1,6 +1,6 @@
 """What the guitar adds. Names only: nothing here is imported before it is used."""
 
-from slp_transformer._internal.plugins import Command, Plugin, TaskEntry
+from slp_transformer._internal.plugins import CheckFlag, Command, Plugin, TaskEntry
 
 HERE = "slp_transformer.guitar"
 EXTRA = {"slp-transformer[guitar]": ("tyro", "mido", "guitarpro")}
@@ -29,6 +29,13 @@ PLUGIN = Plugin(
         ),
     },
     checks=(f"{HERE}.checks",),
+    check_flags={
+        "tabs": CheckFlag(
+            f"{HERE}.own_tabs:begin_lesson",
+            "my_tab.mid",
+            "learns the tabs of chapter 12, and writes a piece to play (default: my_tab.mid)",
+        )
+    },
     presets=HERE,
     models={
         "HandModel": "holds a fingering model, which finds strings and frets for pitches: use it "

@@ -55,6 +55,7 @@ def install(folder, name, entries, **modules):
         (folder / f"{module}.py").write_text(text, "utf-8")
 
 
+@pytest.mark.slow
 def test_without_the_guitars_folder_everything_else_works(tmp_path):
     copy_package(tmp_path / "copy", "guitar")
     (tmp_path / "fox.txt").write_text(
@@ -82,6 +83,7 @@ def test_without_the_guitars_folder_everything_else_works(tmp_path):
     assert "attention" in checks and not {"is_playable_grip", "only_allowed"} & {*checks}
 
 
+@pytest.mark.slow
 def test_in_a_zip_file_the_guitar_is_there_with_its_presets(tmp_path):
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         for path in (ROOT / "slp_transformer").rglob("*"):

@@ -11,11 +11,12 @@ from pathlib import Path
 import own_process
 import pytest
 from commands import SIZES
+from sampled import mostly_slow
 from tiny_training import STREAM, run, same, with_dropout
 
 from slp_transformer._internal.json_files import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
-from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.batches import TokenWindowSource
 from slp_transformer.training import train
 from slp_transformer.training.run_folder import checkpoint_folder
 
@@ -36,7 +37,7 @@ def heeded():
         signal.signal(number, how)
 
 
-class Pressing(TokenWindows):
+class Pressing(TokenWindowSource):
     """Validation data that are interrupted during the first batch after the trial of one."""
 
     def iter_eval(self, batch_size):
@@ -99,7 +100,7 @@ def step_of(folder: str) -> int:
 
 
 @POSIX
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])  # SIGHUP: below
+@pytest.mark.parametrize("name", mostly_slow(["SIGINT", "SIGTERM"], "SIGTERM"))  # SIGHUP: below
 def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name):
     started = begun("a b")
     for _ in range(20):  # whoever presses again and again loses nothing, and hears no traceback
@@ -111,6 +112,7 @@ def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name)
     assert f"step {step_of('a b')} of 100000 is saved".encode() in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals in Python")
 def test_a_terminal_that_is_closed_takes_no_step_with_it(at):
     """Writing to it fails from then on, and the kernel sends SIGHUP."""

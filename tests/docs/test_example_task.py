@@ -119,6 +119,7 @@ def installed(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_it_trains_resumes_to_the_same_weights_writes_and_is_evaluated(installed, tmp_path):
     (tmp_path / "tunes.abc").write_text("\n".join(JIG for _ in range(30)), "utf-8")
     small = "--model-dim 8 --num-heads 2 --num-blocks 1 --context-length 37 --batch-size 3"

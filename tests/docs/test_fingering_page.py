@@ -22,7 +22,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     find_fingerings,
     piece_from_tab,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
@@ -37,7 +37,10 @@ mido = pytest.importorskip("mido", reason="mido writes MIDI files")
 import model_pages  # noqa: E402
 from js_engines import Racer, constants  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("fingering page")  # most of its tests share one page
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("fingering page"),
+]  # most of its tests share one page
 MODEL = ROOT / "docs" / "assets" / "model"
 FINGERING = constants.constants()["FINGERING"].value
 
@@ -123,7 +126,7 @@ def compare_pieces(seeds):
         rng = random.Random(seed)
         options = random_options(rng, rng.choice(["drop", "drop", "octave"]))
         moments = random_moments(rng, options)
-        fitted = [fit_moment(moment.pitches, options) for moment in moments]
+        fitted = [fit_chord_to_guitar(moment.pitches, options) for moment in moments]
         if not any(left for left, *_ in fitted):
             continue
         piece = PlayablePiece(Tab(bars=(Bar(99, ()),), steps_per_quarter=4), moments)
@@ -153,7 +156,6 @@ def test_the_lattice_is_python_s_to_the_last_bit():
     assert compare_pieces(range(40)) > 60
 
 
-@pytest.mark.slow
 def test_the_lattice_is_python_s_on_a_thousand_pieces():
     assert compare_pieces(range(80, 1080)) > 1500
 
@@ -577,7 +579,6 @@ def test_a_meter_of_32_beats_is_drawn(shared, tmp_path):
     assert download(shared, "gp", tmp_path).bars[0].time_signature == (32, 8)
 
 
-@pytest.mark.slow
 def test_a_file_that_takes_too_long_is_given_up(browser):
     with opened_page(browser) as opened:
         busy = "onmessage = () => { for (;;); }"

@@ -106,7 +106,10 @@ def answer():
     return answering("One sentence", "sentence", body)
 
 
-pytestmark = pytest.mark.xdist_group("sentence page")  # most of its tests share one page
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("sentence page"),
+]  # most of its tests share one page
 
 
 def open_page(browser):

@@ -28,7 +28,7 @@ def folder(tmp_path):
 @contextmanager
 def started(folder, mount="/", cells=None):
     server = serving.PageServer(("127.0.0.1", 0), folder, mount, cells)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield server

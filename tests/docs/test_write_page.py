@@ -54,7 +54,8 @@ def test_the_page_has_a_slider_for_every_sampling_option():
     assert re.findall(r'data-option="(\w+)"', body) == list(SAMPLING)
 
 
-pytestmark = pytest.mark.xdist_group("write page")  # its tests share one page
+# Its tests share one page.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("write page")]
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ def test_greedy_words_are_those_of_greedy(kind, cached, count):
             assert generate(model, [prompt], stop=stop, **how) == alone
 
 
+@pytest.mark.slow
 def test_texts_come_as_often_as_from_the_model_alone(unchecked):
     """Three words of a vocabulary of four: 64 texts, whose probabilities are known."""
     torch.manual_seed(0)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from guitar_pieces import event, random_piece
+from sampled import mostly_slow
 
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs, read_tab_file
 from slp_transformer.guitar.ascii_writer import compute_columns_per_step, format_tab
@@ -69,7 +70,7 @@ def random_bar(rng, highest):
     return Bar(steps, tuple(events))
 
 
-@pytest.mark.parametrize("highest", [9, 19, 24])
+@pytest.mark.parametrize("highest", mostly_slow([9, 19, 24], 19))
 def test_the_reader_finds_the_same_notes_however_unlikely(highest):
     rng = random.Random(highest)
     for _ in range(100):
@@ -184,7 +185,7 @@ def as_ascii_holds_it(tab):
     return replace(tab, bars=tuple(bars))
 
 
-@pytest.mark.parametrize("width", [24, 40, 80])
+@pytest.mark.parametrize("width", mostly_slow([24, 40, 80], 40))
 def test_what_is_written_is_read_back_in_every_tuning_and_unit(tmp_path, width):
     rng = random.Random(width)
     for number in range(30):

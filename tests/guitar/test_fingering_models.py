@@ -12,14 +12,14 @@ from tiny_training import run
 from slp_transformer import EncoderDecoder, TransformerConfig, cli
 from slp_transformer.cache import KVCache
 from slp_transformer.guitar.fingering import hand_model, hand_training, seq2seq
-from slp_transformer.guitar.fingering.grips import allowed_next_notes
+from slp_transformer.guitar.fingering.grips import allowed_next_notes, find_grips
 from slp_transformer.guitar.fingering.hand_lattice import (
     FEATURE_OFFSETS,
     MAX_STATES_PER_MOMENT,
     PassageWindows,
     build_moment_states,
-    classify_gap,
     extract_features,
+    gap_class,
     possible_hand_frets,
 )
 from slp_transformer.guitar.fingering.hand_model import (
@@ -31,7 +31,7 @@ from slp_transformer.guitar.fingering.hand_model import (
     log_partition,
     select_best_grip,
 )
-from slp_transformer.guitar.fingering.hand_training import HandWindows, main, make_hand_trainer
+from slp_transformer.guitar.fingering.hand_training import HandWindowSource, main, make_hand_trainer
 from slp_transformer.guitar.fingering.passages import passage_from_grips
 from slp_transformer.guitar.fingering.seq2seq import (
     PAD_ID,
@@ -139,7 +139,7 @@ def test_a_window_knows_what_was_written_and_how_much_time_passed():
     written = columns.target_states[0, 0][: len(states.grip_ids)] > 0
     chosen = {states.grips[int(k)] for k in states.grip_ids[written]}
     assert chosen == {events[0]} and columns.gap_classes.tolist() == [[0, 3, 3]]
-    assert [classify_gap(gap) for gap in (None, 0.0, 0.5, 1.0, 2.0, 9.0)] == [0, 1, 2, 3, 4, 5]
+    assert [gap_class(gap) for gap in (None, 0.0, 0.5, 1.0, 2.0, 9.0)] == [0, 1, 2, 3, 4, 5]
 
 
 # --- Learning ------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_a_run_that_stopped_goes_on_to_the_same_bits_and_is_read_back(tmp_path):
 
 
 def test_windows_cover_every_moment_once_and_say_where_they_are():
-    windows = HandWindows(pieces(3), 7, 5)
+    windows = HandWindowSource(pieces(3), 7, 5)
     lengths = [len(passage.moments) for passage in pieces(3)]
     (batch,) = windows.iter_eval(100)
     assert batch.num_targets == sum(lengths)
@@ -403,6 +403,27 @@ def test_translation_is_the_likeliest_legal_place_each_time():
             places_so_far.append(note_to_target_id(best))
         expected.append(grip)
     assert translate_passage(model, passage, window_notes=9) == expected
+
+
+def test_enough_beams_find_the_likeliest_legal_fingering_of_all():
+    """As found by trying all; the greedy one, with these weights, is less likely."""
+    model = small_translator(9).eval()
+    for W in model.parameters():
+        W.data.mul_(10)  # so that what was written matters
+    moments = [(52, 60), (64,), (59,)]
+    passage = passage_from_grips(STANDARD, find_cheapest_fingering(moments, STANDARD))
+    ways = list(itertools.product(*(find_grips(pitches, STANDARD) for pitches in moments)))
+    ids = torch.tensor([[note_to_target_id(n) for grip in way for n in grip] for way in ways])
+    source = encode_source(passage)
+    reads = torch.stack([seq2seq.interleave_notes_and_targets(source, row) for row in ids])
+    with torch.no_grad():
+        log_y = model(source.expand(len(ways), -1), reads)[:, ::2].log_softmax(-1)
+    totals = log_y.gather(2, ids.unsqueeze(2)).sum((1, 2)).tolist()
+    scores = dict(zip(ways, totals, strict=True))
+    found = {beams: tuple(translate_passage(model, passage, 9, beams)) for beams in (1, 150)}
+    assert found[150] == max(scores, key=scores.__getitem__)
+    assert scores[found[1]] < scores[found[150]]
+    assert tuple(translate_passage(model, passage, 3, 7)) in scores, "over windows as well"
 
 
 def test_beyond_a_window_a_translation_goes_on_from_its_last_half():

@@ -13,7 +13,7 @@ from slp_transformer.guitar.fingering.fitted_costs import CUT, UNIT, FittedCosts
 from slp_transformer.guitar.fingering.grips import find_grips
 from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.ringing import count_cut_notes
+from slp_transformer.guitar.fingering.ringing import count_held_and_cut_notes
 from slp_transformer.guitar.fretboard import STANDARD, Note
 
 HANDS = (1, 5, 9)
@@ -49,7 +49,7 @@ def price_path(passage, path, costs):
             cost += costs.price(features.pair_features(path[t - 1], grip, last, pitches))
         cost += costs.price(features.memory_features(t, pitches, grip, memory))
         memory = memory.remember(t, pitches, grip)
-    cost += costs.weights.get(CUT, 0) * count_cut_notes(path, passage.ringing())[1]
+    cost += costs.weights.get(CUT, 0) * count_held_and_cut_notes(path, passage.ringing())[1]
     own = [[costs.price_at_each_fret(grip)[k] for k in range(len(HANDS))] for grip in path]
     roads = [
         costs.move_costs(classes[t], not any(note.fret for note in path[t - 1]))
@@ -70,9 +70,9 @@ def test_path_and_prices_are_the_cheapest_of_all(monkeypatch):
         costs = FittedCosts(random_weights(chance, lambda name: not is_of_memory(name)))
         every = {path: price_path(passage, path, costs) for path in itertools.product(*choices)}
         found = FingeringLattice(passage, choices, costs)
-        path, prices = tuple(found.find_path()), found.price_grips()
+        path, prices = tuple(found.find_cheapest_path()), found.price_grips()
         assert every[path] == min(every.values())
-        num_cut += count_cut_notes(path, passage.ringing())[0]
+        num_cut += count_held_and_cut_notes(path, passage.ringing())[0]
         for t, choice in enumerate(choices):
             through = [min(c for p, c in every.items() if p[t] == grip) for grip in choice]
             assert prices[t] == through
@@ -86,13 +86,13 @@ def test_a_pitch_stays_where_it_was_a_moment_ago_and_is_forgotten_later():
         passage = Passage(STANDARD, ((64,), *((52,),) * (gap - 1), (64,)))
         choices = [[high], *[[other]] * (gap - 1), [low, high]]
         found = FingeringLattice(passage, choices, FittedCosts(weights))
-        assert found.find_path()[-1] == expected
+        assert found.find_cheapest_path()[-1] == expected
     chords = [(Note(3, 0), Note(2, 0)), (Note(3, 0), Note(2, 0))]
     elsewhere = (Note(4, 5), Note(3, 4))
     passage = Passage(STANDARD, ((55, 59), (52,), (55, 59)))
     choices = [chords[:1], [other], [elsewhere, chords[1]]]
     costs = FittedCosts({"other grip than for the same chord": 2.0, "frets": -0.125})
-    assert FingeringLattice(passage, choices, costs).find_path()[-1] == chords[1]
+    assert FingeringLattice(passage, choices, costs).find_cheapest_path()[-1] == chords[1]
 
 
 def test_a_full_beam_still_has_a_price_for_each_grip():

@@ -5,20 +5,26 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     piece_from_tab,
 )
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
-from slp_transformer.guitar.fingering.ringing import HEARD_SHARE, count_cut_notes, ringing_of
+from slp_transformer.guitar.fingering.ringing import (
+    HEARD_SHARE,
+    count_held_and_cut_notes,
+    make_ringing,
+)
 from slp_transformer.guitar.fretboard import Note
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 
 
 def test_a_note_is_cut_once_where_its_string_is_struck_before_it_has_rung():
     grips = [(Note(6, 0), Note(1, 3)), (Note(2, 1),), (Note(6, 3),), (Note(6, 0),)]
-    ringing = ringing_of([0.0, 1.0, 2.0, 3.0], [(4.0, 1.0), (), (1.1,), (9.0,)])
+    ringing = make_ringing([0.0, 1.0, 2.0, 3.0], [(4.0, 1.0), (), (1.1,), (9.0,)])
     # The bass should ring to the end and is cut at 2; the last tenth of what cuts it is not missed.
     assert ringing.ends[0] == [4.0 * HEARD_SHARE, HEARD_SHARE]
-    assert count_cut_notes(grips, ringing) == (1, 1)
-    assert count_cut_notes([*grips[:2], (Note(5, 10),), (Note(5, 7),)], ringing) == (1, 0)
-    assert ringing_of([0.0, 1.0], [(0,), ()]) is None and count_cut_notes(grips, None) == (0, 0)
-    assert ringing_of([None, 1.0], [(2.0,), (2.0,)]).ends == [[0.0], [1.0 + 2.0 * HEARD_SHARE]]
+    assert count_held_and_cut_notes(grips, ringing) == (1, 1)
+    assert count_held_and_cut_notes([*grips[:2], (Note(5, 10),), (Note(5, 7),)], ringing) == (1, 0)
+    assert make_ringing([0.0, 1.0], [(0,), ()]) is None and count_held_and_cut_notes(
+        grips, None
+    ) == (0, 0)
+    assert make_ringing([None, 1.0], [(2.0,), (2.0,)]).ends == [[0.0], [1.0 + 2.0 * HEARD_SHARE]]
 
 
 def test_a_bass_note_rings_through_the_melody_above_it():

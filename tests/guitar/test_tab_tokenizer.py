@@ -2,12 +2,14 @@
 
 import random
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
 from guitar_pieces import event
+from sampled import mostly_slow
 
-from slp_transformer.data.batches import DocumentWindows
+from slp_transformer.data.batches import DocumentWindowSource
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
@@ -132,7 +134,7 @@ def test_any_ids_are_read_and_what_is_well_formed_comes_back():
         assert plainly(TOKENIZER.decode(TOKENIZER.encode(tab)).tab) == plainly(tab)
 
 
-@pytest.mark.parametrize("styles", [(), STYLES])
+@pytest.mark.parametrize("styles", mostly_slow([(), STYLES], STYLES))
 def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
     small = TabTokenizer(2, 3, steps_per_quarter_options=(1,), styles=styles)
     rng, seen = random.Random(19), set()
@@ -153,8 +155,10 @@ def test_what_the_grammar_allows_is_well_formed_and_never_a_dead_end(styles):
     assert {"SAME", "LONG", "LONGER", "WITH", "POS", "TAB", "BAR"} <= seen
 
 
-@pytest.mark.parametrize("signature", [(3, 4), (6, 8), (2, 2)])
-@pytest.mark.parametrize("units", [(), (1, 2, 3)])
+@pytest.mark.parametrize(
+    ("signature", "units"),
+    mostly_slow(product([(3, 4), (6, 8), (2, 2)], [(), (1, 2, 3)]), ((3, 4), ()), unpack=True),
+)
 def test_a_time_signature_that_is_asked_for_is_that_of_all_bars(signature, units):
     small = TabTokenizer(max_fret=1, max_position=7, steps_per_quarter_options=units)
     beats, unit = signature
@@ -445,7 +449,7 @@ def test_styles_of_tabs_are_those_that_tell_something():
 def test_half_of_the_windows_begin_with_a_piece():
     pieces = [[1, 5, 6, 2], [1, 7, 2], [1, 8, 9, 8, 9, 8, 2], [1, 3, 2]]
     stream = torch.tensor([token for piece in pieces for token in piece])
-    source = DocumentWindows(stream, 5, begin_id=1)
+    source = DocumentWindowSource(stream, 5, begin_id=1)
     generator = torch.Generator().manual_seed(0)
     seconds = set()
     for _ in range(50):
@@ -456,4 +460,4 @@ def test_half_of_the_windows_begin_with_a_piece():
         assert (inputs[:3, 0] == 1).all()
         seconds |= set(inputs[:3, 1].tolist())
     assert seconds == {5, 7, 8}  # the last piece leaves no room for a window
-    assert DocumentWindows(stream, 5, begin_id=4).draw(2, generator).targets.shape == (2, 5)
+    assert DocumentWindowSource(stream, 5, begin_id=4).draw(2, generator).targets.shape == (2, 5)

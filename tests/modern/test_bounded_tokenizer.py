@@ -42,9 +42,10 @@ def sequence(kind: str, part: dict, count: int = 40) -> dict:
             {"normalizer": {"type": "Prepend", "prepend": "ab" * 3000}},
             "cannot encode this text: it makes 6,011 tokens of 11 bytes",
         ),
-        (
+        pytest.param(
             {"decoder": sequence("decoders", {"type": "Fuse"}, 1) | {"decoders": [GROW] * 40}},
             "cannot decode these tokens: it takes more than 1 seconds of a processor, or 128 MiB",
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["doubled blanks", "a long beginning", "a decoder that grows"],

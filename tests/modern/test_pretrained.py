@@ -9,6 +9,7 @@ from comparing import B, N
 from foreign import CAUSAL, MODELS, WINDOW, V, foreign, load_again, logits
 from own_process import printed
 from safetensors.torch import load_file, save_file
+from sampled import mostly_slow
 
 from slp_transformer import KVCache, TransformerConfig, TransformerLM, generate
 from slp_transformer.cli.info import collect_published_info
@@ -40,6 +41,7 @@ def test_logits_are_theirs(pair):
     assert not ours.training
 
 
+@pytest.mark.parametrize("pair", mostly_slow(MODELS, "gpt2", "llama"), indirect=True)
 def test_what_is_saved_they_load_to_the_same_logits(pair, tmp_path):
     name, theirs, _, ours = pair
     folder = save_pretrained(ours, tmp_path / "ours")
@@ -54,7 +56,7 @@ def test_what_is_saved_they_load_to_the_same_logits(pair, tmp_path):
     assert list(tmp_path.iterdir()) == [folder]
 
 
-@pytest.mark.parametrize("pair", CAUSAL, indirect=True)
+@pytest.mark.parametrize("pair", mostly_slow(CAUSAL, "gpt2", "llama"), indirect=True)
 def test_greedy_words_are_theirs_token_by_token(pair):
     """To the end of the window, with the cache and without."""
     _, theirs, _, ours = pair
@@ -187,6 +189,7 @@ def test_ids_that_end_a_text_are_those_for_generating_if_told(tmp_path):
     assert from_pretrained(tmp_path).config.end_ids == (5,)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_loading_never_holds_the_weights_twice(tmp_path):
     sizes = {"context_length": 5, "model_dim": 512, "num_heads": 2, "num_blocks": 6}

@@ -10,6 +10,7 @@ from slp_transformer.modern import from_pretrained, save_pretrained
 from slp_transformer.training import load_model, make_lora_base, train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [None, 3])
 @pytest.mark.parametrize("name", ["llama", "qwen3, tied, biases"])
 def test_a_published_model_is_tuned_saved_resumed_and_published_again(name, rank, tmp_path):

@@ -5,6 +5,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from sampled import mostly_slow
 from tiny_training import same
 
 from slp_transformer import TransformerConfig, TransformerLM
@@ -95,7 +96,7 @@ def test_frozen_matrices_stay_under_muon():
     assert torch.equal(model.embedding.tokens.E, before.embedding.tokens.E)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("optimizer", mostly_slow(["adamw", "muon"], "muon"))
 def test_a_long_run_is_cooled_down_from_any_checkpoint(tmp_path, optimizer):
     """A copy of its checkpoint, resumed with fewer steps: as if these had been planned."""
     how = {"schedule": "wsd", "warmup_steps": 1, "batch_size": 3, "progress": False}

@@ -79,6 +79,7 @@ print(most(load_model, kept), most(run, folder, False, 384), most(run, folder, T
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from Linux's /proc")
 def test_neither_loading_nor_resuming_holds_the_weights_twice(tmp_path):
     """A second copy of the weights would exceed what making or training a model takes by far."""

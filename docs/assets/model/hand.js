@@ -374,7 +374,9 @@ export class Lattice {
       choice.map((grip) => {
         const open = grip.filter(([, fret]) => fret === 0).length * asked.openStringCost,
           anywhere = price(gripFeatures(grip), weights) + open;
-        return hands.map((hand, h) => anywhere + price(handFeatures(grip, hand), weights) + stay[h]);
+        return hands.map(
+          (hand, h) => anywhere + price(handFeatures(grip, hand), weights) + stay[h],
+        );
       }),
     );
     const tables = new Map(
@@ -436,7 +438,8 @@ export class Lattice {
     const struck = own.filter(([string]) => held.some(([other]) => other === string));
     return cost + this.cutCost * struck.length;
   }
-  /** What is remembered after a grip. @type {(t: number, grip: number, memory: Memory) => Memory} */
+  /** What is remembered after a grip.
+     @type {(t: number, grip: number, memory: Memory) => Memory} */
   remember(t, grip, { places, chords }) {
     const own = this.choices[t][grip],
       pitches = this.moments[t];

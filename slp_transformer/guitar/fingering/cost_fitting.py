@@ -38,7 +38,7 @@ from slp_transformer.guitar.fingering.features import (
     pair_features,
 )
 from slp_transformer.guitar.fingering.fitted_costs import CUT, UNIT, FittedCosts
-from slp_transformer.guitar.fingering.grips import Grip, find_usual_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import (
     Passage,
@@ -167,7 +167,7 @@ class CostFitter(nn.Module):
         key = (passage.tuning, passage.moments[t])
         if key not in self._choices:
             costs = HandCosts()
-            grips = find_usual_grips(passage.moments[t], passage.tuning)
+            grips = find_grips_or_placements(passage.moments[t], passage.tuning)
             least = [min(costs.grip_cost(grip, hand) for hand in HAND_FRETS) for grip in grips]
             ranked = sorted(range(len(grips)), key=least.__getitem__)[:MAX_GRIPS]
             self._choices[key] = tuple(grips[k] for k in ranked)
@@ -182,7 +182,7 @@ class CostFitter(nn.Module):
         before: tuple[Grip, ...] = ()
         for t, (pitches, written) in enumerate(zip(passage.moments, passage.grips, strict=True)):
             choice = self._choose(passage, t)
-            usual = find_usual_grips(pitches, passage.tuning)
+            usual = find_grips_or_placements(pitches, passage.tuning)
             if written in usual and written not in choice:
                 choice = (*choice, written)
 
@@ -315,8 +315,8 @@ def measure(weights: dict[str, float], passages: Sequence[Passage]) -> str:
     """Return the shares that are right of fingerings at the lowest cost."""
     costs, found = FittedCosts(weights), []
     for p in passages:
-        choices = [find_usual_grips(pitches, p.tuning) for pitches in p.moments]
-        path = FingeringLattice(p, choices, costs).find_path()
+        choices = [find_grips_or_placements(pitches, p.tuning) for pitches in p.moments]
+        path = FingeringLattice(p, choices, costs).find_cheapest_path()
         found.append(compare_fingerings(p.grips, path, p.tuning, ringing=p.ringing()))
     shares = sum_metrics(found).to_shares()
     return ", ".join(f"{name} {share:.4f}" for name, share in shares.items())

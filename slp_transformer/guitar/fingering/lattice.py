@@ -122,7 +122,7 @@ class FingeringLattice:
                         cost += costs.per_cut_note * sum(s in strings for s, _ in state.held)
                     total = list(map(add, _add_to_all(own[k], cost), arrived[i]))
                     least = min(total)
-                    after = (k, ringing.hold(t, state.held, grip))
+                    after = (k, ringing.held_after(t, state.held, grip))
                     number = numbers.setdefault(after, len(paid))
                     if number == len(paid):
                         paid.append(total)
@@ -160,7 +160,7 @@ class FingeringLattice:
                 self._roads.append([self._move_costs[classes[t + 1], o] for o in opens])
                 arrived = list(map(_arrive, self._paid[-1], self._roads[-1]))
 
-    def find_path(self) -> list[Grip]:
+    def find_cheapest_path(self) -> list[Grip]:
         """Return the cheapest fingering."""
         path: list[Grip] = []
         if not self.choices:

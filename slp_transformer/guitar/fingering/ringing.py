@@ -24,7 +24,7 @@ class Ringing(NamedTuple):
     onsets: Sequence[float | None]
     ends: Sequence[Sequence[float]]
 
-    def hold(self, t: int, held: Held, grip: Grip) -> Held:
+    def held_after(self, t: int, held: Held, grip: Grip) -> Held:
         """Return what rings on when the moment after `t` begins, if a grip is struck at `t`."""
         then = next(iter(self.onsets[t + 1 : t + 2]), None)
         if then is None:
@@ -36,7 +36,7 @@ class Ringing(NamedTuple):
         return tuple(sorted((string, end) for string, end in left + struck if end > then))
 
 
-def ringing_of(
+def make_ringing(
     onsets: Sequence[float | None], durations: Sequence[Sequence[float]]
 ) -> Ringing | None:
     """Return what should ring, from onsets and durations in any unit; None if no duration is known.
@@ -54,21 +54,21 @@ def ringing_of(
     return Ringing(onsets, ends)
 
 
-def count_cut_notes(grips: Sequence[Grip], ringing: Ringing | None) -> tuple[int, int]:
+def count_held_and_cut_notes(grips: Sequence[Grip], ringing: Ringing | None) -> tuple[int, int]:
     """Count the notes that should ring on while others begin, and those of them that are cut."""
     num_held, num_cut = 0, 0
     held: Held = ()
     if ringing is None:
         return 0, 0
     for t, grip in enumerate(grips):
-        num_cut += _count_struck(held, grip)
+        num_cut += _count_restruck_strings(held, grip)
         before = {string for string, _ in held} - {note.string for note in grip}
-        held = ringing.hold(t, held, grip)
+        held = ringing.held_after(t, held, grip)
         num_held += sum(string not in before for string, _ in held)
     return num_held, num_cut
 
 
-def _count_struck(held: Held, grip: Grip) -> int:
+def _count_restruck_strings(held: Held, grip: Grip) -> int:
     """Return how many strings that ring on a grip strikes."""
     strings = {string for string, _ in held}
     return sum(note.string in strings for note in grip)

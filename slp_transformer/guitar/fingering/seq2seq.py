@@ -9,16 +9,16 @@ write is what leaves every note of the chord a place, so pitches are kept by con
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.cache import KVCache
-from slp_transformer.data.batches import Batch, compute_checksum
+from slp_transformer.data.batches import Batch, values_crc32
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.guitar.fingering.grips import Grip, allowed_next_notes
-from slp_transformer.guitar.fingering.passages import Passage, list_windows
+from slp_transformer.guitar.fingering.passages import Passage, list_window_starts
 from slp_transformer.guitar.fretboard import MAX_FRET, Note
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
@@ -122,7 +122,7 @@ class FingeringDataset:
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """All windows that do not overlap, without noise."""
-        windows = list_windows([len(source) for source in self.sources], self.window_notes)
+        windows = list_window_starts([len(source) for source in self.sources], self.window_notes)
         for start in range(0, len(windows), batch_size):
             yield self.make_batch(windows[start : start + batch_size])
 
@@ -152,7 +152,7 @@ class FingeringDataset:
             "pieces": len(self.sources),
             "notes": len(ids) // 2,
             "window": self.window_notes,
-            "checksum": compute_checksum(ids.tolist()),
+            "checksum": values_crc32(ids.tolist()),
         }
 
 
@@ -170,40 +170,66 @@ def _nearest_alternative_targets(passage: Passage) -> Int[Tensor, "notes"]:
 # --- Writing -----------------------------------------------------------------------------------
 
 
+class _Hypothesis(NamedTuple):
+    """A way to play a piece up to some note: the log probability, tokens, grips, an open grip."""
+
+    log_prob: float
+    written: list[int]
+    grips: list[Grip]
+    grip: Grip
+
+    def extend(self, note: Note, log_y: float, pitches: Sequence[int]) -> "_Hypothesis":
+        """Return this one with a note more."""
+        grip = (*self.grip, note)
+        is_whole = len(grip) == len(pitches)
+        return _Hypothesis(
+            self.log_prob + log_y,
+            [*self.written, note_to_target_id(note)],
+            [*self.grips, grip] if is_whole else self.grips,
+            () if is_whole else grip,
+        )
+
+
 @torch.no_grad()
 def translate_passage(
-    model: EncoderDecoder, passage: Passage, window_notes: int = 96
+    model: EncoderDecoder, passage: Passage, window_notes: int = 96, num_beams: int = 1
 ) -> list[Grip]:
-    """Write the places of a piece, one note after the other, the likeliest that is legal each time.
+    """Write the places of a piece, one note after the other, each of them legal.
 
     Args:
         model: a model that was trained on `FingeringDataset`.
         passage: the piece; its written grips are not looked at.
         window_notes: notes in a window; beyond it the model goes on from its last half window.
+        num_beams: how many hypotheses of the highest probability are kept; with one, the place is
+            the likeliest each time.
 
     Raises:
         UnplayableError: if no hand can play a moment.
     """
     model.eval()
     source = encode_source(passage)
-    written: list[int] = []
-    grips: list[Grip] = []
-    grip: Grip = ()
-    while len(written) < len(source):
-        start = max(0, len(written) - window_notes // 2)
+    beam = [_Hypothesis(0.0, [], [], ())]
+    while (done := len(beam[0].written)) < len(source):
+        start = max(0, done - window_notes // 2)
         notes = source[start : start + window_notes]
         H_enc, cache = model.encode(notes.unsqueeze(0)), KVCache(2 * window_notes)
-        before = torch.tensor(written[start:], dtype=torch.long)
-        reads = interleave_notes_and_targets(notes[: len(before) + 1], before)
-        for n in range(len(before), len(notes)):
-            u = model.decode(reads.unsqueeze(0), H_enc, cache=cache)[0, -1].tolist()
-            pitches = passage.moments[len(grips)]
-            places = allowed_next_notes(grip, pitches, passage.tuning)
-            best = max(places, key=lambda note: u[note_to_target_id(note)])
-            written.append(note_to_target_id(best))
-            grip = (*grip, best)
-            if len(grip) == len(pitches):
-                grips.append(grip)
-                grip = ()
-            reads = torch.stack([torch.tensor(written[-1]), notes[min(n + 1, len(notes) - 1)]])
-    return grips
+        before = torch.tensor([one.written[start:] for one in beam], dtype=torch.long)
+        heard = notes[: done - start + 1]
+        reads = torch.stack([interleave_notes_and_targets(heard, row) for row in before])
+        for following in range(done - start + 1, len(notes) + 1):
+            H = H_enc.expand(len(beam), -1, -1)
+            log_y = model.decode(reads, H, cache=cache)[:, -1].log_softmax(-1).tolist()
+            longer: list[tuple[int, _Hypothesis]] = []
+            for row, one in enumerate(beam):
+                pitches = passage.moments[len(one.grips)]
+                longer += [
+                    (row, one.extend(note, log_y[row][note_to_target_id(note)], pitches))
+                    for note in allowed_next_notes(one.grip, pitches, passage.tuning)
+                ]
+            longer.sort(key=lambda pair: -pair[1].log_prob)
+            rows, beam = map(list, zip(*longer[:num_beams], strict=True))
+            cache.reorder(torch.tensor(rows))
+            last = torch.tensor([[one.written[-1]] for one in beam])
+            note = notes[min(following, len(notes) - 1)].expand(len(beam), 1)
+            reads = torch.cat([last, note], dim=1)
+    return beam[0].grips
