@@ -43,7 +43,7 @@ from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import (
     Passage,
     compare_fingerings,
-    list_windows,
+    list_window_starts,
     read_passages_jsonl,
     sum_metrics,
 )
@@ -139,7 +139,8 @@ class CostFitter(nn.Module):
         rows = [self._read(passage) for passage in passages]
         lengths = [len(passage.moments) for passage in passages]
         spans = [
-            (n, start, start + WINDOW_MOMENTS) for n, start in list_windows(lengths, WINDOW_MOMENTS)
+            (n, start, start + WINDOW_MOMENTS)
+            for n, start in list_window_starts(lengths, WINDOW_MOMENTS)
         ]
         T, G, H = WINDOW_MOMENTS, MAX_GRIPS + 1, len(HAND_FRETS)
         shapes = [(T, G), (T, G, H), (T, G, G), (T, G), (T, G), (T, G), (T,)]
