@@ -183,7 +183,11 @@ E, P = model.source_embedding.tokens.E, sinusoidal_positions(window, d)
 row = torch.stack([d**0.5 * E[i] + P[k] for k, i in enumerate(source[0])])
 torch.testing.assert_close(model.source_embedding(source[0]), row)
 assert model.target_embedding.tokens.E is E
-plotting.show_source(ScaledEmbedding.forward, TransformerConfig.of_2017)
+plotting.show_source(
+    ScaledEmbedding.forward,
+    TransformerConfig.of_2017,
+    only=["paper", "return"],
+)
 
 # %% [markdown]
 # **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$

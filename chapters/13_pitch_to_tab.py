@@ -129,7 +129,8 @@ from slp_transformer.guitar.fingering.viterbi import (
 )
 
 assert find_cheapest_path(choices, costs) == list(best)
-plotting.show_source(find_cheapest_path)
+steps = ["roads", "paid", "for t", "best", "came", "return"]
+plotting.show_source(find_cheapest_path, only=steps)
 
 # %% [markdown]
 # Three notes that leap show why the path is read from the end. Go on note by note: what is cheapest after
