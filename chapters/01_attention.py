@@ -42,6 +42,17 @@ X = torch.tensor([features[word] for word in words]).float()
 N, d = X.shape
 
 # %% [markdown]
+# Before any formula, try it. On the site you can change the rows in [Figure](#fig-rows-to-change) and watch how much
+# *it* reads of each word: make *it* more of a person, or *guitarist* a thing. Where do the shares come from? The next
+# section computes them.
+
+# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
+from slp_transformer import plotting
+
+names = ["person", "thing", "action", "quality", "glue"]
+plotting.interactive_scores(X, words, names, start=words.index("it"))
+
+# %% [markdown]
 # The book counts from 1, Python from 0: the book's $\mathbf x_1$ is `X[0]`, and with i counted from 0, the
 # tokens up to and including i are `X[:i + 1]`. A row $[1\times d]$ of the book is a vector of d numbers here.
 
@@ -149,18 +160,10 @@ a_it, alpha_it = simple_attention(X, IT)
 A_simple = torch.stack([simple_attention(X, i)[0] for i in range(N)])
 assert A_simple.shape == (N, d)
 
-from slp_transformer import plotting
-
 plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 
 # %% [markdown]
-# On the site you can change the rows in [Figure](#fig-rows-to-change) and watch the scores and weights
-# change: make *it* more of a person, or *guitarist* a thing.
-
-# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
-plotting.interactive_scores(
-    X, words, ["person", "thing", "action", "quality", "glue"], start=IT
-)
+# The scores and weights below [Figure](#fig-rows-to-change) are computed by these three equations.
 
 # %% [markdown]
 # ### No looking ahead

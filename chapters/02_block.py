@@ -7,7 +7,7 @@
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block; say
 # what each step adds to a token's row; and avoid the two classic mistakes with layer
-# norm. Read first: [Attention](01_attention.py). About 50 minutes.
+# norm. Read first: [Attention](01_attention.py). About 60 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
@@ -103,7 +103,7 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # $$
 
 
-# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips below zero to about −0.28 and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line." caption="ReLU and Swish"
+# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips below zero to about −0.28 and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line." caption="ReLU and Swish" figure="swish"
 def swish(x, beta=1.0):
     return x * torch.sigmoid(beta * x)
 
@@ -112,10 +112,15 @@ x = torch.linspace(-4, 4, 81)
 torch.testing.assert_close(swish(x), F.silu(x))  # PyTorch's name for β = 1
 print(f"Swish goes as low as {swish(x).min().item():.2f}, ReLU never below 0")
 curves = {"ReLU": F.relu(x)}
-curves |= {f"Swish, β = {beta}": swish(x, beta) for beta in (1, 4)}
-plotting.lines(curves, x="x", y="activation", at=x.tolist())
+curves |= {f"Swish, β = {b}": swish(x, b) for b in (0, 0.5, 1, 2, 4)}
+points = {n: torch.stack([x, y], dim=1)[::2] for n, y in curves.items()}
+shown = ["ReLU", "Swish, β = 1", "Swish, β = 4"]
+plotting.interactive_lines(points, shown, x="x", y="activation")
 
 # %% [markdown]
+# Choose all curves of [Figure](#fig-swish): from β = 0, the straight line x/2, Swish bends towards ReLU as β grows.
+# For every β above 0 it dips below zero, and the larger β, the less deeply.
+#
 # The layer multiplies the row by two matrices. The first product goes through Swish and becomes a gate, which
 # decides, unit by unit, how much of the second passes ($\otimes$ multiplies elementwise).
 #

@@ -8,7 +8,7 @@
 # You will be able to follow token ids through a whole model, shape by shape, to a distribution
 # over the next word; compare that distribution with the text the model was trained on; and count
 # any model's parameters, GPT-3's included. Read first: [The block](02_block.py), [One matrix X](03_one_matrix.py),
-# [The input](04_input.py). About 50 minutes.
+# [The input](04_input.py). About 45 minutes.
 
 # %% [markdown]
 # ## Eight sentences

@@ -7,7 +7,7 @@
 #
 # You will be able to choose a word greedily or at random; reshape a distribution with temperature,
 # top-k and top-p; measure what each choice costs; and search for a probable text with beams. Read
-# first: [The language model](05_language_model.py). About 60 minutes.
+# first: [The language model](05_language_model.py). About 65 minutes.
 
 # %% [markdown]
 # ## Choosing a word
@@ -442,6 +442,7 @@ torch.testing.assert_close(penalized[[0, 3]], torch.tensor([0.8, -0.75]))
 for theta in (1, 1.1, 1.3):
     again, wrong, _ = judge(temperature=0, repetition_penalty=theta)
     print(f"θ = {theta}: {again:.0%} repeats, {wrong:.1%} slips")
+assert again < usual
 plotting.show_source(repetition_penalty)
 
 # %% [markdown]

@@ -8,7 +8,7 @@
 # You will be able to compute cross-entropy and perplexity by hand; explain why one pass gives a loss at every
 # position; do a whole training step yourself, the optimizer included; and see what each part of
 # the Transformer is worth, from a table of character pairs to a language model. Read first:
-# [The language model](05_language_model.py). About two hours; the comparison can wait for another day.
+# [The language model](05_language_model.py). About 75 minutes; the comparison can wait for another day.
 
 # %% [markdown]
 # ## One word

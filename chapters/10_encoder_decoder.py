@@ -8,7 +8,7 @@
 # You will be able to say which tokens may attend to which in each of the three attentions; write
 # cross-attention with loops and with matrices; batch sources of different lengths; and train an
 # encoder-decoder whose attention you can predict. Read first: [The block](02_block.py) and [The
-# input](04_input.py). About 60 minutes.
+# input](04_input.py). About 70 minutes.
 
 # %% [markdown]
 # ## Left to right, or both ways
@@ -39,6 +39,7 @@
 # (Python counts from 0, so the tokens up to number $i$ are `[: i + 1]`.)
 
 # %%
+import copy
 import math
 
 import torch
@@ -551,9 +552,11 @@ size = sum(W.numel() for W in model.parameters())
 print(f"{size:,} parameters")
 
 # %%
-steps, losses, seen = 400, [], set()
+steps, losses, seen, models = 400, [], set(), {}
 optimizer = torch.optim.Adam(model.parameters(), lr=0.006)
 for step in range(steps):
+    if step in (0, 50, 100, 200):
+        models[step] = copy.deepcopy(model)  # to look at later
     licks = [random_lick() for _ in range(64)]
     seen.update(tuple(lick.tolist()) for lick in licks)
     source, reads, writes = make_batch(licks)
@@ -612,25 +615,34 @@ assert share > 0.9
 #
 # Where did it attend? Each row of the map is a step of the decoder, labeled with the token that it
 # writes; each column is a note of the source. Step $i$ of a lick of $n$ notes should attend to note
-# $n+1-i$, so the dark cells should run from the upper right to the lower left.
-
-# %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note." caption="Where the decoder looks in the source at each step"
-from slp_transformer import record_activations
-
-reads = torch.cat([torch.tensor([BEGIN]), target_of(lick)])
-with torch.no_grad():
-    H_enc = model.encode(lick)
-    with record_activations(model) as trace:
-        model.decode(reads, H_enc)
-alpha = trace[0]["alpha_cross"][0]  # the only block, its only head
-
-n = len(lick)
-assert alpha.shape == (n + 1, n)
-rows = [f"writes {names[i]}" for i in [*target_of(lick).tolist(), END]]
-columns = [names[i] for i in lick]
-plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
+# $n+1-i$, so the dark cells should run from the upper right to the lower left. On the site, go back to earlier steps
+# of the training in [Figure](#fig-alignment) and watch the line appear.
 
 # %%
+from slp_transformer import record_activations
+
+
+@torch.no_grad()
+def alignment(model, lick):
+    reads = torch.cat([torch.tensor([BEGIN]), target_of(lick)])
+    with record_activations(model) as trace:
+        model.decode(reads, model.encode(lick))
+    return trace[-1]["alpha_cross"][0]  # the only block, its only head
+
+
+# %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note." caption="Where the decoder looks in the source at each step" figure="alignment"
+rows = [f"writes {names[i]}" for i in [*target_of(lick).tolist(), END]]
+columns, n, states = [names[i] for i in lick], len(lick), {}
+for step, one in {**models, steps: model}.items():
+    alpha = alignment(one, lick)
+    right = (alpha[:n].argmax(dim=1) == torch.arange(n - 1, -1, -1)).sum()
+    says = f"After {step} steps {right} of {n} notes look at their own."
+    picture = plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
+    states[step] = picture, says
+plotting.interactive_steps("Step of training", states, start=4)
+
+# %%
+assert alpha.shape == (n + 1, n)
 assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 
 # %% [markdown]

@@ -9,7 +9,7 @@
 # You will be able to turn pairs into batches and say what each mask hides; name the differences between
 # the model of 2017 and the book's; train one until it makes (nearly) no mistakes on sentences that it has
 # not seen; read its alignment; and say when beam search helps. Read first: [Encoder and
-# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 45 minutes.
+# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 65 minutes.
 
 # %% [markdown]
 # ## A language of numbers and days
@@ -225,21 +225,26 @@ def eta(step, d, warmup):
     return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-# %% alt="The paper's learning rate over 20,000 steps: a straight climb to 0.0007 at step 4,000, then a fall, ever slower, to about 0.0003." caption="The paper's learning rate"
+# %% alt="The paper's learning rate over 20,000 steps: a straight climb to 0.0007 at step 4,000, then a fall, ever slower, to about 0.0003." caption="The paper's learning rate" figure="warmup"
 from slp_transformer.training.train_config import TrainConfig
 
 paper = TrainConfig.of_2017(model_dim=512, warmup_steps=4000)
 steps = [1, *range(500, 20_001, 500)]
 for step in steps:
     assert abs(paper.learning_rate_at(step - 1) - eta(step, 512, 4000)) < 1e-12
-plotting.lines(
-    {"η": [paper.learning_rate_at(step - 1) for step in steps]},
-    x="step",
-    y="rate",
-    at=steps,
-)
+rates = {
+    f"{warmup:,} steps of warmup": [
+        (n, 1000 * eta(n, 512, warmup)) for n in steps
+    ]
+    for warmup in (1000, 2000, 4000, 8000)
+}
+shown = ["4,000 steps of warmup"]
+plotting.interactive_lines(rates, shown, x="step", y="1,000 · η")
 
 # %% [markdown]
+# On the site, choose shorter and longer warmups in [Figure](#fig-warmup): a quarter of the warmup doubles the peak, and
+# once it is over, every curve is on the same fall.
+#
 # And the loss is *smoothed*: a tenth of each target's probability is spread over the vocabulary, so that
 # the model is not pushed to be ever more certain ([chapter 7](07_training.py) has the loss without
 # smoothing). Padding does not count. With loops:

@@ -7,7 +7,7 @@
 #
 # You will be able to say why tablature is more than notes, turn a tab into tokens and back, turn a
 # grammar into a mask over the next token, and judge a model's pieces by a guitarist's question: can they
-# be played? Read first: [The language model](05_language_model.py). About 40 minutes.
+# be played? Read first: [The language model](05_language_model.py). About 55 minutes.
 
 # %% [markdown]
 # ## One note, many places

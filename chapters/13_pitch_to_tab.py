@@ -10,7 +10,7 @@
 # by dynamic programming; learn its costs from fingered pieces, by cross-entropy over whole fingerings;
 # train chapter 10's encoder-decoder on the same task; and compare all of these on held-out pieces. Read
 # first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
-# 45 minutes.
+# 55 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings

@@ -9,7 +9,7 @@
 # in the book's block, and what they leave unchanged; check that the result equals the Llama, Qwen3, GPT-2
 # and BERT that people use; and say what some of today's parts gain in the same training time. Read first:
 # [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py).
-# About 50 minutes.
+# About 60 minutes.
 
 # %% [markdown]
 # ## The norm without its mean

@@ -132,7 +132,11 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION_MAT
                 pairs = {part: LoRA(len(W), widths[part], rank) for part in chosen}
                 added.append((module, name, FusedLoRA(widths, pairs).to(W.device, W.dtype)))
     if missing := set(targets) - {part for *_, pair in added for part in pair.adapters}:
-        raise ValueError(f"No matrix of the model is called {' or '.join(sorted(missing))}.")
+        raise ValueError(
+            f"No matrix of the model is called {' or '.join(sorted(missing))}: here queries, keys, "
+            "values and outputs are W_Q, W_K, W_V and W_O, and feedforward layers have W_1, W_2 "
+            "and, with a gate, W_3."
+        )
     model.requires_grad_(False)
     for place in added:
         parametrize.register_parametrization(*place)

@@ -207,6 +207,7 @@ def on_post_build(config):
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))
+        postprocess.drop_unused(Path(config.site_dir))
         _write_notebooks(config)
 
 
@@ -230,7 +231,9 @@ def on_page_markdown(markdown, page, config, files):
     if path in ("index.md", "teachers.md"):
         markdown = pages.with_times(markdown)
     if path == "index.md":
-        markdown = with_numbers(markdown, equations_of(site.root))
+        book = equations_of(site.root)
+        markdown = pages.with_newest_numbers(with_numbers(markdown, book), book)
+        markdown = markdown.replace("<!-- draft -->", pages.draft_choice(book))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
         markdown = markdown.replace("<!-- diagram -->", pages.diagram(page))

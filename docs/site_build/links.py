@@ -9,6 +9,7 @@ and the links back are made.
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -128,18 +129,17 @@ def equations_shown(tex: Mapping[str, str], book: Equations) -> Callable[[str], 
 
 
 def _range(chapter: Chapter, draft: str) -> str:
-    """The first and last number of a chapter's equations in a draft."""
-    book, numbers = equations_of(chapter.root), []
+    """The first and last number of a chapter's equations in each chapter of a draft."""
+    book, numbers = equations_of(chapter.root), defaultdict(list)
     for slug in (slug for slug, _ in declared(chapter) if slug in book.slugs):
         number = book.slugs[slug].get(draft, "")
         if re.fullmatch(r"[\d.-]+", number):  # no sections, no figures
-            places = re.findall(r"\d+\.\d+", number)
-            numbers += [tuple(map(int, place.split("."))) for place in places]
-    if not numbers:
-        return ""
-    low, high = min(numbers), max(numbers)
-    first = f"{low[0]}.{low[1]}"
-    return first if low == high else f"{first}–{high[0]}.{high[1]}"
+            for whole, part in re.findall(r"(\d+)\.(\d+)", number):
+                numbers[int(whole)].append(int(part))
+    ends = [
+        (f"{whole}.{min(own)}", f"{whole}.{max(own)}") for whole, own in sorted(numbers.items())
+    ]
+    return ", ".join(low if low == high else f"{low}–{high}" for low, high in ends)
 
 
 def list_equations(chapters: list[Chapter], root: Path) -> list[Equation]:

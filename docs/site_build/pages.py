@@ -24,6 +24,8 @@ from mkdocs.exceptions import PluginError
 from reference import ApiPage, url_of
 from state import log, relative, short_name, site
 
+from slp_transformer._internal.equations import Equations
+
 
 def links_below_title(chapter: Chapter, page) -> str:
     """The line below a chapter's title: its notebook, its script, its exercises."""
@@ -338,7 +340,8 @@ def link_from(page) -> Link:
         stem = equation.chapters[0]
         url = relative(f"chapters/{stem}/", page)
         url = f"{'' if url == './' else url}#eq-{slug}"
-        number = equation.numbers[0] if equation.numbers else slug
+        # Home has the numbers of the newest draft, others those of the first.
+        number = equation.numbers[-1 if page.url in ("", "./") else 0] if equation.numbers else slug
         short = number.partition(" in the ")[0]
         text = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
         return url, f"{text} in chapter {site.summaries[stem].number}"
@@ -433,6 +436,29 @@ def card(summary: links.Summary, page) -> str:
         f'<li><a href="{url}"><span class="slp-card-number">{summary.number}</span>'
         f"<strong>{html.escape(summary.title)}</strong>{equations}"
         f"<span>{_code_marks(summary.text)}</span></a></li>"
+    )
+
+
+def with_newest_numbers(markdown: str, book: Equations) -> str:
+    """Return a page whose labels have the number of the newest draft alone, where that has one."""
+    newest = next(reversed(book.drafts), "")
+
+    def label(found: re.Match) -> str:
+        slug = found[2].partition(" · ")[0].strip()
+        number = book.slugs.get(slug, {}).get(newest)
+        return f"{found[1]}{slug} · {number}</span>" if number else found[0]
+
+    return re.sub(r'(<span class="eq">)([^<]+)</span>', label, markdown)
+
+
+def draft_choice(book: Equations) -> str:
+    """The choice of the draft whose numbers all pages show; the newest comes first."""
+    options = "".join(
+        f'<option value="{draft}">{name}</option>' for draft, name in reversed(book.drafts.items())
+    )
+    return (
+        '<form class="slp-filter"><label>Numbers of equations: '
+        f'<select id="slp-draft">{options}</select></label></form>'
     )
 
 

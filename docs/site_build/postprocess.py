@@ -200,6 +200,17 @@ def cut(site: Path) -> None:
         _cut(path, formulas)
 
 
+def drop_unused(site: Path) -> None:
+    """Takes away what the theme brings and no page asks for: maps of its scripts, its search."""
+    for path in [*site.glob("assets/javascripts/**/*.map"), *site.glob("assets/stylesheets/*.map")]:
+        path.unlink()
+    shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)
+    for path in [*site.glob("assets/javascripts/*.js"), *site.glob("assets/stylesheets/*.css")]:
+        text = path.read_text(encoding="utf-8")
+        text = re.sub(r"\n(?://|/\*)# sourceMappingURL=[^\n]*", "", text)
+        path.write_text(text, encoding="utf-8", newline="")
+
+
 def name_landmarks(site: Path) -> None:
     """Makes groups of the theme's landmarks that stand at each block of code and have no name."""
     for path in site.glob("assets/javascripts/bundle.*.min.js"):

@@ -84,7 +84,10 @@ def read_published(folder: str | Path) -> Published:
     folder = Path(folder)
     path = folder / CONFIG_FILE
     if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}.")
+        raise ValueError(
+            f"There is no folder {folder}. A model of the Hugging Face Hub is downloaded first: "
+            "hf download OWNER/NAME --local-dir FOLDER."
+        )
     if (folder / ADAPTER_CONFIG_FILE).is_file() and not path.is_file():
         raise ValueError(
             f"{folder} holds a LoRA adapter and no model: load the model that it is for, and add "

@@ -28,7 +28,10 @@ def find_task(folder: Path) -> Task[Any, Any, Any]:
         ValueError: if there is no run.
     """
     if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}: name the folder of a run.")
+        raise ValueError(
+            f"There is no folder {folder}: name the folder of a run, or of a published model (hf "
+            "download OWNER/NAME --local-dir FOLDER fetches one)."
+        )
     if is_pretrained_folder(folder):
         return PublishedTask()
     path = folder / CONFIG_FILE

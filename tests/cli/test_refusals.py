@@ -275,7 +275,7 @@ def test_translate(words, sentence, check):
 
 
 @table(
-    (["info", "none"], "There is no folder none"),
+    (["info", "none"], "hf download OWNER/NAME --local-dir FOLDER"),
     (["merge", "lora"], "--out-dir"),
     (["merge", "lora", "--out-dir", "text"], "text holds a run already"),
     (["merge", "text", "--out-dir", "new"], "text is not a LoRA run"),

@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 TOUCHED = {
-    **{"01_attention": 4, "02_block": 1, "03_one_matrix": 1, "04_input": 1},
+    **{"01_attention": 4, "02_block": 2, "03_one_matrix": 1, "04_input": 1},
     **{"05_language_model": 1, "06_decoding": 2, "06b_cache": 1, "07_training": 1, "08_scale": 2},
-    **{"09_inside": 1, "10_encoder_decoder": 1, "11_translation": 1, "12_guitar_tab": 1},
+    **{"09_inside": 2, "10_encoder_decoder": 2, "11_translation": 2, "12_guitar_tab": 1},
     **{"13_pitch_to_tab": 1, "14_todays_block": 2},
 }
 
@@ -590,6 +590,25 @@ def test_the_numbers_of_one_draft_are_kept_on_all_pages(browser, address):
         assert "(7.34)" in (tags := page.locator(".katex-tag").all_text_contents())
         assert "(8.33)" not in tags
         assert "(8.33)" not in page.inner_text("article")
+
+
+def test_what_is_read_is_remembered_and_the_label_lies_over_no_text(browser, address):
+    with opened(browser, f"{address}chapters/01_attention/", PHONE) as page:
+        label = page.locator(".md-header .slp-left")
+        first = label.inner_text()
+        assert re.fullmatch(r"\d\d min left", first)
+        page.evaluate("document.querySelector('#one-head').scrollIntoView()")
+        page.wait_for_function(f"document.querySelector('.slp-left').textContent !== '{first}'")
+        assert page.evaluate(FITS)
+        page.goto(address)
+        card = page.locator(".slp-cards a").first
+        share = float(card.evaluate("c => parseFloat(c.style.getPropertyValue('--read'))"))
+        assert 20 < share < 80 and f", {share:.0f} % read" in card.inner_text()
+        # nothing is painted over the line of color
+        assert card.evaluate("c => getComputedStyle(c).boxShadow") == "none"
+        page.goto(f"{address}chapters/01_attention/")
+        page.wait_for_selector(".slp-left[href]")
+        assert label.inner_text().startswith("Go on at “")
 
 
 UNNAMED = """() => [...document.querySelectorAll("nav, aside, section[aria-label], [role=region]")]

@@ -5,15 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from slp_transformer.guitar.fingering.fitted_costs import FittedCosts, load_weights
 from slp_transformer.guitar.fingering.grips import Grip, find_grips
+from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
-from slp_transformer.guitar.fingering.ringing import Ringing, RingingLattice
-from slp_transformer.guitar.fingering.viterbi import (
-    ExtraGripCost,
-    HandCosts,
-    moments_most_doubtful_first,
-)
+from slp_transformer.guitar.fingering.viterbi import ExtraGripCost, moments_most_doubtful_first
 from slp_transformer.guitar.fretboard import (
     MAX_SPAN,
     Note,
@@ -24,18 +21,11 @@ from slp_transformer.guitar.tab import Event, Tab, TabNote, Technique
 from slp_transformer.guitar.techniques import TECHNIQUES
 from slp_transformer.guitar.timing import bar_start_steps
 
-OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a hand
+OPEN_STRING_COST = 2.0  # what preferring open strings, or not, is worth to a hand
 MAX_ALTERNATIVES = 2  # that a review shows
-REPEATED_GRIP_COST = 2.0  # what an alternative pays for a grip that an earlier one has
-COSTS_WITH_MODEL = HandCosts(
-    per_fret=0.0,
-    per_fret_behind_index=0.5,
-    per_fret_of_stretch=0.25,
-    per_skipped_string=0.0,
-    per_move=0.1,
-    per_fret_moved=0.15,
-)
-"""What is added to the log-probabilities of a trained model, which knows hands."""
+REPEATED_GRIP_COST = 4.0  # what an alternative pays for a grip that an earlier one has
+COSTS_WITH_MODEL = 0.5
+"""Share of the costs that is added to the log-probabilities of a trained model."""
 
 GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
 """Returns the log-probability, under a trained model, of each grip of each moment."""
@@ -182,7 +172,7 @@ def find_fingerings(
         options: the guitar and the preferences.
         num_alternatives: how many fingerings; each further one pays for grips that earlier ones
             have.
-        score_grips: log-probabilities of grips under a trained model; None for `HandCosts` alone.
+        score_grips: log-probabilities of grips under a trained model; None for costs alone.
 
     Returns:
         Tabs, each with the fingering that it is made of, best first and without doubles, so that
@@ -264,16 +254,16 @@ class _Problem(NamedTuple):
     """What is to be fingered: a piece that the guitar can play, its grips and what they cost."""
 
     piece: PlayablePiece
+    passage: Passage
     choices: list[Sequence[Grip]]
-    costs: HandCosts
+    costs: FittedCosts
     log_probs: Sequence[Sequence[float]] | None
-    ringing: Ringing | None
 
     def build_lattice(
         self, choices: Sequence[Sequence[Grip]], extra_cost: ExtraGripCost | None
-    ) -> RingingLattice:
+    ) -> FingeringLattice:
         """Return the fingerings with some of the grips."""
-        return RingingLattice(choices, self.costs, extra_cost, self.ringing)
+        return FingeringLattice(self.passage, choices, self.costs, extra_cost)
 
     def make_extra_cost(self, earlier_fingerings: Sequence[Sequence[Grip]]) -> ExtraGripCost | None:
         """Return a grip's extra cost: from a model, and for repeating an earlier fingering."""
@@ -322,13 +312,14 @@ def _build_problem(
     passage = Passage(options.tuning, pitches, onsets=onsets, durations=lasting)
     choices = _list_candidate_grips(piece, moments, options)
     log_probs = score_grips(passage, choices) if score_grips else None
-    costs = replace(
-        COSTS_WITH_MODEL if score_grips else HandCosts(),
-        per_open_string=-OPEN_STRING_COST * options.open_string_preference,
-        preferred_position=options.preferred_position,
+    share = COSTS_WITH_MODEL if score_grips else 1.0
+    costs = FittedCosts(
+        {name: share * weight for name, weight in load_weights().items()},
+        -OPEN_STRING_COST * options.open_string_preference,
+        options.preferred_position,
     )
     own = replace(piece, moments=moments)
-    return _Problem(own, choices, costs, log_probs, passage.ringing()), changes
+    return _Problem(own, passage, choices, costs, log_probs), changes
 
 
 def _list_candidate_grips(
