@@ -296,8 +296,8 @@ print(f"{sum(accepted):.0%} of such a draft's tokens are accepted")
 # %% [markdown]
 # Our draft has one block of half the width, trained on the same text. At temperature 0 a token is accepted if it is
 # the large model's own choice, so the text is the same, with fewer calls of the large model. The draft proposes
-# four tokens at a time; if all are right, the same call gives a fifth. So 19 calls would be the fewest. A draft of
-# random weights is hardly ever right:
+# four tokens at a time; if all are right, the same call gives a fifth. So 16 calls would be the fewest. An untrained
+# draft is no help:
 
 # %%
 draft = trained(32, 1, 500)
@@ -335,7 +335,7 @@ assert counts["draft"] < counts["untrained draft"]
 #
 #    </details>
 #
-# 3. Make the model four times as wide (d = 256). Does the cache save a larger or a smaller share of the
+# 3. Make the model four times as wide, `trained(256, L, 1)`: for times, one step is enough. Does the cache save a larger or a smaller share of the
 #    time?
 #
 #    <details><summary>What happens</summary>
