@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from slp_transformer.guitar.fingering.fingering_pieces import COSTS_WITH_MODEL
-from slp_transformer.guitar.fingering.grips import Grip, find_usual_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_transformer.guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
 from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
@@ -36,7 +36,7 @@ from slp_transformer.guitar.fingering.viterbi import (
     ExtraGripCost,
     HandCosts,
     find_cheapest_path,
-    moments_by_doubt,
+    moments_most_doubtful_first,
     price_grips,
 )
 
@@ -65,7 +65,7 @@ def pose_by_hand(hand: HandEnsemble) -> Poser:
 
 def least_certain(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
     """The moments that have a choice, the least certain first."""
-    return moments_by_doubt(price_grips(*pose(passage, choices)))
+    return moments_most_doubtful_first(price_grips(*pose(passage, choices)))
 
 
 def at_random(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
@@ -85,7 +85,7 @@ def answer(
         For each of the counts how many were given, and what is right of the moments that were not
         asked about.
     """
-    choices: Choices = [find_usual_grips(p, passage.tuning) for p in passage.moments]
+    choices: Choices = [find_grips_or_placements(p, passage.tuning) for p in passage.moments]
     asked: set[int] = set()
     results = []
     for count in counts:

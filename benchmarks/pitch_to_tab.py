@@ -34,8 +34,8 @@ from fingering_baselines import StringHabits, bootstrap, random_legal
 
 from slp_transformer.guitar.fingering.grips import (
     Grip,
-    find_usual_grips,
-    finger_lowest_frets,
+    find_grips_or_placements,
+    place_on_lowest_frets,
 )
 from slp_transformer.guitar.fingering.hand_model import (
     DEFAULT_COST_WEIGHT,
@@ -64,7 +64,7 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
     chance = random.Random(0)
 
     def list_choices(passage: Passage) -> list[Sequence[Grip]]:
-        return [find_usual_grips(p, passage.tuning, span) for p in passage.moments]
+        return [find_grips_or_placements(p, passage.tuning, span) for p in passage.moments]
 
     def with_habits(passage: Passage) -> Sequence[Grip]:
         def extra(_: int, grip: Grip) -> float:
@@ -74,11 +74,11 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
 
     def with_ringing(passage: Passage) -> Sequence[Grip]:
         choices = list_choices(passage)
-        return RingingLattice(choices, HandCosts(), None, passage.ringing()).find_path()
+        return RingingLattice(choices, HandCosts(), None, passage.ringing()).find_cheapest_path()
 
     return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
-        "lowest fret": lambda p: finger_lowest_frets(p.moments, p.tuning),
+        "lowest fret": lambda p: place_on_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
         VITERBI: lambda p: find_cheapest_path(list_choices(p), HandCosts()),
         RINGING: with_ringing,

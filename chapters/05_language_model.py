@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # # 5 · The language model
 #
 # Sections 8.5 (2025-26 drafts) and 7.5 (August 2026 draft)
@@ -96,11 +96,11 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # *logits*. At the bottom, the matrix E turns words into rows; at the top, its transpose turns a row
 # into scores of words. So $\mathbf E^\top$ is called the *unembedding*, and the weights are *tied*.
 #
-# <span class="eq" id="eq-logits">logits</span>
+# <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
 #
 # $$
 # \mathbf u=\mathbf h^L_N\,\mathbf E^\top
-# \tag{logits}
+# \tag{8.46 · 7.47}
 # $$
 
 # %%
@@ -131,11 +131,11 @@ plotting.show_source(lm_head, TransformerLM.forward)
 # %% [markdown]
 # A softmax turns the logits into probabilities.
 #
-# <span class="eq" id="eq-probs">probs</span>
+# <span class="eq" id="eq-probs">probs · 8.47 · 7.48</span>
 #
 # $$
 # \mathbf y=\mathrm{softmax}(\mathbf u)
-# \tag{probs}
+# \tag{8.47 · 7.48}
 # $$
 
 # %%
@@ -266,7 +266,7 @@ furthest = (Y - counted).abs().max().item()
 print(f"no probability is off by more than {furthest:.2f}")
 assert furthest < 0.15  # with other seeds too
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Replace a word, and see that no logit before it changes"
 # ## It cannot see ahead
 #
 # All predictions come from one pass over the text, so can a prediction use the word that it predicts?
@@ -293,7 +293,7 @@ plotting.heatmap(moved, words, words, "Largest change of a logit", decimals=1)
 depends = sorted(zip(moved[-1].tolist(), words, strict=True), reverse=True)
 print(", ".join(f"{word} {by:.1f}" for by, word in depends[:5]))
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="How much each sublayer of the trained model adds at each word"
 # ## What each sublayer writes
 #
 # [Chapter 2](02_block.py) measured a block whose weights were set by hand. Here are the norms of what each
@@ -329,16 +329,16 @@ for number, steps in enumerate(trace, start=1):
     places = [f"{columns[i]} ({i})" for i in most]
     print(f"block {number}: at", " and ".join(places))
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Counting parameters, up to GPT-3’s 175 billion"
 # ## How large is it?
 #
 # A block has four attention matrices of size $d\times d_{attn}$ (all heads side by side, $d_{attn}=Ad_k$) and two feedforward matrices of size $d\times d_{ff}$. For all blocks together that makes
 #
-# <span class="eq" id="eq-param-count">param-count</span>
+# <span class="eq" id="eq-param-count">param-count · 8.52 · exercise 7.1c</span>
 #
 # $$
 # N\approx 2\,d\,n_{layer}(2\,d_{attn}+d_{ff})\approx 12\,n_{layer}\,d^2
-# \tag{param-count}
+# \tag{8.52}
 # $$
 #
 # when $d_{attn}=d$ and $d_{ff}=4d$. (Here N is the number of parameters, not of tokens.) The formula
@@ -387,7 +387,7 @@ plotting.bars(
 # total. Our model has a larger share in embeddings and norms: the smaller d is, the less accurate a formula in
 # d² becomes.
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
 # On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example

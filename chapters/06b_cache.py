@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 6b · The key-value cache
 #
 # Sections 8.8 (2025-26 drafts) and 7.8 (August 2026 draft)
@@ -16,11 +16,11 @@
 # again? For the new token i, attention needs the query of this token only, but the keys and values of
 # all tokens up to i:
 #
-# <span class="eq" id="eq-kv-attn">kv-attn</span>
+# <span class="eq" id="eq-kv-attn">kv-attn · 8.53 · 7.59</span>
 #
 # $$
 # \mathbf A=\mathrm{softmax}\left(\frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{kv-attn}
+# \tag{8.53 · 7.59}
 # $$
 #
 # Here Q is a single row, $\mathbf q_i$ [1×d_k], while K is [i×d_k] and V is [i×d_v]. All rows of K and V

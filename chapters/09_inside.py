@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 9 · Looking inside
 #
 # Section 8.9 (2025-26 drafts); of the August 2026 draft 10.3 and 10.6
@@ -147,7 +147,7 @@ for l in range(3):
 # The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row
 # by $\mathbf E^\top$, as [(8.46)](05_language_model.py#eq-logits) does the last one:
 #
-# <span class="eq" id="eq-logit-lens">logit-lens</span>
+# <span class="eq" id="eq-logit-lens">logit-lens · prose of 8.9.2 · prose of 10.3</span>
 #
 # $$
 # \mathbf u=\mathbf h^\ell_i\,\mathbf E^\top
@@ -210,7 +210,7 @@ print(f"true {''.join(follows)}")
 # %% [markdown]
 # ## Induction heads
 #
-# <span class="eq" id="eq-induction">induction</span>
+# <span class="eq" id="eq-induction">induction · prose of 8.9.1 · prose of 10.6</span>
 #
 # *Mrs Fezziwig … Mrs Fez*: anyone who has read the name once can complete it. The rule is A B … A → B:
 # find where this token occurred before, and predict what came after it. (In the book's softer form, `A*

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 10 · Encoder and decoder
 #
 # Section 12.3 (2025-26 drafts), chapters 9 and 13 (August 2026 draft)
@@ -15,24 +15,24 @@
 #
 # A language model must not look ahead, since the next word is what it has to predict.
 #
-# <span class="eq" id="eq-causal">causal</span>
+# <span class="eq" id="eq-causal">causal · 9.1 in the Aug 2026 draft</span>
 #
 # $$
 # \mathbf{head}=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
 # \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V
-# \tag{causal}
+# \tag{9.1}
 # $$
 #
 # A model that only reads does not need this restriction. In a sentence to be translated, or a lick (a short run
 # of notes) to be played backwards, the whole source is known from the start. So the encoder drops the mask, and
 # nothing else changes.
 #
-# <span class="eq" id="eq-bidirectional">bidirectional</span>
+# <span class="eq" id="eq-bidirectional">bidirectional · chapter 9 · 9.2</span>
 #
 # $$
 # \mathbf{head}=\mathrm{softmax}\!\left(
 # \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{bidirectional}
+# \tag{9.2}
 # $$
 #
 # With loops, the difference is in what a token may attend to: the tokens up to its own, or all of them.
@@ -108,7 +108,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 #
 # A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) masks some words instead and predicts those. Here $M$ is the set of masked positions, not the mask, and $\mathbf h^L_i$ the last block's output at position $i$; the head is that of a language model.
 #
-# <span class="eq" id="eq-mlm-loss">mlm-loss</span>
+# <span class="eq" id="eq-mlm-loss">mlm-loss · chapter 9 · chapter 9</span>
 #
 # $$
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
@@ -153,7 +153,7 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # left-to-right language model of the target, of $m$ tokens so far; in every block it also attends to
 # $\mathbf H^{enc}$. The queries come from the target, the keys and values from the source.
 #
-# <span class="eq" id="eq-cross-QKV">cross-QKV</span>
+# <span class="eq" id="eq-cross-QKV">cross-QKV · section 12.3 · 13.11</span>
 #
 # $$
 # \begin{aligned}
@@ -161,15 +161,15 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # \mathbf K&=\mathbf H^{enc}\mathbf W^K\\
 # \mathbf V&=\mathbf H^{enc}\mathbf W^V
 # \end{aligned}
-# \tag{cross-QKV}
+# \tag{13.11}
 # $$
 #
-# <span class="eq" id="eq-cross-attn">cross-attn</span>
+# <span class="eq" id="eq-cross-attn">cross-attn · section 12.3 · 13.12</span>
 #
 # $$
 # \mathrm{CrossAttention}(\mathbf Q,\mathbf K,\mathbf V)=
 # \mathrm{softmax}\!\left(\frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{cross-attn}
+# \tag{13.12}
 # $$
 #
 # The weights are $[m\times n]$, a row for each target token. There is no causal mask: nothing in
@@ -311,7 +311,7 @@ for W in block.parameters():
 
 H = block(X, causal=True, H_enc=H_enc)
 torch.testing.assert_close(H, decoder_block(block, X, H_enc))
-plotting.show_source(TransformerBlock._pre_norm)
+plotting.show_source(TransformerBlock._forward_pre_norm)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation <a href="#eq-cross-QKV">(13.11)</a> takes the queries from $\mathbf H^{dec[\ell-1]}$, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, $\mathbf T^3$ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 11 · Translation
 #
 # Sections 12.2 to 12.4 (2025-26 drafts), chapter 13 (August 2026 draft)
@@ -100,10 +100,10 @@ for kind, size in (("words", None), ("bpe", 320)):
 # ### A batch
 #
 # The decoder reads `[SOS]` and the target, and is trained to predict the target and `[EOS]`: the same, one step ahead. That is *teacher forcing*. Shorter sentences are padded.
-# <autoref identifier="slp_transformer.data.pair_batches.PaddedPairs">PaddedPairs</autoref> makes such batches; a position that does not count in the loss has the target −100.
+# <autoref identifier="slp_transformer.data.pair_batches.PaddedPairSource">PaddedPairSource</autoref> makes such batches; a position that does not count in the loss has the target −100.
 
 # %%
-from slp_transformer.data.pair_batches import PaddedPairs
+from slp_transformer.data.pair_batches import PaddedPairSource
 
 special = {"pad_id": PAD, "begin_id": SOS, "end_id": EOS}
 
@@ -112,7 +112,7 @@ def data_of(pairs):
     rows = [
         (source_of(english), encode(spanish)) for english, spanish in pairs
     ]
-    return PaddedPairs(rows, **special)
+    return PaddedPairSource(rows, **special)
 
 
 # %%

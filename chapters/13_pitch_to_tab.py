@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 13 · Pitch to tab
 #
 # Section 12.3 (2025-26 drafts) and chapter 13 (August 2026 draft), between two other languages
@@ -124,7 +124,7 @@ print(tab_of(path))
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
-from slp_transformer.guitar.fingering.grips import finger_lowest_frets
+from slp_transformer.guitar.fingering.grips import place_on_lowest_frets
 from slp_transformer.guitar.fingering.passages import (
     compare_fingerings,
     passage_from_tab,
@@ -150,7 +150,7 @@ def measure(name, way):
 
 measure(
     "lowest fret",
-    lambda piece: finger_lowest_frets(piece.moments, piece.tuning),
+    lambda piece: place_on_lowest_frets(piece.moments, piece.tuning),
 )
 measure(
     "hand-written costs",

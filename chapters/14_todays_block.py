@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 14 · From the book's block to today's
 #
 # Beyond the book, but for the gate [(7.22)](02_block.py#eq-swiglu) and a sentence on RoPE in its August 2026 draft
@@ -66,7 +66,7 @@ plotting.show_source(RMSNorm.forward)
 # angle that grows with the position. Take the columns of a query in pairs, $a$ and $b$. Pair $i$ (from 0) of a
 # token at position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
 #
-# <span class="eq" id="eq-rope">rope</span>
+# <span class="eq" id="eq-rope">rope · Su et al. 2021, named in the Aug 2026 draft</span>
 #
 # $$
 # \begin{pmatrix}x'_a\\x'_b\end{pmatrix}=
@@ -247,7 +247,7 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 # %%
 from slp_transformer.modern import ModernBlock
 
-plotting.show_source(ModernBlock.__init__, ModernBlock._pre_norm)
+plotting.show_source(ModernBlock.__init__, ModernBlock._forward_pre_norm)
 
 # %% [markdown]
 # With the published sizes, and a head that is tied to E or not (`tied`), there are exactly as many parameters

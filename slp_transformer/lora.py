@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer._internal.weight_matrices import weight_matrix
+from slp_transformer._internal.weight_matrices import make_weight_matrix
 
 ATTENTION_MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 
@@ -63,13 +63,13 @@ class LoRA(nn.Module):
             ValueError: if the rank is no whole number from 1 to the smaller of both.
         """
         super().__init__()
-        check_size(rank=rank)
+        check_positive_sizes(rank=rank)
         if rank > min(rows, columns):
             raise ValueError(
                 f"rank must be at most {min(rows, columns)} for a matrix of [{rows}×{columns}], "
                 f"not {rank}: AB can have no higher one."
             )
-        self.A = weight_matrix(rows, rank)
+        self.A = make_weight_matrix(rows, rank)
         self.B = nn.Parameter(torch.zeros(rank, columns))
 
     def forward(self, W: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:

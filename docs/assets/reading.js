@@ -25,10 +25,13 @@
 
   const chapter = document.querySelector(".slp-chapter");
   if (!chapter) return;
-  const stated = /(?:about|honest time:?)?\s*(\d+) minutes|(two) hours/i.exec(
-    chapter.textContent.slice(0, 6000),
-  );
-  const minutes = stated ? Number(stated[1] ?? 120) : 0;
+  const stated = /(\d+) minutes/.exec(chapter.textContent.slice(0, 6000));
+  const minutes = () => {
+    const path = /** @type {HTMLElement | null} */ (chapter.querySelector(".slp-path"));
+    if (!path) return stated ? Number(stated[1]) : 0;
+    const isWhole = path.querySelector("input")?.checked ?? true;
+    return Number(isWhole ? path.dataset.whole : path.dataset.short);
+  };
   const headings = [...chapter.querySelectorAll("h2[id], h3[id]")];
   const bar = document.createElement("div"),
     left = document.createElement("a");
@@ -45,8 +48,8 @@
     const { top, height } = chapter.getBoundingClientRect(),
       share = Math.min(1, Math.max(0, (innerHeight - top) / height));
     const now = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).at(-1);
-    const remaining = Math.ceil((1 - share) * minutes);
-    const rest = !minutes ? "" : remaining ? `about ${remaining} min left` : "read";
+    const remaining = Math.ceil((1 - share) * minutes());
+    const rest = !minutes() ? "" : remaining ? `about ${remaining} min left` : "read";
     const resumes = !moved && before?.place && before.share < 0.97 && before.share > share + 0.05;
     bar.style.setProperty("--share", String(share));
     left.textContent = resumes ? `Go on at “${before.title}”` : rest;

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
-from slp_transformer._internal.choices import choice_names, union_parts
+from slp_transformer._internal.choices import allowed_values_of, union_members
 from slp_transformer._internal.model_choices import ROPE_SCALINGS
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_tokenizer import (
@@ -80,7 +80,7 @@ def constants() -> dict[str, Shared]:
         ),
         "ROPE_TYPES": Shared(list(ROPE_SCALINGS), names, "What stretches rotary angles."),
         # Tokens
-        "TOKEN_TYPES": Shared(list(choice_names(TokenType)), names, "What tokens can be."),
+        "TOKEN_TYPES": Shared(list(allowed_values_of(TokenType)), names, "What tokens can be."),
         "END_TOKEN": Shared(END_TOKEN, "string", "The token after each document."),
         "UNKNOWN_TOKENS": Shared(
             [UNK, UNKNOWN_TOKEN], names, "What stands for others: of any kind, and of words."
@@ -144,7 +144,7 @@ def constants() -> dict[str, Shared]:
         "MAX_FILE_BYTES": Shared(
             {
                 "midi": MAX_FILE_BYTES["MIDI"],
-                "gp": MAX_FILE_BYTES["Guitar Pro 7 and 8"],
+                "gp": MAX_FILE_BYTES["Guitar Pro 6 to 8"],
                 "xml": MAX_FILE_BYTES["MusicXML"],
             },
             "Record<string, number>",
@@ -170,7 +170,7 @@ def _settings(config: type) -> Iterator[tuple[str, dict[str, Any]]]:
     hints = get_type_hints(config, include_extras=True)
     for one in fields(config):
         found = {"default": None if one.default is MISSING else one.default}
-        parts = union_parts(hints[one.name])
+        parts = union_members(hints[one.name])
         some = [value for part in parts for value in _values(part)]
         kinds = [part for part in parts if part is not type(None)]
         found["kind"] = "choice" if some else {int: "size", float: "number"}.get(kinds[0], "other")
@@ -183,7 +183,7 @@ def _settings(config: type) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _values(hint: Any) -> list[Any]:
     """Return the values of a type that has few."""
-    return [True, False] if hint is bool else list(choice_names(hint) or ())
+    return [True, False] if hint is bool else list(allowed_values_of(hint) or ())
 
 
 def file_kinds() -> dict[str, str]:
@@ -201,8 +201,8 @@ SCRIPT_TYPES = {int: "number", float: "number", bool: "boolean", str: "string", 
 
 def _as_type(hint: Any) -> str:
     """Return a type of a field as TypeScript has it."""
-    parts = union_parts(hint)
-    values = [type(value) for part in parts for value in choice_names(part) or ()]
+    parts = union_members(hint)
+    values = [type(value) for part in parts for value in allowed_values_of(part) or ()]
     known = [part for part in parts if part in SCRIPT_TYPES or is_dataclass(part)]
     names = [SCRIPT_TYPES.get(kind, getattr(kind, "__name__", "")) for kind in [*known, *values]]
     return " | ".join(dict.fromkeys(names)) or "Value"

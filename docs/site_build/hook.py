@@ -227,6 +227,8 @@ def _write_notebooks(config) -> None:
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path, markdown = page.file.src_uri, choice_tables.fill(markdown)
+    if path in ("index.md", "teachers.md"):
+        markdown = pages.with_times(markdown)
     if path == "index.md":
         markdown = with_numbers(markdown, equations_of(site.root))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
@@ -302,6 +304,8 @@ def on_post_page(output, page, config):
     page_js += f'<script src="{relative("assets/search.js", page)}" defer></script>'
     if 'class="slp-chapter' in output or 'class="slp-cards"' in output:
         page_js += f'<script src="{relative("assets/reading.js", page)}" defer></script>'
+    if 'class="slp-path"' in output:
+        page_js += f'<script src="{relative("assets/short-path.js", page)}" defer></script>'
     if "#eq-" in output:
         page_js += f'<script src="{relative("assets/equations.js", page)}" defer></script>'
     if 'class="slp-touch"' in output:

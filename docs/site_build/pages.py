@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from functools import lru_cache
 from html import escape
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import notebook_html
 import postprocess
 import previews
 import reference
+import short_path
 from chapter_source import Chapter
 from diagrams import Link
 from mkdocs.exceptions import PluginError
@@ -89,7 +89,7 @@ def with_equations(headings: list[notebook_html.Heading], body: str) -> list[dic
             level = known[heading]["level"]
             found.append(known[heading])
         elif slug in site.book.slugs:
-            numbers = " · ".join(site.book.numbers(slug))
+            numbers = " · ".join(site.book.numbers_of(slug))
             name = f"{numbers} {html.escape(site.book.slugs[slug]['title'])}".strip()
             found.append({"level": level + 1, "id": f"eq-{slug}", "name": name})
     return found
@@ -229,10 +229,11 @@ def write(chapter: Chapter, path: Path) -> None:
     site.written[stem] = made_of
 
 
-@lru_cache(maxsize=64)
 def exercises_notebook(chapter: Chapter) -> str:
     """A chapter's exercises without their solutions, as a file."""
-    made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script))
+    tex = {slug: equation.tex for slug, equation in site.equations.items()}
+    show = links.equations_shown(tex, site.book)
+    made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script), show)
     return nbformat.writes(made)
 
 
@@ -308,7 +309,7 @@ def with_links_back(content: str, page) -> str:
         linked = re.sub(r"<code>([^<]+)</code>", to_equation, match[0])
         if not all(slug in site.book.slugs for slug in slugs):
             return linked
-        place = f"{linked} ({site.book.place(*slugs, span='</code> to' in match[0])})"
+        place = f"{linked} ({site.book.format_place(*slugs, span='</code> to' in match[0])})"
         return previews.linked(place, link_from(page), site.book)
 
     # Shapes and other strings in types in double quotes, as the source has them.
@@ -388,6 +389,39 @@ def you_are_here(chapter: Chapter, page) -> str:
     )
 
 
+def path_note(chapter: Chapter, page) -> str:
+    """The line below a chapter's links: how long it takes, and the switch for what is folded."""
+    times = site.times[chapter.path.stem]
+    path = f'<a href="{relative("teachers/", page)}#the-short-path">short path</a>'
+    given = f'data-whole="{times.whole:.0f}" data-short="{times.short:.0f}" data-search-exclude'
+    whole = short_path.rounded(times.whole)
+    said = f"{whole} minutes. The {path} leaves this chapter out."
+    if times.short:
+        said = (
+            '<label><input type="checkbox"> Show all sections</label> '
+            f"<span>The {path} takes {short_path.rounded(times.short)} minutes, all {whole}.</span>"
+        )
+    return f'<p class="slp-path" {given}>{said}</p>'
+
+
+def with_times(markdown: str) -> str:
+    """A page of docs/ with how long chapters take: both sums, a table, or one of them alone."""
+    short, whole = (sum(getattr(t, of) for t in site.times.values()) for of in ("short", "whole"))
+    rows = [
+        f"| {s.number} · {s.title} | {short_path.rounded(times.short) or '–'} "
+        f"| {short_path.rounded(times.whole)} |"
+        for stem, times in site.times.items()
+        for s in [site.summaries[stem]]
+    ]
+    head = ["| chapter | short path | all of it |", "|---|---|---|"]
+    minutes = {site.summaries[stem].number: times.whole for stem, times in site.times.items()}
+    markdown = markdown.replace("<!-- hours of the path -->", short_path.in_hours(short))
+    markdown = markdown.replace("<!-- hours -->", short_path.in_hours(whole))
+    markdown = markdown.replace("<!-- times -->", "\n".join([*head, *rows]))
+    one = r"<!-- minutes of (\w+) -->"
+    return re.sub(one, lambda found: str(short_path.rounded(minutes[found[1]])), markdown)
+
+
 def card(summary: links.Summary, page) -> str:
     """A chapter on the landing page."""
     url = relative(f"chapters/{summary.stem}/", page)
@@ -458,7 +492,7 @@ def equation_places() -> list[tuple[str, list[str], str]]:
     return [
         (
             f"chapters/{equation.chapters[0]}/#eq-{equation.slug}",
-            site.book.numbers(equation.slug),
+            site.book.numbers_of(equation.slug),
             site.book.slugs[equation.slug]["title"],
         )
         for equation in site.equations.values()

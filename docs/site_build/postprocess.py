@@ -120,6 +120,7 @@ def known(content: str, kind: str) -> str:
     content = re.sub(r"<td data-search-exclude>.*?</td>", "", content, flags=re.DOTALL)
     content = as_text(content)
     if kind == "chapter":
+        content = notebook_html.without_folds(content)
         content = EXERCISES.sub("", content)  # who looks for a thing wants it explained
         content = re.sub(r"<details\b.*?</details>", "", content, flags=re.DOTALL)
     return _names(content) if kind == "reference" else content

@@ -78,7 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # as io.TextIOWrapper
     lessons = {flag.lesson: getattr(options, name) for name, flag in flags.items()}
     try:
-        return _run(options, {place: file for place, file in lessons.items() if file is not None})
+        return _run_options(
+            options, {place: file for place, file in lessons.items() if file is not None}
+        )
     except ValueError as error:
         print(f"check: {error}", file=sys.stderr)
         return 2
@@ -92,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _run(options: argparse.Namespace, flagged: Mapping[str, Path]) -> int:
+def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> int:
     wishes = (
         options.new,
         options.run,
@@ -193,7 +195,7 @@ def print_progress(
         print(f"{chapters.get(name, ''):>2} {needed} {name:22} {status}")
         for line in verdict.example if verdict is not None and not verdict else ():
             print(f"       {line}")
-        for other in parts.used_by(name) if verdict is not None and not verdict else ():
+        for other in parts.checks_called_by(name) if verdict is not None and not verdict else ():
             if not verdicts[other]:
                 print(f"       It uses {other}, which is not right yet.")
     missing = [name for name in NEEDED if not verdicts[name]]
@@ -226,7 +228,7 @@ def print_progress(
         return 1
     print("The attention of its first block: a row for each word, a column for each word that it")
     print("reads, by its number, darker for more attention:")
-    print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
+    print(*own_model.attention_as_text(own, own_model.SENTENCES[0][:-1], words), sep="\n")
     if not verdicts["draw"]:
         print("Once draw (chapter 6) is right, it also writes.")
         return 0

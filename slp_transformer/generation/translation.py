@@ -10,6 +10,7 @@ from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.generation.decoding import generate
 
 TRANSLATE_BATCH_SIZE = 32  # sentences that are translated at once
+SENTENCES_PER_SUM = 1024  # that are scored at once
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,23 @@ def compute_translation_metrics(
     library = import_extra("sacrebleu.metrics", "BLEU and chrF", "translation")
     bleu, chrf = library.BLEU(), library.CHRF()
     return TranslationMetrics(
-        bleu.corpus_score(list(translations), [list(references)]).score,
-        chrf.corpus_score(list(translations), [list(references)]).score,
+        _score_corpus(bleu, translations, references),
+        _score_corpus(chrf, translations, references),
         str(bleu.get_signature()),
         str(chrf.get_signature()),
     )
+
+
+def _score_corpus(metric: Any, translations: Sequence[str], references: Sequence[str]) -> float:
+    """Return what sacrebleu's `corpus_score` does, in memory that does not grow with the corpus.
+
+    Both metrics are functions of sums over sentences; `corpus_score` first keeps all their n-grams,
+    about 10 KB a sentence.
+    """
+    sums: list[list[int]] = []
+    for first in range(0, len(references), SENTENCES_PER_SUM):
+        part = slice(first, first + SENTENCES_PER_SUM)
+        rows = metric._extract_corpus_statistics(translations[part], [references[part]])
+        sums = [[sum(column) for column in zip(*rows, *sums, strict=True)]]
+        metric._force = True  # a remark on text that looks tokenized is made once
+    return metric._aggregate_and_compute(sums).score

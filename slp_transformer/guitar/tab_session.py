@@ -92,12 +92,14 @@ class TabSession(GenerationSession):
                 return self._allowed_in_chord(allowed, ids, len(before), key)
         if self.key is not None:
             scale = key_pitch_classes(self.key)
-            allowed = {i for i, pitch in self._pitches(allowed, ids) if pitch % 12 in scale} | {
-                i for i in allowed if self.kinds[i] not in ("TAB", "WITH")
-            }
+            allowed = {
+                i for i, pitch in self._iter_note_pitches(allowed, ids) if pitch % 12 in scale
+            } | {i for i in allowed if self.kinds[i] not in ("TAB", "WITH")}
         return allowed if has_bar else allowed - {self.stop}
 
-    def _pitches(self, tokens: Iterable[int], ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def _iter_note_pitches(
+        self, tokens: Iterable[int], ids: Sequence[int]
+    ) -> Iterator[tuple[int, int]]:
         """Yield the tokens that are notes, and the pitch of each on the guitar of a piece."""
         tuning = self.tokenizer.decode(ids[:MAX_TUNING_TOKENS]).tab.tuning
         for i in tokens:
@@ -110,10 +112,10 @@ class TabSession(GenerationSession):
     ) -> set[int]:
         """Return how a last chord may go on: tonic in the bass, its chord above, then the end."""
         classes = chord_pitch_classes(key)
-        pitches = dict(self._pitches(allowed, ids))
+        pitches = dict(self._iter_note_pitches(allowed, ids))
         if len(ids) == start:
             return {i for i, pitch in pitches.items() if pitch % 12 == classes[0]}
-        ((_, bass),) = self._pitches([ids[start]], ids)
+        ((_, bass),) = self._iter_note_pitches([ids[start]], ids)
         above = {i for i, pitch in pitches.items() if pitch > bass and pitch % 12 in classes}
         return {i for i in above if self.kinds[i] == "WITH"} | {self.tokenizer.eos_id}
 

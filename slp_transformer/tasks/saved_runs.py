@@ -15,7 +15,7 @@ from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
     load_lora_base,
-    retry_while_run_changes,
+    with_retries_if_run_changes,
 )
 
 PUBLISHED_WINDOW = 512  # tokens of a training window of a published model, if nobody says how many
@@ -45,7 +45,7 @@ def find_config(folder: Path) -> RunConfig[Any] | None:
     return load_config(path) if path.exists() else None
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
     """Return a run's tokenizer.
 

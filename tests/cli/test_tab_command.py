@@ -246,7 +246,7 @@ def test_files_of_no_use_are_named(tmp_path, capsys):
     (tmp_path / "a.gp5").write_bytes(b"Q" * 40)
     (tmp_path / "b.gp5").touch()
     (tmp_path / "a.gpx").write_bytes(b"BCFZ")
-    said |= {"a.gpx": "a.gpx is of Guitar Pro 6, which is not read: save it as .gp or .gp5."}
+    said |= {"a.gpx": "a.gpx cannot be read as a Guitar Pro 6, 7 or 8 file: it holds no BCFS."}
     said |= {"a.gp5": "does not begin like one", "b.gp5": "b.gp5 is empty.", ".": "is a folder"}
     for name, sentence in {**said, "a.txt": "no tablature"}.items():
         assert sentence in refused(capsys, "tab", str(tmp_path / name))

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import shutil
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from torch._inductor.exc import CppCompileError, InductorError
 
 from slp_transformer.cli import main
 from slp_transformer.data import train_pair_tokenizer
+from slp_transformer.generation import translation
 from slp_transformer.generation.translation import Translator, compute_translation_metrics
 from slp_transformer.tasks.config_files import load_config
 from slp_transformer.tasks.pairs import PairTask
@@ -98,6 +100,28 @@ def test_judging_counts_as_sacrebleu_does():
     assert 0 < worse.bleu < 100 and "version:" in worse.bleu_signature
     with pytest.raises(ValueError, match="there are 1 and 2"):
         compute_translation_metrics(["a"], references)
+
+
+def test_scores_are_sacrebleu_s_and_are_summed_sentences_at_a_time(monkeypatch, caplog):
+    library, asked = pytest.importorskip("sacrebleu.metrics"), []
+    words = "the cat sat on a mat , dog ran so far . Üß".split()
+    draw = random.Random(2)
+    references = [" ".join(draw.choices(words, k=draw.randint(4, 13))) + " ." for _ in range(223)]
+    written = [text.replace("cat", draw.choice(words)) for text in references]
+    written[7] = written[11] = ""
+    counted = library.CHRF._extract_corpus_statistics
+    monkeypatch.setattr(translation, "SENTENCES_PER_SUM", 109)
+    monkeypatch.setattr(
+        library.CHRF,
+        "_extract_corpus_statistics",
+        lambda self, rows, of: asked.append(len(rows)) or counted(self, rows, of),
+    )
+    scores = compute_translation_metrics(written, references)
+    assert asked == [109, 109, 5]
+    assert sum("100 lines that end" in each.message for each in caplog.records) == 1
+    assert scores.bleu == library.BLEU().corpus_score(written, [references]).score
+    assert scores.chrf == library.CHRF().corpus_score(written, [references]).score
+    assert 0 < scores.bleu < scores.chrf < 100
 
 
 def piped(monkeypatch, content: bytes, terminal: bool = False) -> None:

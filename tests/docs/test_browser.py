@@ -35,10 +35,15 @@ def address(site):
         yield found
 
 
+SHOW_ALL = "localStorage.setItem('slp-sections', 'all')"  # what the short path leaves out as well
+
+
 @contextmanager
-def opened(browser, url, size=DESK, **how):
+def opened(browser, url, size=DESK, whole=True, **how):
     """A page at an address, which keeps what it has asked for."""
     with browser.new_context(viewport=size, **how) as context:
+        if whole:
+            context.add_init_script(SHOW_ALL)
         page = context.new_page()
         page.asked = []
         page.on("request", lambda request: page.asked.append(request.url))
@@ -88,6 +93,7 @@ def walked(site, browser, address):
     """
     violations, too_wide = {}, {}
     with browser.new_context(viewport=PHONE) as context:
+        context.add_init_script(SHOW_ALL)
         page = context.new_page()
         for name in listed(site):
             page.emulate_media(color_scheme="light")
@@ -398,6 +404,35 @@ def test_long_code_of_the_package_is_folded_with_its_first_line_and_printed_whol
         assert code.is_visible() and not fold.locator("summary").is_visible()
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert fold.get_attribute("open") is None
+
+
+def test_what_the_short_path_leaves_out_is_folded_until_somebody_wants_it(browser, address):
+    url, shown = f"{address}chapters/01_attention/", "details.slp-more[open]"
+    with opened(browser, url, whole=False) as page:
+        folds, label = page.locator("details.slp-more").count(), page.locator("#eq-score-unscaled")
+        assert folds >= 4 and page.locator(shown).count() == 0 and not label.is_visible()
+        hours = page.locator(".slp-path").inner_text()
+        assert re.search(r"takes \d+ minutes, all \d+", hours)
+        page.evaluate("location.hash = '#eq-score-unscaled'")
+        label.wait_for(state="visible")
+        assert page.locator(shown).count() == 1
+        assert 0 <= label.bounding_box()["y"] < DESK["height"]
+        page.get_by_label("Show all sections").check()
+        assert page.locator(shown).count() == folds
+        page.goto(url.replace("01_attention", "02_block"))
+        assert page.get_by_label("Show all sections").is_checked()
+        assert page.locator(shown).count() == page.locator("details.slp-more").count() > 0
+        page.get_by_label("Show all sections").uncheck()
+        page.goto(f"{url}#eight-steps-for-one-token")
+        assert page.locator(shown).count() == 0
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator(shown).count() == folds
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator(shown).count() == 0
+        made = "Object.assign(document.createElement('details'), { className: 'slp-more' })"
+        new = f"document.dispatchEvent(new CustomEvent('slp:replaced', {{ detail: [{made}] }}))"
+        page.evaluate(new)  # as a server tells of a block that it has replaced
+        assert page.locator(shown).count() == 0
 
 
 def test_a_tab_of_a_chapter_is_drawn_below_it_when_asked_for(browser, address):

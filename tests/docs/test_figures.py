@@ -170,8 +170,8 @@ def test_the_figure_has_every_sampling_option_that_needs_no_text(touch):
     first = {option["name"]: option["off"] for option in options}
     y = pytest.approx(torch.tensor(u).softmax(-1).tolist(), abs=1e-6)
     assert touch("filtered", u, first) == y
-    for name, value in {"temperature": 0, "top_k": 2, "top_p": 0.4, "min_p": 0.5}.items():
-        assert touch("filtered", u, first | {name: value}) != y
+    for name in names:
+        assert touch("filtered", u, first | {name: SAMPLING[name].example}) != y
     assert touch("filtered", u, first | {"temperature": 0}) == [1, 0, 0, 0]
 
 

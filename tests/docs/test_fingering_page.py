@@ -22,7 +22,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     find_fingerings,
     piece_from_tab,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
@@ -125,7 +125,7 @@ def compare_pieces(seeds):
         rng = random.Random(seed)
         options = random_options(rng, rng.choice(["drop", "drop", "octave"]))
         moments = random_moments(rng, options)
-        fitted = [fit_moment(moment.pitches, options) for moment in moments]
+        fitted = [fit_chord_to_guitar(moment.pitches, options) for moment in moments]
         if not any(left for left, *_ in fitted):
             continue
         piece = PlayablePiece(Tab(bars=(Bar(99, ()),), steps_per_quarter=4), moments)

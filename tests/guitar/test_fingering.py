@@ -18,7 +18,7 @@ from slp_transformer.guitar.fingering.grips import (
     allowed_next_notes,
     find_grips,
     find_playable_grips,
-    finger_lowest_frets,
+    place_on_lowest_frets,
 )
 from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
@@ -33,7 +33,7 @@ from slp_transformer.guitar.fingering.viterbi import (
     HandCosts,
     find_cheapest_fingering,
     find_cheapest_path,
-    moments_by_doubt,
+    moments_most_doubtful_first,
     price_grips,
 )
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
@@ -185,7 +185,11 @@ def test_each_grip_costs_what_the_cheapest_path_through_it_does(monkeypatch):
 
 
 def test_the_least_certain_moment_comes_first_and_those_without_a_choice_not():
-    assert moments_by_doubt([[3.0, 9.0], [3.0], [5.0, 3.0], [3.5, 7.0, 3.0]]) == [3, 2, 0]
+    assert moments_most_doubtful_first([[3.0, 9.0], [3.0], [5.0, 3.0], [3.5, 7.0, 3.0]]) == [
+        3,
+        2,
+        0,
+    ]
 
 
 def test_a_review_shows_the_cheapest_other_ways_and_a_pin_makes_the_rest_follow():
@@ -278,7 +282,7 @@ def test_a_pinned_place_is_kept():
 
 def test_the_lowest_fret_is_what_it_says():
     moments = [(64,), C_MAJOR]
-    assert finger_lowest_frets(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
+    assert place_on_lowest_frets(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
 
 
 # --- Measures ----------------------------------------------------------------------------------

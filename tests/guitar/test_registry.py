@@ -44,7 +44,7 @@ def test_every_format_does_something_and_is_found_by_each_suffix():
     suffixes = [suffix for each in FORMATS.values() for suffix in each.suffixes]
     assert len(set(suffixes)) == len(suffixes)
     for name, each in FORMATS.items():
-        assert each.reader or each.writer or each.advice, name
+        assert each.reader or each.writer, name
         for suffix in each.suffixes:
             assert registry.find_format(f"A.B{suffix.upper()}") is each
             assert (suffix in registry.readable_suffixes()) == (each.reader is not None)

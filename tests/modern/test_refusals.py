@@ -11,7 +11,7 @@ from foreign import foreign
 from safetensors.torch import load_file, save_file
 
 from slp_transformer.modern import ModernConfig, from_pretrained
-from slp_transformer.modern.hf_tokenizer import library_errors, load_tokenizer
+from slp_transformer.modern.hf_tokenizer import load_tokenizer, translate_library_errors
 from slp_transformer.modern.pretrained import read_config
 
 
@@ -196,7 +196,7 @@ def test_a_map_of_characters_that_was_cut_short_makes_no_panic(table, sound, tmp
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_what_is_no_error_of_the_library_goes_through(error):
-    with pytest.raises(error), library_errors("It cannot be read"):
+    with pytest.raises(error), translate_library_errors("It cannot be read"):
         raise error
 
 

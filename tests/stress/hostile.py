@@ -2,9 +2,9 @@
 
     python tests/stress/hostile.py --count 500 --seed 1 --out hostile.json
 
-So many guitar files (numbers that no score has, archives and XML that grow, repeats of repeats,
-lengths without a common unit), published tokenizers (parts that double a text, patterns that try
-everything, long templates), and configurations (of published models and of runs). Each is given to
+Half are guitar files (numbers that no score has, archives and XML that grow, repeats of repeats,
+lengths without a common unit), a quarter published tokenizers (parts that double a text, patterns
+that try everything, long templates), a quarter configurations of published models. Each is given to
 one command. It is kept if the command does its work or refuses in one sentence with code 2, in at
 most 5 seconds of a core and 500 MiB beyond what the process had.
 """
@@ -43,6 +43,15 @@ NUMBERS += [
     "9" * 5000,
 ]
 OUTPUTS = ["mid", "gp3", "gp5", "musicxml", "atex", "tab"]
+MAX_MADE_BYTES = 24 << 20  # of what is made, which is more than any reader takes
+
+
+def times_within(piece: str | bytes, times: int) -> int:
+    """How often a piece is repeated, so that what is made of it stays within its bound.
+
+    Without one, a list of lists of parts became a tokenizer.json of gigabytes in this process.
+    """
+    return max(1, min(times, MAX_MADE_BYTES // len(piece)))
 
 
 # --- Guitar files --------------------------------------------------------------------------------
@@ -78,30 +87,27 @@ def make_musicxml(draw: random.Random) -> bytes:
     count = draw.choice([1, 1, 5, 300])
     measures = draw.choice([
         lambda: "".join(measure() for _ in range(count)),
-        lambda: measure() * draw.choice([1, 1000, 20_000]),
+        lambda: (one := measure()) * times_within(one, draw.choice([1, 1000, 20_000])),
         lambda: "<measure/>" * draw.choice([1000, 99_999, 400_000]),
         lambda: "<a>" * 300_000 + measure(),
         lambda: "<measure>" + "<forward><duration>1</duration></forward>" * 200_000 + "</measure>",
         lambda: measure() + "<!--" + "x" * 5_000_000 + "-->",
     ])()  # fmt: skip
-    parts = draw.choice([1, 1, 2, 50])
-    if len(measures) * parts > 12 << 20:
-        parts = 1
-    return (
-        "<score-partwise><part-list/>" + f"<part>{measures}</part>" * parts + "</score-partwise>"
-    ).encode()
+    part = f"<part>{measures}</part>"
+    parts = part * times_within(part, draw.choice([1, 1, 2, 50]))
+    return f"<score-partwise><part-list/>{parts}</score-partwise>".encode()
 
 
 def make_gpif(draw: random.Random) -> bytes:
     """The XML of a Guitar Pro 7 file, whose lists name each other many times."""
     n, times = partial(number, draw), draw.choice([1, 1, 100, 5_000])
-    bars = draw.choice([1, 4, 500, 20_000])
+    bar = f"<MasterBar><Time>{n()}/{n()}</Time><Bars>0</Bars></MasterBar>"
+    bars = bar * times_within(bar, draw.choice([1, 4, 500, 20_000]))
     beats = " ".join(["0"] * times)
     pitches = draw.choice(["40 45 50 55 59 64", n(), n() * 9])
     return (
         "<GPIF><Score><Title>x</Title></Score><MasterTrack/><MasterBars>"
-        + f"<MasterBar><Time>{n()}/{n()}</Time><Bars>0</Bars></MasterBar>" * bars
-        + "</MasterBars><Tracks><Track id='0'><Name>g</Name><Staves><Staff><Properties>"
+        f"{bars}</MasterBars><Tracks><Track id='0'><Name>g</Name><Staves><Staff><Properties>"
         f"<Property name='Tuning'><Pitches>{pitches}</Pitches>"
         "</Property></Properties></Staff></Staves></Track></Tracks>"
         "<Bars><Bar id='0'><Voices>0 0 0 -1</Voices></Bar></Bars>"
@@ -117,7 +123,8 @@ def make_gpif(draw: random.Random) -> bytes:
 def pack(path: Path, name: str, content: bytes, draw: random.Random) -> None:
     """Pack a file, by one of the methods that there are, and with much that is empty beside it."""
     methods = [zipfile.ZIP_DEFLATED] * 3 + [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_STORED]
-    with zipfile.ZipFile(path, "w", draw.choice(methods)) as archive:
+    method = draw.choice(methods)
+    with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("META-INF/container.xml", f'<a><b full-path="{name}"/></a>')
         with archive.open(name, "w") as member:
             member.write(content)
@@ -125,7 +132,8 @@ def pack(path: Path, name: str, content: bytes, draw: random.Random) -> None:
                 filler = draw.choice(
                     [bytes(1 << 20), b"<a/>" * (1 << 18), b"<a b='' c=''/>" * 80_000]
                 )
-                for _ in range(draw.choice([20, 62, 200])):
+                most = 200 if method == zipfile.ZIP_DEFLATED else 66  # the others pack slowly
+                for _ in range(draw.choice([20, 62, most])):
                     member.write(filler)
 
 
@@ -173,7 +181,8 @@ def make_text(draw: random.Random) -> bytes:
     more = draw.choice(
         ["e|-1-2-|\nB|-----|\nG|-----|\nD|-----|\nA|-----|\nE|-----|\n", "1.1 2.2 | "]
     )
-    return ((piece * draw.choice([1, 50, 3000]) + more) * draw.choice([1, 3, 60])).encode()
+    text = piece * times_within(piece, draw.choice([1, 50, 3000])) + more
+    return (text * times_within(text, draw.choice([1, 3, 60]))).encode()
 
 
 GUITAR: dict[str, Callable[[random.Random], bytes]] = {
@@ -228,6 +237,7 @@ def part(draw: random.Random, of: str, depth: int = 0) -> dict:
     if depth < 4 and draw.random() < 0.4:
         count = draw.choice([1, 2, 40, 2000 if depth == 0 else 3])
         own = part(draw, of, depth + 1)
+        count = times_within(json.dumps(own), count)
         return {"type": "Sequence", of: [own] * count if draw.random() < 0.7 else [own, *plain[of]]}
     return draw.choice(plain[of])
 
@@ -282,7 +292,7 @@ def hostile_config(folder: Path, draw: random.Random) -> tuple[list[str], str, P
     return draw.choice([words, ["info", str(path.parent)]]), "configuration", path
 
 
-MAKERS = [hostile_guitar_file, hostile_tokenizer, hostile_config]
+MAKERS = [hostile_guitar_file, hostile_tokenizer, hostile_guitar_file, hostile_config]
 
 
 def make(folder: Path) -> None:

@@ -37,7 +37,8 @@ from slp_transformer.data import load_moby_dick
 from slp_transformer.data.bundled_pairs import number_to_english, number_to_spanish
 
 SECONDS, BYTES = 5.0, 1 << 30  # of a core's time, so that a busy machine does not change a verdict
-HANGS = 60.0  # seconds by the clock, after which a command will not end
+HANGS = 240.0  # seconds by the clock, on a busy machine, after which a command will not end
+LIMIT = 3 << 30  # bytes of data, beyond which neither a campaign nor a command gets any more
 SMALL = """--model-dim 8 --num-heads 2 --num-blocks 1 --context-length 13 --steps 4
     --eval-interval 2 --batch-size 3 --device cpu --quiet""".split()
 RUNS = {
@@ -350,6 +351,16 @@ def high_water(reset: bool = False) -> int:
     return 0
 
 
+def limit_memory() -> None:
+    """Let this process and its forks ask in vain for more memory than the limit, if they can."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(
+            resource.RLIMIT_DATA, (LIMIT, resource.getrlimit(resource.RLIMIT_DATA)[1])
+        )
+
+
 def make_trials(trials: Iterable[Trial]) -> list[Trial]:
     """Make trials one after the other; those that are lost are printed as they come."""
     made = []
@@ -362,6 +373,7 @@ def make_trials(trials: Iterable[Trial]) -> list[Trial]:
 
 def campaign(count: int, seed: int, make=make_runs, one_trial=one_trial) -> list[Trial]:
     torch.set_num_threads(1)
+    limit_memory()
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
         make(Path(folder))
         return make_trials(one_trial(Path(folder), number, seed) for number in range(count))

@@ -1,6 +1,8 @@
 """The campaigns, in small: whatever is damaged or interrupted, nothing is lost."""
 
+import json
 import os
+import random
 import re
 from pathlib import Path
 
@@ -32,6 +34,28 @@ def test_damaged_files_are_worked_with_or_refused(script, count, seed, tried):
         assert len(rows) >= 9 and all(f"tried {count}, lost 0" in row for row in rows)
         told = [re.findall(r"(?:refused|read in part) (\d+)", row) for row in rows]
         assert all(sum(map(int, numbers)) > 2 for numbers in told), rows
+
+
+class Greatest(random.Random):
+    """Draws what is largest wherever there is a choice, and does all that is rarely done."""
+
+    def choice(self, options):
+        return max(options, key=lambda one: one if isinstance(one, int) else len(str(one)))
+
+    def random(self):
+        return 0.0
+
+
+@FORKS
+@pytest.mark.parametrize("make", ["part", "make_gpif", "make_text"])
+def test_what_is_made_to_be_hostile_does_not_outgrow_the_campaign(make):
+    pytest.importorskip("safetensors")
+    import hostile
+
+    given = (Greatest(), "normalizers") if make == "part" else (Greatest(),)
+    made = getattr(hostile, make)(*given)
+    size = len(json.dumps(made)) if make == "part" else len(made)
+    assert hostile.MAX_MADE_BYTES / 2 < size < hostile.MAX_MADE_BYTES * 1.2
 
 
 @FORKS

@@ -9,7 +9,7 @@
   const CONTAINERS = "div, section, details, article";
   const FIELDS = "input, select, textarea";
   const STAGES = "#slp-sentence, #slp-write, #slp-fingering, #slp-hear"; // have a script
-  const MAX_DEPTH = 4; // an article, a chapter, an exercise's fold, a box in it
+  const MAX_DEPTH = 5; // an article, a chapter, what the path leaves out, a fold, a box in it
   const MAX_COMPARED = 1000; // blocks that differ, on one level
   let digest = me.dataset.digest;
 

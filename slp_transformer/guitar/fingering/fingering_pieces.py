@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from slp_transformer.guitar.fingering.grips import Grip, find_grips
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.fingering.ringing import Ringing, RingingLattice
 from slp_transformer.guitar.fingering.viterbi import (
     ExtraGripCost,
     HandCosts,
-    moments_by_doubt,
+    moments_most_doubtful_first,
 )
 from slp_transformer.guitar.fretboard import (
     MAX_SPAN,
@@ -146,11 +146,11 @@ def find_fingerings(
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    problem, changes = _pose_problem(piece, options, score_grips)
+    problem, changes = _build_problem(piece, options, score_grips)
     paths: list[list[Grip]] = []
     for _ in range(num_alternatives):
         extra = problem.make_extra_cost(paths)
-        path = problem.build_lattice(problem.choices, extra).find_path()
+        path = problem.build_lattice(problem.choices, extra).find_cheapest_path()
         if path in paths:
             break
         paths.append(path)
@@ -189,13 +189,13 @@ def find_doubtful_moments(
         num_doubts: how many moments to return at most.
         score_grips: as for `find_fingerings`.
     """
-    problem, _ = _pose_problem(piece, options, score_grips)
+    problem, _ = _build_problem(piece, options, score_grips)
     choices, extra = problem.choices, problem.make_extra_cost([])
     lattice = problem.build_lattice(choices, extra)
-    best, prices = lattice.find_path(), lattice.price_grips()
+    best, prices = lattice.find_cheapest_path(), lattice.price_grips()
     doubts: list[DoubtfulMoment] = []
     changed: set[int] = set()
-    for t in moments_by_doubt(prices):
+    for t in moments_most_doubtful_first(prices):
         if len(doubts) == num_doubts:
             break
         if t in changed:
@@ -205,7 +205,7 @@ def find_doubtful_moments(
         paths, more = [best], [0.0]
         for price, grip in others:
             asked = [*choices[:t], [grip], *choices[t + 1 :]]
-            paths.append(problem.build_lattice(asked, extra).find_path())
+            paths.append(problem.build_lattice(asked, extra).find_cheapest_path())
             more.append(price - ranked[0][0])
         changed.update(i for i, grip in enumerate(paths[1]) if grip != best[i])
         doubts.append(DoubtfulMoment(problem.piece.moments[t], t, paths, more))
@@ -244,7 +244,7 @@ class _Problem(NamedTuple):
         return lambda moment, grip: table[moment][grip]
 
 
-def _pose_problem(
+def _build_problem(
     piece: PlayablePiece, options: FingeringOptions, score_grips: GripScorer | None
 ) -> tuple[_Problem, list[tuple[str, str]]]:
     """Make a piece fit for the guitar and list its grips; return also what was changed.
@@ -254,7 +254,7 @@ def _pose_problem(
     """
     moments, changes, refused = [], list(piece.changes), []
     for moment in piece.moments:
-        left, changed, reason = fit_moment(moment.pitches, options)
+        left, changed, reason = fit_chord_to_guitar(moment.pitches, options)
         changes += [(piece.describe_place(moment), what) for what in changed]
         if reason:
             refused.append(f"{piece.describe_place(moment)}: {reason}")
@@ -272,7 +272,7 @@ def _pose_problem(
     lasting = tuple(tuple(float(own.duration_steps) for own in m.notes) for m in moments)
     pitches = tuple(m.pitches for m in moments)
     passage = Passage(options.tuning, pitches, onsets=onsets, durations=lasting)
-    choices = _list_choices(piece, moments, options)
+    choices = _list_candidate_grips(piece, moments, options)
     log_probs = score_grips(passage, choices) if score_grips else None
     costs = replace(
         COSTS_WITH_MODEL if score_grips else HandCosts(),
@@ -283,7 +283,7 @@ def _pose_problem(
     return _Problem(own, choices, costs, log_probs, passage.ringing()), changes
 
 
-def _list_choices(
+def _list_candidate_grips(
     piece: PlayablePiece, moments: Sequence[PlayableMoment], options: FingeringOptions
 ) -> list[Sequence[Grip]]:
     """List the grips of each moment that is left: all, or those that have the pinned notes.
@@ -296,7 +296,7 @@ def _list_choices(
     for moment in moments:
         pinned = pins.pop((moment.bar_number, moment.number), ())
         try:
-            choices.append(_find_pinned_grips(moment.pitches, pinned, options))
+            choices.append(_narrowest_grips_with_pins(moment.pitches, pinned, options))
         except ValueError as error:
             raise ValueError(f"{moment}: {str(error).rstrip('.')}.") from None
     for bar, number in pins:
@@ -307,7 +307,7 @@ def _list_choices(
     return choices
 
 
-def _find_pinned_grips(
+def _narrowest_grips_with_pins(
     pitches: tuple[int, ...], pinned_notes: Sequence[Note], options: FingeringOptions
 ) -> Sequence[Grip]:
     """The grips of a moment that have these notes, which stretch the hand least.

@@ -14,7 +14,7 @@ from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.viterbi import (
     ExtraGripCost,
     HandCosts,
-    price_at_each_fret,
+    cost_at_each_hand_fret,
 )
 
 HEARD_SHARE = 0.9
@@ -38,7 +38,7 @@ class Ringing(NamedTuple):
     onsets: Sequence[float | None]
     ends: Sequence[Sequence[float]]
 
-    def hold(self, t: int, held: Held, grip: Grip) -> Held:
+    def held_after(self, t: int, held: Held, grip: Grip) -> Held:
         """Return what rings on when the moment after `t` begins, if a grip is struck at `t`."""
         then = next(iter(self.onsets[t + 1 : t + 2]), None)
         if then is None:
@@ -50,7 +50,7 @@ class Ringing(NamedTuple):
         return tuple(sorted((string, end) for string, end in left + struck if end > then))
 
 
-def ringing_of(
+def make_ringing(
     onsets: Sequence[float | None], durations: Sequence[Sequence[float]]
 ) -> Ringing | None:
     """Return what should ring, from onsets and durations in any unit; None if no duration is known.
@@ -68,21 +68,21 @@ def ringing_of(
     return Ringing(onsets, ends)
 
 
-def count_cut_notes(grips: Sequence[Grip], ringing: Ringing | None) -> tuple[int, int]:
+def count_held_and_cut_notes(grips: Sequence[Grip], ringing: Ringing | None) -> tuple[int, int]:
     """Count the notes that should ring on while others begin, and those of them that are cut."""
     num_held, num_cut = 0, 0
     held: Held = ()
     if ringing is None:
         return 0, 0
     for t, grip in enumerate(grips):
-        num_cut += _count_struck(held, grip)
+        num_cut += _count_restruck_strings(held, grip)
         before = {string for string, _ in held} - {note.string for note in grip}
-        held = ringing.hold(t, held, grip)
+        held = ringing.held_after(t, held, grip)
         num_held += sum(string not in before for string, _ in held)
     return num_held, num_cut
 
 
-def _count_struck(held: Held, grip: Grip) -> int:
+def _count_restruck_strings(held: Held, grip: Grip) -> int:
     """Return how many strings that ring on a grip strikes."""
     strings = {string for string, _ in held}
     return sum(note.string in strings for note in grip)
@@ -137,16 +137,16 @@ class RingingLattice:
         states: list[Held] = [()]
         arrived = [[0.0 for _ in self._roads]]
         for t, choice in enumerate(candidate_grips):
-            own = price_at_each_fret(choice, costs, extra_cost, t)
+            own = cost_at_each_hand_fret(choice, costs, extra_cost, t)
             self._own.append(own)
             ways: list[tuple[_Way, float]] = []
             paid: list[list[float]] = []
             numbers: dict[Held, int] = {}
             for k in sorted(range(len(choice)), key=choice.__getitem__):
                 for i, held in enumerate(states):
-                    cut = costs.per_cut_note * _count_struck(held, choice[k])
+                    cut = costs.per_cut_note * _count_restruck_strings(held, choice[k])
                     total = list(map(add, arrived[i], _add_to_all(own[k], cut)))
-                    after = ringing.hold(t, held, choice[k])
+                    after = ringing.held_after(t, held, choice[k])
                     number = numbers.setdefault(after, len(paid))
                     if number == len(paid):
                         paid.append(total)
@@ -167,13 +167,13 @@ class RingingLattice:
             self._paid.append([paid[number] for number in kept])
             by_number = list(numbers)
             states = [by_number[number] for number in kept]
-            arrived = [self._arrive(one) for one in self._paid[-1]]
+            arrived = [self._arrival_costs(one) for one in self._paid[-1]]
 
-    def _arrive(self, paid: Sequence[float]) -> list[float]:
+    def _arrival_costs(self, paid: Sequence[float]) -> list[float]:
         """What it costs to come to each place of the hand from where this was paid."""
         return [min(map(add, paid, road)) for road in self._roads]
 
-    def find_path(self) -> list[Grip]:
+    def find_cheapest_path(self) -> list[Grip]:
         """Return the cheapest fingering."""
         path: list[Grip] = []
         if not self.choices:
@@ -205,7 +205,7 @@ class RingingLattice:
         prices: list[list[float]] = []
         to_go = [[0.0 for _ in self._roads] for _ in self._paid[-1]] if self._paid else []
         for t in reversed(range(len(self.choices))):
-            arrived = [self._arrive(paid) for paid in self._paid[t - 1]] if t else [
+            arrived = [self._arrival_costs(paid) for paid in self._paid[t - 1]] if t else [
                 [0.0 for _ in self._roads]
             ]  # fmt: skip
             own = [float("inf") for _ in self.choices[t]]
@@ -219,7 +219,7 @@ class RingingLattice:
                 ahead[way.before] = list(map(min, ahead[way.before], left))
             prices.append(own)
             # Moves cost the same in both directions.
-            to_go = [self._arrive(one) for one in ahead]
+            to_go = [self._arrival_costs(one) for one in ahead]
         return prices[::-1]
 
 

@@ -10,7 +10,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_moment, parse_number
+from slp_transformer._internal.bounds import (
+    MAX_FILE_BYTES,
+    MAX_NOTES,
+    check_score_moment,
+    parse_exact_number,
+)
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
@@ -129,13 +134,13 @@ class _PartReader:
             self.bars.append(bar)
             now = before = Fraction(0)
             for element in measure:
-                length = parse_number(element.findtext("duration") or "0") / self.divisions
+                length = parse_exact_number(element.findtext("duration") or "0") / self.divisions
                 match element.tag:
                     case "attributes":
                         self.read_attributes(element)
                         bar.time_signature = self.time_signature
                     case "note" if element.find("grace") is not None:
-                        self.builder.omit("grace notes are left out", len(self.bars))
+                        self.builder.record_omission("grace notes are left out", len(self.bars))
                     case "note":
                         begin = before if element.find("chord") is not None else now
                         self.read_note(element, begin, length)
@@ -150,7 +155,7 @@ class _PartReader:
                         if tempo := _read_tempo(element):
                             bar.tempo_changes[now] = tempo
                         bar.signs += _read_signs(element)
-                check_moment(now)
+                check_score_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
             bar.tempo = bar.tempo_changes.pop(Fraction(0), later_tempo)
             later_tempo = bar.tempo_changes[max(bar.tempo_changes)] if bar.tempo_changes else None
@@ -165,15 +170,15 @@ class _PartReader:
         if element.find("rest") is not None:
             return
         if element.find("cue") is not None:
-            self.builder.omit("cue notes are left out", number)
+            self.builder.record_omission("cue notes are left out", number)
             return
         self.num_drums += element.find("unpitched") is not None or staff in self.drum_staves
         if element.find("unpitched") is not None:
-            self.builder.omit("notes without a pitch are left out", number)
+            self.builder.record_omission("notes without a pitch are left out", number)
             return
         for what, path in LEFT_OUT.items():
             if element.find(path) is not None:
-                self.builder.omit(f"{what} are left out", number)
+                self.builder.record_omission(f"{what} are left out", number)
         self.notes.append(_PlacedNote(number - 1, begin, length, self.half_steps, element))
 
     def read_attributes(self, attributes: ET.Element) -> None:
@@ -185,7 +190,7 @@ class _PartReader:
         for element in attributes:
             match element.tag:
                 case "divisions":
-                    self.divisions = parse_number(element.text or "1")
+                    self.divisions = parse_exact_number(element.text or "1")
                 case "time" if element.find("beats") is not None:
                     beats = sum(map(int, (element.findtext("beats") or "4").split("+")))
                     unit = int(element.findtext("beat-type", "4"))
@@ -196,7 +201,9 @@ class _PartReader:
                     self.drum_staves.add(element.get("number", "1"))
                 case "measure-style" if (sign := element.find("measure-repeat")) is not None:
                     count = (
-                        int(parse_number(sign.text or "1")) if sign.get("type") == "start" else 0
+                        int(parse_exact_number(sign.text or "1"))
+                        if sign.get("type") == "start"
+                        else 0
                     )
                     self.bars_back = min(max(count, 0), MAX_NOTES)
                 case "clef" if element.findtext("sign") == "TAB":
@@ -225,7 +232,7 @@ class _PartReader:
         notes = fretted or self.notes
         left = sum(n.element.findtext("staff", "1") in staves for n in self.notes) - len(notes)
         if fretted and left > 0 and self.tab_staff not in staves:
-            self.builder.omit("notes without a string are left out", count=left)
+            self.builder.record_omission("notes without a string are left out", count=left)
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         voices: list[str] = []
         open_pitches: dict[int, int] = {}
@@ -242,9 +249,9 @@ class _PartReader:
             number = min(voices.index(voice) + 1, 2)
             event = NoteEvent(onset, duration, note, _read_techniques(element), number)
             ties = (element.find(path) for path in ("tie[@type='stop']", TIED))
-            self.builder.read_note(event, is_tied=any(tie is not None for tie in ties))
+            self.builder.add_note(event, is_tied=any(tie is not None for tie in ties))
         for number, bars_back in self.repeated:
-            self.builder.repeat_bars(number, bars_back)
+            self.builder.copy_earlier_bars(number, bars_back)
         stated = self.tunings.get(self.tab_staff or "1", {})
         if fretted:
             count = len(stated) or max(6, *open_pitches)

@@ -14,5 +14,7 @@ HF_FAMILIES: dict[str, HFFamily] = {family.model_type: family for family in RECO
 
 def choose_family(config: ModernConfig) -> HFFamily:
     """Return the first family that has the parts of a model of ours; else one that lacks fewest."""
-    missing = {family: len([*HF_FAMILIES[family].missing_parts(config)]) for family in HF_FAMILIES}
+    missing = {
+        family: len([*HF_FAMILIES[family].iter_missing_parts(config)]) for family in HF_FAMILIES
+    }
     return HF_FAMILIES[min(missing, key=missing.__getitem__)]
