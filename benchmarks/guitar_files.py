@@ -144,7 +144,7 @@ def main() -> None:
             try:
                 tabs, problems = read_any_tab_file(path)
             except ValueError as error:
-                refusal = str(error)
+                refusal = str(error).replace(str(path), path.name)
             if refusal or "error" in witness:
                 both = bool(refusal) and "error" in witness
                 kinds = [

@@ -167,8 +167,9 @@ plotting.interactive_scores(
 #
 # Every sum stops at i. So a row can affect the outputs at its own position and later ones, but never earlier
 # ones. This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). We
-# can check this: the gradient of each output with respect to each input shows which inputs affect
-# which outputs. Let the sums run over all j instead, and see what the third output reads then.
+# can check this with derivatives. PyTorch's `jacobian` gives all of them: how much each number of the outputs changes
+# with each number of the inputs. Where all are 0, the output does not read the input. Let the sums run over all j
+# instead, and see what the third output reads then.
 
 
 # %%
@@ -416,13 +417,12 @@ torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 # ### All tokens in the package
 #
 # The package computes the rows of all tokens at once, which is the subject of
-# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`; `check_…` refuses wrong
-# shapes, and dropout is off.
+# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`.
 
 # %%
 from slp_transformer.attention import attention
 
-plotting.show_source(attention)
+plotting.show_source(attention, only=["scores", "alpha = m", "return"])
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> supplies the four
@@ -626,10 +626,10 @@ plotting.interactive_weights(alphas, words, start=IT)
 # The package's version has no loops over tokens and heads:
 # <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`)
 # and <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
-# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how. (`H_enc` is for chapter 10, `cache` for 6b.)
+# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how.
 
 # %%
-plotting.show_source(MultiHeadAttention.forward)
+plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$. The package uses d/A by default, and then raises an error if A does not divide d. Dropout (numbers chosen at random are set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>

@@ -7,7 +7,7 @@
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block; say
 # what each step adds to a token's row; and avoid the two classic mistakes with layer
-# norm. Read first: [Attention](01_attention.py). About 50 minutes.
+# norm. Read first: [Attention](01_attention.py). About 60 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
@@ -339,8 +339,9 @@ for i in range(N):  # the book's x_1 is X[0]
 # We set the weights of a block by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
 #
 # - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature *string*.
-# - The unit is the *and* from above: pronoun and string together write *found*. Its threshold, 3.6,
-#   lies between its input for one of them (3.02) and for both (4.62).
+# - The unit is the *and* from above: pronoun and string together write *found*. A single 1 among eight features has a
+#   standard deviation of $\sqrt7/8\approx0.33$, so layer norm puts it $1/0.33\approx3.02$ above the zeros. So what the
+#   head copies is divided by 3, and the threshold, 3.6, lies between one of the two (3.02) and both (4.62).
 #
 # Layer norm shifts every row, so a feature that was 0 no longer is. Subtracting *found*,
 # which is 0 in every word, undoes the shift.
@@ -455,10 +456,11 @@ for word in ("string", "it"):
 #
 # The package does the same six steps for all rows at once. (`point` is a hook: it returns its input, and
 # lets other code record it. `drop` is dropout, which sets numbers chosen at random to 0 in training; it is off
-# by default. The lines about `C1` to `C3` are for the encoder-decoder of chapter 10.)
+# by default.)
 
 # %%
-plotting.show_source(TransformerBlock._forward_pre_norm)
+steps = ["T1", "T2", 'T3 = point("T3', "T4", "T5", "return"]
+plotting.show_source(TransformerBlock._forward_pre_norm, only=steps)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> keeps T1 to T5, H and
@@ -617,8 +619,7 @@ plotting.lines(lengths, x="after block", y="mean norm of a row")
 # ### One more norm at the top
 #
 # So the rows at the top of a pre-norm stack can have any norm. One more layer norm at the top normalizes them
-# before the language model head reads them. Post-norm needs none: its last step is a layer norm. (In the code,
-# `cache` and what is done with it are for chapter 6b, and `H_enc` and `enc_mask` for chapter 10.)
+# before the language model head reads them. Post-norm needs none: its last step is a layer norm.
 #
 # <span class="eq" id="eq-final-ln">final-ln · prose after 8.31 · prose after 7.32</span>
 #
@@ -638,7 +639,7 @@ torch.testing.assert_close(top, stack.final_norm(trace[-1]["H"]))
 assert len(trace) == 3
 assert TransformerStack(3, size, 4, norm="post").final_norm is None
 assert (top.var(dim=-1, correction=0) - 1).abs().max() < 1e-4
-plotting.show_source(TransformerStack.forward)
+plotting.show_source(TransformerStack.forward, only=["for", "return"])
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: taken literally, <a href="05_language_model.py#eq-logits">(8.46)</a> skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the book's chapter, nor is any initialization of the weights; the stack uses GPT-2's.</p></div>

@@ -104,7 +104,7 @@ plotting.panels(left, "+", added, "=", masked)
 # The package builds the same mask without loops:
 
 # %%
-plotting.show_source(causal_mask)
+plotting.show_source(causal_mask, only=["M =", "return"])
 
 # %% [markdown] tags=["more"] gist="Why −∞? With 0 or −10 instead, the future keeps some weight"
 # Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would still get some
@@ -169,7 +169,7 @@ for name, row in [("unmasked", free[1]), ("masked", alpha[1])]:
 # %%
 from slp_transformer.attention import attention
 
-plotting.show_source(attention)
+plotting.show_source(attention, only=["scores", "alpha = m", "return"])
 
 # %%
 sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -475,8 +475,9 @@ plotting.interactive_steps("Step", steps, start=2)
 
 # %% [markdown] tags=["more"] gist="Neither step moves a number: one piece of memory, read in three ways"
 # Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how
-# far to go for the next index of each axis. View and transpose change only shape and strides. So
-# all three tensors share the same memory, and writing to one changes them all.
+# far to go for the next index of each axis: in Q the next token is 6 numbers on and the next column 1, in `viewed` the
+# next head is 2 on. View and transpose change only shape and strides. So all three tensors share the same memory, and
+# writing to one changes them all.
 
 # %%
 for name, tensor in dict(Q=Q, viewed=viewed, split=split).items():
@@ -733,7 +734,7 @@ torch.testing.assert_close(T3, O)
 # %%
 from slp_transformer import TransformerStack
 
-plotting.show_source(TransformerStack.forward)
+plotting.show_source(TransformerStack.forward, only=["for", "return"])
 
 # %%
 torch.manual_seed(3)

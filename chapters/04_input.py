@@ -264,7 +264,10 @@ print(f"with positions, they differ by {(tuned - tunes).abs().max():.2f}")
 # %%
 from slp_transformer import InputEncoding, LearnedPositions
 
-plotting.show_source(InputEncoding.forward, LearnedPositions.forward)
+adds = ["return self.drop(self.tokens(ids) + self.positions(", "return self.P"]
+plotting.show_source(
+    InputEncoding.forward, LearnedPositions.forward, only=adds
+)
 
 # %%
 encoding = InputEncoding(V, context_length=N, model_dim=d)

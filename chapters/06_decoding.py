@@ -7,7 +7,7 @@
 #
 # You will be able to choose a word greedily or at random; reshape a distribution with temperature,
 # top-k and top-p; measure what each choice costs; and search for a probable text with beams. Read
-# first: [The language model](05_language_model.py). About 60 minutes.
+# first: [The language model](05_language_model.py). About 65 minutes.
 
 # %% [markdown]
 # ## Choosing a word
@@ -259,7 +259,7 @@ seen = torch.tensor([[0]])  # ids so far; not used here
 cut = filter_logits(u.unsqueeze(0), seen, temperature=0.5, top_k=3, top_p=0.9)
 one_by_one = top_p(top_k(temperature(u, 0.5), 3), 0.9)
 torch.testing.assert_close(cut[0], one_by_one)
-plotting.show_source(filter_logits)
+plotting.show_source(filter_logits, only=["if", "u =", "for"])
 
 # %% [markdown] tags=["path"]
 # [Figure](#fig-dials) shows temperature and all cuts on the book's four words. On the site it has a dial for each.
@@ -313,6 +313,7 @@ plotting.lines(curves, x="step", y="nats per token")
 # token that begins every piece, `<bos>`, and the tuning. A text ends at its end-of-text token, or after 96 tokens,
 # which is all the positions that this model has.
 #
+# A token is a note, such as `TAB<2,3>` (string 2, fret 3), or the bar or place in it where notes begin.
 # In a tab the six lines are the strings, with the highest on top. A number is the fret at which a string
 # is pressed, and 0 is an open string. Time runs from left to right, and a bar ends at `|`.
 
@@ -579,7 +580,8 @@ for score, text in beam(2):
     mean = length_normalized_score(score, T)
     assert mean == score / T
     print(f"sum {score:.2f}, mean {mean:.2f} for", *text[1:])
-plotting.show_source(Beam.advance, length_normalized_score)
+lines = ["totals", "best,", "parents,", "ids", "return"]
+plotting.show_source(Beam.advance, length_normalized_score, only=lines)
 
 # %% [markdown]
 # The mean prefers the longer text again. Which score is better depends on whether short texts are welcome.
@@ -609,9 +611,8 @@ assert beamed.ids != greedily.ids
 assert beamed.score > mean_score(drawn.ids)
 
 # %% [markdown]
-# The two texts with the highest scores repeat themselves: about three quarters of their runs of four tokens
-# occurred earlier, against 7% in the corpus. Beam search works well for translation, where the source
-# determines what to say; for free writing, draw.
+# The highest score need not be the best text: as low temperatures did above, a search for it tends to repeat itself.
+# Beam search works well for translation, where the source determines what to say; for free writing, draw.
 
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
@@ -621,9 +622,8 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    From 0.5 on slips become fewer; the smallest share, a third, is left at 1.25. At 2 the tail is too
-#    fat for p = 0.9, and at 0.25 there is little to cut. Repeats rise by 5 points at 0.25 and 0.5, since what
-#    is cut off is also what is new.
+#    Slips become fewer, except at the ends: at 2 the tail is too fat for p = 0.9, and at 0.25 there is little
+#    to cut. Repeats rise at low temperatures, since what is cut off is also what is new.
 #
 #    </details>
 #
@@ -631,8 +631,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    To no cut: 4.6% slips, against 4.9% with no cut and 3.3% with 0.9. Repeats are 3 to 4% with all
-#    three.
+#    To no cut: what is beyond 0.99 is rarely drawn.
 #
 #    </details>
 #

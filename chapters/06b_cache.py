@@ -7,7 +7,7 @@
 #
 # You will be able to compute one head token by token with a cache; explain why a cache leaves
 # the output unchanged; count the multiplications it saves and the memory it takes; and let a small model
-# draft for a large one. Read first: [Decoding](06_decoding.py). About 40 minutes.
+# draft for a large one. Read first: [Decoding](06_decoding.py). About 35 minutes.
 
 # %% [markdown]
 # ## One head, token by token
@@ -144,7 +144,7 @@ for at_20, at_60 in zip(short, long, strict=True):
 # earlier row is copied.
 
 # %%
-from slp_transformer import KVCache, MultiHeadAttention
+from slp_transformer import KVCache
 from slp_transformer.cache import LayerCache
 
 cache = KVCache(N)
@@ -153,7 +153,7 @@ U = torch.cat([model(part, cache=cache) for part in parts])
 largest = (U - model(ids)).abs().max().item()
 assert largest < 1e-5 * max(1.0, U.abs().max().item())
 print(f"no logit differs by more than {largest:.0e}")
-plotting.show_source(LayerCache.update, MultiHeadAttention.forward)
+plotting.show_source(LayerCache.update, only=["self.K[", "self.V[", "return"])
 
 # %% [markdown]
 # Unlike in [chapter 3](03_one_matrix.py), attention appends the new keys and values to the cached ones. A single query needs no mask; several at once, like the 20 and the 10 tokens above,

@@ -99,7 +99,8 @@ plotting.interactive_steps("Axes", states)
 sizes = [1e3, 1e5, 1e6, 1e9]
 fitted = PowerLaw.fit(sizes, [KAPLAN["parameters"](N) for N in sizes])
 print(f"N_c = {fitted.scale:.2g}, α = {fitted.exponent:.3f}")
-plotting.show_source(PowerLaw.fit)
+terms = ["x, y", "x_mean", "covariance", "slope", "return"]
+plotting.show_source(PowerLaw.fit, only=terms)
 
 # %% [markdown]
 # ## Compute

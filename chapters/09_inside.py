@@ -8,7 +8,7 @@
 # You will be able to read and replace any tensor of a forward pass by its letter in the book; follow the
 # residual stream with the logit lens; and train a model in which induction heads arise, find them by a score,
 # and show what breaks without them. Read first: [One matrix X](03_one_matrix.py) and
-# [Training](07_training.py). About 75 minutes.
+# [Training](07_training.py). About 55 minutes.
 
 # %% [markdown]
 # ## A model to look into

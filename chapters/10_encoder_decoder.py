@@ -8,7 +8,7 @@
 # You will be able to say which tokens may attend to which in each of the three attentions; write
 # cross-attention with loops and with matrices; batch sources of different lengths; and train an
 # encoder-decoder whose attention you can predict. Read first: [The block](02_block.py) and [The
-# input](04_input.py). About 60 minutes.
+# input](04_input.py). About 70 minutes.
 
 # %% [markdown]
 # ## Left to right, or both ways
@@ -70,7 +70,7 @@ torch.testing.assert_close(both_ways, torch.stack(bidirectional))
 F = torch.nn.functional
 theirs = F.scaled_dot_product_attention(Q, K, V)
 torch.testing.assert_close(both_ways, theirs)
-plotting.show_source(attention)
+plotting.show_source(attention, only=["scores", "alpha = m", "return"])
 
 # %% [markdown]
 # Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the scores,
@@ -262,7 +262,7 @@ torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 # In the package, `project` computes keys and values from X, all in one product, or from `H_enc`.
 
 # %%
-plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
+plotting.show_source(MultiHeadAttention.project, only=["if", "Q", "W_Q"])
 
 # %% [markdown]
 # ## The decoder block
@@ -422,7 +422,8 @@ source, target = torch.tensor([3, 7, 4, 9, 5]), torch.tensor([1, 5, 9])
 U = model(source, target)
 assert U.shape == (3, 15)  # a score for each word after each target token
 torch.testing.assert_close(U, encoder_decoder(model, source, target))
-plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
+parts = ["return self.encoder", "X", "H", "return lm_head"]
+plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode, only=parts)
 
 # %% [markdown]
 # ## Sources of different lengths

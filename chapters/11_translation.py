@@ -9,7 +9,7 @@
 # You will be able to turn pairs into batches and say what each mask hides; name the differences between
 # the model of 2017 and the book's; train one until it makes (nearly) no mistakes on sentences that it has
 # not seen; read its alignment; and say when beam search helps. Read first: [Encoder and
-# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 45 minutes.
+# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 65 minutes.
 
 # %% [markdown]
 # ## A language of numbers and days
@@ -183,7 +183,11 @@ E, P = model.source_embedding.tokens.E, sinusoidal_positions(window, d)
 row = torch.stack([d**0.5 * E[i] + P[k] for k, i in enumerate(source[0])])
 torch.testing.assert_close(model.source_embedding(source[0]), row)
 assert model.target_embedding.tokens.E is E
-plotting.show_source(ScaledEmbedding.forward, TransformerConfig.of_2017)
+plotting.show_source(
+    ScaledEmbedding.forward,
+    TransformerConfig.of_2017,
+    only=["paper", "return"],
+)
 
 # %% [markdown]
 # **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$

@@ -7,7 +7,7 @@
 #
 # You will be able to say why tablature is more than notes, turn a tab into tokens and back, turn a
 # grammar into a mask over the next token, and judge a model's pieces by a guitarist's question: can they
-# be played? Read first: [The language model](05_language_model.py). About 40 minutes.
+# be played? Read first: [The language model](05_language_model.py). About 55 minutes.
 
 # %% [markdown]
 # ## One note, many places
@@ -457,9 +457,9 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    At 0.3 fewer tokens break the grammar (14 instead of 159), and every chord can be held; but fewer
-#    pieces reach `<eos>`, 28 of 40. At 1.5 the model samples from the tail: four times as many tokens
-#    break the grammar as at 0.8, and only 87% of the chords can be held.
+#    At 0.3 far fewer tokens break the grammar, and nearly every chord can be held; but fewer pieces reach
+#    `<eos>`. At 1.5 the model samples from the tail: several times as many tokens break the grammar as at 0.8,
+#    and fewer chords can be held.
 #
 #    </details>
 #
@@ -469,8 +469,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes: with the mask, 20% of its chords of three or more notes use the open sixth string, which now sounds
-#    a D. With the header of standard tuning, 8% do. The tuning is a token like any other, and the corpus has pieces in
+#    Yes: with the mask, more of its chords of three or more notes use the open sixth string, which now sounds
+#    a D, than with the header of standard tuning. The tuning is a token like any other, and the corpus has pieces in
 #    drop D.
 #
 #    </details>

@@ -9,7 +9,7 @@ what the scripts import from `assets/model/constants.js`, which is in no folder 
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -24,9 +24,21 @@ from slp_transformer.data.text_tokenizer import (
     UNKNOWN_TOKEN,
     TokenType,
 )
+from slp_transformer.guitar.fingering.features import (
+    MEMORY_LAGS,
+    NUM_STRING_FEATURES,
+    TIME_CLASSES,
+)
 from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
-from slp_transformer.guitar.fingering.ringing import HEARD_SHARE, MAX_HELD_STATES
-from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
+from slp_transformer.guitar.fingering.fitted_costs import (
+    CUT,
+    OTHER_GRIP,
+    PER_FRET_FROM_POSITION,
+    load_weights,
+)
+from slp_transformer.guitar.fingering.lattice import MAX_STATES
+from slp_transformer.guitar.fingering.ringing import HEARD_SHARE
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
 from slp_transformer.guitar.formats import midi, notation
 from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
@@ -122,18 +134,26 @@ def constants() -> dict[str, Shared]:
         # Fingering
         "FINGERING": Shared(
             {
-                "costs": asdict(HandCosts()) | {"hand_frets": list(HAND_FRETS)},
+                "weights": load_weights(),
+                "handFrets": list(HAND_FRETS),
+                "timeClasses": list(TIME_CLASSES),
+                "memoryLags": list(MEMORY_LAGS),
+                "numStringFeatures": NUM_STRING_FEATURES,
+                "costNames": {"cut": CUT, "otherGrip": OTHER_GRIP},
+                "perFretFromPosition": PER_FRET_FROM_POSITION,
                 "openStringCost": OPEN_STRING_COST,
                 "maxFret": MAX_FRET,
                 "maxSpan": MAX_SPAN,
                 "numFingers": NUM_FINGERS,
                 "fingerReach": {f"{a}-{b}": reach for (a, b), reach in FINGER_REACH_MM.items()},
                 "heardShare": HEARD_SHARE,
-                "maxHeldStates": MAX_HELD_STATES,
+                "maxStates": MAX_STATES,
             },
-            "{ costs: Costs, openStringCost: number, maxFret: number, maxSpan: number, "
-            "numFingers: number, fingerReach: Record<string, number>, heardShare: number, "
-            "maxHeldStates: number }",
+            "{ weights: Record<string, number>, handFrets: number[], timeClasses: string[], "
+            "memoryLags: number[], numStringFeatures: number, "
+            "costNames: { cut: string, otherGrip: string }, perFretFromPosition: number, "
+            "openStringCost: number, maxFret: number, maxSpan: number, numFingers: number, "
+            "fingerReach: Record<string, number>, heardShare: number, maxStates: number }",
             "What a hand pays, and how far it reaches.",
         ),
         "FILE_KINDS": Shared(
@@ -223,7 +243,6 @@ def as_module() -> str:
         "/** @typedef {{ kind: string, default: Value, choices?: Value[] }} Setting */",
         f"/** {_typedef('RopeScaling', RopeScaling)} */",
         f"/** {_typedef('Config', ModernConfig)} */",
-        f"/** {_typedef('Costs', HandCosts, 'hand_frets: number[]')} */",
     ]
     for name, shared in constants().items():
         value = json.dumps(shared.value, ensure_ascii=False)

@@ -50,7 +50,7 @@ for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
 
 # Pages that compute or play, each of one kind.
 LIVE_PAGES = ("model.md", "write.md", "break-it.md", "hear.md", "fingering.md")
-GUIDE = ("notation", "pytorch", "teachers", "contributing", "decisions", "theme")
+GUIDE = ("notation", "slips", "pytorch", "teachers", "contributing", "decisions", "theme")
 
 
 def on_startup(command, dirty):

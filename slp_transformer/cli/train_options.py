@@ -173,7 +173,10 @@ def check_init_from(before: RunConfig[Any], config: RunConfig[Any]) -> None:
     fixed = {*vars(config.model), *TOKENIZER_SETTINGS} - {"dropout"}
     for name, (kept, asked) in before.changes(config).items():
         if name in fixed:
+            instead = ""
+            if name == "context_length" and asked < kept:
+                instead = f" (--sequence-length {asked} trains on windows that short)"
             raise ValueError(
                 f"{config.init_from} has {name} {kept}, not {asked}: leave out "
-                f"--{name.replace('_', '-')}, or begin without --init-from."
+                f"--{name.replace('_', '-')}{instead}, or begin without --init-from."
             )

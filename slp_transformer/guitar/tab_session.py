@@ -12,6 +12,7 @@ from slp_transformer.guitar.formats.registry import (
     find_format,
     write_tab,
 )
+from slp_transformer.guitar.fretboard import is_playable_grip
 from slp_transformer.guitar.theory import (
     chord_pitch_classes,
     ends_on_tonic,
@@ -77,11 +78,16 @@ class TabSession(GenerationSession):
         self.time_signature: tuple[int, int] | None = (int(beats), int(unit)) if unit else None
 
     def allowed(self, ids: Sequence[int]) -> set[int] | None:
-        """Return the tokens that may come next; a piece gets at least one bar after its prompt."""
+        """Return the tokens that may come next; a piece gets at least one bar after its prompt.
+
+        Notes that are struck together are what one hand can take.
+        """
         has_bar = any(self.kinds[i] == "BAR" for i in ids)
         if not self.constrained and has_bar:
             return None
-        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature)
+        allowed = self._keep_playable(
+            self.tokenizer.allowed_next_ids(ids, self.time_signature), ids
+        )
         for token in self.header.values():
             if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
                 return {token}
@@ -96,6 +102,23 @@ class TabSession(GenerationSession):
                 i for i, pitch in self._iter_note_pitches(allowed, ids) if pitch % 12 in scale
             } | {i for i in allowed if self.kinds[i] not in ("TAB", "WITH")}
         return allowed if has_bar else allowed - {self.stop}
+
+    def _keep_playable(self, tokens: set[int], ids: Sequence[int]) -> set[int]:
+        """Return tokens without the notes that no hand takes together with those just struck."""
+        if not any(self.kinds[i] == "WITH" for i in tokens):
+            return tokens
+        vocabulary, struck = self.tokenizer.parsed_vocabulary, []
+        for i in reversed(ids):
+            struck.append(Note(*vocabulary[i][1]))
+            if self.kinds[i] == "TAB":
+                break
+        tuning = self.tokenizer.decode(ids[:MAX_TUNING_TOKENS]).tab.tuning
+        return {
+            i
+            for i in tokens
+            if self.kinds[i] != "WITH"
+            or is_playable_grip([*struck, Note(*vocabulary[i][1])], tuning=tuning)
+        }
 
     def _iter_note_pitches(
         self, tokens: Iterable[int], ids: Sequence[int]

@@ -25,7 +25,7 @@ from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.export_tokenizer import to_pretrained_tokenizer
-from slp_transformer.modern.families import HF_FAMILIES, choose_family
+from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS, choose_family
 from slp_transformer.modern.families.family import HFFamily, HFTensor, as_tuple
 from slp_transformer.modern.hf_config import HFConfigReader
 from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
@@ -99,6 +99,9 @@ def read_published(folder: str | Path) -> Published:
         ends = defaults.get(EOS_KEY) if isinstance(defaults, dict) else None
         content |= {} if ends is None else {EOS_KEY: ends}
     settings = HFConfigReader(content, str(path))
+    name = settings.get("model_type", str, "")
+    if name in MISSING_PARTS:
+        settings.refuse("model_type", name, f"nothing here has {MISSING_PARTS[name]}")
     family: HFFamily = settings.get_choice("model_type", HF_FAMILIES, "")
     try:
         config, form = family.read_config(settings), family.find_form(settings)

@@ -50,7 +50,8 @@ class RunConfig(Generic[DataT]):
         data: what to train on.
         model: the model's sizes and options.
         train: how to train.
-        init_from: a run whose best weights and tokenizer to begin with.
+        init_from: the folder of a run, or of a published model, to begin with: its weights (a run's
+            best) and its tokenizer.
         lora_rank: fine-tune the model of init_from by LoRA with matrices A and B of this rank;
             None to train all weights.
     """

@@ -148,3 +148,20 @@ def test_every_numbered_equation_is_proved_by_a_test_that_is_collected():
     assert proved <= set(BOOK.slugs), sorted(proved - set(BOOK.slugs))
     for proof in PROOFS:
         assert proof.name.startswith("test_") and "assert" in proof.source, proof.id
+
+
+MOST_SHOWN = 12  # lines of the package's code in one place; the rest is a link
+
+
+@every_chapter
+def test_a_dozen_lines_of_source_are_shown_at_most(chapter):
+    names: dict = {}
+    for node in ast.parse("\n".join(cells(chapter, "code"))).body:
+        source = ast.unparse(node)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            exec(source, names)
+        elif re.fullmatch(r"\w+ = \[('[^']*'(, )?)+\]", source):  # what is to be shown has a name
+            exec(source, names)
+        elif source.startswith("plotting.show_source("):
+            shown = str(eval(source, names)).splitlines()
+            assert sum(bool(line) for line in shown) <= MOST_SHOWN, source

@@ -273,6 +273,26 @@ def quarter(step, *inside, octave=4):
     return f"<note>{pitch}<duration>1</duration>{''.join(inside)}</note>"
 
 
+def test_measures_that_hold_the_parts_are_read_like_parts_that_hold_measures(tmp_path):
+    parts = {"A": (quarter("C"), quarter("D")), "B": (quarter("E"), quarter("F"))}
+    names = "".join(f'<score-part id="{n}"><part-name>{n}</part-name></score-part>' for n in parts)
+    measures = "".join(
+        f'<measure number="{n + 1}">'
+        + "".join(f'<part id="{name}">{own[n]}</part>' for name, own in parts.items())
+        + "</measure>"
+        for n in range(2)
+    )
+    (tmp_path / "song.xml").write_text(
+        f"<score-timewise><part-list>{names}</part-list>{measures}</score-timewise>",
+        encoding="utf-8",
+    )
+    tabs, problems = read_musicxml_tabs(tmp_path / "song.xml")
+    assert problems == [] and [[p for *_, p in sounding(tab)] for tab in tabs] == [
+        [60, 62],
+        [64, 65],
+    ]
+
+
 def test_a_transposition_counts_from_where_it_stands(tmp_path):
     def moved(half_steps):
         change = f"<transpose><chromatic>{half_steps}</chromatic></transpose>"

@@ -171,6 +171,32 @@ def test_where_there_are_no_signs_they_are_played_out_and_it_is_said(tmp_path, s
     assert "the repeats, which are played out" in lost
 
 
+BOTH_WAYS = [n for n, each in registry.FORMATS.items() if each.reader and each.writer]
+SIGNS_IN_ONE = "a<Segno>|:b|[1] :2|[2]|c<DaCoda>|d<DaSegnoAlCoda>|e<Coda>|:f|[1]|:[1] :2|[1] :2|[2]"
+
+
+def marks(tab):
+    return [(b.starts_repeat, max(b.num_plays, 1), b.endings, b.signs) for b in tab.bars]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", BOTH_WAYS)
+def test_signs_are_kept_or_named_from_every_format_to_every_other(tmp_path, first):
+    bars = bars_of(SIGNS_IN_ONE)
+    played = [event(0, (1, fret), durations=(4,)) for fret in range(len(bars))]
+    tab = timed(*(replace(b, events=(e,)) for b, e in zip(bars, played, strict=True)), unit=1)
+    order = find_playing_order(bars)
+    for name in (first, *BOTH_WAYS):
+        path = tmp_path / f"{name}{registry.FORMATS[name].suffixes[0]}"
+        registry.write_tab(registry.add_time_if_needed(tab, path, 1), path)
+        (back,), _ = registry.read_any_tab_file(path)
+        sounding = [n.fret for e in expand_repeats(back).iter_events() for n in e.notes]
+        assert sounding == order, (first, name)
+        lost = registry.find_losses([tab], path)
+        assert (marks(back) == marks(tab)) != any("repeats" in what for what in lost), name
+        tab = back if path.stem == first and name == first else tab
+
+
 def test_a_sign_that_stands_twice_is_played_out_in_guitar_pro(tmp_path):
     bars = bars_of("a|b<DaCapo>|c|d<DaCapo>")
     tab = timed(*(replace(bar, events=(event(0, (1, 3), durations=(4,)),)) for bar in bars), unit=1)

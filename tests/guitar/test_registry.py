@@ -86,6 +86,11 @@ def test_a_format_from_outside_is_written_listed_and_judged(tmp_path, capsys, ou
     assert "| `ABC` | `.abc`: written; without bends, slides |" in FORMATS.to_markdown()
 
 
+def test_how_to_print_is_said_for_a_pdf():
+    with pytest.raises(ValueError, match="song.pdf is not written here: write a .musicxml, and"):
+        registry.check_writable_suffix("song.pdf")
+
+
 def test_an_unknown_suffix_is_refused_with_the_list_and_not_read_as_text(tmp_path):
     (tmp_path / "a.tex").write_text("e|-0-|\n" * 6, encoding="utf-8")
     with pytest.raises(ValueError, match=r"a.tex has .* supported are \.txt, \.tab, \.gp3"):

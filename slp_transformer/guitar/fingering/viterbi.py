@@ -36,7 +36,6 @@ class HandCosts:
         per_fret_moved: for each fret moved.
         per_fret_from_position: for each fret away from `preferred_position`.
         preferred_position: fret of the preferred position; None for no preference.
-        per_cut_note: for striking a string that should still ring (see `ringing`).
     """
 
     per_fret: float = 0.1
@@ -49,7 +48,6 @@ class HandCosts:
     per_fret_moved: float = 0.6
     per_fret_from_position: float = 0.5
     preferred_position: int | None = None
-    per_cut_note: float = 2.0
 
     def grip_cost(self, grip: Grip, hand_fret: int) -> float:
         """Return the cost of a grip for a hand at this fret."""

@@ -69,8 +69,10 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             )
             content = read_zip_member(content, name, max_bytes)
         root = parse_xml(content)
-        if root.tag != "score-partwise":
-            raise ValueError("it is no score-partwise")
+        if root.tag == "score-timewise":
+            _make_partwise_in_place(root)
+        elif root.tag != "score-partwise":
+            raise ValueError("it is no score-partwise or score-timewise")
         names = {
             part.get("id"): part.findtext("part-name") or "" for part in root.iter("score-part")
         }
@@ -95,6 +97,18 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 bar.length_quarters, bar.tempo = length, tempo
                 bar.tempo_changes = next((b.tempo_changes for b in same if b.tempo_changes), {})
         return build_tabs(source, title, [part.place_notes() for part in parts])
+
+
+def _make_partwise_in_place(root: ET.Element) -> None:
+    """Turn measures that hold the parts into parts that hold the measures."""
+    parts: dict[str, ET.Element] = {}
+    for measure in root.findall("measure"):
+        for part in measure.findall("part"):
+            name = part.get("id", "")
+            whole = parts.setdefault(name, ET.Element("part", id=name))
+            ET.SubElement(whole, "measure", measure.attrib).extend(part)
+        root.remove(measure)
+    root.extend(parts.values())
 
 
 class _PlacedNote(NamedTuple):

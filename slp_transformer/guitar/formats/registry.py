@@ -199,6 +199,11 @@ def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
     found = find_format(path)
     if one_channel:
         check_flag_has_effect("one_channel", path, found.writer_flags if found else ())
+    if Path(path).suffix.lower() == ".pdf":
+        raise ValueError(
+            f"{Path(path).name} is not written here: write a .musicxml, and print that by a "
+            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore."
+        )
     if found is None or found.writer is None:
         raise ValueError(
             f"{Path(path).name} does not say what to write: let it end in "
