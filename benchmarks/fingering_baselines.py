@@ -5,7 +5,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from slp_transformer.guitar.fingering.grips import Grip, find_placements, find_usual_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements, find_placements
 from slp_transformer.guitar.fingering.passages import FingeringMetrics, sum_metrics
 from slp_transformer.guitar.fretboard import MAX_SPAN, Note, Tuning
 
@@ -21,7 +21,7 @@ def random_legal(
     Raises:
         UnplayableError: for the first moment that no hand can play.
     """
-    return [chance.choice(find_usual_grips(p, tuning, max_span)) for p in moments]
+    return [chance.choice(find_grips_or_placements(p, tuning, max_span)) for p in moments]
 
 
 class StringHabits:

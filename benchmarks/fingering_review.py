@@ -23,8 +23,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from slp_transformer.guitar.fingering.fingering_pieces import COSTS_WITH_MODEL
-from slp_transformer.guitar.fingering.grips import Grip, find_usual_grips
+from slp_transformer.guitar.fingering.fitted_costs import FittedCosts, load_weights
+from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_transformer.guitar.fingering.hand_model import HandEnsemble, load_hand_ensemble
+from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
@@ -32,40 +34,37 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.viterbi import (
-    ExtraGripCost,
-    HandCosts,
-    find_cheapest_path,
-    moments_by_doubt,
-    price_grips,
-)
+from slp_transformer.guitar.fingering.viterbi import moments_most_doubtful_first
 
 ANSWERS_PER_HUNDRED = (0, 1, 3, 6)
 
 Choices = list[Sequence[Grip]]
-Problem = tuple[Choices, HandCosts, ExtraGripCost | None]
-Poser = Callable[[Passage, Choices], Problem]
+Poser = Callable[[Passage, Choices], FingeringLattice]
 
 
-def pose_by_costs(passage: Passage, choices: Choices) -> Problem:
-    """The grips of each moment, at the costs written by hand."""
-    return choices, HandCosts(), None
+def pose_by_costs(passage: Passage, choices: Choices) -> FingeringLattice:
+    """The grips of each moment, at the fitted costs."""
+    return FingeringLattice(passage, choices, FittedCosts(load_weights()))
 
 
 def pose_by_hand(hand: HandEnsemble) -> Poser:
     """What returns the grips of each moment at their log-probabilities under trained hands."""
 
-    def pose(passage: Passage, choices: Choices) -> Problem:
+    weights = {name: COSTS_WITH_MODEL * weight for name, weight in load_weights().items()}
+
+    def pose(passage: Passage, choices: Choices) -> FingeringLattice:
         rows = zip(choices, hand.grip_log_probs(passage, choices), strict=True)
         table = [dict(zip(*row, strict=True)) for row in rows]
-        return choices, COSTS_WITH_MODEL, lambda t, grip: -table[t][grip]
+        return FingeringLattice(
+            passage, choices, FittedCosts(weights), lambda t, grip: -table[t][grip]
+        )
 
     return pose
 
 
 def least_certain(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
     """The moments that have a choice, the least certain first."""
-    return moments_by_doubt(price_grips(*pose(passage, choices)))
+    return moments_most_doubtful_first(pose(passage, choices).price_grips())
 
 
 def at_random(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
@@ -85,7 +84,7 @@ def answer(
         For each of the counts how many were given, and what is right of the moments that were not
         asked about.
     """
-    choices: Choices = [find_usual_grips(p, passage.tuning) for p in passage.moments]
+    choices: Choices = [find_grips_or_placements(p, passage.tuning) for p in passage.moments]
     asked: set[int] = set()
     results = []
     for count in counts:
@@ -98,7 +97,7 @@ def answer(
             for t in questions:
                 if passage.grips[t] in choices[t]:
                     choices[t] = [passage.grips[t]]
-        path = find_cheapest_path(*pose(passage, choices))
+        path = pose(passage, choices).find_cheapest_path()
         rest = [t for t in range(len(path)) if t not in asked]
         theirs, ours = [[grips[t] for t in rest] for grips in (passage.grips, path)]
         results.append((len(asked), compare_fingerings(theirs, ours, passage.tuning)))

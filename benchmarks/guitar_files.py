@@ -17,12 +17,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from slp_transformer.guitar.formats.registry import read_any_tab_file
+from slp_transformer.guitar.formats.registry import FORMATS, read_any_tab_file
 from slp_transformer.guitar.playing_order import find_playing_order
 from slp_transformer.guitar.tab import ReadProblem, Tab
 
 ALPHATAB = Path(__file__).parents[1] / "docs" / "assets" / "alphatab" / "alphaTab.min.js"
-SUFFIXES = (".gp", ".gp3", ".gp4", ".gp5", ".musicxml", ".xml", ".mxl")
+SUFFIXES = {  # that alphaTab reads as well
+    suffix
+    for name, each in FORMATS.items()
+    if each.reader and name not in ("ASCII tab", "MIDI")
+    for suffix in each.suffixes
+}
 FILES_AT_ONCE = 40
 TOLERANCE = 0.02  # quarter notes
 WITNESS = """
@@ -139,7 +144,7 @@ def main() -> None:
             try:
                 tabs, problems = read_any_tab_file(path)
             except ValueError as error:
-                refusal = str(error)
+                refusal = str(error).replace(str(path), path.name)
             if refusal or "error" in witness:
                 both = bool(refusal) and "error" in witness
                 kinds = [

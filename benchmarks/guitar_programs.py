@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from slp_transformer.guitar.formats.notation import fill_durations
+from slp_transformer.guitar.formats.notation import with_durations_filled
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Tuning
 from slp_transformer.guitar.playing_order import expand_repeats
@@ -118,7 +118,7 @@ def iter_details(tab: Tab) -> Iterator[tuple[object, ...]]:
     yield "tuning", tab.tuning.open_pitches
     yield "capo", tab.tuning.capo
     unit, tempo = tab.steps_per_quarter or 1, 0
-    for start, bar in zip(bar_start_steps(tab), fill_durations(tab).bars, strict=False):
+    for start, bar in zip(bar_start_steps(tab), with_durations_filled(tab).bars, strict=False):
         if bar.tempo_bpm not in (None, tempo):
             tempo = bar.tempo_bpm or 0
             yield "tempo", start / unit, tempo

@@ -18,7 +18,7 @@ from typing import Any
 
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.tab import Tab
-from slp_transformer.guitar.text_time import find_time
+from slp_transformer.guitar.text_time import infer_timing
 
 FACTORS = [Fraction(*each) for each in ((1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (3, 2), (2, 3))]
 COLUMNS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12)
@@ -70,7 +70,7 @@ def measure(path: Path, raw: Path) -> dict[str, Any]:
         counts["pieces"] += 1
         counts["stated"] += tab.stated_time_signature is not None
         try:
-            found = find_time(tab)
+            found = infer_timing(tab)
         except ValueError:
             continue
         counts["without a flag"] += 1

@@ -28,7 +28,7 @@ from slp_transformer.guitar.fingering.grips import (
     Grip,
     UnplayableError,
     find_playable_grips,
-    finger_lowest_frets,
+    place_on_lowest_frets,
 )
 from slp_transformer.guitar.fingering.hand_model import HandEnsemble
 from slp_transformer.guitar.fingering.hand_training import make_hand_trainer
@@ -60,7 +60,7 @@ def ways(learned: Sequence[Passage], steps: int) -> dict[str, Way]:
 
     found: dict[str, Way] = {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance),
-        "lowest fret": lambda p: finger_lowest_frets(p.moments, p.tuning),
+        "lowest fret": lambda p: place_on_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
         VITERBI: lambda p: find_cheapest_fingering(p.moments, p.tuning),
         "Viterbi + that prior": with_habits,

@@ -28,7 +28,7 @@ from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.data import prepare_pair_corpus, read_pairs
 from slp_transformer.data.batches import Batch
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.data.pair_batches import LengthBucketedPairs
+from slp_transformer.data.pair_batches import LengthBucketedPairSource
 from slp_transformer.generation.translation import (
     Translator,
     compute_translation_metrics,
@@ -176,7 +176,7 @@ def main() -> None:
     how = {"val_split": unseen[: asked.val_pairs], "vocab_size": PIECES}
     corpus = prepare_pair_corpus(learned, ("en", "de"), WINDOW, **how)
     special = {n: getattr(corpus.tokenizer, n) for n in ("pad_id", "begin_id", "end_id")}
-    source = LengthBucketedPairs(corpus.train, max_tokens=asked.batch_tokens, **special)
+    source = LengthBucketedPairSource(corpus.train, max_tokens=asked.batch_tokens, **special)
     words, special = corpus.tokenizer.vocab_size, (source.pad_id, source.begin_id, source.end_id)
     torch.manual_seed(0)
     learners = {}

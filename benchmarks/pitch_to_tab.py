@@ -32,16 +32,18 @@ from pathlib import Path
 
 from fingering_baselines import StringHabits, bootstrap, random_legal
 
+from slp_transformer.guitar.fingering.fitted_costs import FittedCosts, load_weights
 from slp_transformer.guitar.fingering.grips import (
     Grip,
-    find_usual_grips,
-    finger_lowest_frets,
+    find_grips_or_placements,
+    place_on_lowest_frets,
 )
 from slp_transformer.guitar.fingering.hand_model import (
     DEFAULT_COST_WEIGHT,
     HandEnsemble,
     load_hand_ensemble,
 )
+from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
     Passage,
@@ -49,13 +51,12 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.ringing import RingingLattice
 from slp_transformer.guitar.fingering.viterbi import HandCosts, find_cheapest_path
 from slp_transformer.guitar.fretboard import MAX_SPAN
 
 Way = Callable[[Passage], Sequence[Grip]]
 VITERBI = "hand-position Viterbi"
-RINGING = "the same, and notes ring"
+FITTED = "fitted costs, and notes ring"
 
 
 def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
@@ -64,7 +65,7 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
     chance = random.Random(0)
 
     def list_choices(passage: Passage) -> list[Sequence[Grip]]:
-        return [find_usual_grips(p, passage.tuning, span) for p in passage.moments]
+        return [find_grips_or_placements(p, passage.tuning, span) for p in passage.moments]
 
     def with_habits(passage: Passage) -> Sequence[Grip]:
         def extra(_: int, grip: Grip) -> float:
@@ -72,16 +73,17 @@ def baselines(learned: Sequence[Passage], span: int) -> dict[str, Way]:
 
         return find_cheapest_path(list_choices(passage), HandCosts(), extra)
 
-    def with_ringing(passage: Passage) -> Sequence[Grip]:
-        choices = list_choices(passage)
-        return RingingLattice(choices, HandCosts(), None, passage.ringing()).find_path()
+    fitted_costs = FittedCosts(load_weights())
+
+    def with_fitted_costs(passage: Passage) -> Sequence[Grip]:
+        return FingeringLattice(passage, list_choices(passage), fitted_costs).find_cheapest_path()
 
     return {
         "random legal": lambda p: random_legal(p.moments, p.tuning, chance, span),
-        "lowest fret": lambda p: finger_lowest_frets(p.moments, p.tuning),
+        "lowest fret": lambda p: place_on_lowest_frets(p.moments, p.tuning),
         "P(string given pitch)": lambda p: habits.likeliest(p.moments, p.tuning),
         VITERBI: lambda p: find_cheapest_path(list_choices(p), HandCosts()),
-        RINGING: with_ringing,
+        FITTED: with_fitted_costs,
         "Viterbi + 0.3 of that prior": with_habits,
     }
 
@@ -150,7 +152,7 @@ def main() -> None:
     )
     base = baselines(learned, arguments.span)
     ways = (
-        {name: base[name] for name in (VITERBI, RINGING)} if arguments.models_alone else base
+        {name: base[name] for name in (VITERBI, FITTED)} if arguments.models_alone else base
     ) | trained(arguments)
     found, took = {}, {}
     for name, way in ways.items():

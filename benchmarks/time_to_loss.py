@@ -34,7 +34,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from slp_transformer._internal.json_files import write_json
-from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.batches import TokenWindowSource
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.text_corpus import prepare_corpus
 from slp_transformer.modern import ModernLM
@@ -74,7 +74,7 @@ def trained(make: Callable[[], nn.Module], config: TrainConfig, stream: torch.Te
     """Train by this package's step."""
     torch.manual_seed(config.seed)
     model = make()
-    optimizer, source = make_optimizer(model, config), TokenWindows(stream, N)
+    optimizer, source = make_optimizer(model, config), TokenWindowSource(stream, N)
     generator = torch.Generator().manual_seed(config.seed)
     yield model
     for step in range(config.steps):

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # # 1 · Attention
 #
 # Sections 8.1 (2025-26 drafts) and 7.1 (August 2026 draft)
@@ -42,6 +42,17 @@ X = torch.tensor([features[word] for word in words]).float()
 N, d = X.shape
 
 # %% [markdown]
+# Before any formula, try it. On the site you can change the rows in [Figure](#fig-rows-to-change) and watch how much
+# *it* reads of each word: make *it* more of a person, or *guitarist* a thing. Where do the shares come from? The next
+# section computes them.
+
+# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
+from slp_transformer import plotting
+
+names = ["person", "thing", "action", "quality", "glue"]
+plotting.interactive_scores(X, words, names, start=words.index("it"))
+
+# %% [markdown]
 # The book counts from 1, Python from 0: the book's $\mathbf x_1$ is `X[0]`, and with i counted from 0, the
 # tokens up to and including i are `X[:i + 1]`. A row $[1\times d]$ of the book is a vector of d numbers here.
 
@@ -51,11 +62,11 @@ N, d = X.shape
 # The output for token i is a sum of the rows up to i, each multiplied by a weight $\alpha_{ij}$, which says
 # how much i reads from j.
 #
-# <span class="eq" id="eq-simple-sum">simple-sum</span>
+# <span class="eq" id="eq-simple-sum">simple-sum · 8.6 · 7.6</span>
 #
 # $$
 # \mathbf a_i=\sum_{j\le i}\alpha_{ij}\,\mathbf x_j
-# \tag{simple-sum}
+# \tag{8.6 · 7.6}
 # $$
 
 
@@ -79,11 +90,11 @@ print("¾ string + ¼ it =", a_it.tolist())
 # The simplest measure of the similarity between two rows is their dot product. (PyTorch writes
 # [`@`](../docs/pytorch.md#the-product) for this, and for products of matrices as well.)
 #
-# <span class="eq" id="eq-simple-score">simple-score</span>
+# <span class="eq" id="eq-simple-score">simple-score · 8.7 · 7.7</span>
 #
 # $$
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf x_i\cdot\mathbf x_j
-# \tag{simple-score}
+# \tag{8.7 · 7.7}
 # $$
 
 
@@ -102,7 +113,7 @@ for j in range(IT + 1):
 # sum to 1. Only the tokens up to i take part, in the denominator's sum too. (PyTorch's softmax needs
 # to know along which [axis](../docs/pytorch.md#axes-dim); −1 is the last.)
 #
-# <span class="eq" id="eq-simple-softmax">simple-softmax</span>
+# <span class="eq" id="eq-simple-softmax">simple-softmax · 8.8 · 7.8</span>
 #
 # $$
 # \begin{aligned}
@@ -110,7 +121,7 @@ for j in range(IT + 1):
 # &=\frac{\exp(\mathrm{score}(\mathbf x_i,\mathbf x_j))}
 # {\sum_{k=1}^{i}\exp(\mathrm{score}(\mathbf x_i,\mathbf x_k))}
 # \end{aligned}
-# \tag{simple-softmax}
+# \tag{8.8 · 7.8}
 # $$
 #
 # In 32-bit floats, exp overflows for scores above about 88.7. Subtracting the largest score from all of
@@ -149,26 +160,19 @@ a_it, alpha_it = simple_attention(X, IT)
 A_simple = torch.stack([simple_attention(X, i)[0] for i in range(N)])
 assert A_simple.shape == (N, d)
 
-from slp_transformer import plotting
-
 plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 
 # %% [markdown]
-# On the site you can change the rows in [Figure](#fig-rows-to-change) and watch the scores and weights
-# change: make *it* more of a person, or *guitarist* a thing.
-
-# %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
-plotting.interactive_scores(
-    X, words, ["person", "thing", "action", "quality", "glue"], start=IT
-)
+# The scores and weights below [Figure](#fig-rows-to-change) are computed by these three equations.
 
 # %% [markdown]
 # ### No looking ahead
 #
 # Every sum stops at i. So a row can affect the outputs at its own position and later ones, but never earlier
 # ones. This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). We
-# can check this: the gradient of each output with respect to each input shows which inputs affect
-# which outputs. Let the sums run over all j instead, and see what the third output reads then.
+# can check this with derivatives. PyTorch's `jacobian` gives all of them: how much each number of the outputs changes
+# with each number of the inputs. Where all are 0, the output does not read the input. Let the sums run over all j
+# instead, and see what the third output reads then.
 
 
 # %%
@@ -216,13 +220,13 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 # for; a *key*, what it can be found by; and a *value*, what it passes on when found. Attention with one set
 # of these three matrices is called a *head*.
 #
-# <span class="eq" id="eq-qkv">qkv</span>
+# <span class="eq" id="eq-qkv">qkv · 8.9 · 7.9</span>
 #
 # $$
 # \mathbf q_i=\mathbf x_i\mathbf W^Q;\qquad
 # \mathbf k_i=\mathbf x_i\mathbf W^K;\qquad
 # \mathbf v_i=\mathbf x_i\mathbf W^V
-# \tag{qkv}
+# \tag{8.9 · 7.9}
 # $$
 #
 # Rows are on the left and weights multiply on the right, in the book and in all our code.
@@ -250,22 +254,22 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # In the final form the indices distinguish the roles: i is the token that asks, and j runs over
 # the tokens that may answer, including i itself.
 #
-# <span class="eq" id="eq-qkv-final">qkv-final</span>
+# <span class="eq" id="eq-qkv-final">qkv-final · 8.10 · 7.10</span>
 #
 # $$
 # \mathbf q_i=\mathbf x_i\mathbf W^Q;\qquad
 # \mathbf k_j=\mathbf x_j\mathbf W^K;\qquad
 # \mathbf v_j=\mathbf x_j\mathbf W^V
-# \tag{qkv-final}
+# \tag{8.10 · 7.10}
 # $$
 #
 # The score is now the dot product of query and key, divided by $\sqrt{d_k}$.
 #
-# <span class="eq" id="eq-scaled-score">scaled-score</span>
+# <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
 #
 # $$
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\frac{\mathbf q_i\cdot\mathbf k_j}{\sqrt{d_k}}
-# \tag{scaled-score}
+# \tag{8.11 · 7.11}
 # $$
 
 
@@ -280,10 +284,10 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
     found = scaled_score(X[i], X[j], W_Q, W_K)
     print(f"{words[i]} asks {words[j]}: {found:.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Why divide? Scores far apart leave one token all the weight, and no gradient: measured for d_k up to 1024"
 # The Feb 2024 draft first gave the score without the division:
 #
-# <span class="eq" id="eq-score-unscaled">score-unscaled</span>
+# <span class="eq" id="eq-score-unscaled">score-unscaled · 10.9 in the Feb 2024 draft</span>
 #
 # $$
 # \mathrm{score}(\mathbf x_i,\mathbf x_j)=\mathbf q_i\cdot\mathbf k_j
@@ -318,20 +322,20 @@ plotting.interactive_steps("dₖ", states)
 #
 # The scores go through softmax as before,
 #
-# <span class="eq" id="eq-alpha">alpha</span>
+# <span class="eq" id="eq-alpha">alpha · 8.12 · 7.12</span>
 #
 # $$
 # \alpha_{ij}=\mathrm{softmax}(\mathrm{score}(\mathbf x_i,\mathbf x_j))\quad\forall j\le i
-# \tag{alpha}
+# \tag{8.12 · 7.12}
 # $$
 #
 # and the weights are now applied to the values.
 #
-# <span class="eq" id="eq-head">head</span>
+# <span class="eq" id="eq-head">head · 8.13 · 7.13</span>
 #
 # $$
 # \mathbf{head}_i=\sum_{j\le i}\alpha_{ij}\,\mathbf v_j
-# \tag{head}
+# \tag{8.13 · 7.13}
 # $$
 
 
@@ -353,11 +357,11 @@ for word in ("tuned", "it", "flat"):
 # A head's output has size $d_v$. One more matrix maps it back to the model's size d, so that
 # it can be added to the token's row, as in [chapter 2](02_block.py).
 #
-# <span class="eq" id="eq-head-out">head-out</span>
+# <span class="eq" id="eq-head-out">head-out · 8.14 · 7.14</span>
 #
 # $$
 # \mathbf a_i=\mathbf{head}_i\,\mathbf W^O
-# \tag{head-out}
+# \tag{8.14 · 7.14}
 # $$
 
 # %%
@@ -372,7 +376,7 @@ print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation and the code multiply on the right. The Feb 2024 draft had no $\mathbf W^O$ for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias by default: that is why the package has plain matrices.</p></div>
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Each step for one token, with its shape and its numbers"
 # ### Eight steps for one token
 #
 # Here is every step of computing $\mathbf a_3$, the output for *tuned* (Fig. 8.5 · 7.5). To show
@@ -412,17 +416,16 @@ print("8 out     a₃", format_shape(a_3), numbers)
 
 torch.testing.assert_close(a_3[0], one_head(X, 2, W_Q, W_K, W_V)[0] @ W_O)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The package and PyTorch compute the same; all weights of the head in one figure"
 # ### All tokens in the package
 #
 # The package computes the rows of all tokens at once, which is the subject of
-# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`; `check_…` refuses wrong
-# shapes, and dropout is off.
+# [chapter 3](03_one_matrix.py). Its mask, explained there, replaces our `range(i + 1)`.
 
 # %%
 from slp_transformer.attention import attention
 
-plotting.show_source(attention)
+plotting.show_source(attention, only=["scores", "alpha = m", "return"])
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.multi_head.AttentionHead">AttentionHead</autoref> supplies the four
@@ -468,13 +471,13 @@ plotting.heatmap(alpha, rows=words, columns=words, top=1)
 # need to know both *which thing am I?* and *what happened to it?* So there are A heads, each with its own
 # matrices. The superscript c is the head's number, not a power.
 #
-# <span class="eq" id="eq-mh-qkv">mh-qkv</span>
+# <span class="eq" id="eq-mh-qkv">mh-qkv · 8.15 · 7.15</span>
 #
 # $$
 # \mathbf q_i^c=\mathbf x_i\mathbf W^{Qc};\quad
 # \mathbf k_j^c=\mathbf x_j\mathbf W^{Kc};\quad
 # \mathbf v_j^c=\mathbf x_j\mathbf W^{Vc}\qquad 1\le c\le A
-# \tag{mh-qkv}
+# \tag{8.15 · 7.15}
 # $$
 #
 # <autoref identifier="slp_transformer.multi_head.MultiHeadAttention">MultiHeadAttention</autoref>
@@ -507,25 +510,25 @@ for c in range(A):  # the book's head 1 is heads[0]
 # %% [markdown]
 # Each head then computes scores, weights and a weighted sum as before.
 #
-# <span class="eq" id="eq-mh-score">mh-score</span>
+# <span class="eq" id="eq-mh-score">mh-score · 8.16 · 7.16</span>
 #
 # $$
 # \mathrm{score}^c(\mathbf x_i,\mathbf x_j)=\frac{\mathbf q_i^c\cdot\mathbf k_j^c}{\sqrt{d_k}}
-# \tag{mh-score}
+# \tag{8.16 · 7.16}
 # $$
 #
-# <span class="eq" id="eq-mh-alpha">mh-alpha</span>
+# <span class="eq" id="eq-mh-alpha">mh-alpha · 8.17 · 7.17</span>
 #
 # $$
 # \alpha^c_{ij}=\mathrm{softmax}(\mathrm{score}^c(\mathbf x_i,\mathbf x_j))\quad\forall j\le i
-# \tag{mh-alpha}
+# \tag{8.17 · 7.17}
 # $$
 #
-# <span class="eq" id="eq-mh-head">mh-head</span>
+# <span class="eq" id="eq-mh-head">mh-head · 8.18 · 7.18</span>
 #
 # $$
 # \mathbf{head}^c_i=\sum_{j\le i}\alpha^c_{ij}\,\mathbf v^c_j
-# \tag{mh-head}
+# \tag{8.18 · 7.18}
 # $$
 #
 # Nothing is learned on this page, so PyTorch need not record how each number was computed;
@@ -552,12 +555,12 @@ plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 # one vector of the four, concatenate them ($\oplus$) and multiply by
 # $\mathbf W^O$, now $[Ad_v\times d]$, which gives a row of the model's size.
 #
-# <span class="eq" id="eq-mh-concat">mh-concat</span>
+# <span class="eq" id="eq-mh-concat">mh-concat · 8.19 · 7.19</span>
 #
 # $$
 # \mathbf a_i=(\mathbf{head}^1_i\oplus\mathbf{head}^2_i\oplus\dots\oplus\mathbf{head}^A_i)\,
 # \mathbf W^O
-# \tag{mh-concat}
+# \tag{8.19 · 7.19}
 # $$
 
 # %% alt="Four rows of three cells, head¹ to head⁴ of “it”, each 1 by d_v, are concatenated into one row of twelve cells, 1 by 4d_v. Head 2 is strong in its second cell, head 3 in its third." caption="The outputs of four heads, concatenated (Fig. 8.6 · 7.6: the heads)"
@@ -589,14 +592,14 @@ plotting.panels(
     plotting.Panel(a_it, "aᵢ", "1 × d", **look),
 )
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="One function of a token and those before it; a figure in which you choose both; where the code leaves the book"
 # From the outside, all this is one function of the current token and the tokens before it.
 #
-# <span class="eq" id="eq-mh-def">mh-def</span>
+# <span class="eq" id="eq-mh-def">mh-def · 8.20 · 7.20</span>
 #
 # $$
 # \mathrm{MultiHeadAttention}(\mathbf x_i,[\mathbf x_1,\dots,\mathbf x_{i-1}])=\mathbf a_i
-# \tag{mh-def}
+# \tag{8.20 · 7.20}
 # $$
 
 
@@ -626,15 +629,15 @@ plotting.interactive_weights(alphas, words, start=IT)
 # The package's version has no loops over tokens and heads:
 # <autoref identifier="slp_transformer.multi_head.split_heads">split_heads</autoref> (inside `project`)
 # and <autoref identifier="slp_transformer.multi_head.join_heads">join_heads</autoref> turn them into
-# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how. (`H_enc` is for chapter 10, `cache` for 6b.)
+# axes of one tensor. [Chapter 3](03_one_matrix.py) explains how.
 
 # %%
-plotting.show_source(MultiHeadAttention.forward)
+plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p><a href="#eq-mh-def">(8.20)</a> lists $\mathbf x_1$ to $\mathbf x_{i-1}$ as context, while all sums run over j ≤ i: the current token reads itself too, so our function includes it. Usually $d_v=d/A$, which makes $\mathbf W^O$ [d × d] (512 = 8 · 64 in the original Transformer). That is a convention, not a requirement: here d = 5, A = 4, $d_k=2$ and $d_v=3$. The package uses d/A by default, and then raises an error if A does not divide d. Dropout (numbers chosen at random are set to 0 in training), which the book doesn't mention, is an option and off by default.</p></div>
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
 # On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example

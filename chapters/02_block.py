@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # # 2 · The block
 #
 # Sections 8.2 (2025-26 drafts) and 7.2 (August 2026 draft)
@@ -7,7 +7,7 @@
 #
 # You will be able to write the feedforward layer, layer norm and the six steps of a block; say
 # what each step adds to a token's row; and avoid the two classic mistakes with layer
-# norm. Read first: [Attention](01_attention.py). About 50 minutes.
+# norm. Read first: [Attention](01_attention.py). About 60 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
@@ -17,15 +17,17 @@
 # with a column of $\mathbf W_1$ and adds its bias; if the sum is positive, the unit adds that multiple of
 # a row of $\mathbf W_2$.
 #
-# <span class="eq" id="eq-ffn">ffn</span>
+# <span class="eq" id="eq-ffn">ffn · 8.21 in the Jan 2026 draft</span>
 #
 # $$
 # \mathrm{FFN}(\mathbf x_i)=\mathrm{ReLU}(\mathbf x_i\mathbf W_1+b_1)\,\mathbf W_2+b_2
-# \tag{ffn}
+# \tag{8.21}
 # $$
 
 # %%
 import torch
+
+from slp_transformer import plotting
 
 
 def ffn(x_i, W_1, b_1, W_2, b_2):
@@ -54,14 +56,14 @@ for pronoun, string in [(0, 0), (0, 1), (1, 0), (1, 1)]:
     assert found == (pronoun and string)
     print(f"pronoun {pronoun}, string {string}: found {found:.0f}")
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="All rows at once, in the package and in PyTorch"
 # The package processes all rows at once, and the loop over units becomes a matrix product.
 # <autoref identifier="slp_transformer.feedforward.FeedForward">FeedForward</autoref> uses the book's
 # $d_{ff}=4d$ by default (512 and 2048 in the original Transformer).
 # <autoref identifier="slp_transformer._internal.weight_matrices.affine">affine</autoref> is $\mathbf X\mathbf W+b$.
 
 # %%
-from slp_transformer import FeedForward, plotting
+from slp_transformer import FeedForward
 from slp_transformer._internal.weight_matrices import affine
 
 plotting.show_source(FeedForward.forward, affine)
@@ -86,22 +88,22 @@ torch.testing.assert_close(layer(X), theirs)
 shuffled = torch.randperm(N)
 torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Swish and SwiGLU, the layer of the August 2026 draft"
 # ### The gated form
 #
 # The August 2026 draft has a different layer here, which many current models use. Its activation function
 # is smoother than ReLU: Swish multiplies x by σ(βx), where σ is the sigmoid, not the standard deviation
 # of the next section. The larger β is, the closer Swish comes to ReLU.
 #
-# <span class="eq" id="eq-swish">swish</span>
+# <span class="eq" id="eq-swish">swish · 7.21 in the Aug 2026 draft</span>
 #
 # $$
 # \mathrm{Swish}_\beta(\mathbf x)=\mathbf x\,\sigma(\beta\mathbf x)
-# \tag{swish}
+# \tag{7.21}
 # $$
 
 
-# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips below zero to about −0.28 and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line." caption="ReLU and Swish"
+# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips below zero to about −0.28 and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line." caption="ReLU and Swish" figure="swish"
 def swish(x, beta=1.0):
     return x * torch.sigmoid(beta * x)
 
@@ -110,21 +112,26 @@ x = torch.linspace(-4, 4, 81)
 torch.testing.assert_close(swish(x), F.silu(x))  # PyTorch's name for β = 1
 print(f"Swish goes as low as {swish(x).min().item():.2f}, ReLU never below 0")
 curves = {"ReLU": F.relu(x)}
-curves |= {f"Swish, β = {beta}": swish(x, beta) for beta in (1, 4)}
-plotting.lines(curves, x="x", y="activation", at=x.tolist())
+curves |= {f"Swish, β = {b}": swish(x, b) for b in (0, 0.5, 1, 2, 4)}
+points = {n: torch.stack([x, y], dim=1)[::2] for n, y in curves.items()}
+shown = ["ReLU", "Swish, β = 1", "Swish, β = 4"]
+plotting.interactive_lines(points, shown, x="x", y="activation")
 
 # %% [markdown]
+# Choose all curves of [Figure](#fig-swish): from β = 0, the straight line x/2, Swish bends towards ReLU as β grows.
+# For every β above 0 it dips below zero, and the larger β, the less deeply.
+#
 # The layer multiplies the row by two matrices. The first product goes through Swish and becomes a gate, which
 # decides, unit by unit, how much of the second passes ($\otimes$ multiplies elementwise).
 #
-# <span class="eq" id="eq-swiglu">swiglu</span>
+# <span class="eq" id="eq-swiglu">swiglu · 7.22 in the Aug 2026 draft</span>
 #
 # $$
 # \begin{aligned}
 # \mathrm{FFN}_{SwiGLU}(\mathbf x)=\bigl(&\mathrm{Swish}_\beta(\mathbf x\mathbf W_1+b_1)\\
 # &\otimes(\mathbf x\mathbf W_2+b_2)\bigr)\,\mathbf W_3+b_3
 # \end{aligned}
-# \tag{swiglu}
+# \tag{7.22}
 # $$
 
 # %%
@@ -169,18 +176,18 @@ for layer in (plain, gated):
 # row to mean 0 and scales them to standard deviation 1. Other tokens and other sentences of the batch play no
 # part.
 #
-# <span class="eq" id="eq-ln-mean">ln-mean</span>
+# <span class="eq" id="eq-ln-mean">ln-mean · 8.22 · 7.23</span>
 #
 # $$
 # \mu=\frac1d\sum_{i=1}^d x_i
-# \tag{ln-mean}
+# \tag{8.22 · 7.23}
 # $$
 #
-# <span class="eq" id="eq-ln-std">ln-std</span>
+# <span class="eq" id="eq-ln-std">ln-std · 8.23 · 7.24</span>
 #
 # $$
 # \sigma=\sqrt{\frac1d\sum_{i=1}^d(x_i-\mu)^2}
-# \tag{ln-std}
+# \tag{8.23 · 7.24}
 # $$
 #
 # (Here i counts features, not tokens.) For these eight numbers the results are whole:
@@ -201,11 +208,11 @@ assert (mu, sigma) == (5, 2)
 print(f"mean {mu:.0f}, standard deviation {sigma:.0f}")
 
 # %% [markdown]
-# <span class="eq" id="eq-ln-hat">ln-hat</span>
+# <span class="eq" id="eq-ln-hat">ln-hat · 8.24 · 7.25</span>
 #
 # $$
 # \hat{\mathbf x}=\frac{\mathbf x-\mu}{\sigma}
-# \tag{ln-hat}
+# \tag{8.24 · 7.25}
 # $$
 
 
@@ -242,11 +249,11 @@ plotting.interactive_steps("Row", states)
 # The scale and offset of the row are lost: three times the row plus seven gives the same result. Two learned
 # vectors, a gain γ and an offset β for each feature, can restore what is useful.
 #
-# <span class="eq" id="eq-ln">ln</span>
+# <span class="eq" id="eq-ln">ln · 8.25 · 7.26</span>
 #
 # $$
 # \mathrm{LayerNorm}(\mathbf x)=\gamma\,\frac{\mathbf x-\mu}{\sigma}+\beta
-# \tag{ln}
+# \tag{8.25 · 7.26}
 # $$
 
 # %%
@@ -272,7 +279,7 @@ print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 # %%
 plotting.show_source(LayerNorm.forward)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Two mistakes that raise no error: d − 1 for d, and an ε in the wrong place"
 # ### Two traps
 #
 # **d, not d − 1.** [(8.23)](#eq-ln-std) divides by d. `Tensor.std()` divides by d − 1 by default,
@@ -337,8 +344,9 @@ for i in range(N):  # the book's x_1 is X[0]
 # We set the weights of a block by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
 #
 # - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature *string*.
-# - The unit is the *and* from above: pronoun and string together write *found*. Its threshold, 3.6,
-#   lies between its input for one of them (3.02) and for both (4.62).
+# - The unit is the *and* from above: pronoun and string together write *found*. A single 1 among eight features has a
+#   standard deviation of $\sqrt7/8\approx0.33$, so layer norm puts it $1/0.33\approx3.02$ above the zeros. So what the
+#   head copies is divided by 3, and the threshold, 3.6, lies between one of the two (3.02) and both (4.62).
 #
 # Layer norm shifts every row, so a feature that was 0 no longer is. Subtracting *found*,
 # which is 0 in every word, undoes the shift.
@@ -364,25 +372,25 @@ block.ffn.W_2.data = eye[FOUND][None]
 # First the attention half: normalize, attend, add. Only the second step reads other tokens' rows;
 # everything else in a block works on one row.
 #
-# <span class="eq" id="eq-t1">t1</span>
+# <span class="eq" id="eq-t1">t1 · 8.26 · 7.27</span>
 #
 # $$
 # \mathbf t^1_i=\mathrm{LayerNorm}(\mathbf x_i)
-# \tag{t1}
+# \tag{8.26 · 7.27}
 # $$
 #
-# <span class="eq" id="eq-t2">t2</span>
+# <span class="eq" id="eq-t2">t2 · 8.27 · 7.28</span>
 #
 # $$
 # \mathbf t^2_i=\mathrm{MultiHeadAttention}(\mathbf t^1_i,[\mathbf t^1_1,\dots,\mathbf t^1_N])
-# \tag{t2}
+# \tag{8.27 · 7.28}
 # $$
 #
-# <span class="eq" id="eq-t3">t3</span>
+# <span class="eq" id="eq-t3">t3 · 8.28 · 7.29</span>
 #
 # $$
 # \mathbf t^3_i=\mathbf t^2_i+\mathbf x_i
-# \tag{t3}
+# \tag{8.28 · 7.29}
 # $$
 #
 # The code passes only the tokens up to i to the attention, so there is no future to mask.
@@ -409,25 +417,25 @@ print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
 # %% [markdown]
 # Then the feedforward half, in the same pattern: normalize, compute, add.
 #
-# <span class="eq" id="eq-t4">t4</span>
+# <span class="eq" id="eq-t4">t4 · 8.29 · 7.30</span>
 #
 # $$
 # \mathbf t^4_i=\mathrm{LayerNorm}(\mathbf t^3_i)
-# \tag{t4}
+# \tag{8.29 · 7.30}
 # $$
 #
-# <span class="eq" id="eq-t5">t5</span>
+# <span class="eq" id="eq-t5">t5 · 8.30 · 7.31</span>
 #
 # $$
 # \mathbf t^5_i=\mathrm{FFN}(\mathbf t^4_i)
-# \tag{t5}
+# \tag{8.30 · 7.31}
 # $$
 #
-# <span class="eq" id="eq-h">h</span>
+# <span class="eq" id="eq-h">h · 8.31 · 7.32</span>
 #
 # $$
 # \mathbf h_i=\mathbf t^5_i+\mathbf t^3_i
-# \tag{h}
+# \tag{8.31 · 7.32}
 # $$
 
 
@@ -453,10 +461,11 @@ for word in ("string", "it"):
 #
 # The package does the same six steps for all rows at once. (`point` is a hook: it returns its input, and
 # lets other code record it. `drop` is dropout, which sets numbers chosen at random to 0 in training; it is off
-# by default. The lines about `C1` to `C3` are for the encoder-decoder of chapter 10.)
+# by default.)
 
 # %%
-plotting.show_source(TransformerBlock._pre_norm)
+steps = ["T1", "T2", 'T3 = point("T3', "T4", "T5", "return"]
+plotting.show_source(TransformerBlock._forward_pre_norm, only=steps)
 
 # %% [markdown]
 # <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> keeps T1 to T5, H and
@@ -509,7 +518,7 @@ plotting.panels(
     plotting.Panel(H, "H", **look),
 )
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="How much each sublayer adds at each word"
 # The norm of what a sublayer adds says how much it changed a row. In a trained model, where
 # features have no names, this is often the first thing to look at, as in
 # [chapter 5](05_language_model.py).
@@ -521,7 +530,7 @@ assert (lengths[:first, 1] == 0).all()  # there is no string to read yet
 assert lengths[:, 2].count_nonzero() == 1
 plotting.heatmap(lengths, words, ["x", "t²", "t⁵", "h"], "Norms", top=1)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The same output from PyTorch’s own layer"
 # ### PyTorch agrees
 #
 # PyTorch's own layer gives the same output with our matrices. It stores its matrices transposed
@@ -551,14 +560,14 @@ from slp_transformer import causal_mask
 future = causal_mask(N)
 torch.testing.assert_close(ours(X, future), theirs(X, src_mask=future))
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The order of 2017, what it does to 24 blocks, and why the norm before needs one more at the top"
 # ## Norm before, norm after
 #
 # The Transformer of 2017 normalized after each addition instead of before each sublayer. The
 # current drafts of the book use pre-norm; the February 2024 draft has the equations of post-norm,
 # (10.32) to (10.37), with MHA for MultiHeadAttention:
 #
-# <span class="eq" id="eq-postnorm-t">postnorm-t</span>
+# <span class="eq" id="eq-postnorm-t">postnorm-t · footnote in 8.2 · footnote in 7.2</span>
 #
 # $$
 # \begin{aligned}
@@ -589,7 +598,7 @@ loop = torch.stack([post_norm(i, X, post) for i in range(N)])
 torch.testing.assert_close(post(X, causal=True), loop)
 
 # %%
-plotting.show_source(TransformerBlock._post_norm)
+plotting.show_source(TransformerBlock._forward_post_norm)
 
 # %% [markdown]
 # What difference does it make? Stack 24 untrained blocks, and measure the norm of the rows after each. After a
@@ -615,10 +624,9 @@ plotting.lines(lengths, x="after block", y="mean norm of a row")
 # ### One more norm at the top
 #
 # So the rows at the top of a pre-norm stack can have any norm. One more layer norm at the top normalizes them
-# before the language model head reads them. Post-norm needs none: its last step is a layer norm. (In the code,
-# `cache` and what is done with it are for chapter 6b, and `H_enc` and `enc_mask` for chapter 10.)
+# before the language model head reads them. Post-norm needs none: its last step is a layer norm.
 #
-# <span class="eq" id="eq-final-ln">final-ln</span>
+# <span class="eq" id="eq-final-ln">final-ln · prose after 8.31 · prose after 7.32</span>
 #
 # $$
 # \mathrm{LayerNorm}(\mathbf h^L_i)
@@ -636,12 +644,12 @@ torch.testing.assert_close(top, stack.final_norm(trace[-1]["H"]))
 assert len(trace) == 3
 assert TransformerStack(3, size, 4, norm="post").final_norm is None
 assert (top.var(dim=-1, correction=0) - 1).abs().max() < 1e-4
-plotting.show_source(TransformerStack.forward)
+plotting.show_source(TransformerStack.forward, only=["for", "return"])
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The final layer norm is in the book's prose and in Fig. 8.16 (7.16), but in no equation: taken literally, <a href="05_language_model.py#eq-logits">(8.46)</a> skips it. The package has it, in <autoref identifier="slp_transformer.block.TransformerStack">TransformerStack</autoref>. Dropout, an option of <autoref identifier="slp_transformer.block.TransformerBlock">TransformerBlock</autoref>, is not in the book's chapter, nor is any initialization of the weights; the stack uses GPT-2's.</p></div>
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
 # On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example

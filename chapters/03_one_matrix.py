@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # # 3 · One matrix X
 #
 # Sections 8.3 (2025-26 drafts) and 7.3 (August 2026 draft)
@@ -17,13 +17,13 @@
 # each token is a row and weights multiply on the right, one product gives all queries:
 # row i of the product is row i of $\mathbf X$ times the matrix.
 #
-# <span class="eq" id="eq-QKV">QKV</span>
+# <span class="eq" id="eq-QKV">QKV · 8.32 · 7.33</span>
 #
 # $$
 # \mathbf Q=\mathbf X\mathbf W^Q;\qquad
 # \mathbf K=\mathbf X\mathbf W^K;\qquad
 # \mathbf V=\mathbf X\mathbf W^V
-# \tag{QKV}
+# \tag{8.32 · 7.33}
 # $$
 #
 # Here are four words with the five features of chapter 1: person, thing, action, quality,
@@ -53,7 +53,7 @@ for i in range(N):  # chapter 1's form, one token at a time
 # The score of tokens i and j is the dot product of row i of $\mathbf Q$ and row j of $\mathbf K$.
 # A matrix product with the transpose computes this for every pair.
 #
-# <span class="eq" id="eq-QK^T">QK^T</span>
+# <span class="eq" id="eq-QK^T">QK^T · Fig. 8.9 · Fig. 7.9</span>
 #
 # $$
 # (\mathbf Q\mathbf K^\top)_{ij}=\mathbf q_i\cdot\mathbf k_j
@@ -80,7 +80,7 @@ plotting.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
 # In chapter 1 the sums simply stopped at i. A matrix product computes all scores, so those above
 # the diagonal are set to −∞, for which $\exp$ gives 0. The book does this by adding a matrix.
 #
-# <span class="eq" id="eq-mask">mask</span>
+# <span class="eq" id="eq-mask">mask · Fig. 8.10 · Fig. 7.10</span>
 #
 # $$
 # \mathrm{mask}(\mathbf S)=\mathbf S+\mathbf M,\qquad
@@ -104,9 +104,9 @@ plotting.panels(left, "+", added, "=", masked)
 # The package builds the same mask without loops:
 
 # %%
-plotting.show_source(causal_mask)
+plotting.show_source(causal_mask, only=["M =", "return"])
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Why −∞? With 0 or −10 instead, the future keeps some weight"
 # Why −∞ and not 0? A score of 0 is not *no score*: $\exp(0)=1$, so a masked token would still get some
 # weight. And why not a large negative number? Then its size matters, and so does whether the mask is added
 # before or after the scaling. How much weight does *the* still give to *string*, which it should not see?
@@ -136,12 +136,12 @@ print(f"−∞ added after scaling:   {weight(-torch.inf)}")
 # $[N\times d_k][d_k\times N]$ gives $[N\times N]$, and
 # $[N\times N][N\times d_v]$ gives $[N\times d_v]$.
 #
-# <span class="eq" id="eq-head-par">head-par</span>
+# <span class="eq" id="eq-head-par">head-par · 8.33 · 7.34</span>
 #
 # $$
 # \mathbf{head}=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
 # \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V
-# \tag{head-par}
+# \tag{8.33 · 7.34}
 # $$
 
 
@@ -162,14 +162,14 @@ free = torch.softmax(Q @ K.T / d_k**0.5, dim=-1)
 for name, row in [("unmasked", free[1]), ("masked", alpha[1])]:
     print(f"tuned, {name}: {row[0]:.3f} guitarist, {row[3]:.3f} string")
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The package’s function, which takes batches too, and PyTorch’s"
 # <autoref identifier="slp_transformer.attention.attention">attention</autoref> is this equation in the
 # package. It also takes any number of leading axes, for batches and heads.
 
 # %%
 from slp_transformer.attention import attention
 
-plotting.show_source(attention)
+plotting.show_source(attention, only=["scores", "alpha = m", "return"])
 
 # %%
 sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -184,14 +184,14 @@ batch = torch.stack([X, X.flip(0)])  # two sentences at once
 both, _ = attention(batch @ W_Q, batch @ W_K, batch @ W_V, causal_mask(N))
 torch.testing.assert_close(both[0], loop)
 
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # The last step is the output matrix.
 #
-# <span class="eq" id="eq-A-out">A-out</span>
+# <span class="eq" id="eq-A-out">A-out · 8.34 · 7.35</span>
 #
 # $$
 # \mathbf A=\mathbf{head}\,\mathbf W^O
-# \tag{A-out}
+# \tag{8.34 · 7.35}
 # $$
 
 # %%
@@ -208,7 +208,7 @@ loop = torch.stack([head_row(i, Q, K, V) @ W_O for i in range(N)])
 torch.testing.assert_close(A, loop)
 torch.testing.assert_close(module(X, causal_mask(N))[0], loop)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The whole head in three figures, with our numbers"
 # The figures show the whole head in matrix form (Fig. 8.11 · 7.11), with our numbers: first the scores,
 
 # %% alt="Q, four rows by two columns, times K transposed, two by four, gives QKᵀ, four by four." caption="The scores of all tokens (Fig. 8.11 · 7.11, first part)"
@@ -246,7 +246,7 @@ plotting.panels(
     plotting.Panel(A, "A", "N × d"),
 )
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="A text twice as long takes four times the operations: counted"
 # ### What it costs
 #
 # $\mathbf Q\mathbf K^\top$ has one number for every pair of tokens. For this step, a text twice as long takes
@@ -272,7 +272,7 @@ assert counts[512] == 4 * counts[256] == 16 * counts[128]
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The 2025-26 drafts once say that the mask is in <a href="#eq-A-out">(8.34)</a>; it is in <a href="#eq-head-par">(8.33)</a>. The August 2026 draft corrects the first mention to <a href="#eq-head-par">(7.34)</a>, while others still say <a href="#eq-A-out">(7.35)</a>. <code>causal=True</code> of <code>MultiHeadAttention</code> tells PyTorch with a flag to use a causal mask. Where PyTorch has a fused kernel (one routine for all the steps) for the device and the sizes, it never stores an N×N matrix: the work is still O(N²), the memory is not.</p></div>
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Two conventions for boolean masks that are opposites, and a token that may see nothing"
 # ## Masks in PyTorch
 #
 # Three conventions are in use, and two of them are opposites.
@@ -345,29 +345,29 @@ plotting.panels(padding, "+", causal, "=", both)
 # Each head does the same with its own matrices. Note the index: in the first two equations i
 # counts **heads**, not tokens.
 #
-# <span class="eq" id="eq-mh-par-qkv">mh-par-qkv</span>
+# <span class="eq" id="eq-mh-par-qkv">mh-par-qkv · 8.35 · 7.36</span>
 #
 # $$
 # \mathbf Q^i=\mathbf X\mathbf W^{Qi};\qquad
 # \mathbf K^i=\mathbf X\mathbf W^{Ki};\qquad
 # \mathbf V^i=\mathbf X\mathbf W^{Vi}
-# \tag{mh-par-qkv}
+# \tag{8.35 · 7.36}
 # $$
 #
-# <span class="eq" id="eq-mh-par-head">mh-par-head</span>
+# <span class="eq" id="eq-mh-par-head">mh-par-head · 8.36 · 7.37</span>
 #
 # $$
 # \mathbf{head}_i=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
 # \frac{\mathbf Q^i\mathbf K^{i\top}}{\sqrt{d_k}}\right)\right)\mathbf V^i
-# \tag{mh-par-head}
+# \tag{8.36 · 7.37}
 # $$
 #
-# <span class="eq" id="eq-mh-par-out">mh-par-out</span>
+# <span class="eq" id="eq-mh-par-out">mh-par-out · 8.37 · 7.38</span>
 #
 # $$
 # \mathrm{MHA}(\mathbf X)=(\mathbf{head}_1\oplus\mathbf{head}_2\oplus\dots\oplus\mathbf{head}_A)\,
 # \mathbf W^O
-# \tag{mh-par-out}
+# \tag{8.37 · 7.38}
 # $$
 #
 # Here the heads are side by side, as blocks of columns of one matrix $[N\times Ad_v]$. We test with
@@ -394,7 +394,7 @@ X = torch.randn(11, 7)
 assert mha_by_heads(X, mha).shape == X.shape
 torch.testing.assert_close(mha(X, causal=True), mha_by_heads(X, mha))
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="All heads in one product; PyTorch’s module with the same weights"
 # The package has no loop over heads. The heads' matrices are side by side in one `W_Q` of size
 # $[d\times Ad_k]$, so one product gives the queries of all heads. Like the package, PyTorch's module stores
 # $\mathbf W^Q$, $\mathbf W^K$ and $\mathbf W^V$ in a single matrix, but transposed, [outputs × inputs]. With the
@@ -473,10 +473,11 @@ for name, (Z, each, shape, says) in {
     steps[name] = plotting.panels(*boxes), says
 plotting.interactive_steps("Step", steps, start=2)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Neither step moves a number: one piece of memory, read in three ways"
 # Neither step moved any number. A tensor is a sequence of numbers in memory, with *strides* that say how
-# far to go for the next index of each axis. View and transpose change only shape and strides. So
-# all three tensors share the same memory, and writing to one changes them all.
+# far to go for the next index of each axis: in Q the next token is 6 numbers on and the next column 1, in `viewed` the
+# next head is 2 on. View and transpose change only shape and strides. So all three tensors share the same memory, and
+# writing to one changes them all.
 
 # %%
 for name, tensor in dict(Q=Q, viewed=viewed, split=split).items():
@@ -529,7 +530,7 @@ except RuntimeError:
 joined = turned.reshape(N, A * d_k)
 assert memory(joined) != memory(heads) and torch.equal(joined, Q)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="When reshape copies, and two more right ways to join"
 # `reshape` copies only when it must. Where the parts are already side by side in memory, as in `split`,
 # it returns a view. So never rely on its result being a copy, nor on its being a view.
 #
@@ -575,7 +576,8 @@ plotting.panels(right_panel, "≠", wrong_panel)
 # With the future in its row, the first token can see what it must predict. A model
 # [with this mistake](../docs/break-it.md) reached a training loss of 0.002, where 0.231 is the lowest
 # possible without cheating; given only the words before, its loss was 1.1 to 1.3.
-#
+
+# %% [markdown] tags=["more"] gist="The same mistake in splitting: made twice it cancels, and gradients find it"
 # The same mistake can be made in splitting, by a view straight to $[A\times N\times d_k]$. If you make both, they
 # cancel in a round trip, so a test of splitting and joining alone finds nothing. With attention in between, gradients show which inputs affect which outputs.
 
@@ -632,18 +634,18 @@ for name, m in maps.items():
 # Layer norm and the feedforward layer work on each row separately, so they can be applied to
 # $\mathbf X$ directly. A whole block is then two lines, one for each half.
 #
-# <span class="eq" id="eq-O">O</span>
+# <span class="eq" id="eq-O">O · 8.38 · 7.39</span>
 #
 # $$
 # \mathbf O=\mathbf X+\mathrm{MHA}(\mathrm{LayerNorm}(\mathbf X))
-# \tag{O}
+# \tag{8.38 · 7.39}
 # $$
 #
-# <span class="eq" id="eq-H">H</span>
+# <span class="eq" id="eq-H">H · 8.39 · 7.40</span>
 #
 # $$
 # \mathbf H=\mathbf O+\mathrm{FFN}(\mathrm{LayerNorm}(\mathbf O))
-# \tag{H}
+# \tag{8.39 · 7.40}
 # $$
 
 
@@ -666,12 +668,12 @@ H = O + block.ffn(block.norm_2(O))
 torch.testing.assert_close(H, block_loop(X, block))
 torch.testing.assert_close(block(X, causal=True), H)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The six steps of chapter 2 with capital letters; where the code leaves the book"
 # These are the six steps of chapter 2, with capital letters for all tokens at once:
 #
-# <span class="eq" id="eq-T1">T1</span>
-# <span class="eq" id="eq-T2">T2</span>
-# <span class="eq" id="eq-T3">T3</span>
+# <span class="eq" id="eq-T1">T1 · 8.40 · 7.41</span>
+# <span class="eq" id="eq-T2">T2 · 8.41 · 7.42</span>
+# <span class="eq" id="eq-T3">T3 · 8.42 · 7.43</span>
 #
 # $$
 # \begin{aligned}
@@ -681,9 +683,9 @@ torch.testing.assert_close(block(X, causal=True), H)
 # \end{aligned}
 # $$
 #
-# <span class="eq" id="eq-T4">T4</span>
-# <span class="eq" id="eq-T5">T5</span>
-# <span class="eq" id="eq-T-H">T-H</span>
+# <span class="eq" id="eq-T4">T4 · 8.43 · 7.44</span>
+# <span class="eq" id="eq-T5">T5 · 8.44 · 7.45</span>
+# <span class="eq" id="eq-T-H">T-H · 8.45 · 7.46</span>
 #
 # $$
 # \begin{aligned}
@@ -721,7 +723,7 @@ torch.testing.assert_close(T3, O)
 # The output of one block is the input of the next. Both have the same shape, so any number of blocks can
 # be stacked.
 #
-# <span class="eq" id="eq-stack">stack</span>
+# <span class="eq" id="eq-stack">stack · prose of 8.3 · prose of 7.3</span>
 #
 # $$
 # \mathbf X^{\ell}=\mathbf H^{\ell-1}
@@ -732,7 +734,7 @@ torch.testing.assert_close(T3, O)
 # %%
 from slp_transformer import TransformerStack
 
-plotting.show_source(TransformerStack.forward)
+plotting.show_source(TransformerStack.forward, only=["for", "return"])
 
 # %%
 torch.manual_seed(3)
@@ -746,7 +748,7 @@ loop = torch.stack([stack.final_norm(h_i) for h_i in X_l])
 assert loop.shape == X.shape
 torch.testing.assert_close(stack(X, causal=True), loop)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
 # On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # # 4 · The input: what and where
 #
 # Sections 8.4 (2025-26 drafts) and 7.4 (August 2026 draft)
@@ -49,13 +49,14 @@ E = torch.tensor(
         [0, 0, 1, 0, 0, 0, 0],  # flat
     ]
 )
+d = E.shape[1]
 
 # %% [markdown]
 # One way to select row $w$ of $\mathbf E$ is to multiply by a one-hot row: zeros, and a single 1
 # at position $w$. The 1 keeps one row, and the zeros remove the others. So a look-up is a
 # matrix product, and gradients pass through it.
 #
-# <span class="eq" id="eq-onehot">onehot</span>
+# <span class="eq" id="eq-onehot">onehot · Figs 8.12-8.13 · Figs 7.12-7.13</span>
 #
 # $$
 # \underbrace{\mathrm{onehot}(w)}_{[1\times|V|]}\;
@@ -94,7 +95,7 @@ plotting.panels(
     plotting.Panel(E[w], "E[string]", "1 × d", columns=features),
 )
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="All tokens in one product; both forms in the package, and the gradient of a look-up"
 # A whole sentence is a matrix of $N$ one-hot rows, and the product gives all embeddings at once,
 # as in Fig. 8.13 (7.13). Both rows for `the` select the same row of $\mathbf E$.
 
@@ -123,7 +124,6 @@ from slp_transformer.embedding import TokenEmbedding, one_hot_lookup
 plotting.show_source(one_hot_lookup, TokenEmbedding.forward)
 
 # %%
-d = E.shape[1]
 embedding = TokenEmbedding(V, d)
 embedding.E.data.copy_(E)
 loop = torch.stack([look_up(w, E) for w in ids])
@@ -185,7 +185,7 @@ tunes = output_of("string", "the string tuned the guitarist")
 torch.testing.assert_close(tuned, tunes)
 print(f"without positions, they differ by {(tuned - tunes).abs().max():.1e}")
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="With a causal mask: order counts from the second block on"
 # A causal mask helps a little, since each token then sees a different part of the sentence. But a single block
 # still ignores the order within that part: shuffle all words before the
 # last one, and the output for the last word does not change.
@@ -214,7 +214,7 @@ assert not torch.allclose(plain, mixed, atol=1e-3)
 # position matrix $\mathbf P$ has one row for each position, and is learned like $\mathbf E$; $id(i)$ is
 # the id of token i. (The August 2026 draft calls it $\mathbf E_{pos}$.)
 #
-# <span class="eq" id="eq-X">X</span>
+# <span class="eq" id="eq-X">X · prose of 8.4 and Fig. 8.14 · prose of 7.4 and Fig. 7.14</span>
 #
 # $$
 # \mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]
@@ -255,7 +255,7 @@ tunes = output_of("string", "the string tuned the guitarist", P)
 assert not torch.allclose(tuned, tunes, atol=1e-3)
 print(f"with positions, they differ by {(tuned - tunes).abs().max():.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The package’s input, for a sentence or a batch; where the code leaves the book"
 # In the package the input is
 # <autoref identifier="slp_transformer.embedding.InputEncoding">InputEncoding</autoref>, for one
 # sentence or a batch. (`start` is for generation: a model that reads one new token at a time has to know
@@ -264,7 +264,10 @@ print(f"with positions, they differ by {(tuned - tunes).abs().max():.2f}")
 # %%
 from slp_transformer import InputEncoding, LearnedPositions
 
-plotting.show_source(InputEncoding.forward, LearnedPositions.forward)
+adds = ["return self.drop(self.tokens(ids) + self.positions(", "return self.P"]
+plotting.show_source(
+    InputEncoding.forward, LearnedPositions.forward, only=adds
+)
 
 # %%
 encoding = InputEncoding(V, context_length=N, model_dim=d)
@@ -280,7 +283,7 @@ assert encoding(batch).shape == (2, N, d)
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In the book <em>P</em> has as many rows as the window has tokens. The package gives it <code>context_length</code> rows and uses the first N of them, so that shorter sequences fit too. The original Transformer multiplies the token's row by √d before adding the position; the book does not, and the code does so only as an option (chapter 11). The February 2024 draft prints the shape of the position matrix as [1×N]; it is [N×d]. The book does not discuss initialization and dropout: both matrices start as small normally distributed numbers, as in GPT-2, and dropout is off by default.</p></div>
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="What happens to a tenth token, and to an id outside the vocabulary"
 # ## Tokens without a row
 #
 # Learned positions end where the matrix ends: there is no row for a tenth token. And an
@@ -313,7 +316,7 @@ reached = (encoding.positions.P.grad != 0).any(dim=1)
 assert reached.tolist() == [True] * 5 + [False] * 4
 print("a text of 5 tokens trains", reached.sum().item(), "of 9 positions")
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Sines and cosines in place of a learned P: their dot products depend on distance alone"
 # ## Positions that are not learned
 #
 # The original Transformer computes its positions with a formula. Each pair of columns is like a clock hand, given
@@ -321,7 +324,7 @@ print("a text of 5 tokens trains", reached.sum().item(), "of 9 positions")
 # slowly, and the last one takes tens of thousands. Together they identify every position, as the hands of a clock
 # identify the time. The book mentions the idea in its prose; the formula is from the paper.
 #
-# <span class="eq" id="eq-sinusoid">sinusoid</span>
+# <span class="eq" id="eq-sinusoid">sinusoid · paper, not book: Vaswani et al. 2017, section 3.5</span>
 #
 # $$
 # \begin{aligned}
@@ -402,7 +405,7 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 # position (RoPE, Su et al. 2021; the August 2026 draft names it without an equation). Every
 # score then depends on the positions only through their distance, as [chapter 14](14_todays_block.py) shows.
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
 # 1. Give `output_of` any other order of the same words, such as `string the the tuned guitarist`,

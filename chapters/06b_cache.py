@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 6b · The key-value cache
 #
 # Sections 8.8 (2025-26 drafts) and 7.8 (August 2026 draft)
@@ -7,7 +7,7 @@
 #
 # You will be able to compute one head token by token with a cache; explain why a cache leaves
 # the output unchanged; count the multiplications it saves and the memory it takes; and let a small model
-# draft for a large one. Read first: [Decoding](06_decoding.py). About 40 minutes.
+# draft for a large one. Read first: [Decoding](06_decoding.py). About 35 minutes.
 
 # %% [markdown]
 # ## One head, token by token
@@ -16,11 +16,11 @@
 # again? For the new token i, attention needs the query of this token only, but the keys and values of
 # all tokens up to i:
 #
-# <span class="eq" id="eq-kv-attn">kv-attn</span>
+# <span class="eq" id="eq-kv-attn">kv-attn · 8.53 · 7.59</span>
 #
 # $$
 # \mathbf A=\mathrm{softmax}\left(\frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{kv-attn}
+# \tag{8.53 · 7.59}
 # $$
 #
 # Here Q is a single row, $\mathbf q_i$ [1×d_k], while K is [i×d_k] and V is [i×d_v]. All rows of K and V
@@ -133,7 +133,7 @@ for at_20, at_60 in zip(short, long, strict=True):
 # earlier row is copied.
 
 # %%
-from slp_transformer import KVCache, MultiHeadAttention
+from slp_transformer import KVCache
 from slp_transformer.cache import LayerCache
 
 cache = KVCache(N)
@@ -142,7 +142,7 @@ U = torch.cat([model(part, cache=cache) for part in parts])
 largest = (U - model(ids)).abs().max().item()
 assert largest < 1e-5 * max(1.0, U.abs().max().item())
 print(f"no logit differs by more than {largest:.0e}")
-plotting.show_source(LayerCache.update, MultiHeadAttention.forward)
+plotting.show_source(LayerCache.update, only=["self.K[", "self.V[", "return"])
 
 # %% [markdown]
 # Unlike in [chapter 3](03_one_matrix.py), attention appends the new keys and values to the cached ones. A single query needs no mask; several at once, like the 20 and the 10 tokens above,

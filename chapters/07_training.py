@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # # 7 · Training
 #
 # Sections 8.7 (2025-26 drafts) and 7.7 (August 2026 draft)
@@ -8,7 +8,7 @@
 # You will be able to compute cross-entropy and perplexity by hand; explain why one pass gives a loss at every
 # position; do a whole training step yourself, the optimizer included; and see what each part of
 # the Transformer is worth, from a table of character pairs to a language model. Read first:
-# [The language model](05_language_model.py). About two hours; the comparison can wait for another day.
+# [The language model](05_language_model.py). About 75 minutes; the comparison can wait for another day.
 
 # %% [markdown]
 # ## One word
@@ -20,11 +20,11 @@
 # row y. The model's prediction, which chapters 5 and 6 called y, is ŷ. Cross-entropy compares the two,
 # word by word:
 #
-# <span class="eq" id="eq-ce-full">ce-full</span>
+# <span class="eq" id="eq-ce-full">ce-full · 7.53 in the Aug 2026 draft</span>
 #
 # $$
 # L_{CE}(\hat{\mathbf y}_t,\mathbf y_t)=-\sum_{w\in V}\mathbf y_t[w]\,\log\hat{\mathbf y}_t[w]
-# \tag{ce-full}
+# \tag{7.53}
 # $$
 
 # %% alt="Three rows over the words string, guitar, drum, moon. The model's ŷ: 0.5, 0.25, 0.125, 0.125. The truth y: 0, 1, 0, 0. The loss, minus log ŷ: 0.693, 1.386, 2.079, 2.079." caption="A prediction, the truth, and the loss that each word would cost"
@@ -53,11 +53,11 @@ print(f"loss {L:.3f} nats")
 # Three of the four terms are multiplied by 0. What remains is the negative log probability of the word that
 # came next:
 #
-# <span class="eq" id="eq-ce">ce</span>
+# <span class="eq" id="eq-ce">ce · prose of 8.7 · 7.54</span>
 #
 # $$
 # L_{CE}(\hat{\mathbf y}_t,\mathbf y_t)=-\log\hat{\mathbf y}_t[w_{t+1}]
-# \tag{ce}
+# \tag{7.54}
 # $$
 
 
@@ -86,11 +86,11 @@ plotting.lines({"−log ŷ": costs}, x="ŷ of the next word", y="nats", at=chanc
 #
 # A text with T words to predict gives T such numbers. The loss of the text is their mean.
 #
-# <span class="eq" id="eq-ce-mean">ce-mean</span>
+# <span class="eq" id="eq-ce-mean">ce-mean · section 8.7 · 7.55</span>
 #
 # $$
 # L=\frac1T\sum_{t=1}^{T}-\log\hat{\mathbf y}_t[w_{t+1}]
-# \tag{ce-mean}
+# \tag{7.55}
 # $$
 #
 # A loop from logits to loss:
@@ -115,11 +115,10 @@ targets = torch.tensor([1, 0, 3, 3, 2])
 by_hand = loss_by_hand(U, targets)
 torch.testing.assert_close(next_token_loss(U, targets), by_hand)
 torch.testing.assert_close(F.cross_entropy(U, targets), by_hand)
-plotting.show_source(next_token_loss)
+plotting.show_source(next_token_loss, only=["rows, words", "return F"])
 
-# %% [markdown]
-# PyTorch's `cross_entropy` agrees with the loop, and the package calls it (or, for large vocabularies on a CPU,
-# `try_fast_cross_entropy_sum`, which computes the same loss faster). It takes logits rather than
+# %% [markdown] tags=["more"] gist="Why a loss takes logits: with a softmax first, it overflows"
+# PyTorch's `cross_entropy` agrees with the loop, and the package calls it. It takes logits rather than
 # probabilities, and here is why:
 
 # %%
@@ -129,7 +128,8 @@ print("from the logits:", next_token_loss(u, first).item())
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Taken literally, the softmax comes first and the logarithm second. In between, $e^{200}$ overflows and a small probability becomes 0. The logarithm of a softmax needs neither: it is $u_w-\log\sum_v e^{u_v}$, with the largest logit subtracted first. Positions whose target is <code>IGNORE_INDEX</code> (padding) do not count in the mean; the book's texts have none.</p></div>
-#
+
+# %% [markdown] tags=["more"] gist="The truth minus the prediction: watch it lower the loss step by step"
 # ## The gradient of the loss
 #
 # Training changes the logits in the direction that lowers the loss. For a single position that
@@ -159,20 +159,21 @@ plotting.interactive_steps("Steps", states)
 # %% [markdown]
 # The logit of the word that came next goes up, and each of the others goes down by the probability that it
 # was given. The better the prediction, the smaller the next step; once it is right, nothing changes.
-#
+
+# %% [markdown]
 # ## Teacher forcing
 #
 # A text is its own answer key. At every position the model reads the *true* words so far, whatever it would
 # have guessed, and predicts the next one. So the targets are the inputs, shifted by one place:
 
 # %%
-from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.batches import TokenWindowSource
 
 text = "the guitarist tuned the string because it was flat".split()
 vocabulary = sorted(set(text))
 stream = torch.tensor([vocabulary.index(word) for word in text])
 N = len(text) - 1
-batch = next(TokenWindows(stream, N).iter_eval(batch_size=1))
+batch = next(TokenWindowSource(stream, N).iter_eval(batch_size=1))
 # the model's only input, its first row
 reads, targets = batch.inputs[0][0], batch.targets[0]
 assert reads.tolist() == stream[:-1].tolist()
@@ -217,50 +218,31 @@ print(f"mean {mean:.3f} nats; uniform guess {log(8):.3f}")
 plotting.bars(each, target_words, title="−log ŷ of the next word", decimals=2)
 
 # %% [markdown]
-# Nor can the model cheat. Replace one of the words that it reads, and see which losses change: those at
-# the same position and later ones, never earlier ones. They change exactly where there is a line in the
-# figure.
-
-
-# %%
-@torch.no_grad()
-def losses(read):
-    return F.cross_entropy(model(read), targets, reduction="none")
-
-
-moved = torch.zeros(N, N)
-for j in range(N):
-    changed = reads.clone()
-    changed[j] = (reads[j] + 1) % len(vocabulary)  # some other word
-    moved[:, j] = (losses(changed) - losses(reads)).abs()
-assert torch.equal(moved > 1e-6, allowed)
-
-# %% [markdown]
 # A corpus is one long sequence of tokens. A batch consists of windows cut from it at random places; the targets
 # are the same windows, one token later.
 
 # %%
-from slp_transformer.data.batches import random_windows
+from slp_transformer.data.batches import draw_random_windows
 
 luck = torch.Generator().manual_seed(7)
-x, shifted = random_windows(stream, 4, 2, luck)
+x, shifted = draw_random_windows(stream, 4, 2, luck)
 for row, following in zip(x, shifted, strict=True):
     print("reads:   ", *(vocabulary[w] for w in row))
     print("predicts:", *(vocabulary[w] for w in following))
-plotting.show_source(random_windows)
+plotting.show_source(draw_random_windows)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The probability of a text, perplexity, and bits per character"
 # ## Perplexity
 #
 # By the chain rule, the probability of a text is the product of the probabilities that the model gave to its
 # words. We work with its logarithm, since a product of many probabilities soon gets too small for
 # any float:
 #
-# <span class="eq" id="eq-likelihood">likelihood</span>
+# <span class="eq" id="eq-likelihood">likelihood · 7.56 in the Aug 2026 draft</span>
 #
 # $$
 # \log P(w_{1:T})=\log\prod_{t=1}^{T}P(w_t\mid w_{<t})=\sum_{t=1}^{T}\log P(w_t\mid w_{<t})
-# \tag{likelihood}
+# \tag{7.56}
 # $$
 
 # %%
@@ -273,11 +255,11 @@ assert prod(chances * 20) == 0 > sum(map(log, chances * 20))
 # Each further word makes a text less probable, whatever the model. Perplexity removes the effect of length:
 # it is the inverse of the geometric mean of the words' probabilities.
 #
-# <span class="eq" id="eq-perplexity">perplexity</span>
+# <span class="eq" id="eq-perplexity">perplexity · 7.57 in the Aug 2026 draft</span>
 #
 # $$
 # \mathrm{PPL}(w_{1:T})=P(w_{1:T})^{-\frac1T}
-# \tag{perplexity}
+# \tag{7.57}
 # $$
 #
 # It is also e to the power of the loss; exercise 3 asks for the proof.
@@ -316,7 +298,7 @@ print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>In <a href="#eq-likelihood">(7.56)</a> the first word has a probability too. A model that reads a stream has nothing to predict its first token from, so the package's <code>mean_loss</code> scores all the others. It also cuts the stream into windows that do not overlap. The first token predicted in each window has a context of one token, so the loss is a little higher than it would be with the longest possible context everywhere.</p></div>
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="AdamW, clipping and the learning rate by hand: a step that equals the package’s"
 # ## One step, spelled out
 #
 # Training repeats one step: read a batch, compute the loss, compute the gradient of the loss with
@@ -340,8 +322,8 @@ print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 # W\leftarrow W-\eta\left(\frac{\hat m}{\sqrt{\hat v}+\epsilon}+\lambda W\right)
 # $$
 #
-# A weight whose gradients agree moves by η, the learning rate; one whose gradients cancel hardly
-# moves. The small ε avoids a division by 0. The last term is the weight decay, which pulls weights towards 0;
+# So $\hat m$ is where the gradients point on average, and $\sqrt{\hat v}$ how large they are. A weight whose
+# gradients agree moves by η, the learning rate, whatever their size; one whose gradients cancel hardly moves. The small ε avoids a division by 0. The last term is the weight decay, which pulls weights towards 0;
 # it is applied to matrices only. One weight, three steps:
 
 # %%
@@ -430,18 +412,27 @@ for step in range(5):
 # %%
 for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
     torch.testing.assert_close(W, theirs)
-plotting.show_source(training_step)
+lines = ["summed", "(share", "nn.utils", "group[", "optimizer.step"]
+plotting.show_source(training_step, only=lines)
 
 # %% [markdown]
 # The package's step can also accumulate gradients when a batch is too large for the memory, and compute in
 # bfloat16. The update rule is the same.
-#
+
+# %% [markdown]
 # ## The loop
 #
 # The training loop draws a batch, makes a step, and repeats.
 
 # %%
-from slp_transformer.training import train
+from copy import deepcopy
+
+from slp_transformer.training import train, training_step
+from slp_transformer.training.optimizers import make_optimizer
+from slp_transformer.training.train_config import TrainConfig
+
+cpu = torch.device("cpu")
+settings = TrainConfig(steps=60, batch_size=1, learning_rate=0.01)
 
 
 def train_by_hand(model, source, settings):
@@ -453,8 +444,8 @@ def train_by_hand(model, source, settings):
 
 
 # %%
-model, twin = twin, deepcopy(twin)
-train_by_hand(twin, TokenWindows(stream, N), settings)
+twin = deepcopy(model)
+train_by_hand(twin, TokenWindowSource(stream, N), settings)
 (record,) = train(model, stream, stream, settings)  # also measures losses
 for W, theirs in zip(model.parameters(), twin.parameters(), strict=True):
     torch.testing.assert_close(W, theirs)
@@ -466,19 +457,20 @@ print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 # The model has memorized its one sentence. Besides running the loop,
 # <autoref identifier="slp_transformer.training.train_function.train">train</autoref> measures the validation loss,
 # saves checkpoints, resumes, stops early, and picks the device.
-#
+
+# %% [markdown]
 # ## What each part is worth
 #
-# What does each part of the Transformer contribute? We build the model up from almost nothing, train five versions
-# on the same text, and compare their validation losses. All five read the same number of characters at the
+# What does each part of the Transformer contribute? We build the model up from almost nothing, in the order of Andrej
+# Karpathy's lecture *Let's build GPT* (2023), train five versions on the same text, and compare their validation losses. All five read the same number of characters at the
 # same learning rate. The text is the beginning of *Moby-Dick*, which comes with the package, and the tokens are
 # characters. Put the path of a text file into `corpus` to use a text of your own.
 
 # %%
-from slp_transformer.data import read_documents, train_tokenizer
+from slp_transformer.data import iter_documents, train_tokenizer
 
 corpus, budget = "moby-dick", 614_400  # characters that each model reads
-text = "\n\n".join(read_documents(corpus))
+text = "\n\n".join(iter_documents(corpus))
 tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
 cut = len(stream) * 9 // 10
@@ -538,7 +530,7 @@ torch.manual_seed(0)
 bigram = TokenEmbedding(vocab_size, vocab_size)
 compare("bigram", bigram)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The same table by counting; what may follow q, t, h or n"
 # Such a model needs no training: simply count how often each character follows each. Training moves towards the
 # same probabilities, since they have the lowest loss on the training text.
 
@@ -559,20 +551,6 @@ rights = [c for c in " adeghinortu" if c in tokenizer.ids]
 table = torch.softmax(bigram.E.detach(), dim=-1)
 chosen = table[tokenizer.encode(lefts)][:, tokenizer.encode(rights)]
 plotting.heatmap(chosen, lefts, [c.replace(" ", "␣") for c in rights], top=1)
-
-# %%
-if "q" in lefts and "u" in rights:
-    q, u = tokenizer.encode("qu")
-    share = (pairs[q, u] / pairs[q].sum()).item()
-    print(f"q is followed by u: {share:.2f} of the time in the text,")
-    print(f"with {table[q, u]:.2f} in the trained table; q occurs")
-    print(
-        f"{pairs[q].sum().int().item()} times in {len(learned):,} characters"
-    )
-
-# %% [markdown]
-# A batch has a gradient only for the rows of characters that occur in it, and *q* is rare. So its row has not
-# quite converged.
 
 # %% [markdown]
 # ### One head
@@ -626,12 +604,13 @@ torch.manual_seed(0)
 four = Attends(num_heads=4)
 compare("four heads", scale_up(four, four.input))
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="How far back each head looks"
 # What do the heads look at? Here are the attention weights of the last position of a window, averaged over all
 # windows of the held-out text.
 
 # %% alt="Heat map of five heads by the eight characters of a window. All look mostly at the character itself. Most of the rest goes to the character before it, and a little to the one before that; further back there is almost nothing." caption="How far back each head looks"
-windows = next(TokenWindows(held_out, N).iter_eval(len(held_out))).inputs[0]
+(batch,) = TokenWindowSource(held_out, N).iter_eval(len(held_out))
+windows = batch.inputs[0]
 rows = []
 for model in (one, four):
     X = model.input(windows)
@@ -645,8 +624,7 @@ plotting.heatmap(weights, names, places, top=1)
 
 # %% [markdown]
 # All of them put most weight on the character itself: without a residual stream, a head is the only way for it
-# to reach the output. Compared with the single head, two of the four put more weight on earlier characters, and
-# two put less.
+# to reach the output. The four heads differ in how far back they look.
 
 # %% [markdown]
 # ### Blocks
@@ -680,7 +658,7 @@ models = dict(zip(final, [bigram, one, four, small, large], strict=True))
 for name, loss in final.items():
     size = sum(W.numel() for W in models[name].parameters())
     costs = f"{loss:.2f} nats, {loss / log(2):.2f} bits a character"
-    ppl = f"perplexity {perplexity(loss):4.1f}"
+    ppl = f"perplexity {exp(loss):4.1f}"
     print(f"{name:10} {size:7,} parameters: {costs}, {ppl}")
 assert list(final.values()) == sorted(final.values(), reverse=True)
 
@@ -693,7 +671,8 @@ plotting.lines(curves, **axes)
 # four heads pass on four. The blocks add what they find to the residual stream, and process it position by position
 # in the feedforward layer. The last model is wider, makes fewer steps, and reads longer windows, in which most
 # characters have a longer context; this run does not separate these effects.
-#
+
+# %% [markdown] tags=["more"] gist="Five models on a million characters of Shakespeare, and what the last one writes"
 # ## On Tiny Shakespeare
 #
 # Here are the first four models, and a larger fifth, on a million characters of Shakespeare's plays, a common
@@ -743,7 +722,7 @@ plotting.lines(recorded, **axes) if recorded else None
 # Names in capitals, a colon, lines of verse and many real words: all of it learned by predicting the next
 # character.
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
 # On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example

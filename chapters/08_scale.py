@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 8 · Dealing with scale
 #
 # Section 8.8 (2025-26 drafts); of the August 2026 draft 7.8 and the section on LoRA in chapter 8
@@ -19,20 +19,20 @@
 # embeddings not counted), with the tokens D of the corpus, and with the compute C of training, each
 # as long as neither of the other two is the bottleneck.
 #
-# <span class="eq" id="eq-L(N)">L(N)</span>
-# <span class="eq" id="eq-L(D)">L(D)</span>
-# <span class="eq" id="eq-L(C)">L(C)</span>
+# <span class="eq" id="eq-L(N)">L(N) · 8.49 in the Jan 2026 draft</span>
+# <span class="eq" id="eq-L(D)">L(D) · 8.50 in the Jan 2026 draft</span>
+# <span class="eq" id="eq-L(C)">L(C) · 8.51 in the Jan 2026 draft</span>
 #
 # $$
-# L(N)=\left(\frac{N_c}{N}\right)^{\alpha_N}\tag{L(N)}
-# $$
-#
-# $$
-# L(D)=\left(\frac{D_c}{D}\right)^{\alpha_D}\tag{L(D)}
+# L(N)=\left(\frac{N_c}{N}\right)^{\alpha_N}\tag{8.49}
 # $$
 #
 # $$
-# L(C)=\left(\frac{C_c}{C}\right)^{\alpha_C}\tag{L(C)}
+# L(D)=\left(\frac{D_c}{D}\right)^{\alpha_D}\tag{8.50}
+# $$
+#
+# $$
+# L(C)=\left(\frac{C_c}{C}\right)^{\alpha_C}\tag{8.51}
 # $$
 #
 # (Here N is a number of parameters, not of tokens.) The book gives the constants:
@@ -99,7 +99,8 @@ plotting.interactive_steps("Axes", states)
 sizes = [1e3, 1e5, 1e6, 1e9]
 fitted = PowerLaw.fit(sizes, [KAPLAN["parameters"](N) for N in sizes])
 print(f"N_c = {fitted.scale:.2g}, α = {fitted.exponent:.3f}")
-plotting.show_source(PowerLaw.fit)
+terms = ["x, y", "x_mean", "covariance", "slope", "return"]
+plotting.show_source(PowerLaw.fit, only=terms)
 
 # %% [markdown]
 # ## Compute
@@ -345,10 +346,10 @@ print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 # large as the model was. LoRA (low-rank adaptation, Hu et al. 2022) freezes W and learns an update to add to it, as a product
 # of two thin matrices. For W [k×d], A is [k×r] and B [r×d], with r much smaller than both.
 #
-# <span class="eq" id="eq-lora">lora</span>
+# <span class="eq" id="eq-lora">lora · 8.54 · 8.1</span>
 #
 # $$
-# \mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B\tag{lora}
+# \mathbf h=\mathbf x\mathbf W+\mathbf x\mathbf A\mathbf B\tag{8.54 · 8.1}
 # $$
 #
 # (In the August 2026 draft the equation is in the chapter on post-training.)

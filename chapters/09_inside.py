@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 9 · Looking inside
 #
 # Section 8.9 (2025-26 drafts); of the August 2026 draft 10.3 and 10.6
@@ -8,7 +8,7 @@
 # You will be able to read and replace any tensor of a forward pass by its letter in the book; follow the
 # residual stream with the logit lens; and train a model in which induction heads arise, find them by a score,
 # and show what breaks without them. Read first: [One matrix X](03_one_matrix.py) and
-# [Training](07_training.py). About 75 minutes.
+# [Training](07_training.py). About 55 minutes.
 
 # %% [markdown]
 # ## A model to look into
@@ -147,7 +147,7 @@ for l in range(3):
 # The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row
 # by $\mathbf E^\top$, as [(8.46)](05_language_model.py#eq-logits) does the last one:
 #
-# <span class="eq" id="eq-logit-lens">logit-lens</span>
+# <span class="eq" id="eq-logit-lens">logit-lens · prose of 8.9.2 · prose of 10.3</span>
 #
 # $$
 # \mathbf u=\mathbf h^\ell_i\,\mathbf E^\top
@@ -210,7 +210,7 @@ print(f"true {''.join(follows)}")
 # %% [markdown]
 # ## Induction heads
 #
-# <span class="eq" id="eq-induction">induction</span>
+# <span class="eq" id="eq-induction">induction · prose of 8.9.1 · prose of 10.6</span>
 #
 # *Mrs Fezziwig … Mrs Fez*: anyone who has read the name once can complete it. The rule is A B … A → B:
 # find where this token occurred before, and predict what came after it. (In the book's softer form, `A*
@@ -360,16 +360,20 @@ plotting.panels(*panels)
 # Both heads of block 0 attend to the previous token, with 0.8 and 0.7 of their weight, where uniform weights
 # would have 0.1; both of block 1 attend to what came after this token the first time, with 0.85 and 0.87
 # instead of 0.04. That is the pair that the book draws in Fig. 8.20. Here it is for one token. The tokens at
-# positions 2 and 3 come again at 18 and 19. Where does the one at 19 attend?
+# positions 2 and 3 come again at 18 and 19. Where does the one at 19 attend? On the site, choose the tokens at 18 and
+# at 5 in [Figure](#fig-induction) as well: the one at 5 is met for the first time, and finds nothing to copy.
 
 # %% alt="Four tokens of the first time, at places 2 to 5, and two of the second, at places 18 and 19. From the token at place 19 the strongest line leads to place 4: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
 picked = [2, 3, 4, 5, 18, 19]
 alpha = seen["1.alpha"][0].mean(dim=0)[picked][:, picked]
 names = [f"{one[place]} at {place}" for place in picked]
-strongest = alpha[-1].argmax()
-print(f"{names[-1]} attends to {names[strongest]}:", end=" ")
-print(f"{alpha[-1, strongest]:.2f}")
-plotting.flow(alpha, rows=names, columns=names, row=5)
+flows = {}
+for i in (3, 4, 5):
+    j = alpha[i].argmax()
+    says = f"{names[i]} attends to {names[j]}: {alpha[i, j]:.2f}."
+    flows[names[i]] = plotting.flow(alpha, names, names, row=i), says
+print(says)
+plotting.interactive_steps("Token", flows, start=2)
 
 # %% [markdown]
 # ### Ablated

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 10 · Encoder and decoder
 #
 # Section 12.3 (2025-26 drafts), chapters 9 and 13 (August 2026 draft)
@@ -8,37 +8,38 @@
 # You will be able to say which tokens may attend to which in each of the three attentions; write
 # cross-attention with loops and with matrices; batch sources of different lengths; and train an
 # encoder-decoder whose attention you can predict. Read first: [The block](02_block.py) and [The
-# input](04_input.py). About 60 minutes.
+# input](04_input.py). About 70 minutes.
 
 # %% [markdown]
 # ## Left to right, or both ways
 #
 # A language model must not look ahead, since the next word is what it has to predict.
 #
-# <span class="eq" id="eq-causal">causal</span>
+# <span class="eq" id="eq-causal">causal · 9.1 in the Aug 2026 draft</span>
 #
 # $$
 # \mathbf{head}=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
 # \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\right)\mathbf V
-# \tag{causal}
+# \tag{9.1}
 # $$
 #
 # A model that only reads does not need this restriction. In a sentence to be translated, or a lick (a short run
 # of notes) to be played backwards, the whole source is known from the start. So the encoder drops the mask, and
 # nothing else changes.
 #
-# <span class="eq" id="eq-bidirectional">bidirectional</span>
+# <span class="eq" id="eq-bidirectional">bidirectional · chapter 9 · 9.2</span>
 #
 # $$
 # \mathbf{head}=\mathrm{softmax}\!\left(
 # \frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{bidirectional}
+# \tag{9.2}
 # $$
 #
 # With loops, the difference is in what a token may attend to: the tokens up to its own, or all of them.
 # (Python counts from 0, so the tokens up to number $i$ are `[: i + 1]`.)
 
 # %%
+import copy
 import math
 
 import torch
@@ -70,7 +71,7 @@ torch.testing.assert_close(both_ways, torch.stack(bidirectional))
 F = torch.nn.functional
 theirs = F.scaled_dot_product_attention(Q, K, V)
 torch.testing.assert_close(both_ways, theirs)
-plotting.show_source(attention)
+plotting.show_source(attention, only=["scores", "alpha = m", "return"])
 
 # %% [markdown]
 # Figs 9.2 and 9.3 of the August 2026 draft, drawn from these masks: first what is added to the scores,
@@ -108,7 +109,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 #
 # A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) masks some words instead and predicts those. Here $M$ is the set of masked positions, not the mask, and $\mathbf h^L_i$ the last block's output at position $i$; the head is that of a language model.
 #
-# <span class="eq" id="eq-mlm-loss">mlm-loss</span>
+# <span class="eq" id="eq-mlm-loss">mlm-loss · chapter 9 · chapter 9</span>
 #
 # $$
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
@@ -153,7 +154,7 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # left-to-right language model of the target, of $m$ tokens so far; in every block it also attends to
 # $\mathbf H^{enc}$. The queries come from the target, the keys and values from the source.
 #
-# <span class="eq" id="eq-cross-QKV">cross-QKV</span>
+# <span class="eq" id="eq-cross-QKV">cross-QKV · section 12.3 · 13.11</span>
 #
 # $$
 # \begin{aligned}
@@ -161,15 +162,15 @@ print(f"untrained: {by_hand:.2f}; a uniform guess: {math.log(13):.2f}")
 # \mathbf K&=\mathbf H^{enc}\mathbf W^K\\
 # \mathbf V&=\mathbf H^{enc}\mathbf W^V
 # \end{aligned}
-# \tag{cross-QKV}
+# \tag{13.11}
 # $$
 #
-# <span class="eq" id="eq-cross-attn">cross-attn</span>
+# <span class="eq" id="eq-cross-attn">cross-attn · section 12.3 · 13.12</span>
 #
 # $$
 # \mathrm{CrossAttention}(\mathbf Q,\mathbf K,\mathbf V)=
 # \mathrm{softmax}\!\left(\frac{\mathbf Q\mathbf K^\top}{\sqrt{d_k}}\right)\mathbf V
-# \tag{cross-attn}
+# \tag{13.12}
 # $$
 #
 # The weights are $[m\times n]$, a row for each target token. There is no causal mask: nothing in
@@ -262,7 +263,7 @@ torch.testing.assert_close(mha(X, causal=True), torch.stack(loop))
 # In the package, `project` computes keys and values from X, all in one product, or from `H_enc`.
 
 # %%
-plotting.show_source(MultiHeadAttention.forward, MultiHeadAttention.project)
+plotting.show_source(MultiHeadAttention.project, only=["if", "Q", "W_Q"])
 
 # %% [markdown]
 # ## The decoder block
@@ -311,7 +312,7 @@ for W in block.parameters():
 
 H = block(X, causal=True, H_enc=H_enc)
 torch.testing.assert_close(H, decoder_block(block, X, H_enc))
-plotting.show_source(TransformerBlock._pre_norm)
+plotting.show_source(TransformerBlock._forward_pre_norm)
 
 # %% [markdown]
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Equation <a href="#eq-cross-QKV">(13.11)</a> takes the queries from $\mathbf H^{dec[\ell-1]}$, which names the output of the block below. In the book's own figure of the block, the query is what the self-attention sublayer of the <em>same</em> block has left in the stream, $\mathbf T^3$ above. The code follows the figure, and normalizes it first, as each sublayer does. The original Transformer has the same three sublayers but normalizes after each addition: <code>norm="post"</code>.</p></div>
@@ -422,7 +423,8 @@ source, target = torch.tensor([3, 7, 4, 9, 5]), torch.tensor([1, 5, 9])
 U = model(source, target)
 assert U.shape == (3, 15)  # a score for each word after each target token
 torch.testing.assert_close(U, encoder_decoder(model, source, target))
-plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode)
+parts = ["return self.encoder", "X", "H", "return lm_head"]
+plotting.show_source(EncoderDecoder.encode, EncoderDecoder.decode, only=parts)
 
 # %% [markdown]
 # ## Sources of different lengths
@@ -550,9 +552,11 @@ size = sum(W.numel() for W in model.parameters())
 print(f"{size:,} parameters")
 
 # %%
-steps, losses, seen = 400, [], set()
+steps, losses, seen, models = 400, [], set(), {}
 optimizer = torch.optim.Adam(model.parameters(), lr=0.006)
 for step in range(steps):
+    if step in (0, 50, 100, 200):
+        models[step] = copy.deepcopy(model)  # to look at later
     licks = [random_lick() for _ in range(64)]
     seen.update(tuple(lick.tolist()) for lick in licks)
     source, reads, writes = make_batch(licks)
@@ -611,25 +615,34 @@ assert share > 0.9
 #
 # Where did it attend? Each row of the map is a step of the decoder, labeled with the token that it
 # writes; each column is a note of the source. Step $i$ of a lick of $n$ notes should attend to note
-# $n+1-i$, so the dark cells should run from the upper right to the lower left.
-
-# %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note." caption="Where the decoder looks in the source at each step"
-from slp_transformer import record_activations
-
-reads = torch.cat([torch.tensor([BEGIN]), target_of(lick)])
-with torch.no_grad():
-    H_enc = model.encode(lick)
-    with record_activations(model) as trace:
-        model.decode(reads, H_enc)
-alpha = trace[0]["alpha_cross"][0]  # the only block, its only head
-
-n = len(lick)
-assert alpha.shape == (n + 1, n)
-rows = [f"writes {names[i]}" for i in [*target_of(lick).tolist(), END]]
-columns = [names[i] for i in lick]
-plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
+# $n+1-i$, so the dark cells should run from the upper right to the lower left. On the site, go back to earlier steps
+# of the training in [Figure](#fig-alignment) and watch the line appear.
 
 # %%
+from slp_transformer import record_activations
+
+
+@torch.no_grad()
+def alignment(model, lick):
+    reads = torch.cat([torch.tensor([BEGIN]), target_of(lick)])
+    with record_activations(model) as trace:
+        model.decode(reads, model.encode(lick))
+    return trace[-1]["alpha_cross"][0]  # the only block, its only head
+
+
+# %% alt="Heat map of cross-attention, 8 steps of the decoder by 7 notes of the source. The dark cells form the anti-diagonal: the first step looks at the last note, and so on down to the first note." caption="Where the decoder looks in the source at each step" figure="alignment"
+rows = [f"writes {names[i]}" for i in [*target_of(lick).tolist(), END]]
+columns, n, states = [names[i] for i in lick], len(lick), {}
+for step, one in {**models, steps: model}.items():
+    alpha = alignment(one, lick)
+    right = (alpha[:n].argmax(dim=1) == torch.arange(n - 1, -1, -1)).sum()
+    says = f"After {step} steps {right} of {n} notes look at their own."
+    picture = plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1)
+    states[step] = picture, says
+plotting.interactive_steps("Step of training", states, start=4)
+
+# %%
+assert alpha.shape == (n + 1, n)
 assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 
 # %% [markdown]

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 11 · Translation
 #
 # Sections 12.2 to 12.4 (2025-26 drafts), chapter 13 (August 2026 draft)
@@ -9,7 +9,7 @@
 # You will be able to turn pairs into batches and say what each mask hides; name the differences between
 # the model of 2017 and the book's; train one until it makes (nearly) no mistakes on sentences that it has
 # not seen; read its alignment; and say when beam search helps. Read first: [Encoder and
-# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 45 minutes.
+# decoder](10_encoder_decoder.py) and, for the search, [Decoding](06_decoding.py). About 65 minutes.
 
 # %% [markdown]
 # ## A language of numbers and days
@@ -100,10 +100,10 @@ for kind, size in (("words", None), ("bpe", 320)):
 # ### A batch
 #
 # The decoder reads `[SOS]` and the target, and is trained to predict the target and `[EOS]`: the same, one step ahead. That is *teacher forcing*. Shorter sentences are padded.
-# <autoref identifier="slp_transformer.data.pair_batches.PaddedPairs">PaddedPairs</autoref> makes such batches; a position that does not count in the loss has the target −100.
+# <autoref identifier="slp_transformer.data.pair_batches.PaddedPairSource">PaddedPairSource</autoref> makes such batches; a position that does not count in the loss has the target −100.
 
 # %%
-from slp_transformer.data.pair_batches import PaddedPairs
+from slp_transformer.data.pair_batches import PaddedPairSource
 
 special = {"pad_id": PAD, "begin_id": SOS, "end_id": EOS}
 
@@ -112,7 +112,7 @@ def data_of(pairs):
     rows = [
         (source_of(english), encode(spanish)) for english, spanish in pairs
     ]
-    return PaddedPairs(rows, **special)
+    return PaddedPairSource(rows, **special)
 
 
 # %%
@@ -183,7 +183,11 @@ E, P = model.source_embedding.tokens.E, sinusoidal_positions(window, d)
 row = torch.stack([d**0.5 * E[i] + P[k] for k, i in enumerate(source[0])])
 torch.testing.assert_close(model.source_embedding(source[0]), row)
 assert model.target_embedding.tokens.E is E
-plotting.show_source(ScaledEmbedding.forward, TransformerConfig.of_2017)
+plotting.show_source(
+    ScaledEmbedding.forward,
+    TransformerConfig.of_2017,
+    only=["paper", "return"],
+)
 
 # %% [markdown]
 # **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$
@@ -221,21 +225,26 @@ def eta(step, d, warmup):
     return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-# %% alt="The paper's learning rate over 20,000 steps: a straight climb to 0.0007 at step 4,000, then a fall, ever slower, to about 0.0003." caption="The paper's learning rate"
+# %% alt="The paper's learning rate over 20,000 steps: a straight climb to 0.0007 at step 4,000, then a fall, ever slower, to about 0.0003." caption="The paper's learning rate" figure="warmup"
 from slp_transformer.training.train_config import TrainConfig
 
 paper = TrainConfig.of_2017(model_dim=512, warmup_steps=4000)
 steps = [1, *range(500, 20_001, 500)]
 for step in steps:
     assert abs(paper.learning_rate_at(step - 1) - eta(step, 512, 4000)) < 1e-12
-plotting.lines(
-    {"η": [paper.learning_rate_at(step - 1) for step in steps]},
-    x="step",
-    y="rate",
-    at=steps,
-)
+rates = {
+    f"{warmup:,} steps of warmup": [
+        (n, 1000 * eta(n, 512, warmup)) for n in steps
+    ]
+    for warmup in (1000, 2000, 4000, 8000)
+}
+shown = ["4,000 steps of warmup"]
+plotting.interactive_lines(rates, shown, x="step", y="1,000 · η")
 
 # %% [markdown]
+# On the site, choose shorter and longer warmups in [Figure](#fig-warmup): a quarter of the warmup doubles the peak, and
+# once it is over, every curve is on the same fall.
+#
 # And the loss is *smoothed*: a tenth of each target's probability is spread over the vocabulary, so that
 # the model is not pushed to be ever more certain ([chapter 7](07_training.py) has the loss without
 # smoothing). Padding does not count. With loops:

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # # 12 · Guitar tablature
 #
 # Sections 8.5 (2025-26 drafts) and 7.5 (August 2026 draft), on another language
@@ -7,7 +7,7 @@
 #
 # You will be able to say why tablature is more than notes, turn a tab into tokens and back, turn a
 # grammar into a mask over the next token, and judge a model's pieces by a guitarist's question: can they
-# be played? Read first: [The language model](05_language_model.py). About 40 minutes.
+# be played? Read first: [The language model](05_language_model.py). About 55 minutes.
 
 # %% [markdown]
 # ## One note, many places
@@ -61,7 +61,7 @@ assert compute_playable_share(events) == 1.0
 print(f"{len(corpus)} pieces, {len(events):,} events, all playable")
 print(format_tab(corpus[0]))
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Two commands do the same with a folder of your own"
 # ## Your own tabs
 #
 # Two commands do what this chapter does step by step, with a folder of ASCII tabs like those on the web:
@@ -259,7 +259,7 @@ torch.testing.assert_close(y_masked[may], y[may] / y[may].sum())
 rows = ["free", "masked"]
 plotting.heatmap(torch.stack([y, y_masked]), rows=rows, columns=names)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="200 random texts against a regular expression: with the mask all are well-formed"
 # Now generate 200 texts from random logits, and compare each with the grammar, written as a regular
 # expression:
 
@@ -288,7 +288,7 @@ for mask in (False, True):
     )
 assert good == 200
 
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # For the full grammar of tab, `allowed_next_ids` returns the tokens that may come next, and
 # <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> masks the others. The
 # grammar must allow real pieces; here is the first one:
@@ -300,7 +300,7 @@ assert all(i in some for i, some in zip(ids[1:], choices, strict=True))
 mean = sum(map(len, choices)) / len(choices)
 print(f"{mean:.0f} of {len(tokenizer)} tokens are allowed, on average")
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="The mask on the neck, while a chord grows note by note"
 # On the neck, the mask looks like this. Take a chord of a training piece, note by note, from its low strings to
 # its high ones. Ruled-out places are hatched, and the others show how probable the model finds them as the next
 # note. The rest of the probability is for higher frets and for other tokens, such as those that end the chord.
@@ -337,7 +337,7 @@ for i in range(begin, begin + 5):
     states[i - begin] = neck, says
 plotting.interactive_steps("Notes of the chord", states, start=2)
 
-# %% [markdown]
+# %% [markdown] tags=["path"]
 # The model writes forty pieces with this mask. We print the first one that ends with `<eos>`.
 
 # %%
@@ -348,7 +348,7 @@ print(f"{ended.count('stop')} of {len(pieces)} ended with <eos>;", end=" ")
 print(f"the rest filled the window. Piece {number + 1}:")
 print(format_tab(pieces[number].tab))
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="How many chords one hand can hold: the corpus’s, the model’s, and two baselines’"
 # ## Can it be played?
 #
 # One hand can play a chord if each note has a string of its own, each fret is on the neck, and the
@@ -428,7 +428,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # More than half of the chords drawn by chance cannot be held. Of the bigram's almost nine in ten can: knowing the
 # previous note goes a long way. So this measure alone says little about what the model has learned.
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="A model of 403 real tabs, against a 5-gram"
 # ## From real tabs
 #
 # Tabs on the web were fingered by people and are less regular. These commands train such a model on a
@@ -446,7 +446,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # with most of the parts of chapter 14 (`--config guitar`), trained for 4,000 steps, needs 3.72.
 # `benchmarks/results/guitar_lm` shows a piece by the wider model, and how both models' pieces differ from those
 # that people wrote.
-#
+
+# %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
 # Assertions in the cells describe the settings above. If one stops you, delete it.
@@ -456,9 +457,9 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    At 0.3 fewer tokens break the grammar (14 instead of 159), and every chord can be held; but fewer
-#    pieces reach `<eos>`, 28 of 40. At 1.5 the model samples from the tail: four times as many tokens
-#    break the grammar as at 0.8, and only 87% of the chords can be held.
+#    At 0.3 far fewer tokens break the grammar, and nearly every chord can be held; but fewer pieces reach
+#    `<eos>`. At 1.5 the model samples from the tail: several times as many tokens break the grammar as at 0.8,
+#    and fewer chords can be held.
 #
 #    </details>
 #
@@ -468,8 +469,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes: with the mask, 20% of its chords of three or more notes use the open sixth string, which now sounds
-#    a D. With the header of standard tuning, 8% do. The tuning is a token like any other, and the corpus has pieces in
+#    Yes: with the mask, more of its chords of three or more notes use the open sixth string, which now sounds
+#    a D, than with the header of standard tuning. The tuning is a token like any other, and the corpus has pieces in
 #    drop D.
 #
 #    </details>

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 13 · Pitch to tab
 #
 # Section 12.3 (2025-26 drafts) and chapter 13 (August 2026 draft), between two other languages
@@ -10,7 +10,7 @@
 # by dynamic programming; learn its costs from fingered pieces, by cross-entropy over whole fingerings;
 # train chapter 10's encoder-decoder on the same task; and compare all of these on held-out pieces. Read
 # first: [Encoder and decoder](10_encoder_decoder.py) and [Guitar tablature](12_guitar_tab.py). About
-# 45 minutes.
+# 55 minutes.
 
 # %% [markdown]
 # ## From one note to many fingerings
@@ -129,7 +129,8 @@ from slp_transformer.guitar.fingering.viterbi import (
 )
 
 assert find_cheapest_path(choices, costs) == list(best)
-plotting.show_source(find_cheapest_path)
+steps = ["roads", "paid", "for t", "best", "came", "return"]
+plotting.show_source(find_cheapest_path, only=steps)
 
 # %% [markdown]
 # Three notes that leap show why the path is read from the end. Go on note by note: what is cheapest after
@@ -188,7 +189,7 @@ print(tab_of(low), tab_of(high), sep="\n")
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
-from slp_transformer.guitar.fingering.grips import finger_lowest_frets
+from slp_transformer.guitar.fingering.grips import place_on_lowest_frets
 from slp_transformer.guitar.fingering.passages import (
     compare_fingerings,
     passage_from_tab,
@@ -224,7 +225,7 @@ def measure(name, way):
 # %%
 measure(
     "lowest fret",
-    lambda piece: finger_lowest_frets(piece.moments, piece.tuning),
+    lambda piece: place_on_lowest_frets(piece.moments, piece.tuning),
 )
 measure("hand-written costs", cheapest(HandCosts()))
 

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] tags=["more"]
 # # 14 · From the book's block to today's
 #
 # Beyond the book, but for the gate [(7.22)](02_block.py#eq-swiglu) and a sentence on RoPE in its August 2026 draft
@@ -9,7 +9,7 @@
 # in the book's block, and what they leave unchanged; check that the result equals the Llama, Qwen3, GPT-2
 # and BERT that people use; and say what some of today's parts gain in the same training time. Read first:
 # [The block](02_block.py), [One matrix X](03_one_matrix.py) and [The input](04_input.py).
-# About 50 minutes.
+# About 60 minutes.
 
 # %% [markdown]
 # ## The norm without its mean
@@ -66,7 +66,7 @@ plotting.show_source(RMSNorm.forward)
 # angle that grows with the position. Take the columns of a query in pairs, $a$ and $b$. Pair $i$ (from 0) of a
 # token at position $pos$ turns by $pos\cdot\theta_i$, the first pairs fast, the last ones slowly:
 #
-# <span class="eq" id="eq-rope">rope</span>
+# <span class="eq" id="eq-rope">rope · Su et al. 2021, named in the Aug 2026 draft</span>
 #
 # $$
 # \begin{pmatrix}x'_a\\x'_b\end{pmatrix}=
@@ -241,13 +241,13 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 #
 # ## The block
 #
-# That is all. Here is the block's forward pass: it is identical to that of [chapter 2](02_block.py). Only
-# the modules that it calls are different.
+# That is all. The block's forward pass is that of [chapter 2](02_block.py). Only the modules that it calls are
+# different.
 
 # %%
 from slp_transformer.modern import ModernBlock
 
-plotting.show_source(ModernBlock.__init__, ModernBlock._pre_norm)
+plotting.show_source(ModernBlock.__init__, only=["attention", "ffn"])
 
 # %% [markdown]
 # With the published sizes, and a head that is tied to E or not (`tied`), there are exactly as many parameters
@@ -496,7 +496,7 @@ print(f"root mean square of the step: {W.square().mean().sqrt():.2f}")
 # %%
 from slp_transformer.training.optimizers import make_muon
 
-plotting.show_source(make_muon)
+plotting.show_source(make_muon, only=["muon", "return"])
 
 # %% [markdown]
 # Embeddings, the head, gains and biases are trained by AdamW. On the command line, each part is a flag (and so

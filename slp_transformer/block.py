@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from slp_transformer._internal.choices import check_in_choices
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.model_choices import (
     BOOK_ACTIVATIONS,
@@ -131,7 +131,7 @@ class ResidualBlock(HookedModule):
         across = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
         return self.hook_point("H", self._steps(self, self.hook_point("X", X), here, across))
 
-    def _pre_norm(self, X, self_kwargs, cross_kwargs):
+    def _forward_pre_norm(self, X, self_kwargs, cross_kwargs):
         point = self.hook_point
         T1 = point("T1", self.norm_1(X))
         T2 = point("T2", self.drop(self.attention(T1, **self_kwargs)))
@@ -144,7 +144,7 @@ class ResidualBlock(HookedModule):
         T5 = point("T5", self.drop(self.ffn(T4)))
         return T5 + T3
 
-    def _post_norm(self, X, self_kwargs, cross_kwargs):
+    def _forward_post_norm(self, X, self_kwargs, cross_kwargs):
         point = self.hook_point
         T1 = point("T1", self.drop(self.attention(X, **self_kwargs)))
         T2 = point("T2", T1 + X)
@@ -209,7 +209,7 @@ class TransformerBlock(ResidualBlock):
         )
 
 
-def fill_normal(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+def fill_normal_(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Fill a matrix with normal numbers of deviation 0.02, in place."""
     return W.normal_(std=0.02)
 
@@ -330,7 +330,7 @@ class TransformerStack(BlockStack):
         Raises:
             ValueError: if a size or a choice is not one that `TransformerBlock` takes.
         """
-        check_size(num_blocks=num_blocks)
+        check_positive_sizes(num_blocks=num_blocks)
         blocks = [TransformerBlock(model_dim, num_heads, **options) for _ in range(num_blocks)]
         ends_in_norm = NORM_ORDERS[options.get("norm", "pre")].final_norm
         final_norm = LayerNorm(model_dim, options.get("eps", 1e-5)) if ends_in_norm else None

@@ -2,7 +2,7 @@
 
 import torch
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Float, Int, Tensor, format_shape
 
 
@@ -146,7 +146,7 @@ class KVCache:
             ValueError: if the capacity is not a positive whole number.
         """
         if capacity is not None:
-            check_size(capacity=capacity)
+            check_positive_sizes(capacity=capacity)
         self.capacity = capacity
         self._blocks: list[BlockCache] = []
 
@@ -163,7 +163,7 @@ class KVCache:
 
     def commit(self) -> None:
         """Count the rows that the blocks have written; the stack calls this after the last one."""
-        for layer in self._layers():
+        for layer in self._layer_caches():
             layer.commit()
 
     def truncate(self, length: int) -> None:
@@ -196,7 +196,7 @@ class KVCache:
         for block in self._blocks:
             block.cross_attention.reorder(rows)
 
-    def _layers(self) -> list[LayerCache]:
+    def _layer_caches(self) -> list[LayerCache]:
         return [
             layer
             for block in self._blocks

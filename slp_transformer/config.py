@@ -7,7 +7,7 @@ from slp_transformer._internal.choices import check_choice_fields
 from slp_transformer._internal.config_checks import (
     check_dropout,
     check_eps,
-    check_size,
+    check_positive_sizes,
     make_ints_builtin_in_place,
 )
 from slp_transformer._internal.model_choices import (
@@ -75,7 +75,7 @@ class TransformerConfig:
                 the sizes fit together.)
         """
         make_ints_builtin_in_place(self)
-        check_size(
+        check_positive_sizes(
             vocab_size=self.vocab_size,
             context_length=self.context_length,
             model_dim=self.model_dim,
@@ -83,7 +83,9 @@ class TransformerConfig:
             num_blocks=self.num_blocks,
         )
         optional = ("key_dim", "value_dim", "hidden_dim", "source_vocab_size", "num_encoder_blocks")
-        check_size(**{k: getattr(self, k) for k in optional if getattr(self, k) is not None})
+        check_positive_sizes(
+            **{k: getattr(self, k) for k in optional if getattr(self, k) is not None}
+        )
         check_dropout(self.dropout)
         check_eps(self.eps)
         check_choice_fields(self)

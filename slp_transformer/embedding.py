@@ -11,10 +11,10 @@ from slp_transformer._internal.argument_checks import (
     check_ids,
     check_position_ids,
     check_positions,
-    check_sequence,
+    check_token_axis,
 )
 from slp_transformer._internal.choices import check_in_choices
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.model_choices import (
     BOOK_POSITIONS,
@@ -57,7 +57,7 @@ class TokenEmbedding(ShapedModule):
             ValueError: if a size is not a positive whole number.
         """
         super().__init__()
-        check_size(vocab_size=vocab_size, model_dim=model_dim)
+        check_positive_sizes(vocab_size=vocab_size, model_dim=model_dim)
         self.E = nn.Parameter(torch.randn(vocab_size, model_dim) * 0.02)
 
     def forward(self, ids: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch d"]:
@@ -134,7 +134,7 @@ class LearnedPositions(PositionTable):
             ValueError: if a size is not a positive whole number.
         """
         super().__init__()
-        check_size(context_length=context_length, model_dim=model_dim)
+        check_positive_sizes(context_length=context_length, model_dim=model_dim)
         self.P: nn.Parameter = nn.Parameter(torch.randn(context_length, model_dim) * 0.02)
 
 
@@ -156,7 +156,7 @@ def sinusoidal_positions(N: int, model_dim: int) -> Float[Tensor, "N d"]:
     Raises:
         ValueError: if a size is not a positive whole number.
     """
-    check_size(N=N, model_dim=model_dim)
+    check_positive_sizes(N=N, model_dim=model_dim)
     # In double precision: single has four decimals at most of an angle of thousands of radians.
     pos = torch.arange(N, dtype=torch.float64).unsqueeze(1)
     frequency = torch.exp(
@@ -182,7 +182,7 @@ class SinusoidalPositions(PositionTable):
             ValueError: if a size is not a positive whole number.
         """
         super().__init__()
-        check_size(context_length=context_length)
+        check_positive_sizes(context_length=context_length)
         P = sinusoidal_positions(context_length, model_dim)
         self.register_buffer("P", P, persistent=False)  # it moves with the model, but is not saved
 
@@ -264,7 +264,7 @@ class InputEncoding(nn.Module):
             ValueError: if an id is outside the vocabulary, a position is not in the table, or the
                 sequence is too long.
         """
-        check_sequence(ids)
+        check_token_axis(ids)
         if position_ids is None:
             return self.drop(self.tokens(ids) + self.positions(ids.shape[-1], start))
         # Where a batch is padded on the left, positions are lower than the cache counts; what the

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import nn, zeros
 
 from slp_transformer._internal.choices import check_in_choices
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.model_choices import ACTIVATIONS, Activation, load
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
-from slp_transformer._internal.weight_matrices import affine, weight_matrix
+from slp_transformer._internal.weight_matrices import affine, make_weight_matrix
 
 
 def squared_relu(X: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -63,15 +63,15 @@ class FeedForward(ShapedModule):
             ValueError: if a size is not a positive whole number, or the activation is unknown.
         """
         super().__init__()
-        check_size(model_dim=model_dim)
+        check_positive_sizes(model_dim=model_dim)
         hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
-        check_size(hidden_dim=hidden_dim)
+        check_positive_sizes(hidden_dim=hidden_dim)
         pointwise = [name for name, choice in ACTIVATIONS.items() if choice.is_pointwise]
         check_in_choices(Literal[tuple(pointwise)], activation=activation)
         self.activation: Callable[[Tensor], Tensor] = load(ACTIVATIONS[activation].function)
-        self.W_1 = weight_matrix(model_dim, hidden_dim)
+        self.W_1 = make_weight_matrix(model_dim, hidden_dim)
         self.b_1: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
-        self.W_2 = weight_matrix(hidden_dim, model_dim)
+        self.W_2 = make_weight_matrix(hidden_dim, model_dim)
         self.b_2: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property
@@ -126,14 +126,14 @@ class SwiGLU(ShapedModule):
             ValueError: if a size is not a positive whole number.
         """
         super().__init__()
-        check_size(model_dim=model_dim)
+        check_positive_sizes(model_dim=model_dim)
         hidden_dim = self.default_hidden_dim(model_dim) if hidden_dim is None else hidden_dim
-        check_size(hidden_dim=hidden_dim)
-        self.W_1 = weight_matrix(model_dim, hidden_dim)
+        check_positive_sizes(hidden_dim=hidden_dim)
+        self.W_1 = make_weight_matrix(model_dim, hidden_dim)
         self.b_1: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
-        self.W_2 = weight_matrix(model_dim, hidden_dim)
+        self.W_2 = make_weight_matrix(model_dim, hidden_dim)
         self.b_2: nn.Parameter | None = nn.Parameter(zeros(hidden_dim)) if bias else None
-        self.W_3 = weight_matrix(hidden_dim, model_dim)
+        self.W_3 = make_weight_matrix(hidden_dim, model_dim)
         self.b_3: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if bias else None
 
     @property

@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import nn, ones, zeros
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 
 
@@ -33,7 +33,7 @@ class LayerNorm(ShapedModule):
             ValueError: if the size is not a positive whole number, or eps is negative.
         """
         super().__init__()
-        check_size(model_dim=model_dim)
+        check_positive_sizes(model_dim=model_dim)
         if not eps >= 0:
             raise ValueError(f"eps is added to a variance and must be 0 or more, not {eps!r}.")
         self.model_dim: int = model_dim

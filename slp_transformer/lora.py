@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer._internal.weight_matrices import weight_matrix
+from slp_transformer._internal.weight_matrices import make_weight_matrix
 
 ATTENTION_MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 
@@ -63,13 +63,13 @@ class LoRA(nn.Module):
             ValueError: if the rank is no whole number from 1 to the smaller of both.
         """
         super().__init__()
-        check_size(rank=rank)
+        check_positive_sizes(rank=rank)
         if rank > min(rows, columns):
             raise ValueError(
                 f"rank must be at most {min(rows, columns)} for a matrix of [{rows}×{columns}], "
                 f"not {rank}: AB can have no higher one."
             )
-        self.A = weight_matrix(rows, rank)
+        self.A = make_weight_matrix(rows, rank)
         self.B = nn.Parameter(torch.zeros(rank, columns))
 
     def forward(self, W: Float[Tensor, "k d"]) -> Float[Tensor, "k d"]:
@@ -132,7 +132,11 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str] = ATTENTION_MAT
                 pairs = {part: LoRA(len(W), widths[part], rank) for part in chosen}
                 added.append((module, name, FusedLoRA(widths, pairs).to(W.device, W.dtype)))
     if missing := set(targets) - {part for *_, pair in added for part in pair.adapters}:
-        raise ValueError(f"No matrix of the model is called {' or '.join(sorted(missing))}.")
+        raise ValueError(
+            f"No matrix of the model is called {' or '.join(sorted(missing))}: here queries, keys, "
+            "values and outputs are W_Q, W_K, W_V and W_O, and feedforward layers have W_1, W_2 "
+            "and, with a gate, W_3."
+        )
     model.requires_grad_(False)
     for place in added:
         parametrize.register_parametrization(*place)

@@ -9,11 +9,15 @@ import math
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_attention_inputs, check_features
-from slp_transformer._internal.config_checks import check_dropout, check_size, resolve_head_sizes
+from slp_transformer._internal.argument_checks import check_attention_inputs, check_feature_axis
+from slp_transformer._internal.config_checks import (
+    check_dropout,
+    check_positive_sizes,
+    resolve_head_sizes,
+)
 from slp_transformer._internal.dropout import apply_dropout
 from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor, format_shape
-from slp_transformer._internal.weight_matrices import weight_matrix
+from slp_transformer._internal.weight_matrices import make_weight_matrix
 from slp_transformer.attention import attend, attention, masked_softmax
 from slp_transformer.cache import LayerCache
 from slp_transformer.hooks import HookedModule
@@ -46,12 +50,12 @@ class AttentionHead(ShapedModule):
         """
         super().__init__()
         value_dim = key_dim if value_dim is None else value_dim
-        check_size(model_dim=model_dim, key_dim=key_dim, value_dim=value_dim)
+        check_positive_sizes(model_dim=model_dim, key_dim=key_dim, value_dim=value_dim)
         self.model_dim = model_dim
-        self.W_Q = weight_matrix(model_dim, key_dim)
-        self.W_K = weight_matrix(model_dim, key_dim)
-        self.W_V = weight_matrix(model_dim, value_dim)
-        self.W_O = weight_matrix(value_dim, model_dim)
+        self.W_Q = make_weight_matrix(model_dim, key_dim)
+        self.W_K = make_weight_matrix(model_dim, key_dim)
+        self.W_V = make_weight_matrix(model_dim, value_dim)
+        self.W_O = make_weight_matrix(value_dim, model_dim)
 
     def forward(
         self, X: Float[Tensor, "*batch N d"], mask: Float[Tensor, "... #N #N"] | None = None
@@ -68,7 +72,7 @@ class AttentionHead(ShapedModule):
         Raises:
             ValueError: if X is not [... × N × d], or the mask does not fit.
         """
-        check_features("X", X, self.model_dim)
+        check_feature_axis("X", X, self.model_dim)
         Q, K, V = X @ self.W_Q, X @ self.W_K, X @ self.W_V
         head, alpha = attention(Q, K, V, mask)
         return head @ self.W_O, alpha
@@ -136,9 +140,9 @@ class BaseAttention(HookedModule):
         self.widths: tuple[int, int, int] = (num_heads * self.key_dim, *kv_widths)
         # Each is drawn by itself, so that a seed gives what it would give to three parameters.
         self.W_QKV = nn.Parameter(
-            torch.cat([weight_matrix(model_dim, w) for w in self.widths], dim=1)
+            torch.cat([make_weight_matrix(model_dim, w) for w in self.widths], dim=1)
         )
-        self.W_O = weight_matrix(num_heads * self.value_dim, model_dim)
+        self.W_O = make_weight_matrix(num_heads * self.value_dim, model_dim)
 
     @property
     def fused_layout(self) -> dict[str, dict[str, int]]:

@@ -16,7 +16,7 @@ from slp_transformer._internal.old_names import renamed_arguments
 from slp_transformer._internal.sampling_table import (
     SAMPLING,
     check_sampling_option,
-    validate_sampling,
+    validate_sampling_options,
 )
 from slp_transformer._internal.shape_types import Bool, Float, Int, Tensor, format_shape
 from slp_transformer.language_model import next_word_probabilities
@@ -203,6 +203,6 @@ def filter_logits(
     """
     if allowed is not None:
         u = mask_disallowed(u, ids, allowed)
-    for name, value in validate_sampling(options).items():
+    for name, value in validate_sampling_options(options).items():
         u = SAMPLING[name].apply(u, ids, value)
     return u

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from comparing import D_K, D_V, A, B, D, M, N, assert_same, assert_same_gradients, normal
 
 from slp_transformer import AttentionHead, causal_mask, fused_attention, padding_mask
-from slp_transformer._internal.weight_matrices import weight_matrix
+from slp_transformer._internal.weight_matrices import make_weight_matrix
 from slp_transformer.attention import attend, attention
 from slp_transformer.masks import add_causal_mask
 
@@ -92,6 +92,15 @@ def test_scaled_score_by_hand():
     torch.testing.assert_close(alpha, expected)
     torch.testing.assert_close(head, expected @ V)
     torch.testing.assert_close(fused_attention(Q, K, V), expected @ V)
+
+
+@pytest.mark.proves("score-unscaled")
+def test_scores_without_the_division_are_those_of_queries_times_its_root():
+    """Scores of 0 and ln 3, which are not divided, give the weights 1/4 and 3/4."""
+    q, K = torch.tensor([[math.log(3), 5.0, 0.0]]), torch.tensor([[0.0, 0.0, 7.0], [1.0, 0.0, 2.0]])
+    _, alpha = attention(q * math.sqrt(3), K, K)
+    assert loops.softmax([q[0] @ k_j for k_j in K]) == pytest.approx([1 / 4, 3 / 4])
+    torch.testing.assert_close(alpha, torch.tensor([[1 / 4, 3 / 4]]))
 
 
 @pytest.mark.proves("alpha")
@@ -254,7 +263,7 @@ def test_value_dim_is_key_dim_unless_given():
 def test_matrix_keeps_the_variance_of_a_row():
     """Rows of unit variance times a fresh [d×m] matrix have unit variance again."""
     torch.manual_seed(0)
-    W = weight_matrix(401, 307)
+    W = make_weight_matrix(401, 307)
     assert W.shape == (401, 307)
     assert (torch.randn(1009, 401) @ W).var().item() == pytest.approx(1.0, abs=0.03)
 

@@ -120,7 +120,7 @@ def test_any_matrices_by_name_and_in_cross_attention_too():
     [
         (16, ATTENTION_MATRICES, "rank must be at most 15 for a matrix of \\[15×15\\], not 16"),
         (0, ATTENTION_MATRICES, "rank must be a whole number of 1 or more, not 0"),
-        (2, ["W_Q", "W_X"], "No matrix of the model is called W_X"),
+        (2, ["W_Q", "W_X"], "No matrix of the model is called W_X: here queries, .* W_Q"),
         (2, ["gamma"], "No matrix of the model is called gamma"),
     ],
 )

@@ -45,6 +45,8 @@ def test_no_package_has_an_old_name():
     [
         ("interpret", "attention_weights", "translation_attention_weights"),
         ("generation", "GenerationResult", "GeneratedSequence"),
+        ("data", "PaddedPairs", "PaddedPairSource"),
+        ("data", "read_documents", "iter_documents"),
     ],
 )
 def test_a_published_name_that_changed_works_for_one_version_more(package, old, name):

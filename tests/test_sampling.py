@@ -222,18 +222,14 @@ def test_each_row_may_have_a_generator_of_its_own():
 
 # --- The table ----------------------------------------------------------------------------------
 
-EACH = {"repetition_penalty": 1.5, "temperature": 0.5, "top_k": 3, "top_p": 0.6, "min_p": 0.3}
-"""A value of each option that makes a difference."""
-
-
-def test_every_option_is_tried_here():
-    assert EACH.keys() == SAMPLING.keys()
+EACH = {name: option.example for name, option in SAMPLING.items()}
 
 
 @pytest.mark.parametrize("name", SAMPLING)
 def test_every_option_changes_the_logits_and_its_neutral_value_does_not(name):
     u, ids = torch.randn(2, 7, generator=seeded()), tensor([[1, 2], [3, 3]])
-    assert not torch.equal(filter_logits(u, ids, **{name: EACH[name]}), u)
+    filtered = filter_logits(u, ids, **{name: EACH[name]})
+    assert not torch.equal(filtered, u) and filtered.isfinite().any(dim=-1).all()
     assert torch.equal(filter_logits(u, ids, **{name: SAMPLING[name].neutral}), u)
 
 
@@ -242,7 +238,8 @@ def test_the_tables_order_is_the_order_of_application():
     u, ids = torch.randn(5, 17, generator=seeded()) * 2, tensor([[1, 2]] * 5)
     v = temperature(repetition_penalty(u, ids, 1.5), 0.5)
     expected = min_p(top_p(top_k(v, 3), 0.6), 0.3)
-    assert torch.equal(filter_logits(u, ids, **dict(reversed(EACH.items()))), expected)
+    given = {"min_p": 0.3, "top_p": 0.6, "top_k": 3, "temperature": 0.5, "repetition_penalty": 1.5}
+    assert torch.equal(filter_logits(u, ids, **given), expected)
 
 
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.35, 0.5, 0.999, 1.0])

@@ -6,7 +6,7 @@ import torch
 from tiny_training import STREAM, encoder_decoder, language_model, pairs, stop_at
 
 from slp_transformer import generate, padding_mask
-from slp_transformer.data.pair_batches import LengthBucketedPairs
+from slp_transformer.data.pair_batches import LengthBucketedPairSource
 from slp_transformer.lora import add_lora
 from slp_transformer.training import load_model, train
 from slp_transformer.training.devices import pick_device
@@ -143,7 +143,7 @@ CASES = {
     "pairs": (encoder_decoder, lambda: PADDED, {"gradient_accumulation_steps": 2}),
     "pairs of similar length": (
         encoder_decoder,
-        lambda: LengthBucketedPairs(PADDED.pairs, max_tokens=18, **SPECIAL),
+        lambda: LengthBucketedPairSource(PADDED.pairs, max_tokens=18, **SPECIAL),
         {"batch_tokens": 9, "gradient_accumulation_steps": 2, "label_smoothing": 0.2},
     ),
 }

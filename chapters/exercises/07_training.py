@@ -110,10 +110,10 @@ check.padded_loss(my_padded_loss)
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.data import read_documents, train_tokenizer
+from slp_transformer.data import iter_documents, train_tokenizer
 from slp_transformer.training import train
 
-text = "\n\n".join(read_documents("moby-dick"))[:66_000]
+text = "\n\n".join(iter_documents("moby-dick"))[:66_000]
 tokenizer = train_tokenizer([text], token_type="characters")
 stream = torch.tensor(tokenizer.encode(text))
 learned, unseen, V = stream[:60_000], stream[60_000:], tokenizer.vocab_size

@@ -167,11 +167,21 @@
   renumberAll();
   document.addEventListener("slp:replaced", renumberAll);
 
+  /* The choice of a draft, where a page has it: Home's begins with the newest. */
+  const draft = document.querySelector("#slp-draft");
+  if (draft) {
+    draft.value = chosen() || draft.options[0].value;
+    draft.addEventListener("change", () => {
+      localStorage.setItem("slp-draft", draft.value);
+      location.reload();
+    });
+  }
+
   /* The index: by number, symbol, words and chapter. */
-  const filter = document.querySelector(".slp-filter");
+  const filter = document.querySelector(".slp-filter:has(#slp-filter-words)");
   if (filter) {
-    const [words, chapter, draft, count] = ["words", "chapter", "draft", "count"].map((name) =>
-      filter.querySelector(`[id$=${name}]`),
+    const [words, chapter, count] = ["words", "chapter", "count"].map((name) =>
+      filter.querySelector(`#slp-filter-${name}`),
     );
     const rows = [...document.querySelectorAll(".slp-equations tbody tr")];
     const textOf = (row) =>
@@ -189,14 +199,9 @@
       }
       count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
     };
-    draft.value = chosen();
     look();
     filter.addEventListener("input", look);
     filter.addEventListener("submit", (event) => event.preventDefault());
-    draft.addEventListener("change", () => {
-      localStorage.setItem("slp-draft", draft.value);
-      location.reload();
-    });
   }
 
   addEventListener("load", () => requestAnimationFrame(arrive));

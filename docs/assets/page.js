@@ -43,7 +43,7 @@ document.head.appendChild = (/** @type {any} */ node) =>
     opened = [];
   back.className = "slp-back";
   addEventListener("beforeprint", () => {
-    for (const fold of document.querySelectorAll(".slp-fold:not([open])")) {
+    for (const fold of document.querySelectorAll(":is(.slp-fold, .slp-more):not([open])")) {
       fold.open = true;
       opened.push(fold);
     }

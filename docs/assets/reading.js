@@ -1,6 +1,28 @@
 /* How much of a chapter is read and how long the rest takes, remembered for the next time. */
 
+const Reading = {
+  /** The minutes that a chapter says it takes; 0 where it doesn't say. @param {string} text */
+  minutesIn(text) {
+    const stated = /(?:about|honest time:?)?\s*(\d+) minutes|(two) hours/i.exec(text);
+    return stated ? Number(stated[1] ?? 120) : 0;
+  },
+  /**
+   * What the label says, and where it leads.
+   * @param {number} share the share of the chapter that is above the lower edge of the screen
+   * @param {number} minutes of the whole chapter
+   * @param {{ share: number, place: string, title: string } | undefined} before the last visit
+   * @param {boolean} moved whether the reader has scrolled
+   */
+  label(share, minutes, before, moved) {
+    if (!moved && before?.place && before.share < 0.97 && before.share > share + 0.05)
+      return { text: `Go on at “${before.title}”`, place: before.place };
+    const left = Math.ceil((1 - share) * minutes);
+    return { text: !minutes ? "" : left ? `${left} min left` : "read", place: "" };
+  },
+};
+
 (() => {
+  if (typeof document === "undefined") return;
   const KEY = "slp-read";
   /** @type {() => Record<string, { share: number, place: string, title: string }>} */
   const kept = () => {
@@ -25,17 +47,21 @@
 
   const chapter = document.querySelector(".slp-chapter");
   if (!chapter) return;
-  const stated = /(?:about|honest time:?)?\s*(\d+) minutes|(two) hours/i.exec(
-    chapter.textContent.slice(0, 6000),
-  );
-  const minutes = stated ? Number(stated[1] ?? 120) : 0;
+  const stated = Reading.minutesIn(chapter.textContent.slice(0, 6000));
+  const minutes = () => {
+    const path = /** @type {HTMLElement | null} */ (chapter.querySelector(".slp-path"));
+    if (!path) return stated;
+    const isWhole = path.querySelector("input")?.checked ?? true;
+    return Number(isWhole ? path.dataset.whole : path.dataset.short);
+  };
   const headings = [...chapter.querySelectorAll("h2[id], h3[id]")];
   const bar = document.createElement("div"),
     left = document.createElement("a");
   bar.className = "slp-progress";
   left.className = "slp-left";
   bar.setAttribute("aria-hidden", "true");
-  document.body.append(bar, left);
+  document.body.append(bar);
+  document.querySelector(".md-header__title").after(left); // there it lies over no text
 
   const before = kept()[location.pathname];
   let frame = 0,
@@ -45,12 +71,10 @@
     const { top, height } = chapter.getBoundingClientRect(),
       share = Math.min(1, Math.max(0, (innerHeight - top) / height));
     const now = headings.filter((one) => one.getBoundingClientRect().top < innerHeight / 2).at(-1);
-    const remaining = Math.ceil((1 - share) * minutes);
-    const rest = !minutes ? "" : remaining ? `about ${remaining} min left` : "read";
-    const resumes = !moved && before?.place && before.share < 0.97 && before.share > share + 0.05;
+    const { text, place } = Reading.label(share, minutes(), before, moved);
     bar.style.setProperty("--share", String(share));
-    left.textContent = resumes ? `Go on at “${before.title}”` : rest;
-    if (resumes) left.href = `#${before.place}`;
+    left.textContent = text;
+    if (place) left.href = `#${place}`;
     else left.removeAttribute("href");
     if (!moved || !now) return;
     const title = now.firstChild?.textContent ?? "";

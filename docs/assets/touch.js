@@ -248,8 +248,9 @@ const Figures = {
         const points = seen.flatMap((curve) => curve.points),
           xs = points.map((p) => p[0]),
           ys = points.map((p) => p[1]);
-        const [most, low, high] = [Math.max(...xs, 0), Math.min(...ys), Math.max(...ys)];
-        const across = (value) => 40 + (value / (most || 1)) * 305,
+        const [least, most] = [Math.min(...xs, 0), Math.max(...xs, 0)],
+          [low, high] = [Math.min(...ys), Math.max(...ys)];
+        const across = (value) => 40 + ((value - least) / (most - least || 1)) * 305,
           up = (value) => 200 - ((value - low) / (high - low || 1)) * 175;
         place.replaceChildren(
           svg(
@@ -260,7 +261,7 @@ const Figures = {
             ...(points.length ? Figures.ticks(low, high) : []).map((value) =>
               text(value, 34, up(value) + 4, "end"),
             ),
-            ...Figures.ticks(0, most).map((value) => text(value, across(value), 222, "middle")),
+            ...Figures.ticks(least, most).map((value) => text(value, across(value), 222, "middle")),
             ...seen.map((curve) =>
               svg("path", {
                 d: `M${curve.points.map(([a, b]) => `${across(a)} ${up(b)}`).join("L")}`,

@@ -116,9 +116,9 @@ class TuneTask(base.Task[TuneData, NoFlags, NoFlags]):
 
     def sources(self, config: base.RunConfig[TuneData], data: base.Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a tune, and the held-out stream."""
-        from slp_transformer.data.batches import DocumentWindows
+        from slp_transformer.data.batches import DocumentWindowSource
 
-        return DocumentWindows(data.train, config.window(), data.tokenizer.ids[BOS]), data.val
+        return DocumentWindowSource(data.train, config.window(), data.tokenizer.ids[BOS]), data.val
 
     def load_tokenizer(self, content: Any) -> TuneTokenizer:
         """Return the tokenizer that a checkpoint holds."""

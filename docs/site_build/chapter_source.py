@@ -23,7 +23,11 @@ import nbformat
 from slp_transformer._internal.equations import GROUP, SLUG, Equations
 
 PACKAGE = "slp_transformer"
-LABEL = re.compile(r'(<span class="eq"(?: id="eq-[^"]+")?>)([^<]+)(</span>)')
+TAG = re.compile(r"\\tag\{([^}]+)\}")
+LABEL_OR_TAG = re.compile(
+    r'(?P<begin><span class="eq"(?: id="eq-[^"]+")?>)(?P<label>[^<]+)</span>'
+    r"|\\tag\{(?P<tag>[^}]+)\}"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,30 +123,48 @@ NO_EQUATIONS = "[drafts]\n[equations]\n"
 _equations = lru_cache(maxsize=8)(Equations)
 
 
+def numbered(text: str, book: Equations) -> str:
+    """A script whose labels and tags carry the numbers of the book, as they do in the book.
+
+    A label `<span class="eq" id="eq-ln">ln</span>` gets its place after the slug, and a `\\tag`
+    below it the number in each draft. What already has numbers gets those of the file.
+    """
+    above: list[str] = []  # the slugs of the labels in a row above, whose tags come in their order
+    end = 0  # of the last of these
+
+    def number(found: re.Match) -> str:
+        nonlocal above, end
+        if found["tag"] is None:
+            slug = found["label"].partition(" · ")[0].strip()
+            is_next = re.fullmatch(r"[\s#]*", text[end : found.start()]) is not None
+            above, end = [*(above if is_next else []), slug], found.end()
+            place = book.format_place(slug) if slug in book.slugs else ""
+            return found["begin"] + " · ".join(filter(None, [slug, place])) + "</span>"
+        slug = above.pop(0) if len(above) > 1 else "".join(above)
+        drafts = (
+            [book.numbers_of(slug, draft) for draft in book.drafts] if slug in book.slugs else []
+        )
+        if any(len(numbers) > 1 for numbers in drafts) or not any(drafts):
+            return found[0]  # a formula for each number of a range has its own
+        return f"\\tag{{{' · '.join(one for numbers in drafts for one in numbers)}}}"
+
+    return LABEL_OR_TAG.sub(number, text)
+
+
 def with_numbers(text: str, book: Equations) -> str:
     """Markdown whose labels, tags and exercises have the numbers of the equations that they name.
 
-    A label `<span class="eq" id="eq-ln">ln</span>` gets all numbers, `\\tag{ln}` the first one, and
+    A label `<span class="eq" id="eq-ln">ln</span>` gets all numbers, its `\\tag` the first one, and
     "(`ln-mean` to `ln`)" at the beginning of a line those of both.
     """
-
-    def label(match: re.Match) -> str:
-        slug = match[2].strip()
-        place = book.place(slug) if slug in book.slugs else ""
-        return f"{match[1]}{' · '.join(filter(None, [slug, place]))}{match[3]}"
-
-    def tag(match: re.Match) -> str:
-        numbers = book.numbers(match[1]) if match[1] in book.slugs else []
-        return f"\\tag{{{numbers[0]}}}" if numbers else match[0]
 
     def cited(match: re.Match) -> str:
         slugs = re.findall(SLUG, match[0])
         if not all(slug in book.slugs for slug in slugs):
             return match[0]
-        return f"{match[0]} · {book.place(*slugs, span=' to `' in match[0])}"
+        return f"{match[0]} · {book.format_place(*slugs, span=' to `' in match[0])}"
 
-    text = LABEL.sub(label, text)
-    text = re.sub(r"\\tag\{([^}]+)\}", tag, text)
+    text = TAG.sub(lambda tag: f"\\tag{{{tag[1].partition(' · ')[0]}}}", numbered(text, book))
     return re.sub(rf"(?m)^\({GROUP.pattern}", cited, text)
 
 

@@ -9,12 +9,12 @@ what the scripts import from `assets/model/constants.js`, which is in no folder 
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_MIDI_NOTES
-from slp_transformer._internal.choices import choice_names, union_parts
+from slp_transformer._internal.choices import allowed_values_of, union_members
 from slp_transformer._internal.model_choices import ROPE_SCALINGS
 from slp_transformer.config import TransformerConfig
 from slp_transformer.data.text_tokenizer import (
@@ -24,9 +24,21 @@ from slp_transformer.data.text_tokenizer import (
     UNKNOWN_TOKEN,
     TokenType,
 )
+from slp_transformer.guitar.fingering.features import (
+    MEMORY_LAGS,
+    NUM_STRING_FEATURES,
+    TIME_CLASSES,
+)
 from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
-from slp_transformer.guitar.fingering.ringing import HEARD_SHARE, MAX_HELD_STATES
-from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
+from slp_transformer.guitar.fingering.fitted_costs import (
+    CUT,
+    OTHER_GRIP,
+    PER_FRET_FROM_POSITION,
+    load_weights,
+)
+from slp_transformer.guitar.fingering.lattice import MAX_STATES
+from slp_transformer.guitar.fingering.ringing import HEARD_SHARE
+from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
 from slp_transformer.guitar.formats import midi, notation
 from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
@@ -80,7 +92,7 @@ def constants() -> dict[str, Shared]:
         ),
         "ROPE_TYPES": Shared(list(ROPE_SCALINGS), names, "What stretches rotary angles."),
         # Tokens
-        "TOKEN_TYPES": Shared(list(choice_names(TokenType)), names, "What tokens can be."),
+        "TOKEN_TYPES": Shared(list(allowed_values_of(TokenType)), names, "What tokens can be."),
         "END_TOKEN": Shared(END_TOKEN, "string", "The token after each document."),
         "UNKNOWN_TOKENS": Shared(
             [UNK, UNKNOWN_TOKEN], names, "What stands for others: of any kind, and of words."
@@ -122,18 +134,26 @@ def constants() -> dict[str, Shared]:
         # Fingering
         "FINGERING": Shared(
             {
-                "costs": asdict(HandCosts()) | {"hand_frets": list(HAND_FRETS)},
+                "weights": load_weights(),
+                "handFrets": list(HAND_FRETS),
+                "timeClasses": list(TIME_CLASSES),
+                "memoryLags": list(MEMORY_LAGS),
+                "numStringFeatures": NUM_STRING_FEATURES,
+                "costNames": {"cut": CUT, "otherGrip": OTHER_GRIP},
+                "perFretFromPosition": PER_FRET_FROM_POSITION,
                 "openStringCost": OPEN_STRING_COST,
                 "maxFret": MAX_FRET,
                 "maxSpan": MAX_SPAN,
                 "numFingers": NUM_FINGERS,
                 "fingerReach": {f"{a}-{b}": reach for (a, b), reach in FINGER_REACH_MM.items()},
                 "heardShare": HEARD_SHARE,
-                "maxHeldStates": MAX_HELD_STATES,
+                "maxStates": MAX_STATES,
             },
-            "{ costs: Costs, openStringCost: number, maxFret: number, maxSpan: number, "
-            "numFingers: number, fingerReach: Record<string, number>, heardShare: number, "
-            "maxHeldStates: number }",
+            "{ weights: Record<string, number>, handFrets: number[], timeClasses: string[], "
+            "memoryLags: number[], numStringFeatures: number, "
+            "costNames: { cut: string, otherGrip: string }, perFretFromPosition: number, "
+            "openStringCost: number, maxFret: number, maxSpan: number, numFingers: number, "
+            "fingerReach: Record<string, number>, heardShare: number, maxStates: number }",
             "What a hand pays, and how far it reaches.",
         ),
         "FILE_KINDS": Shared(
@@ -144,7 +164,7 @@ def constants() -> dict[str, Shared]:
         "MAX_FILE_BYTES": Shared(
             {
                 "midi": MAX_FILE_BYTES["MIDI"],
-                "gp": MAX_FILE_BYTES["Guitar Pro 7 and 8"],
+                "gp": MAX_FILE_BYTES["Guitar Pro 6 to 8"],
                 "xml": MAX_FILE_BYTES["MusicXML"],
             },
             "Record<string, number>",
@@ -170,7 +190,7 @@ def _settings(config: type) -> Iterator[tuple[str, dict[str, Any]]]:
     hints = get_type_hints(config, include_extras=True)
     for one in fields(config):
         found = {"default": None if one.default is MISSING else one.default}
-        parts = union_parts(hints[one.name])
+        parts = union_members(hints[one.name])
         some = [value for part in parts for value in _values(part)]
         kinds = [part for part in parts if part is not type(None)]
         found["kind"] = "choice" if some else {int: "size", float: "number"}.get(kinds[0], "other")
@@ -183,7 +203,7 @@ def _settings(config: type) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _values(hint: Any) -> list[Any]:
     """Return the values of a type that has few."""
-    return [True, False] if hint is bool else list(choice_names(hint) or ())
+    return [True, False] if hint is bool else list(allowed_values_of(hint) or ())
 
 
 def file_kinds() -> dict[str, str]:
@@ -201,8 +221,8 @@ SCRIPT_TYPES = {int: "number", float: "number", bool: "boolean", str: "string", 
 
 def _as_type(hint: Any) -> str:
     """Return a type of a field as TypeScript has it."""
-    parts = union_parts(hint)
-    values = [type(value) for part in parts for value in choice_names(part) or ()]
+    parts = union_members(hint)
+    values = [type(value) for part in parts for value in allowed_values_of(part) or ()]
     known = [part for part in parts if part in SCRIPT_TYPES or is_dataclass(part)]
     names = [SCRIPT_TYPES.get(kind, getattr(kind, "__name__", "")) for kind in [*known, *values]]
     return " | ".join(dict.fromkeys(names)) or "Value"
@@ -223,7 +243,6 @@ def as_module() -> str:
         "/** @typedef {{ kind: string, default: Value, choices?: Value[] }} Setting */",
         f"/** {_typedef('RopeScaling', RopeScaling)} */",
         f"/** {_typedef('Config', ModernConfig)} */",
-        f"/** {_typedef('Costs', HandCosts, 'hand_frets: number[]')} */",
     ]
     for name, shared in constants().items():
         value = json.dumps(shared.value, ensure_ascii=False)

@@ -12,6 +12,7 @@ that is made: pages, scripts, notebooks.
 import argparse
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import jupytext
@@ -73,12 +74,15 @@ def unmarked(source: str) -> str:
     return re.sub(r"^ *# (?:solution|end)\n?", "", source, flags=re.MULTILINE).strip("\n")
 
 
-def notebook(text: str, title: str) -> nbformat.NotebookNode:
+def notebook(
+    text: str, title: str, show: Callable[[str], str] = lambda text: text
+) -> nbformat.NotebookNode:
     """A reader's notebook: the exercises without their solutions.
 
     Args:
         text: a script from chapters/exercises/.
         title: its chapter's title.
+        show: adds the equations that a cell of Markdown names to it.
     """
     made = jupytext.reads(text, fmt="py:percent")
     first = f"# Exercises: {title}\n\nThis needs the package: `pip install -e .` in its folder."
@@ -90,6 +94,8 @@ def notebook(text: str, title: str) -> nbformat.NotebookNode:
             del cell.metadata["tags"]
         else:
             cell.source = handed_out(cell.source)
+        if cell.cell_type == "markdown":
+            cell.source = show(cell.source)
     python = {"name": "python3", "display_name": "Python 3", "language": "python"}
     made.metadata = nbformat.from_dict({"kernelspec": python})
     return made
@@ -106,13 +112,19 @@ def write_all(root: Path, folder: Path) -> list[Path]:
     Returns:
         the files written.
     """
-    written = []
+    import links  # which imports this module
+    from chapter_source import equations_of, read_chapters
+
+    tex: dict[str, str] = {}
+    for chapter in read_chapters(root):
+        tex |= links.formulas(chapter)
+    show, written = links.equations_shown(tex, equations_of(root)), []
     folder.mkdir(parents=True, exist_ok=True)
     for chapter in sorted((root / "chapters").glob("[0-9]*.py")):
         if not path_of(chapter).is_file():
             continue
         text = path_of(chapter).read_text(encoding="utf-8")
-        made = notebook(text, title_of(chapter.read_text(encoding="utf-8")))
+        made = notebook(text, title_of(chapter.read_text(encoding="utf-8")), show)
         path = folder / f"{chapter.stem}_exercises.ipynb"
         path.write_text(nbformat.writes(made), encoding="utf-8")
         written.append(path)

@@ -86,6 +86,7 @@ def described(content: str, figure: Figure) -> str:
     """
     if not re.search("<(?:svg|img)", content):
         return content
+    content = DRAWING.sub(lambda drawing: leaner(drawing[0]), content)
     content = SHAPE.sub(r'<svg \3style="aspect-ratio: \1 / \2; ', content)
     alt = f'role="img" aria-label="{escape(figure.alt, quote=True)}"'
     start = '<div class="slp-figure"'
@@ -101,10 +102,29 @@ def described(content: str, figure: Figure) -> str:
     return framed(content, figure)
 
 
+DRAWING = re.compile(r"<svg .*?</svg>", re.DOTALL)
+UNSEEN = re.compile(r'<path [^>]*opacity: 0(?:\.00\d*)?"/>')
+BOX = re.compile(r'd="M ([\d.]+) ([\d.]+) L ([\d.]+) \2 L \3 ([\d.]+) L \1 \4 z "')
+
+
+def leaner(svg: str) -> str:
+    """The same drawing in two thirds of the bytes, as Matplotlib writes each box and number out."""
+    svg = UNSEEN.sub("", svg)
+    svg = BOX.sub(r'd="M\1 \2H\3V\4H\1z"', svg)
+    svg = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", svg)
+    svg = re.sub(r'(\b[xy]="-?\d+\.\d)\d+', r"\1", svg)
+    svg = re.sub(r'style="[^"]*"', lambda style: re.sub("([:;]) ", r"\1", style[0]), svg)
+    svg = svg.replace(' version="1.1"', "")
+    if "xlink:href" not in svg:
+        svg = svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "")
+    svg = re.sub(r"<defs>\s*</defs>", "", svg)
+    return re.sub(r">\s+<", "><", svg)
+
+
 # While a drawing is off the screen nothing of it is computed, so its box says its shape.
 SHAPE = re.compile(r'<svg (?=[^>]*viewBox="0 0 (\S+) (\S+?)")([^>]*)style="')
 COLUMN, GAP = 724, 13  # pixels: of a page's text, between two drawings
-DRAWN = re.compile(r"--slp-figure, 1\) \* (\d+)px\); min-width: (\d+)px")
+DRAWN = re.compile(r"--slp-figure, 1\) \* (\d+)px\); ?min-width: ?(\d+)px")
 
 
 def _fit(content: str) -> str:

@@ -21,6 +21,29 @@ interface OnPage extends HTMLInputElement {
   guitarPro(): Uint8Array<ArrayBuffer>;
 }
 
+/** CodeMirror, as far as a cell asks for it. */
+interface CellEditor {
+  focus(): void;
+  destroy(): void;
+}
+
+/** What an editor's keys do. */
+interface CellEditorActions {
+  run(): void;
+  runAndGoOn(): void;
+  leave(): void;
+  change(text: string): void;
+}
+
+interface Window {
+  slpEditor(parent: Element, text: string, label: string, on: CellEditorActions): CellEditor;
+}
+
+interface DocumentEventMap {
+  /** What a server, or a cell that has run, has put into the open page. */
+  "slp:replaced": CustomEvent<Element[]>;
+}
+
 interface ParentNode {
   querySelector(selectors: string): OnPage | null;
   querySelectorAll(selectors: string): NodeListOf<OnPage>;

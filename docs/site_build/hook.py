@@ -50,7 +50,7 @@ for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
 
 # Pages that compute or play, each of one kind.
 LIVE_PAGES = ("model.md", "write.md", "break-it.md", "hear.md", "fingering.md")
-GUIDE = ("notation", "pytorch", "teachers", "contributing", "decisions", "theme")
+GUIDE = ("notation", "slips", "pytorch", "teachers", "contributing", "decisions", "theme")
 
 
 def on_startup(command, dirty):
@@ -207,6 +207,7 @@ def on_post_build(config):
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))
+        postprocess.drop_unused(Path(config.site_dir))
         _write_notebooks(config)
 
 
@@ -227,8 +228,12 @@ def _write_notebooks(config) -> None:
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
     path, markdown = page.file.src_uri, choice_tables.fill(markdown)
+    if path in ("index.md", "teachers.md"):
+        markdown = pages.with_times(markdown)
     if path == "index.md":
-        markdown = with_numbers(markdown, equations_of(site.root))
+        book = equations_of(site.root)
+        markdown = pages.with_newest_numbers(with_numbers(markdown, book), book)
+        markdown = markdown.replace("<!-- draft -->", pages.draft_choice(book))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
         markdown = markdown.replace("<!-- diagram -->", pages.diagram(page))
@@ -302,6 +307,8 @@ def on_post_page(output, page, config):
     page_js += f'<script src="{relative("assets/search.js", page)}" defer></script>'
     if 'class="slp-chapter' in output or 'class="slp-cards"' in output:
         page_js += f'<script src="{relative("assets/reading.js", page)}" defer></script>'
+    if 'class="slp-path"' in output:
+        page_js += f'<script src="{relative("assets/short-path.js", page)}" defer></script>'
     if "#eq-" in output:
         page_js += f'<script src="{relative("assets/equations.js", page)}" defer></script>'
     if 'class="slp-touch"' in output:

@@ -9,6 +9,8 @@ and the links back are made.
 
 import ast
 import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
@@ -16,6 +18,8 @@ from pathlib import Path
 from textwrap import dedent
 
 from chapter_source import Chapter, equations_of, imported_names, module_name, number_of
+
+from slp_transformer._internal.equations import GROUP, Equations
 
 LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\s*([^<]*?)\s*</span>')
 SOURCE = re.compile(r"^Source:.*?(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -103,19 +107,39 @@ def formulas(chapter: Chapter) -> dict[str, str]:
     return found
 
 
+def equations_shown(tex: Mapping[str, str], book: Equations) -> Callable[[str], str]:
+    """Return the function that puts the equations below each exercise that names them.
+
+    An exercise names them at the beginning of a line, in brackets.
+
+    Args:
+        tex: the formula of each equation, by its slug.
+        book: the numbers of the equations.
+    """
+
+    def show(text: str) -> str:
+        shown = []
+        for named in re.finditer(rf"(?m)^\({GROUP.pattern}", text):
+            for slug in book.slugs_named_in(named[0]):
+                if tex.get(slug):
+                    shown.append(f"*{slug}* ({book.format_place(slug)})\n\n$$\n{tex[slug]}\n$$")
+        return "\n\n".join([text, *dict.fromkeys(shown)])
+
+    return show
+
+
 def _range(chapter: Chapter, draft: str) -> str:
-    """The first and last number of a chapter's equations in a draft."""
-    book, numbers = equations_of(chapter.root), []
+    """The first and last number of a chapter's equations in each chapter of a draft."""
+    book, numbers = equations_of(chapter.root), defaultdict(list)
     for slug in (slug for slug, _ in declared(chapter) if slug in book.slugs):
         number = book.slugs[slug].get(draft, "")
         if re.fullmatch(r"[\d.-]+", number):  # no sections, no figures
-            places = re.findall(r"\d+\.\d+", number)
-            numbers += [tuple(map(int, place.split("."))) for place in places]
-    if not numbers:
-        return ""
-    low, high = min(numbers), max(numbers)
-    first = f"{low[0]}.{low[1]}"
-    return first if low == high else f"{first}–{high[0]}.{high[1]}"
+            for whole, part in re.findall(r"(\d+)\.(\d+)", number):
+                numbers[int(whole)].append(int(part))
+    ends = [
+        (f"{whole}.{min(own)}", f"{whole}.{max(own)}") for whole, own in sorted(numbers.items())
+    ]
+    return ", ".join(low if low == high else f"{low}–{high}" for low, high in ends)
 
 
 def list_equations(chapters: list[Chapter], root: Path) -> list[Equation]:
@@ -132,8 +156,10 @@ def list_equations(chapters: list[Chapter], root: Path) -> list[Equation]:
     for path in modules(root):
         for name, docstring in _docstrings(path, root):
             for paragraph in SOURCE.findall(docstring):
-                for slug in book.named(" ".join(paragraph.split())):
-                    entry = found.setdefault(slug, Equation(slug, book.place(slug).split(" · ")))
+                for slug in book.slugs_named_in(" ".join(paragraph.split())):
+                    entry = found.setdefault(
+                        slug, Equation(slug, book.format_place(slug).split(" · "))
+                    )
                     if name not in entry.objects:
                         entry.objects.append(name)
     return list(found.values())

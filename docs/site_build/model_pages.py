@@ -34,7 +34,6 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     piece_from_tab,
 )
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
-from slp_transformer.guitar.fingering.viterbi import HandCosts
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi_writer import format_midi
@@ -355,7 +354,6 @@ def fill_fingering(content: str, player_assets: str) -> str:
         example=format_alphatex(_fingered(EXAMPLE_HALF_STEPS).tab),
         tunings=TUNINGS,
         max_fret=MAX_FRET,
-        costs=HandCosts(),
         suffixes=constants.file_kinds(),
         player=player(player_assets),
         still=format_tab(_fingered(EXAMPLE_HALF_STEPS).tab),

@@ -120,7 +120,7 @@ def find_parameters(kind: str, ours: str) -> str:
     config = {"gpt2": GPT2, "llama": LLAMA}[kind]
     if ours not in our_parameters(config):
         return ""
-    return ", ".join(place.name for place in HF_FAMILIES[kind].find_param(ours, config))
+    return ", ".join(place.name for place in HF_FAMILIES[kind].find_published_tensors(ours, config))
 
 
 def setting_rows() -> list[list[str]]:

@@ -13,6 +13,7 @@ from typing import Any
 import exercises
 import figures
 import nbformat
+import short_path
 from markdown.extensions.toc import slugify, unique
 
 Heading = dict[str, Any]  # its level, id and name, as Markdown's table of contents has them
@@ -47,6 +48,9 @@ def filled(
         cell.source = exercises.unmarked(cell.source)
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"  # Jupytext invents new ones at each reading
+    for cell, mark in zip(notebook.cells, short_path.marks_of(notebook.cells), strict=True):
+        if mark.ends:
+            cell.metadata["ends_more"] = True
     python = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook.metadata["kernelspec"] = python
     if plain:
@@ -90,7 +94,27 @@ def finished(html: str) -> tuple[str, list[Heading]]:
         r'\1<a href="#\2" title="Link to this equation">\3</a>\4',
         html,
     )
-    return _with_anchors(html)
+    html, headings = _with_anchors(html)
+    return _with_folds(html), headings
+
+
+MORE = re.compile(r"<!-- more (.*?) -->\s*(<h[2-6] [^>]*>.*?</h[2-6]>)?", re.DOTALL)
+END_OF_MORE = "<!-- /more -->"
+
+
+def _with_folds(html: str) -> str:
+    """Fold what the short path leaves out; its heading stays."""
+    fold = r'\2<details class="slp-more"><summary data-search-exclude>\1</summary>'
+    html, num_folds = MORE.subn(fold, html)
+    html = html.replace(END_OF_MORE, f"</details>{END_OF_MORE}")
+    is_open = num_folds > html.count(END_OF_MORE)  # the last one, to the end of the page
+    return f"{html}</details>{END_OF_MORE}" if is_open else html
+
+
+def without_folds(html: str) -> str:
+    """A page whose folds of the short path are gone, and all that is in them is there."""
+    html = re.sub(r'<details class="slp-more">.*?</summary>', "", html, flags=re.DOTALL)
+    return html.replace(f"</details>{END_OF_MORE}", "")
 
 
 CODE = re.compile(

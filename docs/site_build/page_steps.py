@@ -79,7 +79,7 @@ def add_head(body: str, context: PageContext) -> str:
     """Add what stands below the title: downloads, the map of the model, notes on the last run."""
     chapter, page = context.chapter, context.page
     head = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
-    head += pages.notes(chapter)
+    head += pages.path_note(chapter, page) + pages.notes(chapter)
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{head}", body, count=1)
     return body if found else head + body
 

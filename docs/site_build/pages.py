@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from functools import lru_cache
 from html import escape
 from pathlib import Path
 
@@ -18,11 +17,14 @@ import notebook_html
 import postprocess
 import previews
 import reference
+import short_path
 from chapter_source import Chapter
 from diagrams import Link
 from mkdocs.exceptions import PluginError
 from reference import ApiPage, url_of
 from state import log, relative, short_name, site
+
+from slp_transformer._internal.equations import Equations
 
 
 def links_below_title(chapter: Chapter, page) -> str:
@@ -89,7 +91,7 @@ def with_equations(headings: list[notebook_html.Heading], body: str) -> list[dic
             level = known[heading]["level"]
             found.append(known[heading])
         elif slug in site.book.slugs:
-            numbers = " · ".join(site.book.numbers(slug))
+            numbers = " · ".join(site.book.numbers_of(slug))
             name = f"{numbers} {html.escape(site.book.slugs[slug]['title'])}".strip()
             found.append({"level": level + 1, "id": f"eq-{slug}", "name": name})
     return found
@@ -229,10 +231,11 @@ def write(chapter: Chapter, path: Path) -> None:
     site.written[stem] = made_of
 
 
-@lru_cache(maxsize=64)
 def exercises_notebook(chapter: Chapter) -> str:
     """A chapter's exercises without their solutions, as a file."""
-    made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script))
+    tex = {slug: equation.tex for slug, equation in site.equations.items()}
+    show = links.equations_shown(tex, site.book)
+    made = exercises.notebook(chapter.exercises, exercises.title_of(chapter.script), show)
     return nbformat.writes(made)
 
 
@@ -308,7 +311,7 @@ def with_links_back(content: str, page) -> str:
         linked = re.sub(r"<code>([^<]+)</code>", to_equation, match[0])
         if not all(slug in site.book.slugs for slug in slugs):
             return linked
-        place = f"{linked} ({site.book.place(*slugs, span='</code> to' in match[0])})"
+        place = f"{linked} ({site.book.format_place(*slugs, span='</code> to' in match[0])})"
         return previews.linked(place, link_from(page), site.book)
 
     # Shapes and other strings in types in double quotes, as the source has them.
@@ -337,7 +340,8 @@ def link_from(page) -> Link:
         stem = equation.chapters[0]
         url = relative(f"chapters/{stem}/", page)
         url = f"{'' if url == './' else url}#eq-{slug}"
-        number = equation.numbers[0] if equation.numbers else slug
+        # Home has the numbers of the newest draft, others those of the first.
+        number = equation.numbers[-1 if page.url in ("", "./") else 0] if equation.numbers else slug
         short = number.partition(" in the ")[0]
         text = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
         return url, f"{text} in chapter {site.summaries[stem].number}"
@@ -388,6 +392,39 @@ def you_are_here(chapter: Chapter, page) -> str:
     )
 
 
+def path_note(chapter: Chapter, page) -> str:
+    """The line below a chapter's links: how long it takes, and the switch for what is folded."""
+    times = site.times[chapter.path.stem]
+    path = f'<a href="{relative("teachers/", page)}#the-short-path">short path</a>'
+    given = f'data-whole="{times.whole:.0f}" data-short="{times.short:.0f}" data-search-exclude'
+    whole = short_path.rounded(times.whole)
+    said = f"{whole} minutes. The {path} leaves this chapter out."
+    if times.short:
+        said = (
+            '<label><input type="checkbox"> Show all sections</label> '
+            f"<span>The {path} takes {short_path.rounded(times.short)} minutes, all {whole}.</span>"
+        )
+    return f'<p class="slp-path" {given}>{said}</p>'
+
+
+def with_times(markdown: str) -> str:
+    """A page of docs/ with how long chapters take: both sums, a table, or one of them alone."""
+    short, whole = (sum(getattr(t, of) for t in site.times.values()) for of in ("short", "whole"))
+    rows = [
+        f"| {s.number} · {s.title} | {short_path.rounded(times.short) or '–'} "
+        f"| {short_path.rounded(times.whole)} |"
+        for stem, times in site.times.items()
+        for s in [site.summaries[stem]]
+    ]
+    head = ["| chapter | short path | all of it |", "|---|---|---|"]
+    minutes = {site.summaries[stem].number: times.whole for stem, times in site.times.items()}
+    markdown = markdown.replace("<!-- hours of the path -->", short_path.in_hours(short))
+    markdown = markdown.replace("<!-- hours -->", short_path.in_hours(whole))
+    markdown = markdown.replace("<!-- times -->", "\n".join([*head, *rows]))
+    one = r"<!-- minutes of (\w+) -->"
+    return re.sub(one, lambda found: str(short_path.rounded(minutes[found[1]])), markdown)
+
+
 def card(summary: links.Summary, page) -> str:
     """A chapter on the landing page."""
     url = relative(f"chapters/{summary.stem}/", page)
@@ -399,6 +436,29 @@ def card(summary: links.Summary, page) -> str:
         f'<li><a href="{url}"><span class="slp-card-number">{summary.number}</span>'
         f"<strong>{html.escape(summary.title)}</strong>{equations}"
         f"<span>{_code_marks(summary.text)}</span></a></li>"
+    )
+
+
+def with_newest_numbers(markdown: str, book: Equations) -> str:
+    """Return a page whose labels have the number of the newest draft alone, where that has one."""
+    newest = next(reversed(book.drafts), "")
+
+    def label(found: re.Match) -> str:
+        slug = found[2].partition(" · ")[0].strip()
+        number = book.slugs.get(slug, {}).get(newest)
+        return f"{found[1]}{slug} · {number}</span>" if number else found[0]
+
+    return re.sub(r'(<span class="eq">)([^<]+)</span>', label, markdown)
+
+
+def draft_choice(book: Equations) -> str:
+    """The choice of the draft whose numbers all pages show; the newest comes first."""
+    options = "".join(
+        f'<option value="{draft}">{name}</option>' for draft, name in reversed(book.drafts.items())
+    )
+    return (
+        '<form class="slp-filter"><label>Numbers of equations: '
+        f'<select id="slp-draft">{options}</select></label></form>'
     )
 
 
@@ -458,7 +518,7 @@ def equation_places() -> list[tuple[str, list[str], str]]:
     return [
         (
             f"chapters/{equation.chapters[0]}/#eq-{equation.slug}",
-            site.book.numbers(equation.slug),
+            site.book.numbers_of(equation.slug),
             site.book.slugs[equation.slug]["title"],
         )
         for equation in site.equations.values()

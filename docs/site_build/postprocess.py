@@ -120,6 +120,7 @@ def known(content: str, kind: str) -> str:
     content = re.sub(r"<td data-search-exclude>.*?</td>", "", content, flags=re.DOTALL)
     content = as_text(content)
     if kind == "chapter":
+        content = notebook_html.without_folds(content)
         content = EXERCISES.sub("", content)  # who looks for a thing wants it explained
         content = re.sub(r"<details\b.*?</details>", "", content, flags=re.DOTALL)
     return _names(content) if kind == "reference" else content
@@ -197,6 +198,17 @@ def cut(site: Path) -> None:
         _cut(path, text)
     for path in site.glob("assets/katex/fonts/*.woff2"):
         _cut(path, formulas)
+
+
+def drop_unused(site: Path) -> None:
+    """Takes away what the theme brings and no page asks for: maps of its scripts, its search."""
+    for path in [*site.glob("assets/javascripts/**/*.map"), *site.glob("assets/stylesheets/*.map")]:
+        path.unlink()
+    shutil.rmtree(site / "assets" / "javascripts" / "lunr", ignore_errors=True)
+    for path in [*site.glob("assets/javascripts/*.js"), *site.glob("assets/stylesheets/*.css")]:
+        text = path.read_text(encoding="utf-8")
+        text = re.sub(r"\n(?://|/\*)# sourceMappingURL=[^\n]*", "", text)
+        path.write_text(text, encoding="utf-8", newline="")
 
 
 def name_landmarks(site: Path) -> None:

@@ -34,7 +34,7 @@ def known(book: Equations) -> dict[str, dict]:
     """Return what each number stands for: its slug, and the number in each draft that has it."""
     found = {}
     for slug in book.slugs:
-        own = {draft: book.numbers(slug, draft) for draft in book.drafts}
+        own = {draft: book.numbers_of(slug, draft) for draft in book.drafts}
         for draft, numbers in own.items():
             for place, number in enumerate(numbers):
                 twins = {key: other[place] for key, other in own.items() if place < len(other)}

@@ -9,6 +9,7 @@ import execution
 import figures
 import links
 import reference
+import short_path
 from chapter_source import PACKAGE, Chapter
 from mkdocs.utils import get_relative_url
 from serving import stamps
@@ -48,6 +49,7 @@ class Site:
         everything = str(sorted(behind.items()))
         self.keys = {c.path.stem: f"{hash((c.code, everything)):x}" for c in self.chapters}
         self.summaries = {c.path.stem: links.summarize(c) for c in self.chapters}
+        self.times = {c.path.stem: short_path.times_of(c) for c in self.chapters}
         self.load()
 
     def _read_package(self) -> None:

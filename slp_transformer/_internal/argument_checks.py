@@ -16,7 +16,7 @@ def is_all_finite(tensor: Tensor) -> bool:
     return bool(torch.stack(tensor.aminmax()).isfinite().all())
 
 
-def check_features(name: str, X: Tensor, model_dim: int) -> None:
+def check_feature_axis(name: str, X: Tensor, model_dim: int) -> None:
     """Refuse an input with fewer than two axes, or whose rows are not of size `model_dim`.
 
     Raises:
@@ -35,10 +35,10 @@ def check_attention_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, caus
     Raises:
         ValueError: naming the input, or the two that disagree.
     """
-    check_features("X", X, model_dim)
+    check_feature_axis("X", X, model_dim)
     if H_enc is None:
         return
-    check_features("H_enc", H_enc, model_dim)
+    check_feature_axis("H_enc", H_enc, model_dim)
     if H_enc.shape[:-2] != X.shape[:-2]:
         raise ValueError(
             "X and H_enc must have the same axes before the last two, one source for each "
@@ -134,7 +134,7 @@ def is_keep_mask(mask: Tensor) -> bool:
     return bool(((mask == 0) | (mask == 1)).all())
 
 
-def check_sequence(ids: Any) -> None:
+def check_token_axis(ids: Any) -> None:
     """Refuse what is no tensor with an axis of tokens.
 
     Raises:

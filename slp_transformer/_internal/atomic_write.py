@@ -52,7 +52,7 @@ def fsync_path(path: Path) -> None:
             raise NotSyncedError(error.errno, error.strerror, str(path)) from error
 
 
-def rename(source: Path, target: Path) -> None:
+def rename_path(source: Path, target: Path) -> None:
     """Rename a file, or a folder to a name that is free.
 
     Windows refuses this as long as another process has a file open, as virus scanners and indexers
@@ -70,11 +70,11 @@ def rename(source: Path, target: Path) -> None:
 
 
 def random_name() -> str:
-    """Return a name for what is being written, which `remove_leftovers` knows."""
+    """Return a name for what is being written, which `remove_unfinished_files` knows."""
     return f".{os.urandom(8).hex()}.writing"
 
 
-def create(path: Path) -> BinaryIO:
+def open_new_file(path: Path) -> BinaryIO:
     """Create a file, with the mode of the umask, and open it.
 
     Raises:
@@ -101,15 +101,15 @@ def apply_umask(path: Path) -> None:
     path.chmod(path.parent.stat().st_mode & 0o666)
 
 
-def remove_leftovers(folder: Path) -> None:
+def remove_unfinished_files(folder: Path) -> None:
     """Remove what killed processes were writing in a folder; links go, what they name stays."""
     with suppress(OSError):
         for path in folder.iterdir():
             if LEFTOVER.fullmatch(path.name):
-                remove(path)
+                remove_path(path)
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a file, a link (not what it names), or a folder with all that is in it, if it can."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
@@ -118,7 +118,7 @@ def remove(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def check_no_link(path: Path) -> None:
+def check_is_no_link(path: Path) -> None:
     """Refuse a link where this package is about to write a name of its own.
 
     Raises:
@@ -152,13 +152,13 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             return
         temp = path.with_name(random_name())
         try:
-            with create(temp) as file:
+            with open_new_file(temp) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            rename(temp, path)
+            rename_path(temp, path)
         except BaseException:
-            remove(temp)
+            remove_path(temp)
             raise
         fsync_path(path.parent)
     except NotSyncedError as error:

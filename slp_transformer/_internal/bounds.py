@@ -15,7 +15,8 @@ MAX_SIDE_FILE_BYTES = 1 << 24  # what is handed on beside a published tokenizer
 MAX_FILE_BYTES = {
     "MIDI": 1 << 20,
     "Guitar Pro 3 to 5": 4 << 20,
-    "Guitar Pro 7 and 8": 8 << 20,
+    "Guitar Pro 6 to 8": 8 << 20,
+    "compressed Guitar Pro 6": 2 << 20,  # which is read bit by bit
     "MusicXML": 16 << 20,
     "alphaTex": 1 << 19,
     "ASCII tab": 4 << 20,
@@ -47,7 +48,7 @@ MAX_DECODED_BYTES, MAX_DECODED_BYTES_PER_TOKEN = 1 << 16, 4096  # that are made 
 NUMBER_PATTERN = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*")
 
 
-def parse_number(text: str) -> Fraction:
+def parse_exact_number(text: str) -> Fraction:
     """Return a decimal number of a score, exactly.
 
     Raises:
@@ -60,7 +61,7 @@ def parse_number(text: str) -> Fraction:
     return number
 
 
-def check_moment(quarters: Fraction) -> None:
+def check_score_moment(quarters: Fraction) -> None:
     """Refuse a moment that no score has: far away, or of a fraction that only grows.
 
     Raises:

@@ -112,7 +112,7 @@ class Choices(Mapping[str, ChoiceT]):
         return "\n".join((f"| {self.name} | |", "|---|---|", *rows))
 
 
-def choice_names(hint: Any) -> tuple[Any, ...] | None:
+def allowed_values_of(hint: Any) -> tuple[Any, ...] | None:
     """Return the values that a `Literal`, or a type with a table, allows; None for other types."""
     for note in getattr(hint, "__metadata__", ()):
         if isinstance(note, Choices):
@@ -120,7 +120,7 @@ def choice_names(hint: Any) -> tuple[Any, ...] | None:
     return get_args(hint) if get_origin(hint) is Literal else None
 
 
-def union_parts(hint: Any) -> tuple[Any, ...]:
+def union_members(hint: Any) -> tuple[Any, ...]:
     """Return the types of a union; a type that is none, alone."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
@@ -129,13 +129,13 @@ def check_in_choices(kind: Any, **choices: Any) -> None:
     """Refuse a choice that is none of those in a table, or that a type names.
 
     Args:
-        kind: a table, or what `choice_names` takes.
+        kind: a table, or what `allowed_values_of` takes.
         **choices: the setting's name and its value.
 
     Raises:
         ValueError: naming the setting, what it was and what would do.
     """
-    known = tuple(kind) if isinstance(kind, Choices) else choice_names(kind) or ()
+    known = tuple(kind) if isinstance(kind, Choices) else allowed_values_of(kind) or ()
     for name, choice in choices.items():
         if choice not in known:
             options = " or ".join(f'"{value}"' for value in known)
@@ -149,14 +149,14 @@ def check_choice_fields(settings: Any) -> None:
         ValueError: naming the first such field, what it was and what would do.
     """
     for name, hint in get_type_hints(type(settings), include_extras=True).items():
-        value, parts = getattr(settings, name), union_parts(hint)
-        others = [part for part in parts if choice_names(part) is None]
+        value, parts = getattr(settings, name), union_members(hint)
+        others = [part for part in parts if allowed_values_of(part) is None]
         if value is None and NoneType in others:
             continue
         # `bool | Literal["qkv"]` takes no other word, but its numbers have their own checks.
         if len(others) == len(parts) or (set(others) - {NoneType} and not isinstance(value, str)):
             continue
-        known = [value for part in parts for value in choice_names(part) or ()]
+        known = [value for part in parts for value in allowed_values_of(part) or ()]
         check_in_choices(Literal[tuple(known)], **{name: value})
 
 
@@ -187,12 +187,12 @@ def make_tyro_registry() -> Any:
 
 def field_with_choices(field: Any) -> Any:
     """Return tyro's record of a field, with the names of its table, if it has one."""
-    parts = union_parts(field.type)
+    parts = union_members(field.type)
     notes = [note for part in parts for note in getattr(part, "__metadata__", ())]
     tables = [note for note in notes if isinstance(note, Choices)]
     if not tables:
         return field
-    shown = [Literal[names] if (names := choice_names(part)) else part for part in parts]
+    shown = [Literal[names] if (names := allowed_values_of(part)) else part for part in parts]
     text = field.helptext() if callable(field.helptext) else field.helptext
     text = " ".join([text or "", *(f"{table.describe()}." for table in tables)]).strip()
     return replace(field, type=functools.reduce(operator.or_, shown), helptext=text)

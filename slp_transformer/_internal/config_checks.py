@@ -12,7 +12,7 @@ from typing import Any
 Range = tuple[Callable[[Any], bool], str]
 
 
-def closest_match(name: str, known: Iterable[str]) -> str:
+def suggest_closest_match(name: str, known: Iterable[str]) -> str:
     """Return what somebody may have meant, as the end of a sentence."""
     known = sorted(known)
     found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
@@ -43,7 +43,7 @@ def make_ints_builtin_in_place(settings: Any) -> None:
             object.__setattr__(settings, name, operator.index(value))
 
 
-def check_size(**sizes: int) -> None:
+def check_positive_sizes(**sizes: int) -> None:
     """Refuse a size that is not a positive whole number.
 
     Raises:
@@ -101,7 +101,7 @@ def resolve_head_sizes(
         ValueError: if a size is not a positive whole number, or d/A is needed and A does not
             divide d.
     """
-    check_size(model_dim=model_dim, num_heads=num_heads)
+    check_positive_sizes(model_dim=model_dim, num_heads=num_heads)
     if (key_dim is None or value_dim is None) and model_dim % num_heads:
         raise ValueError(
             f"model_dim = {model_dim} cannot be shared equally among num_heads = {num_heads}: "
@@ -110,5 +110,5 @@ def resolve_head_sizes(
     share = model_dim // num_heads
     key_dim = share if key_dim is None else key_dim
     value_dim = share if value_dim is None else value_dim
-    check_size(key_dim=key_dim, value_dim=value_dim)
+    check_positive_sizes(key_dim=key_dim, value_dim=value_dim)
     return key_dim, value_dim

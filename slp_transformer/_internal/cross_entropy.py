@@ -53,7 +53,7 @@ class SummedCrossEntropy(torch.autograd.Function):
         ctx.save_for_backward(U, words, counts)
         ctx.smoothing = smoothing
         found = []
-        for rows in row_chunks(U):
+        for rows in iter_row_chunks(U):
             log_y = U[rows].log_softmax(dim=1)
             right = log_y.gather(1, words[rows])
             if smoothing:
@@ -69,7 +69,7 @@ class SummedCrossEntropy(torch.autograd.Function):
         if torch.is_grad_enabled():  # to be differentiated once more
             return weights * (U.softmax(dim=1) - share).scatter_add(1, words, less), *[None] * 3
         G = torch.empty_like(U)
-        for rows in row_chunks(U):
+        for rows in iter_row_chunks(U):
             its = torch.softmax(U[rows], dim=1, out=G[rows])
             if share:
                 its.sub_(share)
@@ -77,7 +77,7 @@ class SummedCrossEntropy(torch.autograd.Function):
         return G, None, None, None
 
 
-def row_chunks(U: Float[Tensor, "rows V"]) -> Iterator[slice]:
+def iter_row_chunks(U: Float[Tensor, "rows V"]) -> Iterator[slice]:
     """Yield ranges of rows that fit into a cache together."""
     count = max(1, LOGITS_PER_CHUNK * torch.get_num_threads() // U.shape[1])
     for first in range(0, len(U), count):

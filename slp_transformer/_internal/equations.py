@@ -25,7 +25,7 @@ class Equations:
         self.drafts: dict[str, str] = content["drafts"]
         self.slugs: dict[str, dict[str, str]] = content["equations"]
 
-    def place(self, *slugs: str, span: bool = False) -> str:
+    def format_place(self, *slugs: str, span: bool = False) -> str:
         """Return the place of equations in the book: "8.33 · 7.34", "7.53 in the Aug 2026 draft".
 
         Args:
@@ -43,7 +43,7 @@ class Equations:
         places = [f"{numbers} in the {name}" for name, numbers in found.items()]
         return ", ".join(places) or self.slugs[slugs[0]].get("where", "")
 
-    def numbers(self, slug: str, *drafts: str) -> list[str]:
+    def numbers_of(self, slug: str, *drafts: str) -> list[str]:
         """Return the numbers of an equation in some drafts or all; those of a range one by one."""
         found = []
         for draft in drafts or self.drafts:
@@ -54,7 +54,7 @@ class Equations:
                 found += [f"{chapter}.{n}" for n in range(int(first), int(last) + 1)]
         return found
 
-    def named(self, text: str) -> list[str]:
+    def slugs_named_in(self, text: str) -> list[str]:
         """Return the slugs that a text names in backticks; "`ln-mean` to `ln`" names four."""
         found, order = [], list(self.slugs)
         for group in GROUP.finditer(text):
@@ -65,14 +65,14 @@ class Equations:
                     found += order[order.index(first) : order.index(last) + 1]
         return list(dict.fromkeys(found))
 
-    def cite(self, text: str) -> str:
+    def add_numbers_to(self, text: str) -> str:
         """Return a text whose slugs in backticks are followed by their numbers."""
 
         def cited(group: re.Match[str]) -> str:
             slugs = re.findall(SLUG, group[0])
             if not all(slug in self.slugs for slug in slugs):
                 return group[0]
-            place = self.place(*slugs, span=" to `" in group[0])
+            place = self.format_place(*slugs, span=" to `" in group[0])
             return group[0].replace("`", "") + (f" ({place})" if place else "")
 
         return GROUP.sub(cited, text)

@@ -43,7 +43,10 @@ class SamplingOption:
 
     Attributes:
         function: "module:name" of a function of the logits [batch × V] and the option's value, with
-            the ids so far [batch × N] in between if `reads_ids`; it returns logits.
+            the ids so far [batch × N] in between if `reads_ids`; it returns logits of the same
+            shape, and changes none in place. They are in the vocabulary's order, not sorted, no
+            probabilities yet, and −∞ where a word is ruled out already, which it stays; at least
+            one must stay finite. It is called outside `torch.compile`, without gradients.
         symbol: the letter in the book's equations.
         kind: int or float.
         neutral: the value that leaves the logits alone.
@@ -55,6 +58,7 @@ class SamplingOption:
         only_drawing: whether it matters only to what is drawn at random.
         greedy_at: the value with which nothing is drawn and the most probable word is taken.
         flag_default: what the commands take where the flag is not given; None for `neutral`.
+        example: a value with which little is left as it was; the tests of every option take it.
     """
 
     function: str
@@ -69,6 +73,7 @@ class SamplingOption:
     only_drawing: bool = True
     greedy_at: float | None = None
     flag_default: float | None = None
+    example: float | None = None
 
     @cached_property
     def apply(self) -> Callable[..., Any]:
@@ -84,7 +89,7 @@ class SamplingOption:
             return False
 
 
-def is_share(value: float) -> bool:
+def is_positive_share(value: float) -> bool:
     """Tell if a number is above 0 and at most 1."""
     return 0 < value <= 1
 
@@ -103,6 +108,7 @@ SAMPLING = Choices(
             Slider(1, 2, 0.05, 1),
             reads_ids=True,
             only_drawing=False,
+            example=1000.0,
         ),
         "temperature": SamplingOption(
             "slp_transformer.sampling:temperature",
@@ -116,6 +122,7 @@ SAMPLING = Choices(
             Slider(0, 3, 0.1, 1),
             greedy_at=0,
             flag_default=0.8,
+            example=0.1,
         ),
         "top_k": SamplingOption(
             "slp_transformer.sampling:top_k",
@@ -126,27 +133,30 @@ SAMPLING = Choices(
             "a whole number of 1 or more",
             "sample from the k most probable tokens alone",
             Slider(1, None, 1, None),
+            example=3,
         ),
         "top_p": SamplingOption(
             "slp_transformer.sampling:top_p",
             "p",
             float,
             None,
-            is_share,
+            is_positive_share,
             "a share above 0 and at most 1",
             "sample from the most probable tokens that together have this probability",
             Slider(0.05, 1, 0.05, 1),
+            example=0.6,
         ),
         "min_p": SamplingOption(
             "slp_transformer.sampling:min_p",
             "p",
             float,
             None,
-            is_share,
+            is_positive_share,
             "a share above 0 and at most 1",
             "sample from the tokens that have at least this share of the probability of the most "
             "probable one",
             Slider(0, 1, 0.05, 0),
+            example=0.9,
         ),
     },
 )
@@ -168,7 +178,7 @@ def check_sampling_option(**value: Any) -> None:
             raise ValueError(f"{name} must be {SAMPLING[name].range}, not {given!r}.")
 
 
-def validate_sampling(
+def validate_sampling_options(
     values: Mapping[str, Any], write: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """Return the options that change something, in the order in which they are applied.

@@ -11,7 +11,7 @@ from torch import nn
 from slp_transformer._internal.shape_types import Float, Tensor
 
 
-def weight_matrix(rows: int, columns: int) -> nn.Parameter:
+def make_weight_matrix(rows: int, columns: int) -> nn.Parameter:
     """Make a weight matrix in the book's orientation, [rows×columns], for `x @ W`.
 
     Drawn from a normal distribution of variance 1/rows, so that a row vector of unit variance

@@ -79,7 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # as io.TextIOWrapper
     lessons = {flag.lesson: getattr(options, name) for name, flag in flags.items()}
     try:
-        return _run(options, {place: file for place, file in lessons.items() if file is not None})
+        return _run_options(
+            options, {place: file for place, file in lessons.items() if file is not None}
+        )
     except ValueError as error:
         print(escape_controls(f"check: {error}"), file=sys.stderr)
         return 2
@@ -94,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _run(options: argparse.Namespace, flagged: Mapping[str, Path]) -> int:
+def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> int:
     wishes = (
         options.new,
         options.run,
@@ -195,7 +197,7 @@ def print_progress(
         print(escape_controls(f"{chapters.get(name, ''):>2} {needed} {name:22} {status}"))
         for line in verdict.example if verdict is not None and not verdict else ():
             print(escape_controls(f"       {line}"))
-        for other in parts.used_by(name) if verdict is not None and not verdict else ():
+        for other in parts.checks_called_by(name) if verdict is not None and not verdict else ():
             if not verdicts[other]:
                 print(f"       It uses {other}, which is not right yet.")
     missing = [name for name in NEEDED if not verdicts[name]]
@@ -228,7 +230,7 @@ def print_progress(
         return 1
     print("The attention of its first block: a row for each word, a column for each word that it")
     print("reads, by its number, darker for more attention:")
-    print(*own_model.draw_attention(own, own_model.SENTENCES[0][:-1], words), sep="\n")
+    print(*own_model.attention_as_text(own, own_model.SENTENCES[0][:-1], words), sep="\n")
     if not verdicts["draw"]:
         print("Once draw (chapter 6) is right, it also writes.")
         return 0

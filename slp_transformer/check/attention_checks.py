@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Inputs, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check, option_for_mistake
 from slp_transformer.check.mask_checks import INF, future_mask
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
@@ -29,7 +29,7 @@ def scale(d_k: int, mistakes: Mistakes) -> float:
         "rounded root": int(d_k**0.5),
         "multiplied by the root": d_k**-0.5,
     }
-    return float(choose_option(mistakes, divisors, d_k**0.5))
+    return float(option_for_mistake(mistakes, divisors, d_k**0.5))
 
 
 def _softmax_cases() -> list[Inputs]:
@@ -247,11 +247,11 @@ def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes)
     The row of a query that may see nothing may be zeros, as in the package, or NaN.
     """
     scores = Q @ K.mT / scale(Q.shape[-1], mistakes)
-    filled = choose_option(mistakes, FILLED, None)
+    filled = option_for_mistake(mistakes, FILLED, None)
     scores = scores + mask if filled is None else scores.masked_fill(mask == -INF, filled)
     if "no softmax" in mistakes:
         return scores @ V
-    axis = choose_option(mistakes, SOFTMAX_AXES, -1)
+    axis = option_for_mistake(mistakes, SOFTMAX_AXES, -1)
     if mistakes & {"overflow", "largest of all"}:
         return softmax.solve(scores, mistakes=mistakes) @ V
     alpha = torch.softmax(scores, axis)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Inputs, Mistakes, check, choose_option
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check, option_for_mistake
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
@@ -116,7 +116,7 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, mistakes: Mistakes) -> Te
     variance = x.var(-1, correction=0, keepdim=True)
     if "root mean square" in mistakes:
         mu, variance = 0 * mu, (x * x).mean(-1, keepdim=True)
-    sigma = (variance + choose_option(mistakes, EPSILONS, 0.0)).sqrt()
+    sigma = (variance + option_for_mistake(mistakes, EPSILONS, 0.0)).sqrt()
     return gamma * ((x - mu) / sigma) + beta
 
 

@@ -189,14 +189,14 @@ def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes
         raise AttemptEnded(to_short_line(defined["unusable"]))
     if not isinstance(functions := defined.get("functions"), list):
         raise AttemptEnded(NO_ANSWER.format("its definitions were run"))
-    copied = {one: _pasted(about["codes"][one]) for one in about["own"]}
+    copied = {one: _find_pasted_solution(about["codes"][one]) for one in about["own"]}
     for key, found in (("uses the package", about["uses"]), ("as in the package", copied)):
         if shown := {one: what for one, what in found.items() if what and one in functions}:
             report[key] = shown
     report["missing"] += [one for one in about["own"] if one not in functions]
     for check in (one for one in CHECKS if one in functions):
         if check in about["own"]:
-            verdict = _judge(check, student)
+            verdict = _judge_answers(check, student)
             if not verdict:
                 report["wrong"][check] = verdict.text
             elif not about["uses"][check]:
@@ -207,23 +207,23 @@ def _fill_report(report: Report, student: StudentProcess, name: str, data: bytes
 
 
 @cache
-def _fingerprints() -> dict[str, str]:
+def _cached_package_fingerprints() -> dict[str, str]:
     return package_fingerprints()
 
 
-def _pasted(code: str) -> str:
-    return _fingerprints().get(code, "") if code else ""
+def _find_pasted_solution(code: str) -> str:
+    return _cached_package_fingerprints().get(code, "") if code else ""
 
 
-def _judge(check: str, student: StudentProcess) -> Verdict:
+def _judge_answers(check: str, student: StudentProcess) -> Verdict:
     cases = CHECKS[check].cases()
     if check == "softmax":  # as its exercise asks
         cases = [case for case in cases if case["scores"].dim() == 1]
-    run = partial(_run, check, student)
+    run = partial(_answer_cases, check, student)
     return CHECKS[check].judge(lambda: (cases, run), DEFAULT_TIMEOUT_S)
 
 
-def _run(
+def _answer_cases(
     check: str, student: StudentProcess, numbers: Sequence[int], listed: str
 ) -> tuple[list[Any], set[str]]:
     """Return a student's answers to cases, and the arguments that they change in place.

@@ -90,7 +90,7 @@ def answers_agree(one: Any, other: Any) -> bool:
     if (one.dtype == torch.bool) != (other.dtype == torch.bool):
         return False
     if one.shape != other.shape:
-        if drop_unit_axes(one.shape) != drop_unit_axes(other.shape):
+        if squeezed_shape(one.shape) != squeezed_shape(other.shape):
             return False
         one = one.reshape(other.shape)  # the book's [1×d] and a vector [d]
     return torch.allclose(one.double(), other.double(), rtol=1e-4, atol=2e-5, equal_nan=True)
@@ -123,7 +123,7 @@ def has_new_nan(right: Any, found: Any) -> bool:
     return bool(found.isnan().any() and not right.isnan().any())
 
 
-def find_relation(
+def describe_relation(
     expected: Sequence[Any], actual: Sequence[Any], cases: Sequence[dict[str, Any]] = ()
 ) -> str | None:
     """Say in what simple way answers differ from the right ones; None if in no such way.
@@ -179,7 +179,7 @@ def _find_size_factor(pairs: Sequence[Any], cases: Sequence[dict[str, Any]]) -> 
         if not factor > 0 or not answers_agree(found, factor * right):
             return None
         factors.append(factor)
-    for name, measures in _measures(cases).items():
+    for name, measures in _measure_inputs(cases).items():
         measure = torch.tensor(measures, dtype=torch.float64)
         if len(measure.unique()) < 3 or (measure <= 0).any():
             continue
@@ -195,7 +195,7 @@ def _find_size_factor(pairs: Sequence[Any], cases: Sequence[dict[str, Any]]) -> 
 POWERS = {1.0: "{}", -1.0: "1/{}", 0.5: "√{}", -0.5: "1/√{}", 2.0: "{}²", -2.0: "1/{}²"}
 
 
-def _measures(cases: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
+def _measure_inputs(cases: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
     """Return the numbers and sizes in the inputs of all cases, by what a reader would write."""
     found: dict[str, list[float]] = {}
     for case in cases:
@@ -210,7 +210,7 @@ def _measures(cases: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
     return {name: numbers for name, numbers in found.items() if len(numbers) == len(cases)}
 
 
-def drop_unit_axes(shape: torch.Size) -> tuple[int, ...]:
+def squeezed_shape(shape: torch.Size) -> tuple[int, ...]:
     """Return a shape without its first axes of size 1: the book's [1×d] is a vector [d]."""
     first = next((i for i, size in enumerate(shape) if size != 1), len(shape))
     return tuple(shape[first:])
@@ -264,7 +264,7 @@ def format_difference(expected: Any, actual: Any) -> list[str]:
     if isinstance(expected, tuple):
         pairs = zip(expected, actual, strict=True)
         expected, actual = next((r, w) for r, w in pairs if not answers_agree(w, r))
-    same_shape = drop_unit_axes(expected.shape) == drop_unit_axes(actual.shape)
+    same_shape = squeezed_shape(expected.shape) == squeezed_shape(actual.shape)
     if expected.numel() <= MAX_SHOWN_NUMBERS or not same_shape:
         pair = format_value(expected), format_value(actual)
         if pair[0] == pair[1]:  # they differ further on

@@ -53,7 +53,7 @@ READ_FILE, READ_FOLDER, WRITE_FILE, EXECUTE = 4, 8, 2, 1
 RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 
 
-def confine(readable: Iterable[str], seconds: int) -> list[str]:
+def confine_this_process(readable: Iterable[str], seconds: int) -> list[str]:
     """Give up, for good, what a student's functions do not need.
 
     Args:
@@ -65,8 +65,10 @@ def confine(readable: Iterable[str], seconds: int) -> list[str]:
     """
     steps: dict[str, Callable[[], None]] = {
         "Memory, or processor time, is not limited here.": lambda: _limit_resources(seconds),
-        "Files are not guarded here.": lambda: _close_files(_linux(), readable),
-        "Other processes and the network are not guarded here.": lambda: _close_calls(_linux()),
+        "Files are not guarded here.": lambda: _forbid_other_files(_load_libc(), readable),
+        "Other processes and the network are not guarded here.": lambda: _forbid_system_calls(
+            _load_libc()
+        ),
     }
     missing = []
     for sentence, step in steps.items():
@@ -102,7 +104,7 @@ def end_with_parent() -> None:
     """End this process when the one that started it ends, where the system can do that."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
-            _call(_linux().prctl, PR_SET_PDEATHSIG, 9, 0, 0, 0)
+            _call_checked(_load_libc().prctl, PR_SET_PDEATHSIG, 9, 0, 0, 0)
 
 
 # --- Linux ---------------------------------------------------------------------------------------
@@ -122,7 +124,7 @@ class _Allowed(ctypes.Structure):
     _fields_ = [("rights", ctypes.c_uint64), ("folder", ctypes.c_int32)]
 
 
-def _linux() -> ctypes.CDLL:
+def _load_libc() -> ctypes.CDLL:
     """Return the C library, for its system calls.
 
     Raises:
@@ -131,31 +133,31 @@ def _linux() -> ctypes.CDLL:
     if sys.platform != "linux" or len(os.listdir("/proc/self/task")) > 1:
         raise OSError("There is nothing that confines this process.")
     libc = ctypes.CDLL(None, use_errno=True)
-    _call(libc.prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _call_checked(libc.prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     return libc
 
 
-def _close_calls(libc: ctypes.CDLL) -> None:
+def _forbid_system_calls(libc: ctypes.CDLL) -> None:
     """Give up root's rights, and system calls; `KeyError` where their numbers are not known."""
     column, machine = MACHINES[platform.machine()]
     version_3, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    _call(libc.syscall, CAPSET[column], version_3, nothing)
+    _call_checked(libc.syscall, CAPSET[column], version_3, nothing)
     rules = (_Rule * len(program := _system_call_rules(column, machine)))(*program)
     filters = _Program(len(rules), rules)
-    _call(libc.prctl, PR_SET_SECCOMP, 2, ctypes.byref(filters), 0, 0)
+    _call_checked(libc.prctl, PR_SET_SECCOMP, 2, ctypes.byref(filters), 0, 0)
 
 
-def _call(function: Callable[..., int], *arguments: object) -> int:
+def _call_checked(function: Callable[..., int], *arguments: object) -> int:
     result = function(*arguments)
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
 
 
-def _close_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
-    version = _call(libc.syscall, LANDLOCK_CREATE, None, 0, 1)
+def _forbid_other_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
+    version = _call_checked(libc.syscall, LANDLOCK_CREATE, None, 0, 1)
     rights = ctypes.c_uint64(RIGHTS[min(version, 5)])
-    rules = _call(libc.syscall, LANDLOCK_CREATE, ctypes.byref(rights), 8, 0)
+    rules = _call_checked(libc.syscall, LANDLOCK_CREATE, ctypes.byref(rights), 8, 0)
     allowed = dict.fromkeys(readable, READ_FILE | READ_FOLDER | EXECUTE)
     for path, granted in {**allowed, os.devnull: READ_FILE | WRITE_FILE}.items():
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -163,10 +165,10 @@ def _close_files(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
             only = granted if os.path.isdir(path) else granted & ~READ_FOLDER
             allow = _Allowed(only, place)
             try:
-                _call(libc.syscall, LANDLOCK_ADD, rules, 1, ctypes.byref(allow), 0)
+                _call_checked(libc.syscall, LANDLOCK_ADD, rules, 1, ctypes.byref(allow), 0)
             finally:
                 os.close(place)
-    _call(libc.syscall, LANDLOCK_RESTRICT, rules, 0)
+    _call_checked(libc.syscall, LANDLOCK_RESTRICT, rules, 0)
     os.close(rules)
 
 

@@ -38,13 +38,13 @@ from slp_transformer.check.comparing import (
     NotNumeric,
     answers_agree,
     count_numbers,
+    describe_relation,
     describe_shape,
-    drop_unit_axes,
-    find_relation,
     format_difference,
     format_value,
     has_floats_for_integers,
     has_new_nan,
+    squeezed_shape,
     to_comparable,
 )
 from slp_transformer.check.hints import FLOATS_FOR_INTEGERS, HINTS, OVERFLOW
@@ -123,10 +123,10 @@ class Check:
         self._solve, self._with_mistakes = solve, as_solution_with_mistakes(solve)
         self._make_cases = cases
         self.sizes_from_module: SizesFromModule | None = sizes_from_module
-        self.source: str = load_equations().cite(source)
+        self.source: str = load_equations().add_numbers_to(source)
         self.formulas: dict[str, Formula] = {}
         self.synonyms: dict[str, str] = {}
-        self.mistakes: dict[str, str] = read_table(mistakes, self.formulas, self.synonyms)
+        self.mistakes: dict[str, str] = parse_mistake_table(mistakes, self.formulas, self.synonyms)
         self.accepted: tuple[str, ...] = tuple(accepted)
         self.name: str = solve.__name__
         self.__doc__ = solve.__doc__
@@ -192,7 +192,7 @@ class Check:
             UnsupportedCall: if it cannot be called as the exercise asks.
         """
         call = make_caller(submission, self.arguments, self.signature_text)
-        cases = self._cases(submission, one_row)
+        cases = self._fitting_cases(submission, one_row)
 
         def run(numbers: Sequence[int], listed: str) -> tuple[list[Any], set[str]]:
             given = [cases[i] for i in numbers]
@@ -212,7 +212,7 @@ class Check:
             AttemptEnded: if the place where it runs is no more.
         """
         try:
-            return self._verdict(*begin(), timeout_s)
+            return self._make_verdict(*begin(), timeout_s)
         except (BrokenCheck, AttemptEnded):
             raise
         except (UnsupportedCall, NotNumeric) as error:
@@ -249,7 +249,7 @@ class Check:
         count = len(self.arguments)
         return self.solve(*inputs[:count], mistakes=mistakes | {*inputs[count:]})
 
-    def expected(self, case: Case, *mistakes: str) -> Any:
+    def expected_answer(self, case: Case, *mistakes: str) -> Any:
         """The right answer to a case, or the one that these mistakes give."""
         exact = {n: _to_double(value) for n, value in case.items()}
         try:
@@ -262,14 +262,14 @@ class Check:
                 raise BrokenCheck(f"The check of {self.signature_text} fails itself.") from error
             return RaisedError(type(error).__name__)
 
-    def _verdict(self, cases: list[Case], run: Run, seconds: float) -> Verdict:
+    def _make_verdict(self, cases: list[Case], run: Run, seconds: float) -> Verdict:
         found, changed = run(range(len(cases)), "")
         for name in self.arguments:
             if any(isinstance(one, RaisedError) for one in found) and _is_ids(cases[0][name]):
                 answers, _ = run(range(len(cases)), name)
                 if not any(isinstance(one, RaisedError | TimedOut) for one in answers):
                     found = answers  # it takes ids or positions as a list, not as a tensor
-        right = [self.expected(case) for case in cases]
+        right = [self.expected_answer(case) for case in cases]
         if i := next((j for j, answer in enumerate(found) if answer is None), 0):
             text = "It returns nothing for this input: return a value on every path."
             return Verdict(False, text, (self._format_inputs(cases[i]),), ("nothing returned",))
@@ -277,13 +277,13 @@ class Check:
         if isinstance(found[-1], TimedOut):
             return self._timeout_verdict(found[-1], cases[len(found) - 1], seconds)
         # Of what may differ without being wrong, go by what explains most.
-        rights = [right, *([self.expected(c, way) for c in cases] for way in self.accepted)]
-        right = min(rights, key=lambda one: len(_differing(found, one)))
-        wrong, numbers = _differing(found, right), list(range(len(cases)))
+        rights = [right, *([self.expected_answer(c, way) for c in cases] for way in self.accepted)]
+        right = min(rights, key=lambda one: len(_differing_indices(found, one)))
+        wrong, numbers = _differing_indices(found, right), list(range(len(cases)))
         if any(not isinstance(cases[j], RareCase) for j in wrong):
             numbers = [j for j, case in enumerate(cases) if not isinstance(case, RareCase)]
             cases, found, right = ([one[j] for j in numbers] for one in (cases, found, right))
-            wrong = _differing(found, right)
+            wrong = _differing_indices(found, right)
         if not wrong and self._has_floats_for_integers(answers, cases):
             kinds = "expected  integers", "yours     floats"
             shown_case = (self._format_inputs(cases[0]), *kinds)
@@ -309,34 +309,37 @@ class Check:
             pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
-            if self._explains(mistakes, cases, found):
+            if self._do_explain(mistakes, cases, found):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
                 short = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 lines = self._example_lines(cases[i], right[i], found[i])
                 return Verdict(False, text, lines, short)
         i = next((j for j in wrong if isinstance(found[j], RaisedError)), i)
-        relation = find_relation(right, found, cases)
+        relation = describe_relation(right, found, cases)
         if relation == HAS_NAN:
             i = next(j for j in wrong if has_new_nan(right[j], found[j]))
         lines = self._example_lines(cases[i], right[i], found[i])
         text = self._describe_unknown_mistake(right[i], found[i])
-        if relation == HAS_NAN and all(_is_large(cases[j]) for j in wrong):
+        if relation == HAS_NAN and all(_may_overflow(cases[j]) for j in wrong):
             return Verdict(False, OVERFLOW, lines, ("overflow",))
         if relation:
             text = f"{text.rstrip('.')}: {relation}."
         return Verdict(False, text, lines)
 
-    def _cases(self, submission: object, one_row: bool) -> list[Case]:
+    def _fitting_cases(self, submission: object, one_row: bool) -> list[Case]:
         sizes: dict[str, int] = {}
         if self.sizes_from_module and (own := own_parameter_shapes(submission, self.arguments)):
             sizes = self.sizes_from_module(own, submission)
         cases = self.cases(**sizes)
         return [c for c in cases if not one_row or c[self.arguments[0]].dim() == 1]
 
-    def _explains(self, mistakes: Sequence[str], cases: list[Case], found: list[Any]) -> bool:
+    def _do_explain(self, mistakes: Sequence[str], cases: list[Case], found: list[Any]) -> bool:
         ways = [tuple(mistakes), *((*mistakes, accepted) for accepted in self.accepted)]
         return any(
-            all(answers_agree(a, self.expected(c, *way)) for a, c in zip(found, cases, strict=True))
+            all(
+                answers_agree(a, self.expected_answer(c, *way))
+                for a, c in zip(found, cases, strict=True)
+            )
             for way in ways
         )
 
@@ -358,7 +361,7 @@ class Check:
             return f"It stopped{where}: {found.kind}{words}.{''.join(hints)}"
         if isinstance(found, Tensor) and found.dtype == torch.bool != right.dtype:
             return "It returns booleans, not numbers."
-        if isinstance(found, Tensor) and drop_unit_axes(found.shape) != drop_unit_axes(right.shape):
+        if isinstance(found, Tensor) and squeezed_shape(found.shape) != squeezed_shape(right.shape):
             return f"It returns {describe_shape(found)}; it should return {describe_shape(right)}."
         return f"It differs from {self.source}."
 
@@ -383,19 +386,19 @@ class Check:
         return "for       " + "  ".join(parts)
 
 
-def _differing(found: list[Any], right: list[Any]) -> list[int]:
+def _differing_indices(found: list[Any], right: list[Any]) -> list[int]:
     """Return which answers differ from the right ones."""
     pairs = zip(found, right, strict=True)
     return [i for i, (answer, one) in enumerate(pairs) if not answers_agree(answer, one)]
 
 
-def _is_large(case: Case) -> bool:
+def _may_overflow(case: Case) -> bool:
     """Tell if exp of the numbers of a case, or of their products, may overflow."""
     given = [v for v in case.values() if isinstance(v, Tensor) and v.is_floating_point()]
     return any(one.abs().max() >= 20 for one in given if one.numel())
 
 
-def read_table(
+def parse_mistake_table(
     table: Sequence[str | Formula], formulas: dict[str, Formula], synonyms: dict[str, str]
 ) -> dict[str, str]:
     """Read a table of mistakes.
@@ -432,7 +435,7 @@ def check(
     return lambda solve: Check(solve, source, cases, mistakes, accepted, sizes_from_module)
 
 
-def choose_option(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
+def option_for_mistake(mistakes: Mistakes, options: dict[str, Any], default: Any) -> Any:
     """Return the option of the first of these mistakes that is made, or else the default."""
     return next((option for name, option in options.items() if name in mistakes), default)
 

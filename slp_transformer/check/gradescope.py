@@ -55,7 +55,7 @@ def write_results(submission: Path, points: dict[str, float], path: Path) -> tup
     """
     is_file = submission.is_file()
     files = [report_on_file(submission)] if is_file else report_on_class(submission)["files"]
-    tests = [_test(name, most, files) for name, most in points.items()]
+    tests = [_make_test_entry(name, most, files) for name, most in points.items()]
     errors = [f"{one['file']}: {one['error']}" for one in files if "error" in one]
     results: dict[str, Any] = {"tests": tests, "visibility": "visible"}
     if not files:
@@ -68,7 +68,7 @@ def write_results(submission: Path, points: dict[str, float], path: Path) -> tup
     return sum(one["score"] for one in tests), sum(points.values())
 
 
-def _test(name: str, most: float, files: list[Report]) -> dict[str, Any]:
+def _make_test_entry(name: str, most: float, files: list[Report]) -> dict[str, Any]:
     is_right = any(name in one["right"] for one in files)
     test = {"name": name, "score": most if is_right else 0, "max_score": most}
     said = {

@@ -62,7 +62,9 @@ def _log_probabilities(U: Tensor, mistakes: Mistakes) -> Tensor:
     return torch.log_softmax(torch.softmax(U, -1) if "softmax twice" in mistakes else U, -1)
 
 
-def _shifted(U: Tensor, ids: Tensor, mistakes: Mistakes) -> tuple[Tensor, Tensor]:
+def _shifted_logits_and_targets(
+    U: Tensor, ids: Tensor, mistakes: Mistakes
+) -> tuple[Tensor, Tensor]:
     """The logits that predict, and the words that they should predict."""
     if "not shifted" in mistakes:
         return U, ids
@@ -127,7 +129,7 @@ def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
 
     U[t] are the logits after ids[t], so the last of them have no word to predict.
     """
-    used, targets = _shifted(U, ids, mistakes)
+    used, targets = _shifted_logits_and_targets(U, ids, mistakes)
     each = _log_probabilities(used, mistakes).gather(-1, targets[:, None])
     return _mean(each, mistakes)
 
@@ -209,7 +211,7 @@ def _padded_cases() -> list[Inputs]:
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
-    used, targets = _shifted(U, ids, mistakes)
+    used, targets = _shifted_logits_and_targets(U, ids, mistakes)
     each = _log_probabilities(used, mistakes).gather(-1, targets[..., None])[..., 0]
     return _mean(each[targets != pad_id], mistakes)
 

@@ -50,11 +50,11 @@ def _head_cases() -> list[Inputs]:
         X, W_Q * (W_Q.shape[1] / len(W_Q)) ** 0.5, W_K, W_V, W_O
     ),
     "itself hidden (but the first): …",
-    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first(
+    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first_row(
         X[:1] @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
     ),
     "itself hidden (all at first): …",
-    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first(
+    lambda X, W_Q, W_K, W_V, W_O, solve: _with_first_row(
         X.mean(0, keepdim=True) @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, "itself hidden (zeros)")
     ),
     "one too late [2 for 1]: The mask begins one column too late: each token sees the next one.",
@@ -75,7 +75,7 @@ def head(
     return _causal_attention(X @ W_Q, X @ W_K, X @ W_V, mistakes) @ W_O
 
 
-def _with_first(first: Tensor, rows: Tensor) -> Tensor:
+def _with_first_row(first: Tensor, rows: Tensor) -> Tensor:
     return torch.cat([first, rows[1:]])
 
 
@@ -160,7 +160,7 @@ def _many_cases(d: int = 0, A: int = 1, d_k: int = 1, d_v: int = 1) -> list[Inpu
     return [*(made(*one) for one in sizes), large, low]
 
 
-def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
+def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]:
     names = ("A", "num_heads", "n_heads", "n_head", "heads")
     A = next((n for a in names if isinstance(n := getattr(module, a, None), int)), 1)
     d, keys = shapes.get("W_Q", (6, 6))
@@ -196,11 +196,11 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
         X, W_Q, W_K, W_V, W_O.unflatten(0, (A, -1)).flip(0).flatten(0, 1), A
     ),
     "itself hidden (but the first): …",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first(
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first_row(
         X[:1] @ W_V @ W_O, solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)")
     ),
     "itself hidden (all at first): …",
-    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first(
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: _with_first_row(
         X.mean(0, keepdim=True) @ W_V @ W_O,
         solve(X, W_Q, W_K, W_V, W_O, A, "itself hidden (zeros)"),
     ),
@@ -235,7 +235,7 @@ def _many_fit(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[str, int]
     "softmax over queries: The softmax runs over the queries; it should run over the keys.",
     "columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k "
     "columns side by side, from c·d_k on.",
-    sizes_from_module=_many_fit,
+    sizes_from_module=_multi_head_sizes,
 )
 def multi_head_attention(
     X: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, A: int, mistakes: Mistakes

@@ -15,7 +15,7 @@ from slp_transformer.check.own_model import (
     Parts,
     fit,
     load_words_and_ids,
-    new_model,
+    make_random_model,
 )
 
 NUM_SENTENCES, NUM_SHOWN = 40, 3
@@ -26,7 +26,7 @@ Lesson = Callable[[Parts, Callable[[str], None], bool], None]
 """What a model learns after the sentences: called with parts, a printer, and whose loss it is."""
 
 
-def draw_next(
+def append_drawn_id(
     own: OwnModel, ids: Tensor, luck: torch.Generator, allowed: Collection[int] | None = None
 ) -> Tensor:
     """Return ids [N] with one more, chosen by the reader's `draw`, of those allowed if given."""
@@ -50,7 +50,7 @@ def write_sentences(own: OwnModel, seed: int = 0) -> list[str]:
     for _ in range(NUM_SENTENCES):
         ids = torch.tensor([words.index("the")])
         while len(ids) < known.shape[1]:
-            ids = draw_next(own, ids, luck)
+            ids = append_drawn_id(own, ids, luck)
         written.append(" ".join(words[i] for i in ids.tolist()))
     return written
 
@@ -136,7 +136,7 @@ def train_on_text(
     letters = sorted(set(text))
     numbers = {letter: number for number, letter in enumerate(letters)}
     ids = torch.tensor([numbers[letter] for letter in text])
-    own = new_model(parts, len(letters), WINDOW)
+    own = make_random_model(parts, len(letters), WINDOW)
     train_on_ids(own, ids, TEXT_STEPS, say, "character", own_loss)
     return own, letters
 
@@ -146,7 +146,7 @@ def write_text(own: OwnModel, letters: list[str], begin: str, seed: int = 0) -> 
     ids = torch.tensor([letters.index(letter) for letter in begin])
     luck = torch.Generator().manual_seed(seed)
     for _ in range(WRITTEN):
-        ids = draw_next(own, ids, luck)
+        ids = append_drawn_id(own, ids, luck)
     return "".join(letters[i] for i in ids.tolist())
 
 

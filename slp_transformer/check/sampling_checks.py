@@ -80,14 +80,14 @@ def _top_k_cases() -> list[Inputs]:
     "logits 0: Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
     lambda u, right: u.where(right > 0, 0.0).softmax(-1),
     "smallest: The smallest are kept; it should be the largest.",
-    lambda u, k: _softmax_of(u, u.topk(k, largest=False).indices),
+    lambda u, k: _softmax_of_kept(u, u.topk(k, largest=False).indices),
     "then sorted: The probabilities are sorted; each should keep its word's place.",
     "first k: The first k words are kept; it should be the k largest.",
-    lambda u, k: _softmax_of(u, torch.arange(k)),
+    lambda u, k: _softmax_of_kept(u, torch.arange(k)),
     "ordered all: Nothing is cut.",
     lambda u: u.softmax(-1),
     "more than k: Words as probable as the k-th stay as well, so that more than k are left.",
-    lambda u, k: _softmax_of(u, u >= u.topk(k).values[-1]),
+    lambda u, k: _softmax_of_kept(u, u >= u.topk(k).values[-1]),
     "softmax twice: The softmax is taken twice: of the logits, and then of probabilities.",
     lambda u, k, solve: solve(u.softmax(-1), k),
     "equal shares: The words that are left get equal shares; take the softmax of their logits.",
@@ -106,7 +106,7 @@ def _top_k_cases() -> list[Inputs]:
 )
 def top_k(u: Tensor, k: int, mistakes: Mistakes) -> Tensor:
     """Check `top_k(u, k)`: keep the k words with the largest logits; the others get 0."""
-    return _softmax_of(u, _sorted_indices(u, mistakes)[:k])
+    return _softmax_of_kept(u, _sorted_indices(u, mistakes)[:k])
 
 
 def _sorted_indices(u: Tensor, mistakes: Mistakes) -> Tensor:
@@ -115,7 +115,7 @@ def _sorted_indices(u: Tensor, mistakes: Mistakes) -> Tensor:
     return u.argsort(descending=True, stable=True)
 
 
-def _softmax_of(u: Tensor, kept: Tensor) -> Tensor:
+def _softmax_of_kept(u: Tensor, kept: Tensor) -> Tensor:
     """The softmax of those words alone that are kept, by numbers or by booleans."""
     left = torch.full_like(u, -math.inf)
     left[kept] = u[kept]
@@ -136,11 +136,11 @@ def _top_p_cases() -> list[Inputs]:
     _top_p_cases,
     "crossing word dropped: The word with which the sum reaches p is dropped; it is the last that "
     "stays, since what is kept should have at least p.",
-    lambda u, p, mistakes: _softmax_of(
+    lambda u, p, mistakes: _softmax_of_kept(
         u, (order := _sorted_indices(u, mistakes))[u.softmax(-1)[order].cumsum(-1) <= p + 1e-12]
     ),
     "crossing word dropped (not the first): …",
-    lambda u, p, mistakes: _softmax_of(
+    lambda u, p, mistakes: _softmax_of_kept(
         u,
         (order := _sorted_indices(u, mistakes))[
             (u.softmax(-1)[order].cumsum(-1) <= p + 1e-12).index_fill(0, torch.tensor(0), True)
@@ -148,7 +148,7 @@ def _top_p_cases() -> list[Inputs]:
     ),
     "crossing word dropped (by a loop) [no − y]: …",
     "one too many: One word too many is kept: stop as soon as the sum has reached p.",
-    lambda u, right, mistakes: _softmax_of(
+    lambda u, right, mistakes: _softmax_of_kept(
         u, _sorted_indices(u, mistakes)[: (right > 0).sum() + 1]
     ),
     "not renormalized: The result does not sum to 1: cut before the softmax.",
@@ -156,35 +156,37 @@ def _top_p_cases() -> list[Inputs]:
     "logits 0: Words that are cut get the logit 0, which exp turns into 1; it should be −∞.",
     lambda u, right: u.where(right > 0, 0.0).softmax(-1),
     "each above p: Each probability is compared with p; compare the sum from the largest on.",
-    lambda u, p: _softmax_of(u, u.softmax(-1) >= p),
+    lambda u, p: _softmax_of_kept(u, u.softmax(-1) >= p),
     "each above p (or the largest): …",
-    lambda u, p: _softmax_of(u, _and_largest(u.softmax(-1) >= p, u)),
+    lambda u, p: _softmax_of_kept(u, _keep_largest_too(u.softmax(-1) >= p, u)),
     "each above p (equal ones cut): …",
-    lambda u, p: _softmax_of(u, u.softmax(-1) > p),
+    lambda u, p: _softmax_of_kept(u, u.softmax(-1) > p),
     "each above p (equal ones cut, or the largest): …",
-    lambda u, p: _softmax_of(u, _and_largest(u.softmax(-1) > p, u)),
+    lambda u, p: _softmax_of_kept(u, _keep_largest_too(u.softmax(-1) > p, u)),
     "each above 1 − p: Each probability is compared with 1 − p; compare the sum with p.",
-    lambda u, p: _softmax_of(u, u.softmax(-1) >= 1 - p),
+    lambda u, p: _softmax_of_kept(u, u.softmax(-1) >= 1 - p),
     "each above 1 − p (or the largest): …",
-    lambda u, p: _softmax_of(u, _and_largest(u.softmax(-1) >= 1 - p, u)),
+    lambda u, p: _softmax_of_kept(u, _keep_largest_too(u.softmax(-1) >= 1 - p, u)),
     "1 − p: This is the result for 1 − p. From the most probable word on, the sum is compared with "
     "p; if it begins with the least probable word, what is kept are the words above 1 − p.",
     "1 − p (equal sums kept): …",
     lambda u, p, solve: solve(u, 1 - p + 1e-6),
     "share of the largest: Each probability is compared with p times the largest (min-p); it "
     "should be the sum from the most probable word on.",
-    lambda u, p: _softmax_of(u, (y := u.softmax(-1)) >= p * y.max()),
+    lambda u, p: _softmax_of_kept(u, (y := u.softmax(-1)) >= p * y.max()),
     "not sorted: The sum runs over the words in their order, not from the largest on.",
-    lambda u, p: _first_words(u, torch.arange(len(u)), p),
+    lambda u, p: _softmax_of_first_words(u, torch.arange(len(u)), p),
     "least probable first: The sum begins with the least probable word, not the most.",
-    lambda u, p: _first_words(u, u.argsort(stable=True), p),
+    lambda u, p: _softmax_of_first_words(u, u.argsort(stable=True), p),
     "least probable first (crossing word dropped): …",
-    lambda u, p: _softmax_of(u, (up := u.argsort(stable=True))[u.softmax(-1)[up].cumsum(-1) <= p]),
+    lambda u, p: _softmax_of_kept(
+        u, (up := u.argsort(stable=True))[u.softmax(-1)[up].cumsum(-1) <= p]
+    ),
     "then sorted: The probabilities are sorted; each should keep its word's place.",
     "gathered: Sorted probabilities are put back by y[order]; out[order] = y puts them back.",
     lambda u, right, mistakes: right[order := _sorted_indices(u, mistakes)][order],
     "mask of the sorted: What is kept of the sorted words is cut from the unsorted ones.",
-    lambda u, p, mistakes: _softmax_of(
+    lambda u, p, mistakes: _softmax_of_kept(
         u, (s := u.softmax(-1)[_sorted_indices(u, mistakes)]).cumsum(-1) - s < p
     ),
     "percent: p is treated as percent; it is a share between 0 and 1.",
@@ -201,16 +203,16 @@ def _top_p_cases() -> list[Inputs]:
 )
 def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
     """Check `top_p(u, p)`: keep the fewest words that have at least p; the others get 0."""
-    return _first_words(u, _sorted_indices(u, mistakes), p)
+    return _softmax_of_first_words(u, _sorted_indices(u, mistakes), p)
 
 
-def _first_words(u: Tensor, order: Tensor, p: float) -> Tensor:
+def _softmax_of_first_words(u: Tensor, order: Tensor, p: float) -> Tensor:
     """The softmax of the words, in this order, before which the sum is below p."""
     y = torch.softmax(u, -1)[order]
-    return _softmax_of(u, order[y.cumsum(-1) - y < p - 1e-12])
+    return _softmax_of_kept(u, order[y.cumsum(-1) - y < p - 1e-12])
 
 
-def _and_largest(kept: Tensor, u: Tensor) -> Tensor:
+def _keep_largest_too(kept: Tensor, u: Tensor) -> Tensor:
     return kept.index_fill(0, u.argmax(), True)
 
 

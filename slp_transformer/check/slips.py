@@ -44,14 +44,14 @@ def make_slips(solve: Solution) -> list[Slip]:
     """Return the slips of a solution and of the helpers that it calls."""
     functions: dict[str, FunctionType] = {}
     trees: dict[str, ast.FunctionDef] = {}
-    _collect(solve.__name__, solve, functions, trees)
+    _collect_functions(solve.__name__, solve, functions, trees)
     arguments = {n: p.annotation for n, p in inspect.signature(solve).parameters.items()}
     found: dict[str, Slip] = {}
     for name, tree in trees.items():
         # In a helper, an argument has another name than in the exercise.
         known = arguments if name == solve.__name__ else {}
-        for change, code in _changes(tree, known):
-            changed = _rebuild(functions, name, code, change.function)[solve.__name__]
+        for change, code in _iter_changes(tree, known):
+            changed = _rebuild_functions(functions, name, code, change.function)[solve.__name__]
             changed = as_solution_with_mistakes(changed)
             count = sum(one.partition(" (")[0] == change.name for one in found)
             title = f"{change.name} ({count + 1})" if count else change.name
@@ -59,7 +59,7 @@ def make_slips(solve: Solution) -> list[Slip]:
     return list(found.values())
 
 
-def _collect(
+def _collect_functions(
     name: str,
     function: Solution,
     functions: dict[str, FunctionType],
@@ -79,10 +79,10 @@ def _collect(
             helper = plain.__globals__.get(node.id)
             helper = getattr(helper, "_solve", helper)
             if inspect.isfunction(helper) and helper.__module__.endswith("_checks"):
-                _collect(node.id, helper, functions, trees)
+                _collect_functions(node.id, helper, functions, trees)
 
 
-def _rebuild(
+def _rebuild_functions(
     functions: dict[str, FunctionType], changed: str, code: CodeType, instead: Solution | None
 ) -> dict[str, Solution]:
     """Return the functions as they are if the code of one of them is changed."""
@@ -104,13 +104,13 @@ def _rebuild(
     return new
 
 
-def _changes(
+def _iter_changes(
     tree: ast.FunctionDef, arguments: dict[str, Any]
 ) -> Iterator[tuple[_Change, CodeType]]:
     """Yield each change with the compiled code that has it."""
-    for holder, field, place, node in list(_sites(tree)):
+    for holder, field, place, node in list(_iter_sites(tree)):
         values = getattr(holder, field)
-        for change in _alternatives(node, arguments):
+        for change in _iter_alternatives(node, arguments):
             if place is None:
                 setattr(holder, field, change.new)
             else:
@@ -123,7 +123,7 @@ def _changes(
             values[place] = node
 
 
-def _sites(node: ast.AST) -> Iterator[tuple[Any, str, int | None, ast.AST]]:
+def _iter_sites(node: ast.AST) -> Iterator[tuple[Any, str, int | None, ast.AST]]:
     """Yield the parts of a solution that run when no mistake is asked for."""
     for field, value in ast.iter_fields(node):
         if field not in _skipped_fields(node):
@@ -131,11 +131,11 @@ def _sites(node: ast.AST) -> Iterator[tuple[Any, str, int | None, ast.AST]]:
             for place, child in enumerate(value if is_list else [value]):
                 if isinstance(child, ast.AST) and not _is_about_mistakes(child):
                     yield node, field, place if is_list else None, child
-                    yield from _sites(child)
+                    yield from _iter_sites(child)
 
 
 def _skipped_fields(node: ast.AST) -> set[str]:
-    if isinstance(node, ast.If | ast.IfExp) and "mistakes" in _names(node.test):
+    if isinstance(node, ast.If | ast.IfExp) and "mistakes" in _names_in(node.test):
         is_negated = any(isinstance(one, ast.NotIn | ast.Not) for one in ast.walk(node.test))
         return {"test", "orelse" if is_negated else "body"}
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -152,7 +152,7 @@ def _is_about_mistakes(node: ast.AST) -> bool:
     )
 
 
-def _names(node: ast.AST) -> set[str]:
+def _names_in(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
@@ -217,24 +217,24 @@ def _shares(x: Tensor, dim: int = -1) -> Tensor:
     return x / x.sum(dim, keepdim=True)
 
 
-def _alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Change]:
+def _iter_alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Change]:
     if isinstance(node, ast.BinOp) and type(node.op) in MISSING:
-        yield from _of_operation(node, arguments)
+        yield from _iter_operation_changes(node, arguments)
     elif isinstance(node, ast.cmpop):
         for other in OTHER_SIGNS.get(type(node), ()):
             yield _other_sign(other, type(node), other())
     elif isinstance(node, ast.Call):
-        yield from _of_call(node, arguments)
+        yield from _iter_call_changes(node, arguments)
     elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
         yield _Change("no .T", "A transpose is missing.", node.value)
     elif isinstance(node, ast.Slice):
-        yield from _of_slice(node)
+        yield from _iter_slice_changes(node)
     elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice | ast.Tuple):
         is_size = isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
         if is_size:
-            yield from _fixed_sizes()
+            yield from _iter_size_changes()
         for step, size in ((1, "large"), (-1, "small")):
-            new = ast.Subscript(node.value, _moved(node.slice, step), node.ctx)
+            new = ast.Subscript(node.value, _moved_by(node.slice, step), node.ctx)
             name, sentence = f"index too {size}", f"An index is one too {size}."
             if is_size:
                 name, sentence = "size of another axis", "The size of another axis is used."
@@ -260,14 +260,14 @@ def _other_sign(other: type, right: type, new: ast.AST) -> _Change:
     return _Change(name, f"There is a {SIGNS[other]} where {SIGNS[right]} should be.", new)
 
 
-def _of_operation(node: ast.BinOp, arguments: dict[str, Any]) -> Iterator[_Change]:
+def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Iterator[_Change]:
     kind, sign = type(node.op), SIGNS[type(node.op)]
     for other in OTHER_SIGNS.get(kind, ()):
         yield _other_sign(other, kind, ast.BinOp(node.left, other(), node.right))
 
     def without(part: ast.expr, new: ast.expr) -> _Change:
-        text = "" if "mistakes" in _names(part) else ast.unparse(part)
-        is_known = _names(part) <= arguments.keys() | {"len", "torch", "math"}
+        text = "" if "mistakes" in _names_in(part) else ast.unparse(part)
+        is_known = _names_in(part) <= arguments.keys() | {"len", "torch", "math"}
         quoted = f": `{text}`" if text and is_known else ""
         return _Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quoted}.", new)
 
@@ -284,10 +284,14 @@ def _of_operation(node: ast.BinOp, arguments: dict[str, Any]) -> Iterator[_Chang
         yield _Change(f"sides of {sign}", f"The two sides of {sign} are exchanged.", new)
 
 
-def _of_call(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_Change]:
+def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_Change]:
     function, given = node.func, list(node.args)
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if isinstance(function, ast.Attribute) and not _names(function.value) <= {"torch", "math", "F"}:
+    if isinstance(function, ast.Attribute) and not _names_in(function.value) <= {
+        "torch",
+        "math",
+        "F",
+    }:
         given.insert(0, function.value)  # the object of a method
     if name in OTHER_FUNCTIONS or name in arguments:
         for other in OTHER_FUNCTIONS.get(name, "").split():
@@ -297,11 +301,11 @@ def _of_call(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_Change]:
         if given and not isinstance(given[0], ast.Starred):
             yield _Change(f"no {name}()", f"A `{name}` is missing.", given[0])
     if name in WITH_AXIS:
-        yield from _of_axis(node, name)
+        yield from _iter_axis_changes(node, name)
     if name == "len":
-        yield from _fixed_sizes()
+        yield from _iter_size_changes()
         for step, size in ((1, "large"), (-1, "small")):
-            yield _Change(f"size too {size}", f"A size is one too {size}.", _moved(node, step))
+            yield _Change(f"size too {size}", f"A size is one too {size}.", _moved_by(node, step))
 
 
 def _find_function(name: str) -> Solution:
@@ -316,7 +320,7 @@ def _find_function(name: str) -> Solution:
     return call
 
 
-def _of_axis(node: ast.Call, name: str) -> Iterator[_Change]:
+def _iter_axis_changes(node: ast.Call, name: str) -> Iterator[_Change]:
     def is_axis(value: ast.expr) -> bool:
         return ast.unparse(value).lstrip("-") in ("0", "1", "2")
 
@@ -334,23 +338,23 @@ def _of_axis(node: ast.Call, name: str) -> Iterator[_Change]:
             yield _Change(f"{name} over axis {axis}", f"`{name}` runs over {where}.", new)
 
 
-def _fixed_sizes() -> Iterator[_Change]:
+def _iter_size_changes() -> Iterator[_Change]:
     for number in FIXED_SIZES:
         sentence = f"There is a fixed {number} where a size of the input should be."
         yield _Change(f"fixed {number}", sentence, ast.Constant(number))
 
 
-def _of_slice(node: ast.Slice) -> Iterator[_Change]:
+def _iter_slice_changes(node: ast.Slice) -> Iterator[_Change]:
     for step, word in ((1, "late"), (-1, "early")):
         if node.lower is not None or step == 1:
-            lower = _moved(node.lower or ast.Constant(0), step)
+            lower = _moved_by(node.lower or ast.Constant(0), step)
             sentence = f"A slice begins one too {word}."
             yield _Change(f"begins {word}", sentence, ast.Slice(lower, node.upper, node.step))
         if node.upper is not None or step == -1:
-            upper = _moved(node.upper, step) if node.upper else ast.Constant(-1)
+            upper = _moved_by(node.upper, step) if node.upper else ast.Constant(-1)
             sentence = f"A slice ends one too {word}."
             yield _Change(f"ends {word}", sentence, ast.Slice(node.lower, upper, node.step))
 
 
-def _moved(node: ast.expr, step: int) -> ast.expr:
+def _moved_by(node: ast.expr, step: int) -> ast.expr:
     return ast.BinOp(node, ast.Add(), ast.Constant(step))

@@ -37,30 +37,36 @@ class StudentFile:
     defined: dict[str, ast.AST] = field(default_factory=dict)
     imported: dict[str, str] = field(default_factory=dict)
 
-    def names_for(self, check: str) -> list[str]:
+    def possible_names_for(self, check: str) -> list[str]:
         """Return what the function of a check may be called here, the best last."""
         names = (self.asked.get(check), f"my_{check}", check)
         there = [name for name in names if name and name not in self.empty]
         return sorted(there, key=lambda name: name not in self.imported)
 
-    def own_names(self) -> dict[str, str]:
+    def function_names_by_check(self) -> dict[str, str]:
         """Return what is called what here, of the functions that the file defines, by check."""
-        names = {one: [n for n in self.names_for(one) if n in self.defined] for one in CHECKS}
+        names = {
+            one: [n for n in self.possible_names_for(one) if n in self.defined] for one in CHECKS
+        }
         return {one: found[-1] for one, found in names.items() if found}
 
-    def imported_for(self, check: str) -> str:
+    def import_origin(self, check: str) -> str:
         """Return where a function comes from that is no definition of the file, if that is said."""
-        found = [self.imported[name] for name in self.names_for(check) if name in self.imported]
+        found = [
+            self.imported[name] for name in self.possible_names_for(check) if name in self.imported
+        ]
         return found[-1] if found else self.imported.get("*", "")
 
-    def stubs(self) -> list[str]:
+    def checks_without_function(self) -> list[str]:
         """Return the checks whose function is asked for in the file, but is not there."""
         there = self.defined.keys() - self.empty | self.imported.keys()
         asked = {one for one in self.asked if self.asked[one] != CALLED_IN_CHAPTERS.get(one)}
         asked |= {one for one in CHECKS if {one, f"my_{one}"} & self.empty}
-        return [one for one in CHECKS if one in asked and not there & {*self.names_for(one)}]
+        return [
+            one for one in CHECKS if one in asked and not there & {*self.possible_names_for(one)}
+        ]
 
-    def used_from_package(self, name: str) -> list[str]:
+    def package_names_used_by(self, name: str) -> list[str]:
         """Return what of the package a function uses, itself or by others in the file."""
         seen: set[str] = set()
         used: set[str] = set()
@@ -74,7 +80,7 @@ class StudentFile:
             used |= {self.imported[name] for name in free & self.imported.keys()}
             for node in ast.walk(self.defined[one]):
                 if isinstance(node, ast.Import | ast.ImportFrom):
-                    used |= {*_imports(node).values()}
+                    used |= {*_imported_objects(node).values()}
                 elif isinstance(node, ast.Call):  # import_module("slp_transformer.masks")
                     used |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
         return sorted(one for one in used if one.split(".")[0] == PACKAGE)
@@ -96,17 +102,17 @@ def parse_file(path: str, data: bytes) -> StudentFile:
         if path.endswith(".ipynb"):
             cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
             sources = ["".join(cell["source"]) for cell in cells]
-            sources = ["".join(_without_magics(source)) for source in sources]
+            sources = ["".join(_iter_lines_without_magics(source)) for source in sources]
         file = StudentFile(path)
         for source in sources:
             tree = ast.parse(source, path)
             file.asked |= _names_handed_to_checks(tree)
-            body = [node for node in tree.body if _defines(node)]
+            body = [node for node in tree.body if _is_definition(node)]
             file.modules.append(ast.Module(body, []))
             for node in body:
-                _note_names(file, node)
+                _record_names(file, node)
     except Exception as error:  # whatever a parser makes of what may stand in a file
-        raise ValueError(_unusable(path, error)) from None
+        raise ValueError(_describe_failure(path, error)) from None
     return file
 
 
@@ -125,10 +131,10 @@ def run_definitions(file: StudentFile) -> dict[str, Callable[..., Any]]:
         for module in file.modules:
             exec(compile(module, file.path, "exec"), scope)
     except (Exception, SystemExit) as error:  # whatever a reader's code may raise
-        raise ValueError(_unusable(file.path, error)) from None
+        raise ValueError(_describe_failure(file.path, error)) from None
     found: dict[str, Callable[..., Any]] = {}
     for name in CHECKS:
-        for called in file.names_for(name):  # the later, the better
+        for called in file.possible_names_for(name):  # the later, the better
             if callable(function := scope.get(called)):
                 found[name] = function
     return found
@@ -147,12 +153,12 @@ def read_functions(path: Path) -> dict[str, Callable[..., Any]]:
     return run_definitions(parse_file(str(path), data))
 
 
-def _unusable(path: str, error: BaseException) -> str:
+def _describe_failure(path: str, error: BaseException) -> str:
     words = f", {error}".rstrip(" .,")
     return f"{path} cannot be used: {type(error).__name__}{words}."
 
 
-def _note_names(file: StudentFile, node: ast.stmt) -> None:
+def _record_names(file: StudentFile, node: ast.stmt) -> None:
     """Note what a statement defines or imports; a later one takes the place of an earlier."""
     names: dict[str, ast.AST] = {}
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -165,14 +171,14 @@ def _note_names(file: StudentFile, node: ast.stmt) -> None:
         is_empty = isinstance(one, ast.FunctionDef) and _is_empty(one)
         (file.empty.add if is_empty else file.empty.discard)(name)
     if isinstance(node, ast.Import | ast.ImportFrom):
-        imported = _imports(node)
+        imported = _imported_objects(node)
         for name in imported:
             file.defined.pop(name, None)
             file.empty.discard(name)
         file.imported |= imported
 
 
-def _imports(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+def _imported_objects(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     """Return what is imported, by the name that it has here."""
     if isinstance(node, ast.ImportFrom):
         return {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
@@ -194,7 +200,7 @@ def _is_empty(function: ast.FunctionDef) -> bool:
     return all(isinstance(node, ast.Pass | ast.Constant) for node in body)
 
 
-def _without_magics(source: str) -> Iterator[str]:
+def _iter_lines_without_magics(source: str) -> Iterator[str]:
     for line in source.splitlines(keepends=True):
         yield "\n" if line.lstrip().startswith(("%", "!")) else line
 
@@ -209,7 +215,7 @@ def _names_handed_to_checks(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _defines(node: ast.stmt) -> bool:
+def _is_definition(node: ast.stmt) -> bool:
     if not isinstance(node, ast.Assign):
         return isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
     try:

@@ -18,7 +18,7 @@ import slp_transformer
 from slp_transformer.check import CHECKS
 from slp_transformer.check.answer_codec import encode_answer
 from slp_transformer.check.calling import UnsupportedCall
-from slp_transformer.check.confinement import confine, end_with_parent
+from slp_transformer.check.confinement import confine_this_process, end_with_parent
 from slp_transformer.check.student_file import parse_file, run_definitions
 
 SYSTEM_FOLDERS: tuple[str, ...] = (
@@ -48,35 +48,40 @@ def main(folder: str, seconds: int, grader: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    path, unlimited = json.loads(read.readline()), confine(_readable(folder), seconds)
+    path, unlimited = (
+        json.loads(read.readline()),
+        confine_this_process(_readable_paths(folder), seconds),
+    )
     try:
         data = read.read(int(read.readline()))
         file = parse_file(path, data)
     except ValueError as error:
-        _send(write, {"unusable": str(error)})
+        _send_message(write, {"unusable": str(error)})
         return
     if path.endswith(".py"):  # so that messages can show a line
         linecache.cache[path] = (len(data), None, data.decode().splitlines(True), path)
-    own = file.own_names()
+    own = file.function_names_by_check()
     about = {
-        "stubs": file.stubs(),
+        "stubs": file.checks_without_function(),
         "own": [*own],
-        "imported": {check: file.imported_for(check) for check in CHECKS if check not in own},
-        "uses": {check: file.used_from_package(name) for check, name in own.items()},
+        "imported": {check: file.import_origin(check) for check in CHECKS if check not in own},
+        "uses": {check: file.package_names_used_by(name) for check, name in own.items()},
         "codes": {check: file.fingerprint(name) for check, name in own.items()},
         "unlimited": unlimited,
     }
-    _send(write, about)
+    _send_message(write, about)
     try:
         functions = run_definitions(file)
     except ValueError as error:
-        _send(write, {"unusable": str(error)})
+        _send_message(write, {"unusable": str(error)})
         return
-    _send(write, {"functions": [*functions]})
-    _answer(read, write, functions)
+    _send_message(write, {"functions": [*functions]})
+    _answer_requests(read, write, functions)
 
 
-def _answer(read: BinaryIO, write: BinaryIO, functions: dict[str, Callable[..., Any]]) -> None:
+def _answer_requests(
+    read: BinaryIO, write: BinaryIO, functions: dict[str, Callable[..., Any]]
+) -> None:
     runs: dict[str, Any] = {}
     for line in read:
         name, numbers, listed = json.loads(line)
@@ -86,19 +91,19 @@ def _answer(read: BinaryIO, write: BinaryIO, functions: dict[str, Callable[..., 
                 _, runs[name] = start(functions[name], one_row=name == "softmax")
             answers, changed = runs[name](numbers, listed)
         except UnsupportedCall as error:
-            _send(write, {"unsupported": str(error)})
+            _send_message(write, {"unsupported": str(error)})
         else:
-            _send(
+            _send_message(
                 write, {"answers": [encode_answer(one) for one in answers], "changed": [*changed]}
             )
 
 
-def _send(write: BinaryIO, message: dict[str, Any]) -> None:
+def _send_message(write: BinaryIO, message: dict[str, Any]) -> None:
     write.write(json.dumps(message).encode() + b"\n")
     write.flush()
 
 
-def _readable(folder: str) -> set[str]:
+def _readable_paths(folder: str) -> set[str]:
     """Return what Python needs to read, without folders in which the class's is."""
     paths = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
     paths |= {*slp_transformer.__path__, *SYSTEM_FOLDERS}

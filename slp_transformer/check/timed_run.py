@@ -92,7 +92,7 @@ def run_with_timeout(
         thread.join(timeout_s)
         if thread.is_alive():
             frames = traceback.extract_stack(sys._current_frames().get(thread.ident or 0))
-            found.append(TimedOut(_last_line_in(frames, file)))
+            found.append(TimedOut(_describe_last_line(frames, file)))
             _stop_thread(thread)
     torch.set_rng_state(torch_state)
     random.setstate(state)
@@ -134,11 +134,11 @@ def _source_file(submission: Any) -> str | None:
 def _to_raised_error(error: BaseException, file: str | None) -> RaisedError:
     lines = (str(error).strip() or " ").splitlines()
     message = lines[0] if len(lines[0]) <= 200 else lines[0][:197] + "…"
-    place = _last_line_in(traceback.extract_tb(error.__traceback__), file)
+    place = _describe_last_line(traceback.extract_tb(error.__traceback__), file)
     return RaisedError(type(error).__name__, message.rstrip("."), place)
 
 
-def _last_line_in(frames: Iterable[traceback.FrameSummary], file: str | None) -> str:
+def _describe_last_line(frames: Iterable[traceback.FrameSummary], file: str | None) -> str:
     """Return the innermost line of a file, as words; empty if none is in it."""
     own = [frame for frame in frames if frame.filename == file]
     if not own:

@@ -34,11 +34,15 @@ class Variant(NamedTuple):
 
 def make_variants(kinds: dict[str, Any]) -> dict[str, Variant]:
     """Return the mistakes of a check by name, given the types of its arguments."""
-    found = [*_with_two_arguments(kinds), *_of_the_answer(kinds), *_with_one_argument(kinds)]
+    found = [
+        *_iter_mistakes_of_two_arguments(kinds),
+        *_iter_mistakes_of_the_answer(kinds),
+        *_iter_mistakes_of_one_argument(kinds),
+    ]
     return {variant.name: variant for variant in found}
 
 
-def _with_two_arguments(kinds: dict[str, Any]) -> Iterator[Variant]:
+def _iter_mistakes_of_two_arguments(kinds: dict[str, Any]) -> Iterator[Variant]:
     def swap(a: str, b: str) -> Callable[[Case], Case]:
         return lambda case: case | {a: case[b], b: case[a]}
 
@@ -91,7 +95,7 @@ CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
 }
 
 
-def _with_one_argument(kinds: dict[str, Any]) -> Iterator[Variant]:
+def _iter_mistakes_of_one_argument(kinds: dict[str, Any]) -> Iterator[Variant]:
     def change(a: str, to: Callable[[Any], Any]) -> Callable[[Case], Case]:
         return lambda case: case | {a: to(case[a])}
 
@@ -159,13 +163,13 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
 }
 
 
-def _of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
+def _iter_mistakes_of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
     def combine(a: str, how: Callable[[Any, Any], Any]) -> Callable[[Any, Case], Any]:
         return lambda answer, case: how(answer, case[a])
 
     for dim, table in THEN.items():
         for name, (sentence, change) in table.items():
-            yield Variant(f"then {name}", sentence, on_answer=partial(_change, change, dim))
+            yield Variant(f"then {name}", sentence, on_answer=partial(_change_answer, change, dim))
     for a, kind in kinds.items():
         if kind is Any:
             apply = combine(a, lambda answer, function: function(answer))
@@ -181,18 +185,18 @@ def _of_the_answer(kinds: dict[str, Any]) -> Iterator[Variant]:
         yield Variant(
             f"results {i + 1} and {j + 1} swapped",
             f"Results {i + 1} and {j + 1} are swapped.",
-            on_answer=partial(_swap, i, j),
+            on_answer=partial(_swap_answers, i, j),
         )
 
 
-def _change(change: Callable[[Tensor], Tensor], dim: int, answer: Any, case: Case) -> Tensor:
+def _change_answer(change: Callable[[Tensor], Tensor], dim: int, answer: Any, case: Case) -> Tensor:
     answer = torch.as_tensor(answer)
     if answer.dim() < dim:
         raise ValueError(f"This needs {dim} axes.")
     return change(answer)
 
 
-def _swap(i: int, j: int, answer: tuple[Any, ...], case: Case) -> tuple[Any, ...]:
+def _swap_answers(i: int, j: int, answer: tuple[Any, ...], case: Case) -> tuple[Any, ...]:
     order = list(range(len(answer)))
     order[i], order[j] = order[j], order[i]
     return tuple(answer[k] for k in order)

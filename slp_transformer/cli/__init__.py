@@ -83,7 +83,7 @@ def check_libraries(name: str, needed: Libraries) -> None:
         )
 
 
-def check_utf8(args: Sequence[str]) -> None:
+def check_utf8_arguments(args: Sequence[str]) -> None:
     """Refuse words that cannot be written as UTF-8.
 
     Raises:
@@ -126,7 +126,7 @@ def run_command_line(args: Sequence[str]) -> int:
             return EXIT_OK if args else BAD_INPUT
         name, known = args[0], COMMANDS.get(args[0])
         if known is None or not known.any_bytes:
-            check_utf8(args)
+            check_utf8_arguments(args)
         if not all(map(find_spec, ("tyro", "pydantic"))):  # nothing can be parsed
             check_libraries(name, known.libraries if known else TEXT_EXTRA)
         from slp_transformer.cli.parsing import parse_command_line

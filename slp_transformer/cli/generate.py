@@ -26,9 +26,9 @@ from slp_transformer.tasks.generation_session import (
     GeneratedText,
     GenerationSession,
     continue_prompts,
+    describe_filled_window,
     format_samples,
     samples_to_json,
-    window_note,
 )
 from slp_transformer.tasks.sampling_options import SamplingOptions
 from slp_transformer.tasks.saved_runs import find_task, load_run
@@ -91,11 +91,11 @@ class GenerateOptions(RunOptions, Generic[FlagsT]):
         super().check()
         if not all(self.stop):
             raise ValueError("--stop needs a string of at least a character.")
-        output = None if self.json or self.answers_in_lines() else self.output
+        output = None if self.json or self.answers_in_json_lines() else self.output
         find_task(self.run).check_generate(self.run, output, self.flags)
         check_run(self.run, self.checkpoint, trained=True)
 
-    def answers_in_lines(self) -> bool:
+    def answers_in_json_lines(self) -> bool:
         """Return whether lines of JSON are answered by lines of JSON."""
         return Path(self.prompts_file or "").suffix.lower() in JSON_LINES
 
@@ -116,7 +116,7 @@ def execute(options: GenerateOptions[Any]) -> None:
         ValueError: if there is no such run, or the prompt or an option cannot be used.
     """
     prompts = read_prompts(options)
-    lines = options.answers_in_lines()
+    lines = options.answers_in_json_lines()
     if lines and options.json:
         raise ValueError("--json has no effect here: lines of JSON are answered in lines of JSON.")
     run = load_run(options.run, options.checkpoint, options.device, options.adapter)
@@ -160,11 +160,11 @@ def execute(options: GenerateOptions[Any]) -> None:
     elif output is None and not streamed:
         print_text(content, end="")
     elif output is not None and session.writes(output) and not options.json:
-        write_files(output, session, texts)
+        write_text_files(output, session, texts)
     elif output is not None:
         write_file(output, content)
         print_status(f"Written to {output}.")
-    for remark in (window_note(run.model, texts), *session.remarks(texts)):
+    for remark in (describe_filled_window(run.model, texts), *session.remarks(texts)):
         if remark:
             print_status(remark)
 
@@ -179,7 +179,7 @@ def read_prompts(options: GenerateOptions[Any]) -> list[Prompt]:
     if options.prompt_file is not None:
         prompts.append(Prompt(read_text(options.prompt_file)))
     if options.prompts_file is not None:
-        if prompts and options.answers_in_lines():
+        if prompts and options.answers_in_json_lines():
             raise ValueError("A file of JSON lines is answered line by line: give no other prompt.")
         prompts += read_prompts_file(options.prompts_file)
     return prompts or [Prompt(None)]
@@ -209,7 +209,7 @@ def to_json_line(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_files(path: Path, session: GenerationSession, texts: list[GeneratedText]) -> None:
+def write_text_files(path: Path, session: GenerationSession, texts: list[GeneratedText]) -> None:
     """Write each text to a file of its own; several are numbered."""
     for number, text in enumerate(texts, start=1):
         own = path if len(texts) == 1 else path.with_stem(f"{path.stem}-{number}")

@@ -33,8 +33,8 @@ from slp_transformer.training.run_folder import (
     load_model_spec,
     load_tokenizer,
     load_trainer_state,
-    retry_while_run_changes,
     verify_checkpoint_checksums,
+    with_retries_if_run_changes,
 )
 
 
@@ -91,7 +91,7 @@ def collect_machine_info() -> dict[str, Any]:
     }
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def collect_run_info(folder: Path) -> dict[str, Any]:
     """Return the model configuration, parameters and files of a run, without loading its weights.
 
@@ -123,10 +123,10 @@ def collect_run_info(folder: Path) -> dict[str, Any]:
         about["data"] = {"task": task.name} | vars(config.data)
     folders = find_checkpoints(folder)
     names = {"best": choose_best_checkpoint(folders).name, "last": folders[-1].name}
-    return about | {"files": names | describe_folder(folder)}
+    return about | {"files": names | collect_folder_info(folder)}
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def verify_checksums(folder: Path) -> dict[str, Any]:
     """Compare a run's checkpoints and corpus with their checksums; say what has some.
 
@@ -154,7 +154,7 @@ def collect_published_info(folder: Path) -> dict[str, Any]:
     about = {
         "model": {"kind": type(model).__name__, **config.to_dict()},
         "parameters": {"total": count_weights(model)},
-        "files": describe_folder(folder),
+        "files": collect_folder_info(folder),
     }
     if (folder / TOKENIZER_FILE).is_file():
         tokenizer = load_tokenizer(folder, config)
@@ -180,7 +180,7 @@ def collect_progress(folder: Path, state: TrainerState) -> dict[str, Any]:
     return done
 
 
-def describe_folder(folder: Path) -> dict[str, Any]:
+def collect_folder_info(folder: Path) -> dict[str, Any]:
     """Return where a folder is, and the size of all of its files."""
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {"folder": str(folder.resolve()), "megabytes": round(size / 1e6, 2)}

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from slp_transformer._internal.atomic_write import atomic_write, check_no_link
+from slp_transformer._internal.atomic_write import atomic_write, check_is_no_link
 from slp_transformer.cli.console import format_command, print_result
 from slp_transformer.cli.merge_options import MergeOptions
 from slp_transformer.cli.train import cleanup_on_error
@@ -22,8 +22,8 @@ from slp_transformer.training.run_folder import (
     find_checkpoints,
     load_lora_base,
     load_tokenizer,
-    retry_while_run_changes,
     step_of_checkpoint,
+    with_retries_if_run_changes,
 )
 from slp_transformer.training.run_lock import run_lock
 
@@ -45,7 +45,7 @@ def execute(options: MergeOptions) -> None:
         if config := find_config(run):
             config.save(folder / CONFIG_FILE)
         if (run / TOKENS).is_dir():
-            check_no_link(folder / TOKENS)
+            check_is_no_link(folder / TOKENS)
             (folder / TOKENS).mkdir(exist_ok=True)
             for path in (run / TOKENS).iterdir():
                 with path.open("rb") as source, atomic_write(folder / TOKENS / path.name) as copy:
@@ -56,7 +56,7 @@ def execute(options: MergeOptions) -> None:
     )
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def load_merged_model(run: Path, which: CheckpointChoice) -> tuple[nn.Module, int, Any]:
     """Load the model of a LoRA run and merge it; also return its step, and its tokenizer's JSON."""
     folder = checkpoint_folder(run, which)

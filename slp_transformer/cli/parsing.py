@@ -15,7 +15,7 @@ from traceback import walk_tb
 from typing import Any, TypeVar, get_origin
 
 from slp_transformer._internal.choices import make_tyro_registry
-from slp_transformer._internal.config_checks import closest_match
+from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.plugins import Command, Options, import_object
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
@@ -37,7 +37,7 @@ def parse_command_line(args: Sequence[str]) -> tuple[Command, Options]:
     """
     name, rest = args[0], args[1:]
     if name not in COMMANDS:
-        raise ValueError(f'There is no command "{name}": {closest_match(name, COMMANDS)}')
+        raise ValueError(f'There is no command "{name}": {suggest_closest_match(name, COMMANDS)}')
     command = COMMANDS[name]
     found = import_object(command.options, f"The command {name}")
     options: Options = parse_flags(found, name, rest) if isinstance(found, type) else found(rest)
@@ -79,13 +79,13 @@ def parse_flags(
                 options, args=args, config=tuple(config), console_outputs=rank() == 0, **how
             )
     except SystemExit as ended:
-        if refusal := find_refusal(ended):
+        if refusal := find_dataclass_error(ended):
             raise ValueError(str(refusal)) from None
         sys.stderr.write(printed.getvalue())
         raise
 
 
-def find_refusal(ended: SystemExit) -> ValueError | None:
+def find_dataclass_error(ended: SystemExit) -> ValueError | None:
     """Return why a dataclass refused its values, which tyro has caught; None if none did."""
     error = ended.__context__
     while error is not None:

@@ -9,7 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import check_no_link, remove, remove_leftovers
+from slp_transformer._internal.atomic_write import (
+    check_is_no_link,
+    remove_path,
+    remove_unfinished_files,
+)
 from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
@@ -44,8 +48,8 @@ from slp_transformer.training.run_folder import (
     checkpoint_folder,
     find_checkpoints,
     load_lora_base,
-    retry_while_run_changes,
     step_of_checkpoint,
+    with_retries_if_run_changes,
 )
 from slp_transformer.training.run_lock import run_lock
 from slp_transformer.training.strategy import Strategy, make_strategy
@@ -154,8 +158,8 @@ def prepare_data_and_save_config(
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not resume:  # a user may have put the tokens on another disk since
-        check_no_link(folder / TOKENS)
-        remove_leftovers(folder / TOKENS)
+        check_is_no_link(folder / TOKENS)
+        remove_unfinished_files(folder / TOKENS)
     source = getattr(config.data, "source", None)
     if not resume and source is not None and is_stream(source):
         copy = str(save_stdin((folder / STDIN_COPY).resolve(), source))
@@ -207,7 +211,7 @@ def load_initial_weights(model: nn.Module, config: RunConfig[Any], folder: Path)
     return base
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def load_best_weights(run: Path, model: nn.Module) -> None:
     """Load the best weights of another run, which may be training."""
     load_weights(model, checkpoint_folder(run, "best"))
@@ -243,8 +247,8 @@ def cleanup_on_error(folder: Path) -> Iterator[None]:
     except BaseException:
         names = () if find_checkpoints(folder) else NEW_FILES
         for path in {folder / name for name in names} - before:
-            remove(path)
-        remove_leftovers(folder)
+            remove_path(path)
+        remove_unfinished_files(folder)
         raise
 
 

@@ -121,7 +121,7 @@ def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
     if options.out_dir is None:
         raise ValueError("Name the folder of the run: --out-dir FOLDER.")
     if saved is not None:
-        config = config_to_resume(load_config(saved), config, options.out_dir)
+        config = resumed_config(load_config(saved), config, options.out_dir)
         return replace(options, run=config)
     if config.init_from is not None:
         check_init_from(layered, config)
@@ -129,7 +129,7 @@ def parse_train(args: Sequence[str]) -> TrainOptions[Any]:
     return replace(options, run=config)
 
 
-def config_to_resume(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) -> RunConfig[Any]:
+def resumed_config(saved: RunConfig[Any], config: RunConfig[Any], folder: Path) -> RunConfig[Any]:
     """Return the configuration that a run resumes with.
 
     Raises:
@@ -173,7 +173,10 @@ def check_init_from(before: RunConfig[Any], config: RunConfig[Any]) -> None:
     fixed = {*vars(config.model), *TOKENIZER_SETTINGS} - {"dropout"}
     for name, (kept, asked) in before.changes(config).items():
         if name in fixed:
+            instead = ""
+            if name == "context_length" and asked < kept:
+                instead = f" (--sequence-length {asked} trains on windows that short)"
             raise ValueError(
                 f"{config.init_from} has {name} {kept}, not {asked}: leave out "
-                f"--{name.replace('_', '-')}, or begin without --init-from."
+                f"--{name.replace('_', '-')}{instead}, or begin without --init-from."
             )

@@ -13,7 +13,7 @@ from slp_transformer._internal.lazy import attach
 if TYPE_CHECKING:
     from slp_transformer.data.batches import Batch, DataSource
     from slp_transformer.data.bundled_pairs import make_number_pairs
-    from slp_transformer.data.pair_batches import PaddedPairs
+    from slp_transformer.data.pair_batches import PaddedPairSource
     from slp_transformer.data.pair_corpus import prepare_pair_corpus, read_pairs
     from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
     from slp_transformer.data.text_corpus import load_corpus, prepare_corpus
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
         CORPORA,
         fetch_corpus,
         find_text_files,
+        iter_documents,
         list_corpora,
         load_moby_dick,
-        read_documents,
     )
     from slp_transformer.data.text_tokenizer import TextTokenizer, train_tokenizer
 
@@ -31,7 +31,7 @@ __all__ = [
     "CORPORA",
     "Batch",
     "DataSource",
-    "PaddedPairs",
+    "PaddedPairSource",
     "PairTokenizer",
     "TextTokenizer",
     "list_corpora",
@@ -41,7 +41,7 @@ __all__ = [
     "make_number_pairs",
     "prepare_corpus",
     "prepare_pair_corpus",
-    "read_documents",
+    "iter_documents",
     "read_pairs",
     "load_corpus",
     "train_pair_tokenizer",
@@ -49,4 +49,6 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = attach(__name__)
+    __getattr__, __dir__ = attach(
+        __name__, PaddedPairs="PaddedPairSource", read_documents="iter_documents"
+    )

@@ -125,7 +125,7 @@ def evenly_spaced_indices(count: int, num_indices: int) -> Int[Tensor, "places"]
 # --- Windows of a stream -----------------------------------------------------------------------
 
 
-def random_windows(
+def draw_random_windows(
     stream: Int[Tensor, "tokens"] | ArrayTokens, N: int, batch_size: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch N"], Int[Tensor, "batch N"]]:
     """Return random windows of a token stream, and the same windows one token later.
@@ -142,11 +142,11 @@ def random_windows(
     Raises:
         ValueError: if the stream is too short for one window.
     """
-    batch = TokenWindows(stream, N).draw(batch_size, generator)
+    batch = TokenWindowSource(stream, N).draw(batch_size, generator)
     return batch.inputs[0], batch.targets
 
 
-class TokenWindows:
+class TokenWindowSource:
     """Teacher forcing on a token stream: the targets are the inputs, one token later."""
 
     def __init__(self, stream: Int[Tensor, "tokens"] | ArrayTokens, N: int):
@@ -174,7 +174,7 @@ class TokenWindows:
         """Return the number of windows that `iter_eval` yields."""
         return len(self.window_indices)
 
-    def eval_subset(self, num_windows: int) -> "TokenWindows":
+    def eval_subset(self, num_windows: int) -> "TokenWindowSource":
         """Return a source whose `iter_eval` yields just this many windows, evenly spaced."""
         part = copy.copy(self)
         part.window_indices = evenly_spaced_indices(len(self), num_windows).tolist()
@@ -207,11 +207,11 @@ class TokenWindows:
         return {
             "tokens": len(self.stream),
             "window": self.N,
-            "checksum": compute_checksum(self.stream[places].tolist()),
+            "checksum": values_crc32(self.stream[places].tolist()),
         }
 
 
-class DocumentWindows(TokenWindows):
+class DocumentWindowSource(TokenWindowSource):
     """Teacher forcing on a stream of documents.
 
     Half of the windows of a batch, rounded up, begin where a document begins, each document with
@@ -264,7 +264,7 @@ def as_data_source(data: TokenData, N: int | None) -> DataSource:
         raise ValueError(
             "Windows of a token stream need a length: give N, or sequence_length to train."
         )
-    return TokenWindows(data, N)
+    return TokenWindowSource(data, N)
 
 
 def is_integral(dtype: torch.dtype) -> bool:
@@ -272,13 +272,13 @@ def is_integral(dtype: torch.dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
 
 
-def compute_checksum(values: Sequence[Any]) -> int:
+def values_crc32(values: Sequence[Any]) -> int:
     """Return the CRC-32 of the `repr` of numbers."""
     return zlib.crc32(repr(values).encode())
 
 
 def __getattr__(name: str) -> Any:
     """Return what stood here until version 0.2; imports from here work for one version more."""
-    if name in ("PaddedPairs", "LengthBucketedPairs"):
+    if name in ("PaddedPairSource", "LengthBucketedPairSource"):
         return getattr(import_module("slp_transformer.data.pair_batches"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

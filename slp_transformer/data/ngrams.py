@@ -37,7 +37,7 @@ class NGramModel:
             raise ValueError(f"order must be a whole number of 1 or more, not {order!r}.")
         self.order: int = order
         self.vocab_size: int = vocab_size
-        grams = Counter(gram for row in rows for gram in self.iter_ngrams(row))
+        grams = Counter(gram for row in rows for gram in self.list_ngrams(row))
         if not grams:
             raise ValueError("There is nothing to count: no row has two tokens.")
         # Of each length from `order` to 1: how often each gram is counted.
@@ -56,7 +56,7 @@ class NGramModel:
             once, twice = times[1], times[2]
             self.discounts.append(once / (once + 2 * twice) if once and twice else 0.5)
 
-    def iter_ngrams(self, row: Sequence[int]) -> list[NGram]:
+    def list_ngrams(self, row: Sequence[int]) -> list[NGram]:
         """Return the n-grams that end with each token of a row but the first, padded in front."""
         padded = (*[PAD_ID] * (self.order - 2), *row) if self.order > 1 else tuple(row[1:])
         return [padded[i : i + self.order] for i in range(len(padded) - self.order + 1)]
@@ -73,4 +73,4 @@ class NGramModel:
 
     def total_bits(self, row: Sequence[int]) -> float:
         """Return the cross-entropy of a row, summed over all tokens but the first, in bits."""
-        return -sum(math.log2(self.probability(gram)) for gram in self.iter_ngrams(row))
+        return -sum(math.log2(self.probability(gram)) for gram in self.list_ngrams(row))

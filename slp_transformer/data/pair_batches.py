@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.data.batches import Batch, compute_checksum, evenly_spaced_indices
+from slp_transformer.data.batches import Batch, evenly_spaced_indices, values_crc32
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
 
 TokenIds = Sequence[int] | Int[Tensor, "_"]
 
 
-class PaddedPairs:
+class PaddedPairSource:
     """Teacher forcing on pairs: the encoder reads the source; the decoder the target so far.
 
     The decoder reads `begin_id` and the target, and should say the target and `end_id`. Shorter
@@ -55,7 +55,7 @@ class PaddedPairs:
         """Return the number of pairs."""
         return len(self.pairs)
 
-    def eval_subset(self, num_pairs: int) -> "PaddedPairs":
+    def eval_subset(self, num_pairs: int) -> "PaddedPairSource":
         """Return a source of this many of the pairs, evenly spaced."""
         part = copy.copy(self)
         part.eval_indices = evenly_spaced_indices(len(self), num_pairs)
@@ -85,11 +85,11 @@ class PaddedPairs:
         places = torch.linspace(0, len(self.pairs) - 1, 256, dtype=torch.float64).long()
         rows = [[torch.as_tensor(row).tolist() for row in self.pairs[i]] for i in places.tolist()]
         special = [self.pad_id, self.begin_id, self.end_id]
-        return {"pairs": len(self.pairs), "special": special, "checksum": compute_checksum(rows)}
+        return {"pairs": len(self.pairs), "special": special, "checksum": values_crc32(rows)}
 
 
-class LengthBucketedPairs(PaddedPairs):
-    """Pairs like those of `PaddedPairs`, each once an epoch, batched with others of similar length.
+class LengthBucketedPairSource(PaddedPairSource):
+    """Pairs like those of `PaddedPairSource`, each once an epoch, in batches of similar length.
 
     A batch has as many pairs as fit: their number times the longest row among them, padding
     included, is at most `max_tokens`, for the sources as for the targets. So little is padded, and
@@ -107,13 +107,13 @@ class LengthBucketedPairs(PaddedPairs):
         Args:
             pairs: the pairs.
             max_tokens: tokens in a batch.
-            **special_ids: pad_id, begin_id and end_id, as `PaddedPairs` takes them.
+            **special_ids: pad_id, begin_id and end_id, as `PaddedPairSource` takes them.
 
         Raises:
             ValueError: if there is no pair, one has an empty source, or one is longer than a batch.
         """
         super().__init__(pairs, **special_ids)
-        check_size(max_tokens=max_tokens)
+        check_positive_sizes(max_tokens=max_tokens)
         sizes = [(len(source), len(target) + 1) for source, target in pairs]
         self.max_tokens: int = max_tokens
         self.lengths: Tensor = torch.tensor(sizes)
@@ -179,7 +179,7 @@ class LengthBucketedPairs(PaddedPairs):
         return list(order.split([*ends, count]))
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what `PaddedPairs` returns, and the number of tokens in a batch."""
+        """Return what `PaddedPairSource` returns, and the number of tokens in a batch."""
         return super().fingerprint() | {"batch_tokens": self.max_tokens}
 
 

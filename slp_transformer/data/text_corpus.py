@@ -16,7 +16,11 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import make_random_folder, remove, remove_leftovers
+from slp_transformer._internal.atomic_write import (
+    make_random_folder,
+    remove_path,
+    remove_unfinished_files,
+)
 from slp_transformer._internal.progress_bar import progress_bar
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.dataset import Dataset
@@ -88,7 +92,7 @@ def prepare_corpus(
     if tokenizer is None:
         check_vocab_size(token_type, vocab_size)
     texts = [] if is_stream(source) else find_text_files(source)
-    with working_dir(None if output_dir is None else Path(output_dir)) as work:
+    with temporary_working_dir(None if output_dir is None else Path(output_dir)) as work:
         if not texts:
             texts = [save_stdin(work / "standard-input.txt", source)]
         size = sum(path.stat().st_size for path in texts)
@@ -99,7 +103,7 @@ def prepare_corpus(
                 tokenizer = train_tokenizer(pieces, token_type, vocab_size, end_token=end_token)
         documents: list[Document] = []
         with progress_bar("Tokens", size) as on_progress:
-            ids = encode_files(texts, tokenizer, on_progress, documents)
+            ids = iter_encoded_ids(texts, tokenizer, on_progress, documents)
             if output_dir is None:
                 memory, empty = array("q", ids), torch.tensor([], dtype=torch.int64)
                 # An empty array has no memory that a tensor could share.
@@ -120,7 +124,7 @@ def prepare_corpus(
 
 
 @contextmanager
-def working_dir(output_dir: Path | None) -> Iterator[Path]:
+def temporary_working_dir(output_dir: Path | None) -> Iterator[Path]:
     """Create a temporary folder: in the given one, or in the system's place for them.
 
     A folder that was created for it and is empty in the end is removed again.
@@ -134,17 +138,17 @@ def working_dir(output_dir: Path | None) -> Iterator[Path]:
         return
     is_new = not output_dir.exists()
     output_dir.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(output_dir)
+    remove_unfinished_files(output_dir)
     work = make_random_folder(output_dir)
     try:
         yield work
     finally:
-        remove(work)
+        remove_path(work)
         if is_new and not any(output_dir.iterdir()):
             output_dir.rmdir()
 
 
-def encode_files(
+def iter_encoded_ids(
     paths: Iterable[Path],
     tokenizer: TextTokenizer,
     on_progress: Callable[[int], Any],

@@ -250,7 +250,7 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
 # --- Reading it --------------------------------------------------------------------------------
 
 
-def read_documents(source: str | Path) -> Iterator[str]:
+def iter_documents(source: str | Path) -> Iterator[str]:
     """Yield the documents of a source, each as a whole.
 
     Args:
@@ -306,7 +306,7 @@ def iter_decoded_text(
         except UnicodeDecodeError as error:
             raise ValueError(encoding_error_message(name, error, lines)) from None
         lines += block.count(b"\n")
-        cut = last_safe_split(text) if block else len(text)
+        cut = last_safe_split_index(text) if block else len(text)
         if cut:
             yield text[:cut]
             text = text[cut:]
@@ -323,7 +323,7 @@ def encoding_error_message(name: str | Path, error: UnicodeDecodeError, first_li
     )
 
 
-def last_safe_split(text: str) -> int:
+def last_safe_split_index(text: str) -> int:
     """Return where to end a piece: after the last word followed by a space; 0 for not yet."""
     for cut in range(len(text) - 1, 0, -1):
         if text[cut].isspace() and not text[cut - 1].isspace():

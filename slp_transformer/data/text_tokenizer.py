@@ -65,7 +65,7 @@ class TextTokenizer:
             raise ValueError("The vocabulary has a token twice: every token needs one id.")
         if not self.ids:
             raise ValueError("The vocabulary is empty: a tokenizer needs a token.")
-        alphabet = byte_alphabet().keys()
+        alphabet = byte_by_character().keys()
         for token in self.ids.keys() - SILENT_TOKENS - {UNK}:
             if self.token_type == "characters" and len(token) != 1:
                 raise ValueError(
@@ -167,7 +167,7 @@ class TextTokenizer:
     @cached_property
     def vocabulary_bytes(self) -> list[bytes]:
         """The bytes of each id."""
-        table = byte_alphabet()
+        table = byte_by_character()
 
         def encode(token: str) -> bytes:
             if token in SILENT_TOKENS:
@@ -253,7 +253,7 @@ def build_pre_tokenizer(token_type: TokenType) -> Any:
     return library.pre_tokenizers.Sequence([words, to_bytes])
 
 
-def byte_alphabet() -> dict[str, int]:
+def byte_by_character() -> dict[str, int]:
     """Return the byte for each character of a byte-level token.
 
     GPT-2 writes a byte that prints as its Latin-1 character, and the others, in order, as the

@@ -103,7 +103,7 @@ class Beam:
         self.log_probs = best[growing]
         return parents[growing].tolist()
 
-    def ranked(self) -> list[Hypothesis]:
+    def ranked_hypotheses(self) -> list[Hypothesis]:
         """The complete hypotheses, best first; if there are none, those cut off."""
         found = self.finished or self._to_hypotheses(self.ids, self.log_probs, False)
         return sorted(found, key=lambda h: h.score or 0.0, reverse=True)
@@ -168,4 +168,4 @@ def beam_search(
         kept = [row for beam in growing for row in rows[beam]]
         if growing and kept != list(range(len(ids))):
             reorder(kept)
-    return [beam.ranked() for beam in beams]
+    return [beam.ranked_hypotheses() for beam in beams]

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from slp_transformer._internal.argument_checks import refuse_unknown_arguments
-from slp_transformer._internal.sampling_table import find_greedy_option, validate_sampling
+from slp_transformer._internal.sampling_table import find_greedy_option, validate_sampling_options
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.generation.beam_search import Hypothesis, beam_search
 from slp_transformer.generation.generate_arguments import (
@@ -139,7 +139,7 @@ def generate(
     texts = [parse_prompt(model, prompt) for prompt in given]
     device, window = model_device(model), model.config.context_length
     check_sources(model, len(texts), sources)
-    sampling = validate_sampling(
+    sampling = validate_sampling_options(
         {
             "temperature": temperature,
             "top_k": top_k,

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from slp_transformer._internal.argument_checks import check_ids
-from slp_transformer._internal.config_checks import check_size, is_integer
+from slp_transformer._internal.config_checks import check_positive_sizes, is_integer
 from slp_transformer._internal.sampling_table import LENGTH_PENALTY
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.encoder_decoder import EncoderDecoder
@@ -105,7 +105,7 @@ def check_beam_options(
         ValueError: naming the option.
     """
     sizes = {"max_new_tokens": max_new_tokens, "num_beams": num_beams}
-    check_size(**{name: size for name, size in sizes.items() if size is not None})
+    check_positive_sizes(**{name: size for name, size in sizes.items() if size is not None})
     fits, what = LENGTH_PENALTY
     if not fits(length_penalty):
         raise ValueError(f"length_penalty must be {what}, not {length_penalty!r}.")
@@ -162,7 +162,7 @@ def check_draft_model(
     Raises:
         ValueError: saying what is wrong.
     """
-    check_size(num_draft_tokens=num_draft_tokens)
+    check_positive_sizes(num_draft_tokens=num_draft_tokens)
     if num_beams is not None or num_prompts > 1:
         raise ValueError(
             "A draft model is for one prompt, and for no beam search: give prompts one by one, or "

@@ -73,9 +73,9 @@ class HarnessModel:
         Raises:
             ValueError: if there is no room for the new tokens beside one of the context.
         """
-        return [self._write(*request.args) for request in requests]
+        return [self._continue_context(*request.args) for request in requests]
 
-    def _write(self, context: str, settings: Mapping[str, Any]) -> str:
+    def _continue_context(self, context: str, settings: Mapping[str, Any]) -> str:
         given = dict(settings)
         until = given.pop("until", None) or ()
         until = [until] if isinstance(until, str) else list(until)

@@ -11,7 +11,7 @@ from slp_transformer._internal.eval_mode import eval_mode, has_no_hooks
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer.cache import KVCache
 from slp_transformer.encoder_decoder import EncoderDecoder
-from slp_transformer.generation.sharded_weights import with_sharded_weights
+from slp_transformer.generation.sharded_weights import shard_weights_if_faster
 from slp_transformer.language_model import TransformerLM
 
 Model = TransformerLM | EncoderDecoder
@@ -86,7 +86,7 @@ class DecoderSession:
         if cache is not None and new.shape[1] == 1:
             if self.single_token_model is None:
                 new_tokens = (cache.capacity or 0) - cache.length
-                self.single_token_model = with_sharded_weights(model, len(new), new_tokens)
+                self.single_token_model = shard_weights_if_faster(model, len(new), new_tokens)
             model = self.single_token_model
         if isinstance(model, EncoderDecoder):
             U = model.decode(new, self.H_enc, self.source_mask, cache=cache)

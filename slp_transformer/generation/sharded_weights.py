@@ -44,15 +44,15 @@ class ShardedMatrix(torch.Tensor):
     shards: Tensor
 
     @staticmethod
-    def of(W: Float[Tensor, "k n"]) -> "ShardedMatrix":
+    def from_matrix(W: Float[Tensor, "k n"]) -> "ShardedMatrix":
         """Shard a matrix; one that is a transpose is not copied."""
         W = W.detach()
         # Equal shards, as the product of a batch needs them, and not more than there are cores.
         count = max(s for s in range(1, torch.get_num_threads() + 1) if W.shape[1] % s == 0)
-        return ShardedMatrix.with_shards(W, W.T.contiguous().view(count, -1, len(W)))
+        return ShardedMatrix.from_shards(W, W.T.contiguous().view(count, -1, len(W)))
 
     @staticmethod
-    def with_shards(W: Tensor, shards: Tensor) -> "ShardedMatrix":
+    def from_shards(W: Tensor, shards: Tensor) -> "ShardedMatrix":
         """Return a matrix with shards that it, or its transpose, was cut into."""
         sharded = W.as_subclass(ShardedMatrix)
         sharded.shards = shards
@@ -66,7 +66,7 @@ class ShardedMatrix(torch.Tensor):
                 if args[0].numel() <= MAX_ROWS * args[0].shape[-1]:
                     return sharded_matmul(*args)
             if func == torch.Tensor.T.__get__:  # type: ignore[attr-defined]  # a getset descriptor
-                return cls.with_shards(args[0].T, args[0].shards)
+                return cls.from_shards(args[0].T, args[0].shards)
             return func(*args, **(kwargs or {}))
 
 
@@ -79,7 +79,7 @@ def sharded_matmul(
     return Y if b is None else Y + b
 
 
-def with_sharded_weights(model: Model, rows: int, new_tokens: int) -> Model:
+def shard_weights_if_faster(model: Model, rows: int, new_tokens: int) -> Model:
     """Return the model itself, or one that says the same of single tokens and is faster.
 
     Args:
@@ -93,10 +93,14 @@ def with_sharded_weights(model: Model, rows: int, new_tokens: int) -> Model:
     plain = all(W.device.type == "cpu" and W.dtype == torch.float32 for W in model.parameters())
     pays = new_tokens >= MIN_NEW_TOKENS and rows <= MAX_ROWS and torch.get_num_threads() > 1
     unseen = all(map(has_no_hooks, model.modules())) and not torch.is_autocast_enabled("cpu")
-    return shard_matrices(model) if plain and pays and unseen and fast_paths_enabled() else model
+    return (
+        copy_with_sharded_matrices(model)
+        if plain and pays and unseen and fast_paths_enabled()
+        else model
+    )
 
 
-def shard_matrices(model: Model) -> Model:
+def copy_with_sharded_matrices(model: Model) -> Model:
     """Copy a model, but for the weights: large matrices are sharded, others are the same."""
     weights: dict[int, Any] = {id(W): W for W in (*model.parameters(), *model.buffers())}
     for part in model.modules():
@@ -104,5 +108,9 @@ def shard_matrices(model: Model) -> Model:
             W = getattr(part, name)
             if W.numel() >= MIN_MATRIX_NUMEL:
                 # The head multiplies with the transpose of E.
-                weights[id(W)] = ShardedMatrix.of(W.T).T if name == "E" else ShardedMatrix.of(W)
+                weights[id(W)] = (
+                    ShardedMatrix.from_matrix(W.T).T
+                    if name == "E"
+                    else ShardedMatrix.from_matrix(W)
+                )
     return copy.deepcopy(model, weights)  # which takes for copied what its memo holds: all weights

@@ -37,7 +37,7 @@ class StopText:
             self.found = min(at, key=lambda string: at[string])
             sure, self._pending = unsure[: at[self.found]], ""
         else:
-            kept = max(self._overlap(unsure, string) for string in self.strings or ("",))
+            kept = max(self._overlap_length(unsure, string) for string in self.strings or ("",))
             sure, self._pending = unsure[: len(unsure) - kept], unsure[len(unsure) - kept :]
         self.text += sure
         return sure
@@ -49,7 +49,7 @@ class StopText:
         return rest
 
     @staticmethod
-    def _overlap(text: str, string: str) -> int:
+    def _overlap_length(text: str, string: str) -> int:
         """Return how many characters at the end of a text begin a string."""
         longest = min(len(text), len(string) - 1)
         return next((n for n in range(longest, 0, -1) if string.startswith(text[-n:])), 0)

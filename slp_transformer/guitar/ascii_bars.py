@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slp_transformer.guitar.ascii_marks import DEAD_NOTE_PATTERN, encode_marks
+from slp_transformer.guitar.ascii_marks import DEAD_NOTE_PATTERN, replace_bends_and_dead_notes
 from slp_transformer.guitar.ascii_repair import realign_bar_rows
 from slp_transformer.guitar.ascii_tab import DIGITS, StaffSystem, find_bar_line_columns
 
@@ -65,16 +65,16 @@ def split_system_into_bars(
         The bars; and for each line that is not as it should be, its number and what is wrong.
     """
     certain = trust_bar_lines or any(re.search("-[xX]-", row) for row in system.rows)
-    rows = tuple(encode_marks(row, certain) for row in system.rows)
+    rows = tuple(replace_bends_and_dead_notes(row, certain) for row in system.rows)
     lines = find_bar_line_columns(rows)
     slipped = [n for n, row in enumerate(rows) if _has_stray_bar_line(row, lines)]
     spans = [[s.span() for s in re.finditer(r"[^|]+", row) if s[0].strip()] for row in rows]
     reports: list[tuple[Iterable[int], str]]
     if slipped and len({len(row_spans) for row_spans in spans}) == 1:
         bars = _split_each_row(rows, spans)
-        long = [row for bar in bars for row in _rows_too_long(bar.rows)]
+        long = [row for bar in bars for row in _indices_of_long_rows(bar.rows)]
         reports = [(long, "this string is too long for its bar; the bar is left out")]
-        bars = [bar for bar in bars if not _rows_too_long(bar.rows)]
+        bars = [bar for bar in bars if not _indices_of_long_rows(bar.rows)]
     else:
         bars, cut = _split_at_common_columns(rows, lines)
         reports = [
@@ -90,7 +90,7 @@ def split_system_into_bars(
             (system.overlong_rows, "this string is longer than the others; it is read as it is"),
         ]
     dead = [n for n, row in enumerate(rows) if DEAD_NOTE_PATTERN.search(row)]
-    short = [row for bar in bars for row in _rows_ending_early(bar.rows)]
+    short = [row for bar in bars for row in _indices_of_rows_ending_early(bar.rows)]
     reports += [
         (dead, "an x at a bar line is left out: it may be a dead note or a sign"),
         (short, "this string ends before its bar does; the bar is left out"),
@@ -98,7 +98,7 @@ def split_system_into_bars(
     bars = [
         bar
         for bar in bars
-        if _has_music(bar.rows, trust_bar_lines) and not _rows_ending_early(bar.rows)
+        if _has_music(bar.rows, trust_bar_lines) and not _indices_of_rows_ending_early(bar.rows)
     ]
     return bars, [
         (system.line_numbers[row], message)
@@ -107,7 +107,7 @@ def split_system_into_bars(
     ]
 
 
-def _rows_too_long(bar: tuple[str, ...]) -> list[int]:
+def _indices_of_long_rows(bar: tuple[str, ...]) -> list[int]:
     """Rows of a bar that could not be made as wide as most."""
     width = Counter(len(row) for row in bar).most_common(1)[0][0]
     return [n for n, row in enumerate(bar) if len(row) != width]
@@ -171,7 +171,7 @@ def _has_stray_bar_line(row: str, bar_line_columns: list[int]) -> bool:
     return bool(own - common - doubled)
 
 
-def _rows_ending_early(bar: tuple[str, ...]) -> list[int]:
+def _indices_of_rows_ending_early(bar: tuple[str, ...]) -> list[int]:
     """Rows of a bar that are blank for three columns or more where most other rows go on."""
     blank = [len(segment) - len(segment.rstrip()) for segment in bar]
     usual = sorted(blank)[len(bar) // 2]

@@ -37,7 +37,7 @@ def find_digit_runs(bar: tuple[str, ...]) -> list[DigitRun]:
     return sorted(runs, key=lambda run: (run.start_column, -run.string))
 
 
-def _fret_digit_counts(digits: str, start: int) -> tuple[int, ...]:
+def _possible_digit_counts(digits: str, start: int) -> tuple[int, ...]:
     """Return how many digits the fret that begins at `start` may have: one, or one and two."""
     two = digits[start : start + 2]
     return (1, 2) if len(two) == 2 and "10" <= two <= str(MAX_READ_FRET) else (1,)
@@ -67,7 +67,7 @@ def find_cheapest_reading(
     """
     ways: list[list[_Way]] = [[] for _ in range(len(digits) + 1)]
     for start in reversed(range(len(digits))):
-        for width in _fret_digit_counts(digits, start):
+        for width in _possible_digit_counts(digits, start):
             fret = int(digits[start : start + width])
             onward = [(way.cost + leap_cost(fret, way.fret), way) for way in ways[start + width]]
             rest, following = min(onward, key=itemgetter(0), default=(0.0, None))
@@ -82,10 +82,10 @@ def find_cheapest_reading(
 
 def is_two_digit_run(digit_run: DigitRun) -> bool:
     """Return whether two digits can only be two notes, as ``34`` or ``02``."""
-    return len(digit_run.digits) == 2 and _fret_digit_counts(digit_run.digits, 0) == (1,)
+    return len(digit_run.digits) == 2 and _possible_digit_counts(digit_run.digits, 0) == (1,)
 
 
-def two_digit_cost(digit_runs: list[DigitRun]) -> float:
+def compute_pair_cost(digit_runs: list[DigitRun]) -> float:
     """Return the cost, in a piece with these runs, of reading two digits as two notes.
 
     Two digits that can only be two notes show that the writer leaves no dash between quick notes;
@@ -109,7 +109,7 @@ def estimate_hand_fret(digit_run: DigitRun, nearby_runs: list[DigitRun]) -> floa
     plain = [
         other
         for other in nearby_runs
-        if len(other.digits) in _fret_digit_counts(other.digits, 0)
+        if len(other.digits) in _possible_digit_counts(other.digits, 0)
         and 0 < int(other.digits) <= MAX_FRET
     ]
     plain.sort(key=lambda other: abs(other.start_column - digit_run.start_column))
@@ -141,7 +141,7 @@ def split_run_into_notes(
     Args:
         digit_run: the digits.
         nearby_runs: the other runs of the bar, or those near it.
-        pair_cost: the `two_digit_cost` of the piece.
+        pair_cost: the `compute_pair_cost` of the piece.
         hand_fret: where the hand was before this bar, for three digits or more in a bar that does
             not show it.
 
@@ -224,7 +224,7 @@ def _is_same_column(column_notes: list[tuple[int, int, int]], note: tuple[int, i
 def read_bars(bar_rows: list[BarRows]) -> list[Bar]:
     """Return a piece's bars with columns as steps; one bar helps to read another."""
     all_runs = [find_digit_runs(bar.rows) for bar in bar_rows]
-    pair_cost = two_digit_cost([run for runs in all_runs for run in runs])
+    pair_cost = compute_pair_cost([run for runs in all_runs for run in runs])
     bars: list[Bar] = []
     hand = None
     for text, runs in zip(bar_rows, all_runs, strict=True):

@@ -76,7 +76,7 @@ class TabPart(NamedTuple):
     name: str
 
 
-def _guitar_names(lines: list[str]) -> dict[str, str]:
+def _find_guitar_names(lines: list[str]) -> dict[str, str]:
     """The guitars that lines of text name (``Gtr. 2``, ``Guitar II``, ``Lead:``), by a short key.
 
     Parts are guitars only next to others: a lead on its own is a passage.
@@ -123,12 +123,14 @@ def split_other_systems(
         starts = range(0, len(indices), size)
         here = [tuple(labels[first : first + size]) for first in starts]
         bare = named and not any(labels) and pitches == tunings[0]
-        if len(indices) % size == 0 and (bare or all(_fit_tuning(h, pitches) for h in here)):
+        if len(indices) % size == 0 and (
+            bare or all(_fit_tuning_to_labels(h, pitches) for h in here)
+        ):
             return [indices[first : first + size] for first in starts]
     return []
 
 
-def _fit_tuning(labels: tuple[str, ...], pitches: OpenPitches) -> OpenPitches | None:
+def _fit_tuning_to_labels(labels: tuple[str, ...], pitches: OpenPitches) -> OpenPitches | None:
     """Return a tuning with the letters of these labels: moved as a whole, the lowest also alone."""
     if len(labels) != len(pitches) or not all(labels):
         return None
@@ -176,7 +178,7 @@ def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[T
     parts: list[TabPart] = []
     current: dict[tuple[str, int], TabPart] = {}  # by guitar and strings
     stated, capo, guitar, read_to = None, 0, "", 0
-    names = _guitar_names(text_lines)
+    names = _find_guitar_names(text_lines)
     names = names if len(names) > 1 or any(key.isdigit() for key in names) else {}
     count = 1 if names else count_stacked_guitars(systems)
     for number, system in enumerate(systems):
@@ -188,7 +190,7 @@ def split_by_guitar(text_lines: list[str], systems: list[StaffSystem]) -> list[T
             elif parts or not _LATER_VERSION_PATTERN.search(line):
                 stated = parse_tuning(line) or stated
                 capo = parse_capo(line) or capo
-        named = [key for key in _guitar_names(between) if key in names]
+        named = [key for key in _find_guitar_names(between) if key in names]
         guitar = named[-1] if named else str(number % count + 1) if count > 1 else guitar
         if (stated or STANDARD.open_pitches, capo) != before:
             current = {}
@@ -215,12 +217,14 @@ def infer_tuning(part: TabPart, tunings: list[OpenPitches]) -> OpenPitches:
     stated = stated if stated is not None and len(stated) == size else None
     names = Counter(system.labels for system in part.systems if all(system.labels))
     labels = names.most_common(1)[0][0] if names else ()
-    if stated and _fit_tuning(labels, stated) == stated:
+    if stated and _fit_tuning_to_labels(labels, stated) == stated:
         return stated
     if size != NUM_STRINGS:
         known = [stated] if stated else []
         known += [pitches for pitches in tunings if len(pitches) == size]
-        pitches = next(filter(None, (_fit_tuning(labels, each) for each in known)), known[0])
+        pitches = next(
+            filter(None, (_fit_tuning_to_labels(labels, each) for each in known)), known[0]
+        )
         if part.tuning and not stated and pitches in known:  # "half a step down", of a bass
             moved, low = (part.tuning[i] - STANDARD.open_pitches[i] for i in (1, -1))
             ends = [low if pitches[-1] % 12 == STANDARD.open_pitches[-1] % 12 else moved]
@@ -251,7 +255,7 @@ def find_all_systems(
             if chosen and len(left_out) == 1 and _is_seventh_string_line(lines, left_out[0]):
                 message = "a string line too many for six strings, with frets; it is left out"
                 problems.append(ReadProblem(source, left_out[0] + 1, message))
-            elif _is_broken_system([lines[i] for i in left_out], complete_systems=not chosen):
+            elif _were_meant_as_strings([lines[i] for i in left_out], complete_systems=not chosen):
                 message = f"{len(left_out)} string lines where a system has six; they are left out"
                 problems.append(ReadProblem(source, left_out[0] + 1, message))
     return systems, problems
@@ -268,7 +272,7 @@ def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
     return bool(get_string_label(line)) or (len(bars) > 1 and same)
 
 
-def _is_broken_system(lines: list[str], complete_systems: bool) -> bool:
+def _were_meant_as_strings(lines: list[str], complete_systems: bool) -> bool:
     """Return whether lines in no system were meant as strings: enough of them, with frets."""
     strings = [line for line in lines if not is_barre_mark(line)]
     fretted = sum(bool(re.search(r"[-=|~][0-9]", line)) for line in strings)

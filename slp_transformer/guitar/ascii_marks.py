@@ -21,7 +21,7 @@ UNCLEAR_MARK_PATTERN = re.compile(
 )
 
 
-def encode_marks(row: str, is_x_dead: bool) -> str:
+def replace_bends_and_dead_notes(row: str, is_x_dead: bool) -> str:
     """Replace each bend of a row, and the frets in it, by one mark and dashes; and dead notes.
 
     A harmonic between frets (``<3.2>``) is written at the nearest fret, as Guitar Pro does.

@@ -50,16 +50,16 @@ from slp_transformer.guitar.ascii_guitars import (
     split_by_guitar,
 )
 from slp_transformer.guitar.ascii_marks import UNCLEAR_MARK_PATTERN
-from slp_transformer.guitar.ascii_repeats import is_repeat_statement, mark_repeats
+from slp_transformer.guitar.ascii_repeats import is_repeat_statement, with_repeat_marks
 from slp_transformer.guitar.ascii_tab import is_string_line, tidy_lines
 from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.playing_signs import parse_playing_sign
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Event, ReadProblem, Tab
 from slp_transformer.guitar.tab_header import (
+    describe_unread_statement,
     find_style,
     find_title,
-    find_unread_statement,
     is_style_line,
     parse_tempo,
     parse_time_signature,
@@ -156,7 +156,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     problems += [
         ReadProblem(source, number, unread)
         for number, line in enumerate(prose, start=1)
-        if (unread := find_unread_statement(line))
+        if (unread := describe_unread_statement(line))
     ]
     unclear = (n for n, line in enumerate(lines) if UNCLEAR_MARK_PATTERN.search(line))
     if (place := next((n for n in unclear if not prose[n]), None)) is not None:
@@ -181,7 +181,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             tails = [end for end in ends if "-" not in end]
             if len(systems) == 1:
                 tails += [prose[i] for i in statements]
-            system_rows = mark_repeats(system_rows, rows, above, " ".join(tails))
+            system_rows = with_repeat_marks(system_rows, rows, above, " ".join(tails))
             if any(row.num_plays for row in system_rows):
                 statements = [i for i in statements if i != first - 1 and len(systems) > 1]
             rows += system_rows

@@ -30,9 +30,9 @@ def _fit_segment_width(segment: str, width: int, fret_columns: set[int]) -> str:
     while len(segment) != width:
         shift = width - len(segment)
         gaps, frets = re.split(r"[0-9]+", segment), re.findall(r"[0-9]+", segment)
-        free = _gaps_with_room(gaps, shift)
+        free = _indices_of_adjustable_gaps(gaps, shift)
         if not free:  # no gap is wide enough: one column at a time, if any is to spare
-            shift, free = -1, _gaps_with_room(gaps, -1)
+            shift, free = -1, _indices_of_adjustable_gaps(gaps, -1)
         if not free:
             break
         # How well frets fit: those before a gap stay where they are, those after it move.
@@ -45,7 +45,7 @@ def _fit_segment_width(segment: str, width: int, fret_columns: set[int]) -> str:
     return segment
 
 
-def _gaps_with_room(gaps: list[str], shift: int) -> list[int]:
+def _indices_of_adjustable_gaps(gaps: list[str], shift: int) -> list[int]:
     """Return which gaps can change by so many columns without making one of two frets."""
     inner = range(1, len(gaps) - 1)
     return [i for i, gap in enumerate(gaps) if shift > 0 or len(gap) + shift >= (i in inner)]

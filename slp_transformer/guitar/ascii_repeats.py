@@ -26,7 +26,7 @@ def is_repeat_statement(line: str) -> bool:
     return not line.startswith("repeat: ") and bool(stated)
 
 
-def mark_repeats(
+def with_repeat_marks(
     bars: list[BarRows], before: list[BarRows], above: str, comment: str
 ) -> list[BarRows]:
     """Return the bars of a system with their repeats.
@@ -40,38 +40,38 @@ def mark_repeats(
     bars = [
         replace(
             bar,
-            starts_repeat=not bar.open_start and _has_sign(bar, 0),
-            num_plays=2 * (not bar.open_end and _has_sign(bar, -1)),
+            starts_repeat=not bar.open_start and _has_repeat_sign(bar, 0),
+            num_plays=2 * (not bar.open_end and _has_repeat_sign(bar, -1)),
         )
         for bar in bars
     ]
-    _mark_endings(bars, bool(before) and before[-1].endings == (1,), above)
+    _mark_endings_in_place(bars, bool(before) and before[-1].endings == (1,), above)
     ends = [i for i, bar in enumerate(bars) if bar.num_plays]
     for found in _COUNT_PATTERN.finditer(above) if ends else ():
         ends_at = {i: bars[i].start_column + len(bars[i].rows[0]) for i in ends}
         nearest = min(ends, key=lambda i: abs(ends_at[i] - found.start()))  # noqa: B023
-        bars[nearest] = replace(bars[nearest], num_plays=_parse_count(found))
+        bars[nearest] = replace(bars[nearest], num_plays=_parse_repeat_count(found))
     if bars and (count := _COUNT_PATTERN.search(comment)):
         if not ends:
             bars[0] = replace(bars[0], starts_repeat=True)
         last = ends[-1] if ends else -1
-        bars[last] = replace(bars[last], num_plays=_parse_count(count))
+        bars[last] = replace(bars[last], num_plays=_parse_repeat_count(count))
     return bars
 
 
-def _parse_count(found: re.Match[str]) -> int:
+def _parse_repeat_count(found: re.Match[str]) -> int:
     """Return how often something is played, twice at least."""
     digits = found["after"] or found["before"] or _NUMBERS.get(str(found["word"]).lower(), 2)
     return max(2, int(digits))
 
 
-def _has_sign(bar: BarRows, place: int) -> bool:
+def _has_repeat_sign(bar: BarRows, place: int) -> bool:
     """Return whether two strings have a sign of repetition at the start (0) or the end (-1)."""
     ends = [row.strip()[place] for row in bar.rows if row.strip()]
     return sum(mark in _SIGNS for mark in ends) > 1
 
 
-def _mark_endings(bars: list[BarRows], goes_on: bool, above: str) -> None:
+def _mark_endings_in_place(bars: list[BarRows], goes_on: bool, above: str) -> None:
     """Mark the bars below the numbers of endings, which must begin at bar lines.
 
     A first ending needs a second one behind it, or a sign of repetition at its end; numbers of

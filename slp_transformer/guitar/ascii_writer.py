@@ -59,7 +59,7 @@ def format_tab(
         pieces += _render_bar(bar, per_step, room, beat, len(names))
     lines = _format_header(tab)
     if with_time_lines:
-        lines += format_time_line(tab, per_step, not all(piece.ends_bar for piece in pieces))
+        lines += format_time_lines(tab, per_step, not all(piece.ends_bar for piece in pieces))
     counted = number_beats_every is not None or (
         with_time_lines and tab.steps_per_quarter is not None
     )
@@ -71,7 +71,7 @@ def format_tab(
     return "\n".join(lines) + "\n"
 
 
-def format_time_line(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list[str]:
+def format_time_lines(tab: Tab, columns_per_step: int, has_cut_bar: bool) -> list[str]:
     """Return the time line of a tab; none where the bars can be read without.
 
     Args:

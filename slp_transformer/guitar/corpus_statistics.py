@@ -119,7 +119,7 @@ def compute_corpus_statistics(
     moves = [move for piece in pieces for move in compute_hand_shifts(Event(0, m) for m in piece)]
     repeated = [again for tab in tabs for again in repeated_bar_flags(tab)]
     windows = [window for piece in pieces for window in sliding_windows(piece, REPETITION_WINDOW)]
-    copies = [copy_detector.longest_copied_run(tab) for tab in tabs] if copy_detector else []
+    copies = [copy_detector.longest_copied_run_length(tab) for tab in tabs] if copy_detector else []
     inside, among = count_notes_in_best_scale(tabs)
     pitches = [[tab.tuning.pitch_of(n) for n in m] for tab in tabs for m in sounding_moments(tab)]
     finished = [tab for tab, end in zip_longest(tabs, is_complete, fillvalue=True) if end]
@@ -213,7 +213,7 @@ class CopyDetector:
             self.places[pair].append(place)
         self.moments: set[MomentNotes] = {first for first, _ in self.places}
 
-    def longest_copied_run(self, tab: Tab) -> int:
+    def longest_copied_run_length(self, tab: Tab) -> int:
         """Return how many moments the longest run has that a tab shares with one of the pieces."""
         piece, runs = sounding_moments(tab), dict[int, int]()
         longest = int(not self.moments.isdisjoint(piece))

@@ -8,7 +8,7 @@ where there is one; fret 0 is the open string.
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from slp_transformer.guitar.hand import find_refusal
+from slp_transformer.guitar.hand import explain_impossible_grip
 
 MAX_FRET = 19
 MAX_SPAN = 4
@@ -205,4 +205,4 @@ def is_playable_grip(
     fretted = [note.fret for note in notes if note.fret > 0]
     if fretted and max(fretted) - min(fretted) > max_span:
         return False
-    return not find_refusal(notes, get_scale_length(tuning), tuning.capo)
+    return not explain_impossible_grip(notes, get_scale_length(tuning), tuning.capo)

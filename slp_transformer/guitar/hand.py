@@ -23,7 +23,9 @@ Refusal = Literal["", "two notes on one string", "too many fingers", "too wide"]
 """Why no hand takes a grip; empty if one does."""
 
 
-def find_refusal(grip: Sequence[tuple[int, int]], scale_mm: float, capo: int = 0) -> Refusal:
+def explain_impossible_grip(
+    grip: Sequence[tuple[int, int]], scale_mm: float, capo: int = 0
+) -> Refusal:
     """Return why no hand takes a grip, or an empty text.
 
     Args:
@@ -33,19 +35,23 @@ def find_refusal(grip: Sequence[tuple[int, int]], scale_mm: float, capo: int = 0
     """
     if len({string for string, _ in grip}) < len(grip):
         return "two notes on one string"
-    return _find_refusal(tuple(sorted((fret, string) for string, fret in grip)), scale_mm, capo)
+    return _explain_impossible_frets(
+        tuple(sorted((fret, string) for string, fret in grip)), scale_mm, capo
+    )
 
 
 @lru_cache(maxsize=65536)
-def _find_refusal(grip: tuple[tuple[int, int], ...], scale_mm: float, capo: int) -> Refusal:
+def _explain_impossible_frets(
+    grip: tuple[tuple[int, int], ...], scale_mm: float, capo: int
+) -> Refusal:
     """Return why no hand takes these frets and strings, lowest fret first."""
     pressed = [(fret, string) for fret, string in grip if fret]
     if len(pressed) <= 1:
         return ""
     barred = [string for fret, string in pressed if fret == pressed[0][0]]
-    ways = [(False, _press(pressed))]
+    ways = [(False, _finger_frets(pressed))]
     if not any(fret == 0 and barred[0] < string < barred[-1] for fret, string in grip):
-        ways.append((True, [pressed[0][0], *_press(pressed[len(barred) :])]))
+        ways.append((True, [pressed[0][0], *_finger_frets(pressed[len(barred) :])]))
     ways = [(needs_index, frets) for needs_index, frets in ways if len(frets) <= NUM_FINGERS]
     if not ways:
         return "too many fingers"
@@ -60,7 +66,7 @@ def _find_refusal(grip: tuple[tuple[int, int], ...], scale_mm: float, capo: int)
     return "too wide"
 
 
-def _press(pressed: Sequence[tuple[int, int]]) -> list[int]:
+def _finger_frets(pressed: Sequence[tuple[int, int]]) -> list[int]:
     """Return the fret of each finger that takes these frets and strings, lowest fret first."""
     return [
         fret

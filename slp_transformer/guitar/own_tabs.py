@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from slp_transformer.check.own_model import OwnModel, Parts, new_model
-from slp_transformer.check.own_writing import Lesson, draw_next, train_on_ids
+from slp_transformer.check.own_model import OwnModel, Parts, make_random_model
+from slp_transformer.check.own_writing import Lesson, append_drawn_id, train_on_ids
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.midi import import_mido
 from slp_transformer.guitar.formats.registry import check_writable_suffix, write_tab
@@ -44,7 +44,7 @@ def begin_lesson(path: Path) -> Lesson:
     def learn(parts: Parts, say: Callable[[str], None], own_loss: bool) -> None:
         data = prepare_tab_dataset()
         say(f"Now it learns {len(data.train_tabs)} tabs, the practice pieces of chapter 12:")
-        own = new_model(parts, len(data.tokenizer), WINDOW, MODEL_DIM)
+        own = make_random_model(parts, len(data.tokenizer), WINDOW, MODEL_DIM)
         train_on_ids(own, data.train_data, TAB_STEPS, say, "token", own_loss)
         tab = write_piece(own, data.tokenizer)
         say("And writes, each token drawn from those that the grammar of tab allows:\n")
@@ -68,7 +68,7 @@ def write_piece(own: OwnModel, tokenizer: TabTokenizer, seed: int = 0) -> Tab:
             allowed -= {tokenizer.eos_id}
         if bars > MAX_BARS or not allowed:
             break
-        ids = draw_next(own, ids, luck, allowed)
+        ids = append_drawn_id(own, ids, luck, allowed)
     written = tokenizer.decode(ids.tolist()).tab
     return Tab(
         "My Transformer plays",

@@ -34,7 +34,7 @@ from slp_transformer.guitar.practice_material import (
     find_chord_shapes,
     indices_of_pitch_class,
     make_study,
-    nearest_place,
+    nearest_scale_place,
     notes_in_position,
     random_walk,
 )
@@ -131,7 +131,7 @@ def make_blues_study(draw: SeededChooser, kind: str) -> Study:
             pair = (root, Note(root.string - 1, root.fret + up))
             walked = find_low_note(pitches[i * 4 // len(rhythm.onset_steps)], max(0, home.fret - 2))
             line.append(pair if kind == "shuffle" else (walked,))
-    moments, end = rhythm.place(line), 11 * rhythm.steps_per_bar
+    moments, end = rhythm.place_groups(line), 11 * rhythm.steps_per_bar
     moments[end] = [roots[-1]]
     final = min(
         find_chord_shapes(chords[-1]),
@@ -172,9 +172,9 @@ def make_scale_study(draw: SeededChooser) -> Study:
         places += scale_sequence_degrees(names[-1], draw.draw_item(roots[:-1]), high)
         places = [place for place, _ in groupby(places)]  # none twice in a row
     places = places[: 12 * size - 1]
-    places.append(nearest_place(roots, places[-1]))
+    places.append(nearest_scale_place(roots, places[-1]))
     title = f"{root} {scale}, {describe_position(position)}, {' and '.join(names)}"
-    moments = rhythm.place([(box[i],) for i, _ in groupby(places)])
+    moments = rhythm.place_groups([(box[i],) for i, _ in groupby(places)])
     return make_study(title, tuning, rhythm, moments, f"{root} {scale}")
 
 
@@ -191,7 +191,7 @@ def make_arpeggio_study(draw: SeededChooser) -> Study:
     for chord in chords:
         tones = notes_in_position(chord_pitch_classes(chord), position)
         pitches = [STANDARD.pitch_of(note) for note in tones]
-        place = pitches.index(nearest_place(pitches, pitch))
+        place = pitches.index(nearest_scale_place(pitches, pitch))
         for i in range(len(rhythm.onset_steps)):
             line.append((tones[place],))
             leap = leaps[i % len(leaps)]
@@ -200,9 +200,9 @@ def make_arpeggio_study(draw: SeededChooser) -> Study:
             place += direction * leap
         pitch = pitches[place]
     ends = indices_of_pitch_class(tones, chord_pitch_classes(chords[-1])[0])
-    line.append((tones[nearest_place(ends, place)],))
+    line.append((tones[nearest_scale_place(ends, place)],))
     title = f"Arpeggios in {root}, {name}, {describe_position(position)}, {rhythm.name}"
-    return make_study(title, tuning, rhythm, rhythm.place(line), [*chords, chords[-1]])
+    return make_study(title, tuning, rhythm, rhythm.place_groups(line), [*chords, chords[-1]])
 
 
 def make_drone_study(draw: SeededChooser) -> Study:
@@ -258,7 +258,7 @@ def make_solo_study(draw: SeededChooser) -> Study:
         if number in (1, 3, 5):
             half = places[: len(places) // 2 + 1]
             places = half[:-1] + random_walk(draw, half[-1], len(places) - len(half) + 1, len(box))
-        goal = nearest_place(roots if number % 2 else range(len(box)), places[-1])
+        goal = nearest_scale_place(roots if number % 2 else range(len(box)), places[-1])
         for step, place in zip([*steps, 15], [*places, goal], strict=True):
             moments[24 * number + step] = [box[place]]  # the goal rings to the end of its bar
     name = f"{key} {scale}"

@@ -54,7 +54,7 @@ class Rhythm(NamedTuple):
     onset_steps: Sequence[int]
     time_signature: tuple[int, int] = (4, 4)
 
-    def place(self, groups: Iterable[Sequence[Note]]) -> Moments:
+    def place_groups(self, groups: Iterable[Sequence[Note]]) -> Moments:
         """Notes that sound together, one such group after the other."""
         size = len(self.onset_steps)
         return {
@@ -126,7 +126,7 @@ def indices_of_pitch_class(
     return [i for i, note in enumerate(notes) if tuning.pitch_of(note) % 12 == pitch_class]
 
 
-def nearest_place(places: Iterable[int], place: int) -> int:
+def nearest_scale_place(places: Iterable[int], place: int) -> int:
     """The place in a scale that is nearest to another one; of two equally near, the first."""
     return min(places, key=lambda other: abs(other - place))
 

@@ -38,7 +38,7 @@ STATISTICS = {
 """The rows of the table: their names there, in the statistics, and their formats."""
 
 
-def split_pieces(stream: Any, begin_id: int) -> list[list[int]]:
+def split_stream_into_pieces(stream: Any, begin_id: int) -> list[list[int]]:
     """Return the pieces of a stream, each from the token that begins one."""
     ids = stream[: len(stream)].tolist()
     begins = [place for place, token in enumerate(ids) if token == begin_id]
@@ -55,7 +55,7 @@ def load_training_pieces(run: LoadedRun) -> list[list[int]]:
     if run.config is None:
         return []
     data = run.task.open(run.config, run.folder / TOKENS)
-    return split_pieces(data.train, run.tokenizer.bos_id)
+    return split_stream_into_pieces(data.train, run.tokenizer.bos_id)
 
 
 # --- Bits per note -----------------------------------------------------------------------------

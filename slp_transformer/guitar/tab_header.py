@@ -324,7 +324,7 @@ def parse_capo(line: str) -> int | None:
     return _FRET_NUMBERS.get(found["fret"].lower()) if found else None
 
 
-def find_unread_statement(line: str) -> str | None:
+def describe_unread_statement(line: str) -> str | None:
     """Return what to say of a line about a capo or a tuning that is not understood, or None."""
     line = line[:MAX_STATEMENT_COLUMNS]
     capos = _ANY_CAPO_PATTERN.findall(line)

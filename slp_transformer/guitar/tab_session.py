@@ -12,6 +12,7 @@ from slp_transformer.guitar.formats.registry import (
     find_format,
     write_tab,
 )
+from slp_transformer.guitar.fretboard import is_playable_grip
 from slp_transformer.guitar.theory import (
     chord_pitch_classes,
     ends_on_tonic,
@@ -77,11 +78,16 @@ class TabSession(GenerationSession):
         self.time_signature: tuple[int, int] | None = (int(beats), int(unit)) if unit else None
 
     def allowed(self, ids: Sequence[int]) -> set[int] | None:
-        """Return the tokens that may come next; a piece gets at least one bar after its prompt."""
+        """Return the tokens that may come next; a piece gets at least one bar after its prompt.
+
+        Notes that are struck together are what one hand can take.
+        """
         has_bar = any(self.kinds[i] == "BAR" for i in ids)
         if not self.constrained and has_bar:
             return None
-        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature)
+        allowed = self._keep_playable(
+            self.tokenizer.allowed_next_ids(ids, self.time_signature), ids
+        )
         for token in self.header.values():
             if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
                 return {token}
@@ -92,12 +98,31 @@ class TabSession(GenerationSession):
                 return self._allowed_in_chord(allowed, ids, len(before), key)
         if self.key is not None:
             scale = key_pitch_classes(self.key)
-            allowed = {i for i, pitch in self._pitches(allowed, ids) if pitch % 12 in scale} | {
-                i for i in allowed if self.kinds[i] not in ("TAB", "WITH")
-            }
+            allowed = {
+                i for i, pitch in self._iter_note_pitches(allowed, ids) if pitch % 12 in scale
+            } | {i for i in allowed if self.kinds[i] not in ("TAB", "WITH")}
         return allowed if has_bar else allowed - {self.stop}
 
-    def _pitches(self, tokens: Iterable[int], ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def _keep_playable(self, tokens: set[int], ids: Sequence[int]) -> set[int]:
+        """Return tokens without the notes that no hand takes together with those just struck."""
+        if not any(self.kinds[i] == "WITH" for i in tokens):
+            return tokens
+        vocabulary, struck = self.tokenizer.parsed_vocabulary, []
+        for i in reversed(ids):
+            struck.append(Note(*vocabulary[i][1]))
+            if self.kinds[i] == "TAB":
+                break
+        tuning = self.tokenizer.decode(ids[:MAX_TUNING_TOKENS]).tab.tuning
+        return {
+            i
+            for i in tokens
+            if self.kinds[i] != "WITH"
+            or is_playable_grip([*struck, Note(*vocabulary[i][1])], tuning=tuning)
+        }
+
+    def _iter_note_pitches(
+        self, tokens: Iterable[int], ids: Sequence[int]
+    ) -> Iterator[tuple[int, int]]:
         """Yield the tokens that are notes, and the pitch of each on the guitar of a piece."""
         tuning = self.tokenizer.decode(ids[:MAX_TUNING_TOKENS]).tab.tuning
         for i in tokens:
@@ -110,10 +135,10 @@ class TabSession(GenerationSession):
     ) -> set[int]:
         """Return how a last chord may go on: tonic in the bass, its chord above, then the end."""
         classes = chord_pitch_classes(key)
-        pitches = dict(self._pitches(allowed, ids))
+        pitches = dict(self._iter_note_pitches(allowed, ids))
         if len(ids) == start:
             return {i for i, pitch in pitches.items() if pitch % 12 == classes[0]}
-        ((_, bass),) = self._pitches([ids[start]], ids)
+        ((_, bass),) = self._iter_note_pitches([ids[start]], ids)
         above = {i for i, pitch in pitches.items() if pitch > bass and pitch % 12 in classes}
         return {i for i in above if self.kinds[i] == "WITH"} | {self.tokenizer.eos_id}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from slp_transformer._internal.config_checks import closest_match
+from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.plugins import Libraries
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.guitar import TUNINGS, TabTokenizer, Tuning, encode_all_tabs
@@ -120,9 +120,9 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
 
     def sources(self, config: RunConfig[TabData], data: Dataset) -> tuple[Any, Any]:
         """Return windows of which half begin with a piece, and the held-out stream."""
-        from slp_transformer.data.batches import DocumentWindows
+        from slp_transformer.data.batches import DocumentWindowSource
 
-        return DocumentWindows(data.train, config.window(), data.tokenizer.bos_id), data.val
+        return DocumentWindowSource(data.train, config.window(), data.tokenizer.bos_id), data.val
 
     def load_tokenizer(self, content: Any) -> Any:
         """Return the tokenizer that a checkpoint holds as JSON."""
@@ -140,7 +140,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
             value = getattr(flags, flag.replace("-", "_"))
             if value is not None and value not in choices:
                 raise ValueError(
-                    f'--{flag} has no choice "{value}": {closest_match(value, choices)}'
+                    f'--{flag} has no choice "{value}": {suggest_closest_match(value, choices)}'
                 )
         if output is not None:
             is_music_file(output)
@@ -180,7 +180,7 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
             stream = torch.tensor(encode_all_tabs(found, run.tokenizer))
         values = evaluation.compute_window_metrics(run, stream)
         rows = evaluation.format_metric_rows(values)
-        val = tabs.split_pieces(stream, run.tokenizer.bos_id)
+        val = tabs.split_stream_into_pieces(stream, run.tokenizer.bos_id)
         train = tabs.load_training_pieces(run)
         values["bits_per_note"] = tabs.compute_bits_per_note(run, val, train)
         rows |= {f"bits per note, {n}": f"{b:.3f}" for n, b in values["bits_per_note"].items()}
@@ -195,4 +195,4 @@ class TabTask(Task[TabData, GenerateTabs, NoFlags]):
         statistics = tabs.compute_statistics(run.tokenizer, val, train, groups)
         text = f"{evaluation.format_table(rows)}\n\n{tabs.format_statistics(statistics)}"
         report = Report(values | {"statistics": statistics}, text)
-        return evaluation.report_with_samples(report, run, session, groups["model"], options.seed)
+        return evaluation.add_samples_to_report(report, run, session, groups["model"], options.seed)

@@ -54,7 +54,7 @@ class _Fit(NamedTuple):
     steps: tuple[int, ...]
 
 
-def find_time(tab: Tab) -> FoundTime:
+def infer_timing(tab: Tab) -> FoundTime:
     """Return a tab of columns in time.
 
     Raises:
@@ -79,7 +79,7 @@ def find_time(tab: Tab) -> FoundTime:
             signature = bar.time_signature
         quarters = Fraction(4 * signature[0], signature[1])
         is_pickup = place == 0 and has_pickup
-        fit = _fit_bar(bar, quarters, usual_width if is_pickup else None)
+        fit = _fit_bar_to_quarters(bar, quarters, usual_width if is_pickup else None)
         fits.append(fit)
         signatures.append(signature)
     num_fitting = sum(fit.misfit <= MAX_MISFIT for fit in fits)
@@ -135,7 +135,7 @@ def _guess_meter(bars: Sequence[Bar]) -> tuple[int, int]:
     return METER_OF_GRID_STEPS.get(odd, (4, 4))
 
 
-def _fit_bar(bar: Bar, quarters: Fraction, usual_width: float | None) -> _Fit:
+def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None) -> _Fit:
     """Share out the gaps of a bar over its quarters; those of a pickup as those of other bars.
 
     Args:

@@ -42,7 +42,7 @@ def require_steps_per_quarter(tab: Tab) -> int:
     return tab.steps_per_quarter
 
 
-def coarsest_grid(tab: Tab) -> Tab:
+def with_coarsest_grid(tab: Tab) -> Tab:
     """Return the same music in the longest steps that hold it, as it is read from a file.
 
     Raises:

@@ -108,11 +108,11 @@ def find_hook_points(model: nn.Module) -> dict[str, HookLocation]:
         for l, block in enumerate(stack.blocks):
             stem = f"{name}.{l}." if len(stacks) > 1 else f"{l}."
             if isinstance(block, ResidualBlock):
-                found |= {stem + point: place for point, place in _block_hook_points(block)}
+                found |= {stem + point: place for point, place in _iter_block_hook_points(block)}
     return found
 
 
-def _block_hook_points(block: ResidualBlock) -> Iterator[tuple[str, HookLocation]]:
+def _iter_block_hook_points(block: ResidualBlock) -> Iterator[tuple[str, HookLocation]]:
     across = block.cross_attention
     for step in BLOCK_HOOK_POINTS:
         if across is not None or not step.startswith("C"):

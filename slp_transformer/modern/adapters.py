@@ -56,7 +56,7 @@ class AdapterPlace(NamedTuple):
     tensor: HFTensor
 
 
-def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
+def find_adapter_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
     """Return the places in which a model of ours can have A and B, by the names of some family.
 
     Several families may have its parts, under different names: the first that has all of the names
@@ -70,7 +70,7 @@ def find_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
         ValueError: if no family has the parts of the model.
     """
     config = to_modern_config(model)
-    families = [f for f in HF_FAMILIES.values() if not any(f.missing_parts(config))]
+    families = [f for f in HF_FAMILIES.values() if not any(f.iter_missing_parts(config))]
     found = [list(iter_adapter_places(model, family)) for family in families]
     for places in found:
         if set(names) <= {place.theirs for place in places}:
@@ -93,7 +93,7 @@ def iter_adapter_places(model: Any, family: HFFamily) -> Iterator[AdapterPlace]:
                 continue
             widths = {leaf: getattr(module, leaf).shape[-1]}
             widths = getattr(module, "fused_layout", {}).get(leaf, widths)
-            found = family.find_param(f"{owner}.{leaf}", config)
+            found = family.find_published_tensors(f"{owner}.{leaf}", config)
             groups = [widths] if len(found) == 1 else [{n: w} for n, w in widths.items()]
             for place, group in zip(found, groups, strict=True):
                 theirs = place.name.removesuffix(".weight")
@@ -122,13 +122,13 @@ def load_adapter(model: nn.Module, folder: str | Path) -> None:
     if not isinstance(content, dict):
         raise ValueError(f"{path} must be a JSON object.")
     settings = HFConfigReader(content, str(path))
-    settings.require(**ONLY_HERE)
+    settings.check_usual_values(**ONLY_HERE)
     rank = settings.get("r", int)
     scale = settings.get("lora_alpha", float) / rank
     if isinstance(start := content.get("init_lora_weights"), str) and start != "gaussian":
         settings.refuse("init_lora_weights", start, "its base is not the published model")
     pairs = _read_lora_matrices(file)
-    all_places = find_places(model, pairs)
+    all_places = find_adapter_places(model, pairs)
     places = [place for place in all_places if place.theirs in pairs]
     if unknown := sorted(pairs.keys() - {place.theirs for place in places}):
         raise ValueError(f"{file}: there is no matrix here as {unknown[0]}.")
@@ -206,7 +206,7 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     if base is not None and is_pretrained_folder(base):
         family = read_published(base).family
     pairs = {
-        place.theirs: _join(place, factors)
+        place.theirs: _join_lora_factors(place, factors)
         for place in iter_adapter_places(model, family)
         if any(f"{place.owner}.{name}" in factors for name in place.widths)
     }
@@ -238,7 +238,7 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     return Path(folder)
 
 
-def _join(place: AdapterPlace, factors: dict[str, LoRA]) -> tuple[Tensor, Tensor]:
+def _join_lora_factors(place: AdapterPlace, factors: dict[str, LoRA]) -> tuple[Tensor, Tensor]:
     """Return the A and B of one matrix there for those of ours that lie in it side by side."""
     pairs = {name: factors.get(f"{place.owner}.{name}") for name in place.widths}
     found = [pair for pair in pairs.values() if pair is not None]

@@ -6,7 +6,7 @@ import torch
 from torch import nn, zeros
 
 from slp_transformer._internal.argument_checks import check_attention_inputs
-from slp_transformer._internal.model_choices import AttentionBias, has_bias
+from slp_transformer._internal.model_choices import AttentionBias, qkv_and_output_bias
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.weight_matrices import affine
@@ -29,7 +29,7 @@ def repeat_kv(
     return K if repeats == 1 else K.repeat_interleave(repeats, dim=-3)
 
 
-def hide_beyond_window(
+def add_window_mask(
     mask: Float[Tensor, "..."] | None,
     Q: Float[Tensor, "*batch A N d_k"],
     K: Float[Tensor, "*batch G M d_k"],
@@ -54,7 +54,7 @@ class GroupedQueryAttention(BaseAttention):
 
     Heads share keys and values in groups (`repeat_kv`); queries and keys are rotated to where their
     tokens stand (`RotaryPositions`); a token sees a window of those before it
-    (`hide_beyond_window`); each head's queries and keys are normalized (Qwen3, arXiv 2505.09388,
+    (`add_window_mask`); each head's queries and keys are normalized (Qwen3, arXiv 2505.09388,
     section 2).
 
     Attributes:
@@ -104,7 +104,7 @@ class GroupedQueryAttention(BaseAttention):
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_num_kv_heads(num_heads, num_kv_heads)
         super().__init__(model_dim, num_heads, num_kv_heads, key_dim, value_dim, dropout)
-        qkv, output = has_bias(bias)
+        qkv, output = qkv_and_output_bias(bias)
         self.b_QKV: nn.Parameter | None = nn.Parameter(zeros(sum(self.widths))) if qkv else None
         self.b_O: nn.Parameter | None = nn.Parameter(zeros(model_dim)) if output else None
         self.qk_norm_joint = qk_norm_joint
@@ -160,7 +160,7 @@ class GroupedQueryAttention(BaseAttention):
         if self.window is not None:
             if X.shape[-2] == 1 and mask is None and not return_weights and self.hook is None:
                 K, V = K[..., -self.window :, :], V[..., -self.window :, :]  # a token in decoding
-            mask = hide_beyond_window(mask, Q, K, self.window)
+            mask = add_window_mask(mask, Q, K, self.window)
         head, alpha = self._attend(Q, K, V, mask, causal, return_weights)
         A = affine(join_heads(head), self.W_O, self.b_O)
         return A if alpha is None or not return_weights else (A, alpha)
@@ -205,11 +205,11 @@ class GroupedQueryAttention(BaseAttention):
     def _attend(self, Q, K, V, mask, causal, return_weights=False):
         """Gather each head's values, from the keys and values of its group."""
         if Q.shape[-2] == 1 and mask is None and not return_weights and self.hook is None:
-            return self._attend_one(Q, K, V), None
+            return self._attend_one_query(Q, K, V), None
         K, V = repeat_kv(K, self.num_heads), repeat_kv(V, self.num_heads)
         return super()._attend(Q, K, V, mask, causal, return_weights)
 
-    def _attend_one(
+    def _attend_one_query(
         self,
         Q: Float[Tensor, "*batch A 1 d_k"],
         K: Float[Tensor, "*batch G M d_k"],

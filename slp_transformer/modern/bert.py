@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn, zeros
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.model_choices import (
     ACTIVATIONS,
@@ -20,7 +20,7 @@ from slp_transformer._internal.model_choices import (
     load,
 )
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
-from slp_transformer._internal.weight_matrices import affine, weight_matrix
+from slp_transformer._internal.weight_matrices import affine, make_weight_matrix
 from slp_transformer.language_model import lm_head
 from slp_transformer.layer_norm import LayerNorm
 from slp_transformer.modern.config import ModernConfig
@@ -53,7 +53,7 @@ class BertConfig(ModernConfig):
             ValueError: naming the setting, what it was and what would do.
         """
         super().__post_init__()
-        check_size(num_segments=self.num_segments)
+        check_positive_sizes(num_segments=self.num_segments)
 
 
 class BertEncoder(ShapedModule):
@@ -141,7 +141,7 @@ class Bert(BertEncoder):
         super().__init__(config)
         d = config.model_dim
         self.norm_head: LayerNorm = LayerNorm(d, config.eps)
-        self.W_head: nn.Parameter = weight_matrix(d, d)
+        self.W_head: nn.Parameter = make_weight_matrix(d, d)
         self.b_head: nn.Parameter = nn.Parameter(zeros(d))
         self.activation: Callable[[Tensor], Tensor] = load(ACTIVATIONS[config.activation].function)
         self.b_words: nn.Parameter = nn.Parameter(zeros(config.vocab_size))
@@ -180,11 +180,11 @@ class BertClassifier(BertEncoder):
             ValueError: if the sizes do not fit together.
         """
         super().__init__(config)
-        check_size(num_classes=num_classes)
+        check_positive_sizes(num_classes=num_classes)
         d = config.model_dim
-        self.W_pool: nn.Parameter = weight_matrix(d, d)
+        self.W_pool: nn.Parameter = make_weight_matrix(d, d)
         self.b_pool: nn.Parameter = nn.Parameter(zeros(d))
-        self.W_classes: nn.Parameter = weight_matrix(d, num_classes)
+        self.W_classes: nn.Parameter = make_weight_matrix(d, num_classes)
         self.b_classes: nn.Parameter = nn.Parameter(zeros(num_classes))
 
     def forward(

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from slp_transformer._internal.choices import check_choice_fields
-from slp_transformer._internal.config_checks import check_eps, check_size, resolve_head_sizes
+from slp_transformer._internal.config_checks import (
+    check_eps,
+    check_positive_sizes,
+    resolve_head_sizes,
+)
 from slp_transformer._internal.model_choices import (
     POSITIONS,
     Activation,
@@ -25,7 +29,7 @@ def check_num_kv_heads(num_heads: int, num_kv_heads: int) -> None:
         ValueError: if a number is not a positive whole number, or the second does not divide the
             first.
     """
-    check_size(num_heads=num_heads, num_kv_heads=num_kv_heads)
+    check_positive_sizes(num_heads=num_heads, num_kv_heads=num_kv_heads)
     if num_heads % num_kv_heads:
         raise ValueError(
             f"num_kv_heads = {num_kv_heads} does not divide num_heads = {num_heads}: every key and "
@@ -65,7 +69,7 @@ class RopeScaling:
             ValueError: naming what must hold.
         """
         check_choice_fields(self)
-        check_size(original_context_length=self.original_context_length)
+        check_positive_sizes(original_context_length=self.original_context_length)
         if not (self.factor > 0 and 0 < self.low_freq_factor < self.high_freq_factor):
             raise ValueError(
                 "A longer context needs factor above 0 and 0 < low < high, not factor = "
@@ -159,7 +163,7 @@ class ModernConfig(TransformerConfig):
         resolve_head_sizes(self.model_dim, self.num_heads, self.key_dim, self.value_dim)
         POSITIONS[self.positions].check(self)
         if self.window is not None:
-            check_size(window=self.window)
+            check_positive_sizes(window=self.window)
         for name in ("unrotated_blocks", "windowed_blocks"):
             if outside := [l for l in getattr(self, name) or () if not 0 <= l < self.num_blocks]:
                 raise ValueError(

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor
-from slp_transformer._internal.weight_matrices import weight_matrix
+from slp_transformer._internal.weight_matrices import make_weight_matrix
 from slp_transformer.cache import KVCache
 from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.language_model import make_embedding, make_stack
@@ -78,8 +78,8 @@ class ModernClassifier(ModernEncoder):
             ValueError: if the sizes do not fit together.
         """
         super().__init__(config)
-        check_size(num_classes=num_classes)
-        self.W_classes: nn.Parameter = weight_matrix(config.model_dim, num_classes)
+        check_positive_sizes(num_classes=num_classes)
+        self.W_classes: nn.Parameter = make_weight_matrix(config.model_dim, num_classes)
 
     def forward(  # type: ignore[override]  # a head reads whole texts, so there is no cache
         self,

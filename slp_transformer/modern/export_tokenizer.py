@@ -10,7 +10,7 @@ from slp_transformer.modern.hf_tokenizer import TOKENIZER_CONFIG_FILE, Pretraine
 ANY_CHARACTER = r"[\s\S]"
 
 
-def publish_tokenizer(tokenizer: TextTokenizer | PretrainedTokenizer) -> PretrainedTokenizer:
+def to_pretrained_tokenizer(tokenizer: TextTokenizer | PretrainedTokenizer) -> PretrainedTokenizer:
     """Return a tokenizer as `AutoTokenizer` opens it once it is saved.
 
     It gives the same ids, and for ids the same text. A character that was never seen is refused

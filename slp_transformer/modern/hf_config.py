@@ -92,7 +92,7 @@ class HFConfigReader:
             found.append(tuple(i for i in ids if i >= 0))
         return {"begin_id": next(iter(found[0]), None), "end_ids": found[1]}
 
-    def require(self, **usual: Any) -> None:
+    def check_usual_values(self, **usual: Any) -> None:
         """Refuse settings that are there and not the usual ones, which nothing here could follow.
 
         Args:

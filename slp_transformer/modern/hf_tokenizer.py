@@ -24,7 +24,7 @@ PUBLISHED = "published"  # as tokenizer.json of a checkpoint says what it holds
 
 
 @contextlib.contextmanager
-def library_errors(message: str) -> Iterator[None]:
+def translate_library_errors(message: str) -> Iterator[None]:
     """Turn what the library raises, a panic of Rust's as well, into one sentence.
 
     Raises:
@@ -90,7 +90,7 @@ class PretrainedTokenizer:
             ValueError: if the library cannot, because its parts do not fit each other, or it takes
                 too much time or memory, or makes too many tokens.
         """
-        with library_errors("The tokenizer cannot encode this text"):
+        with translate_library_errors("The tokenizer cannot encode this text"):
             return self.library.encode(text, whole)
 
     def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
@@ -102,7 +102,7 @@ class PretrainedTokenizer:
         Raises:
             ValueError: if the library cannot, or it takes too much time or memory.
         """
-        with library_errors("The tokenizer cannot decode these tokens"):
+        with translate_library_errors("The tokenizer cannot decode these tokens"):
             return self.library.decode(ids.tolist() if isinstance(ids, Tensor) else list(ids))
 
     def stream_decoder(self) -> "StreamingDecoder":
@@ -211,7 +211,7 @@ class StreamingDecoder:
         return self.tokenizer.decode(self.pending_ids) if self.pending_ids else ""
 
 
-def check_template(processor: Any, path: str | Path) -> None:
+def check_special_tokens_have_ids(processor: Any, path: str | Path) -> None:
     """Refuse a template with a special token that has no ids; the library would panic at a text.
 
     Raises:
@@ -220,7 +220,7 @@ def check_template(processor: Any, path: str | Path) -> None:
     if not isinstance(processor, dict):
         return
     for each in processor.get("processors") or ():
-        check_template(each, path)
+        check_special_tokens_have_ids(each, path)
     known = processor.get("special_tokens") or ()
     for piece in [*(processor.get("single") or ()), *(processor.get("pair") or ())]:
         token = piece.get("SpecialToken", {}).get("id") if isinstance(piece, dict) else None
@@ -275,9 +275,9 @@ def make_tokenizer(
     with contextlib.suppress(ValueError):  # whatever else it holds is of no matter here
         settings = json.loads(side_files.get(TOKENIZER_CONFIG_FILE, "{}"))
         split = isinstance(settings, dict) and settings.get("split_special_tokens") is True
-    with library_errors(f"{where} is no tokenizer that can be read"):
+    with translate_library_errors(f"{where} is no tokenizer that can be read"):
         tokenizer = BoundedTokenizer(json.dumps(content), split_special_tokens=split)
-    check_template(content.get("post_processor"), where)
+    check_special_tokens_have_ids(content.get("post_processor"), where)
     return PretrainedTokenizer(tokenizer, begin_id, end_ids, side_files)
 
 

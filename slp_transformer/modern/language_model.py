@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from slp_transformer._internal.argument_checks import check_positions, check_sequence
+from slp_transformer._internal.argument_checks import check_positions, check_token_axis
 from slp_transformer._internal.dropout import Dropout
 from slp_transformer._internal.model_choices import NORM_ORDERS, NORMALIZATIONS, POSITIONS, load
 from slp_transformer._internal.shape_types import Float, Int, Tensor
@@ -113,7 +113,7 @@ class TokenEmbeddingOnly(nn.Module):
         Raises:
             ValueError: if an id is outside the vocabulary, or the sequence is too long.
         """
-        check_sequence(ids)
+        check_token_axis(ids)
         check_positions(start, ids.shape[-1], self.context_length)
         return self.drop(self.tokens(ids))
 

@@ -5,7 +5,7 @@ from typing import Any
 from slp_transformer._internal.shape_types import Float, Tensor
 
 
-def output_norm(
+def forward_output_norm(
     block: Any,
     X: Float[Tensor, "*batch N d"],
     self_kwargs: dict[str, Any],
@@ -26,7 +26,7 @@ def output_norm(
     return T5 + T3
 
 
-def parallel(
+def forward_parallel(
     block: Any,
     X: Float[Tensor, "*batch N d"],
     self_kwargs: dict[str, Any],

@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from slp_transformer._internal.atomic_write import fsync_path, make_random_folder, remove, rename
+from slp_transformer._internal.atomic_write import (
+    fsync_path,
+    make_random_folder,
+    remove_path,
+    rename_path,
+)
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.text_tokenizer import TextTokenizer
@@ -19,8 +24,8 @@ from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
 from slp_transformer.modern.bert import Bert, BertConfig
 from slp_transformer.modern.config import ModernConfig
-from slp_transformer.modern.export_tokenizer import publish_tokenizer
-from slp_transformer.modern.families import HF_FAMILIES, choose_family
+from slp_transformer.modern.export_tokenizer import to_pretrained_tokenizer
+from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS, choose_family
 from slp_transformer.modern.families.family import HFFamily, HFTensor, as_tuple
 from slp_transformer.modern.hf_config import HFConfigReader
 from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
@@ -79,7 +84,10 @@ def read_published(folder: str | Path) -> Published:
     folder = Path(folder)
     path = folder / CONFIG_FILE
     if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}.")
+        raise ValueError(
+            f"There is no folder {folder}. A model of the Hugging Face Hub is downloaded first: "
+            "hf download OWNER/NAME --local-dir FOLDER."
+        )
     if (folder / ADAPTER_CONFIG_FILE).is_file() and not path.is_file():
         raise ValueError(
             f"{folder} holds a LoRA adapter and no model: load the model that it is for, and add "
@@ -94,6 +102,9 @@ def read_published(folder: str | Path) -> Published:
         ends = defaults.get(EOS_KEY) if isinstance(defaults, dict) else None
         content |= {} if ends is None else {EOS_KEY: ends}
     settings = HFConfigReader(content, str(path))
+    name = settings.get("model_type", str, "")
+    if name in MISSING_PARTS:
+        settings.refuse("model_type", name, f"nothing here has {MISSING_PARTS[name]}")
     family: HFFamily = settings.get_choice("model_type", HF_FAMILIES, "")
     try:
         config, form = family.read_config(settings), family.find_form(settings)
@@ -174,7 +185,7 @@ def _iter_weights(
     tied = family.tied if config.tied else {}
 
     def find(ours: str) -> tuple[HFTensor, ...]:
-        found = family.find_param(ours, config)
+        found = family.find_published_tensors(ours, config)
         for place in found:
             if place.name not in files.tensors:
                 raise ValueError(f"{folder} has no tensor {place.name} (our {ours}).")
@@ -195,14 +206,14 @@ def _iter_weights(
         files.check_shapes(name, theirs, shapes[name])
     for again, first in tied.items():
         if again in files.tensors and not torch.equal(
-            files.read(HFTensor(again)), files.read(HFTensor(first))
+            files.read_tensor(HFTensor(again)), files.read_tensor(HFTensor(first))
         ):
             raise ValueError(
                 f"{files.tensors[again].path}: {again} is not {first}, though config.json says "
                 "that the head is tied to it."
             )
     for name, theirs in places.items():
-        yield name, files.load(theirs, shapes[name], dtype, device)
+        yield name, files.load_parameter(theirs, shapes[name], dtype, device)
 
 
 def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
@@ -276,7 +287,7 @@ def save_pretrained(
             "alone by save_adapter."
         )
     config = to_modern_config(model)
-    published = None if tokenizer is None else publish_tokenizer(tokenizer)
+    published = None if tokenizer is None else to_pretrained_tokenizer(tokenizer)
     if published is not None and published.end_ids:
         config = replace(config, begin_id=published.begin_id, end_ids=published.end_ids)
     family = choose_family(config)
@@ -285,7 +296,7 @@ def save_pretrained(
     parts: dict[HFTensor, list[Tensor]] = {}
     state = to_modern_state(model, config)
     for ours, W in state.items():
-        places = family.find_param(ours, config)
+        places = family.find_published_tensors(ours, config)
         for place, part in zip(places, W.split(column_widths(places, W.shape), -1), strict=True):
             parts.setdefault(replace(place, columns=None, part=(0, 1)), []).append(part)
     for place, found in parts.items():  # those of one tensor of theirs come in order
@@ -315,8 +326,8 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
         yield unfinished
         if folder.exists():
             folder.rmdir()
-        rename(unfinished, folder)
+        rename_path(unfinished, folder)
     except BaseException:
-        remove(unfinished)
+        remove_path(unfinished)
         raise
     fsync_path(folder.parent)

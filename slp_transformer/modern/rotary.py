@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.model_choices import ROPE_SCALINGS, load
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
@@ -108,7 +108,7 @@ def apply_rotary(
     return X * cos + torch.cat((-second, first), dim=-1) * sin
 
 
-def turn_columns(
+def rotate_first_columns(
     X: Float[Tensor, "*batch N d_k"],
     cos: Float[Tensor, "... N turned"],
     sin: Float[Tensor, "... N turned"],
@@ -144,7 +144,7 @@ class RotaryPositions(nn.Module):
             ValueError: if the size is odd, or the base is not above 1.
         """
         super().__init__()
-        check_size(key_dim=key_dim)
+        check_positive_sizes(key_dim=key_dim)
         if key_dim % 2:
             raise ValueError(
                 f"Rotations turn pairs of columns, so key_dim must be even: not {key_dim}."
@@ -180,18 +180,18 @@ class RotaryPositions(nn.Module):
         """
         if isinstance(start, Tensor):
             cos, sin = self._cos_sin(start.to(X.device), X)
-            return turn_columns(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
+            return rotate_first_columns(X, cos.unsqueeze(-3), sin.unsqueeze(-3))
         end = start + X.shape[-2]
         if is_traced(X):  # a table would tie the program to lengths
             positions = torch.arange(start, end, device=X.device)
-            return turn_columns(X, *self._cos_sin(positions, X))
+            return rotate_first_columns(X, *self._cos_sin(positions, X))
         cos, sin = self._cached_tables or (X, X)
         if cos is X or len(cos) < end or cos.device != X.device or cos.dtype != X.dtype:
             rows = 1 << (end - 1).bit_length()  # doubled, so that few tables are ever made
             with torch.inference_mode(False):  # the table may be needed in training afterwards
                 positions = torch.arange(rows, device=X.device)
                 cos, sin = self._cached_tables = self._cos_sin(positions, X)
-        return turn_columns(X, cos[start:end], sin[start:end])
+        return rotate_first_columns(X, cos[start:end], sin[start:end])
 
     def _cos_sin(self, positions: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines and sines in X's type, computed in float32 or better."""

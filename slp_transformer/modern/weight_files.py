@@ -99,7 +99,7 @@ class WeightFiles:
                     f"{', '.join(TORCH_DTYPES)}."
                 )
 
-    def read(self, source: HFTensor) -> Tensor:
+    def read_tensor(self, source: HFTensor) -> Tensor:
         """Return a tensor in our orientation, mapped rather than read."""
         stored = self.tensors[source.name]
         with open_tensors(stored.path) as file:  # anew, to let go of the pages read
@@ -108,7 +108,7 @@ class WeightFiles:
         which, count = source.part
         return source.to_ours(W.chunk(count, -1)[which] if count > 1 else W)
 
-    def load(
+    def load_parameter(
         self,
         sources: tuple[HFTensor, ...],
         shape: torch.Size,
@@ -123,7 +123,7 @@ class WeightFiles:
         dtype = dtype or TORCH_DTYPES[self.tensors[sources[0].name].dtype]
         W = torch.empty(shape, dtype=dtype, device=device)
         for source, part in zip(sources, W.split(column_widths(sources, shape), -1), strict=True):
-            part.copy_(self.read(source))
+            part.copy_(self.read_tensor(source))
             if not is_all_finite(part):
                 path, name, *_ = self.tensors[source.name]
                 raise ValueError(f"{path} cannot be used: {name} has NaN or infinite numbers.")
@@ -143,7 +143,7 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
         tensors: by name.
     """
     save_file = import_extra("safetensors.torch", "Weights").save_file
-    shards = list(iter_shards(tensors))
+    shards = list(iter_shard_names(tensors))
     listed: dict[str, str] = {}
     for number, names in enumerate(shards, 1):
         several = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
@@ -158,7 +158,7 @@ def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
         write_json(folder / INDEX_FILE, {"metadata": total, "weight_map": listed})
 
 
-def iter_shards(tensors: dict[str, Tensor]) -> Iterator[list[str]]:
+def iter_shard_names(tensors: dict[str, Tensor]) -> Iterator[list[str]]:
     """Yield their names in order, in groups of at most so many bytes; a larger tensor is one."""
     names: list[str] = []
     room = MAX_SHARD_BYTES

@@ -71,7 +71,7 @@ class AttentionFigure:
         """Return all maps in one SVG element, with more of a style than its least width."""
         drawn, height, width = [], 0.0, 0.0
         for part in self.parts:
-            inside, right, bottom = _draw_maps(part)
+            inside, right, bottom = _maps_to_svg(part)
             drawn.append(f'<g transform="translate(0 {height:g})">{inside}</g>')
             height, width = height + bottom + _GAP_PX, max(width, right)
         size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
@@ -100,11 +100,13 @@ class AttentionFigure:
         write_file(path, text)
 
 
-def _draw_maps(part: AttentionMaps) -> tuple[str, float, float]:
+def _maps_to_svg(part: AttentionMaps) -> tuple[str, float, float]:
     """Draw the maps of one part, a row for each layer; return them with their width and height."""
     layers, heads, rows, columns = part.weights.shape
-    drawn = [_text(0, _LINE_HEIGHT_PX * 0.7, part.title, 'font-weight="bold" font-size="13"')]
-    drawn.append(_text(0, _LINE_HEIGHT_PX * 1.7, part.note, 'font-size="11"'))
+    drawn = [
+        _text_element(0, _LINE_HEIGHT_PX * 0.7, part.title, 'font-weight="bold" font-size="13"')
+    ]
+    drawn.append(_text_element(0, _LINE_HEIGHT_PX * 1.7, part.note, 'font-size="11"'))
     top = _LINE_HEIGHT_PX * (2 if part.note else 1)
     left = _LETTER_WIDTH_PX * (max(map(len, part.rows)) + 1)
     above = _LETTER_WIDTH_PX * (max(map(len, part.columns)) + 1) + _LINE_HEIGHT_PX
@@ -114,14 +116,14 @@ def _draw_maps(part: AttentionMaps) -> tuple[str, float, float]:
         y = top + above + layer * step_y
         for i, word in enumerate(part.rows):
             place = left - 4, y + (i + 0.75) * _CELL_PX
-            drawn.append(_text(*place, word, 'font-size="11" text-anchor="end"'))
+            drawn.append(_text_element(*place, word, 'font-size="11" text-anchor="end"'))
         for head in range(heads):
             drawn.append(f'<g transform="translate({left + head * step_x:g} {y:g})">')
             name = f"layer {layer + 1}, head {head + 1}"
-            drawn.append(_text(0, _LINE_HEIGHT_PX * 0.7 - above, name, 'font-size="11"'))
+            drawn.append(_text_element(0, _LINE_HEIGHT_PX * 0.7 - above, name, 'font-size="11"'))
             for j, word in enumerate(part.columns):
                 turned = f"translate({(j + 0.7) * _CELL_PX:g} -4) rotate(-90)"
-                drawn.append(_text(0, 0, word, f'transform="{turned}" font-size="11"'))
+                drawn.append(_text_element(0, 0, word, f'transform="{turned}" font-size="11"'))
             drawn += [*_draw_cells(part, part.weights[layer, head].tolist()), "</g>"]
     longest = _LETTER_WIDTH_PX * max(len(part.title), len(part.note))
     return "".join(drawn), max(left + heads * step_x, longest), top + layers * step_y
@@ -141,7 +143,7 @@ def _draw_cells(part: AttentionMaps, weights: list[list[float]]) -> list[str]:
     return cells
 
 
-def _text(x: float, y: float, text: str, how: str) -> str:
+def _text_element(x: float, y: float, text: str, how: str) -> str:
     return f'<text x="{x:g}" y="{y:g}" {how}>{escape(text)}</text>' if text else ""
 
 

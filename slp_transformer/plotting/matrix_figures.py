@@ -81,7 +81,7 @@ class PanelLayout:
         self.width: float = max(title, self.row_labels + max(columns * self.cell_width, shape))
         self.height: float = rows * self.cell_height
 
-    def split(self) -> Iterator["PanelLayout"]:
+    def iter_narrow_pieces(self) -> Iterator["PanelLayout"]:
         """Yield pieces of columns that are no wider than a phone."""
         panel, columns = self.panel, self.panel.values.shape[1]
         if self.width <= MAX_WIDTH_PX or panel.values.numel() > _MAX_CELLS[True]:
@@ -165,7 +165,7 @@ def draw_panels(parts: Sequence[Any]) -> Any:
     """Draw the parts of `plotting.panels` side by side on one canvas."""
     drawn = [part if isinstance(part, str) else PanelLayout(part) for part in parts]
     boxes = [part for part in drawn if not isinstance(part, str)]
-    head, foot = _margins(boxes)
+    head, foot = _row_margins(boxes)
     half = max(box.height for box in boxes) / 2
     widths = [
         8 + text_width_px(part, 13) if isinstance(part, str) else part.width for part in drawn
@@ -187,10 +187,11 @@ def panels_to_html(parts: Sequence[Any]) -> str:
     several = sum(not isinstance(part, str) for part in parts) > 3
     cell = _ROW_CELL_PX if several else _MAX_PLAIN_CELL_PX
     drawn = [
-        [part] if isinstance(part, str) else [*PanelLayout(part, cell).split()] for part in parts
+        [part] if isinstance(part, str) else list(PanelLayout(part, cell).iter_narrow_pieces())
+        for part in parts
     ]
     pieces = [piece for part in drawn for piece in part]
-    head, foot = _margins([piece for piece in pieces if isinstance(piece, PanelLayout)])
+    head, foot = _row_margins([piece for piece in pieces if isinstance(piece, PanelLayout)])
     # On the height of the middle of the matrices, whatever stands above and below them.
     down = f"padding-top: calc(var(--slp-figure, 1) * {max(0.0, head - foot):.0f}px)"
     shown = []
@@ -204,7 +205,7 @@ def panels_to_html(parts: Sequence[Any]) -> str:
     return "\n".join(shown)
 
 
-def _margins(boxes: Sequence[PanelLayout]) -> tuple[float, float]:
+def _row_margins(boxes: Sequence[PanelLayout]) -> tuple[float, float]:
     """Return the heights above and below the cells of panels in one row."""
     named = any(box.panel.title for box in boxes)
     head = max(box.column_labels for box in boxes) + (_LINE_HEIGHT_PX + 4 if named else 0.0)

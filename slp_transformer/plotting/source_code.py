@@ -26,19 +26,22 @@ class CodeBlock:
         return f"```python\n{self.code}\n```{below}"
 
 
-def show_source(*objects: Any) -> CodeBlock:
+def show_source(*objects: Any, only: Sequence[str] = ()) -> CodeBlock:
     """Show the source of functions, classes, methods or properties, as it is in the package.
 
     Docstrings are left out, so that an equation's code fits on one screen.
 
     Args:
         objects: what to show, in this order.
+        only: how the statements begin that are shown, if not all are; what is left out between
+            them is a comment, and a signature of several lines is one.
 
     Returns:
         An object that a notebook displays; `str()` of it is the code.
 
     Raises:
-        ValueError: without any object, or for one that has no Python source.
+        ValueError: without any object, for one that has no Python source, or for the beginning of
+            a statement that none has.
 
     Example:
         plotting.show_source(MultiHeadAttention.forward)
@@ -46,6 +49,7 @@ def show_source(*objects: Any) -> CodeBlock:
     if not objects:
         raise ValueError("show_source needs at least one function, class or method to show.")
     blocks, names = [], []
+    missing = set(only)
     for thing in objects:
         if isinstance(thing, property):
             thing = thing.fget
@@ -56,6 +60,9 @@ def show_source(*objects: Any) -> CodeBlock:
                 f"show_source can show only what was written in Python, and {thing!r} was not."
             ) from None
         code = strip_docstrings(code)
+        if only:
+            code, found = pick_statements(code, only)
+            missing -= found
         if len(objects) > 1 and "." in thing.__qualname__:
             code = f"# {thing.__qualname__}\n{code}"  # two methods may have the same name
         blocks.append(code)
@@ -65,7 +72,40 @@ def show_source(*objects: Any) -> CodeBlock:
                 lambda part: not part.startswith("_"), thing.__qualname__.split(".")
             )
             names.append(".".join([thing.__module__, *public]))
+    if missing:
+        raise ValueError(f"No statement that is to be shown begins with {sorted(missing)}.")
     return CodeBlock("\n\n\n".join(blocks), names)
+
+
+def pick_statements(code: str, only: Sequence[str]) -> tuple[str, set[str]]:
+    """Return a function with some of its statements, and which beginnings were found."""
+    lines, function = code.splitlines(), ast.parse(code).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    first = function.body[0].lineno - 1
+    one_line = first == 1
+    picked = lines[:1] if one_line else [f"def {function.name}(…):"]
+    found: set[str] = set()
+    above = first  # the first line that is neither shown nor left out yet
+    statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
+    for node in sorted(statements[1:], key=lambda node: node.lineno):
+        line = lines[node.lineno - 1].strip()
+        begins = {beginning for beginning in only if line.startswith(beginning)}
+        if not begins:
+            continue
+        found |= begins
+        if node.lineno - 1 > above:
+            picked.append(_left_out(lines[above]))
+        inner = getattr(node, "body", None)
+        above = inner[0].lineno - 1 if inner else node.end_lineno or node.lineno
+        picked += lines[node.lineno - 1 : above]
+    if above < len(lines):
+        picked.append(_left_out(lines[above]))
+    return "\n".join(picked), found
+
+
+def _left_out(line: str) -> str:
+    """Return the comment in place of lines that begin with this one."""
+    return " " * (len(line) - len(line.lstrip())) + "# …"
 
 
 def strip_docstrings(code: str) -> str:

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.config_checks import closest_match
+from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.json_files import validate_json
 from slp_transformer._internal.plugins import load_plugins, record_plugin_problem
 from slp_transformer.tasks.model_settings import ModelSettings
@@ -84,8 +84,8 @@ def read_tables(name: str | Path) -> Tables:
     file = PRESETS.get(str(name), Path(name))
     if not (file.is_file() or file.name.endswith(".toml")):
         raise ValueError(
-            f'There is no preset "{name}": {closest_match(str(name), PRESETS)} A configuration of '
-            "your own is a TOML file."
+            f'There is no preset "{name}": {suggest_closest_match(str(name), PRESETS)} '
+            "A configuration of your own is a TOML file."
         )
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -94,7 +94,7 @@ def read_tables(name: str | Path) -> Tables:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"The configuration {name} is not TOML: {error}.") from None
     if tables.get("task", "text") not in list(TASKS):  # a table cannot be looked up
-        names = closest_match(str(tables["task"]), TASKS)
+        names = suggest_closest_match(str(tables["task"]), TASKS)
         raise ValueError(f'{name}: there is no task "{tables["task"]}": {names}')
     return replace_values(tables, NONE, None)
 
@@ -126,4 +126,4 @@ def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
     known = list(known)
     for name in names:
         if name not in known:
-            raise ValueError(f'{where} has no "{name}": {closest_match(name, known)}')
+            raise ValueError(f'{where} has no "{name}": {suggest_closest_match(name, known)}')

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 
 T = TypeVar("T")
 try:
@@ -41,7 +41,7 @@ class DataSettings:
         if not 0 < share < 1:
             raise ValueError(f"val_split must be a share between 0 and 1, not {share}.")
         if size is not None:
-            check_size(vocab_size=size)
+            check_positive_sizes(vocab_size=size)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from slp_transformer._internal.progress_bar import progress_bar
-from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.batches import TokenWindowSource
 from slp_transformer.data.dataset import Dataset
-from slp_transformer.data.pair_batches import PaddedPairs
+from slp_transformer.data.pair_batches import PaddedPairSource
 from slp_transformer.generation.translation import compute_translation_metrics
 from slp_transformer.tasks.base import (
     TOKENS,
@@ -22,9 +22,9 @@ from slp_transformer.tasks.generation_session import (
     GeneratedText,
     GenerationSession,
     continue_prompts,
+    describe_filled_window,
     format_samples,
     samples_to_json,
-    window_note,
 )
 from slp_transformer.training.evaluation import mean_metrics
 from slp_transformer.training.metrics import METRICS
@@ -57,7 +57,7 @@ def compute_window_metrics(run: LoadedRun, stream: Any) -> dict[str, Any]:
         length = min(run.model.config.context_length, MAX_WINDOW, len(stream) - 1)
     else:
         length = run.config.window()
-    windows = TokenWindows(stream, length)
+    windows = TokenWindowSource(stream, length)
     with progress_bar("Evaluate", len(windows), " sequences") as on_batch:
         batch_size = run.config.train.batch_size if run.config else 1
         means = mean_metrics(run.model, windows, batch_size=batch_size, on_batch=on_batch)
@@ -103,7 +103,7 @@ def generate_samples(
     )
 
 
-def report_with_samples(
+def add_samples_to_report(
     report: Report,
     run: LoadedRun,
     session: GenerationSession,
@@ -113,7 +113,7 @@ def report_with_samples(
     """Return a report with samples, and a note if they filled the model's window."""
     samples: dict[str, Any] = {"samples": samples_to_json(session, texts, seed or 0)}
     parts = [report.text, format_samples(session, texts).rstrip("\n")]
-    if note := window_note(run.model, texts):
+    if note := describe_filled_window(run.model, texts):
         parts.append(note)
         samples["note"] = note
     return Report(report.values | samples, "\n\n".join(parts))
@@ -131,7 +131,7 @@ def build_report(
     if options.samples is None:
         return report
     session = task.session(run, task.GenerateFlags())
-    return report_with_samples(
+    return add_samples_to_report(
         report, run, session, generate_samples(session, run, options), options.seed
     )
 
@@ -143,7 +143,7 @@ def compute_pair_metrics(
     run: LoadedRun, rows: Sequence[tuple[list[int], list[int]]], special: dict[str, int]
 ) -> dict[str, float]:
     """Return the means of all metrics over the targets of encoded pairs."""
-    data = PaddedPairs(sorted(rows, key=lambda row: (len(row[1]), len(row[0]))), **special)
+    data = PaddedPairSource(sorted(rows, key=lambda row: (len(row[1]), len(row[0]))), **special)
     with progress_bar("Evaluate", len(rows), " pairs") as on_batch:
         return mean_metrics(run.model, data, on_batch=on_batch)
 

@@ -233,7 +233,7 @@ def continue_prompts(
     return texts
 
 
-def window_note(model: "TransformerLM", texts: Sequence[GeneratedText]) -> str:
+def describe_filled_window(model: "TransformerLM", texts: Sequence[GeneratedText]) -> str:
     """Return a sentence on texts that filled the model's window; an empty one if none did."""
     window = model.config.context_length
     if all(text.windows < 2 + text.reopened and text.prompt_length < window for text in texts):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
-from slp_transformer._internal.choices import choice_names
+from slp_transformer._internal.choices import allowed_values_of
 from slp_transformer._internal.model_choices import (
     Activation,
     Initialization,
@@ -87,7 +87,10 @@ class ModelSettings:
             field.name
             for field in fields(self)
             if (value := getattr(self, field.name)) != field.default
-            and (field.name not in book or value not in (choice_names(book[field.name]) or [value]))
+            and (
+                field.name not in book
+                or value not in (allowed_values_of(book[field.name]) or [value])
+            )
         ]
 
     def to_config(self, vocab_size: int, source_vocab_size: int | None = None) -> TransformerConfig:

@@ -142,14 +142,15 @@ class PairTask(Task[PairData, NoFlags, EvaluatePairs]):
         Raises:
             ValueError: if the longest pair does not fit into a batch.
         """
-        from slp_transformer.data.pair_batches import LengthBucketedPairs, PaddedPairs
+        from slp_transformer.data.pair_batches import LengthBucketedPairSource, PaddedPairSource
 
         special = special_ids(data.tokenizer)
         if config.train.batch_tokens is None:
-            return PaddedPairs(data.train, **special), PaddedPairs(data.val, **special)
+            return PaddedPairSource(data.train, **special), PaddedPairSource(data.val, **special)
         tokens = config.train.batch_tokens * config.train.gradient_accumulation_steps
         train, val = (
-            LengthBucketedPairs(p, max_tokens=tokens, **special) for p in (data.train, data.val)
+            LengthBucketedPairSource(p, max_tokens=tokens, **special)
+            for p in (data.train, data.val)
         )
         return train, val
 

@@ -39,11 +39,11 @@ class PublishedTask(TextTask):
         """
         import torch
 
-        from slp_transformer.data.text_files import read_documents
+        from slp_transformer.data.text_files import iter_documents
 
         if source is None:
             raise ValueError(f"{run.folder} was not trained here: name a SOURCE to evaluate on.")
-        texts = read_documents(source)
+        texts = iter_documents(source)
         stream = torch.tensor([i for text in texts for i in run.tokenizer.encode(text, whole=True)])
         if len(stream) < 2:
             raise ValueError("There is too little to evaluate on: it takes two tokens.")

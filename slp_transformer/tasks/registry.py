@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
-from slp_transformer._internal.choices import union_parts
+from slp_transformer._internal.choices import union_members
 from slp_transformer._internal.plugins import TaskEntry, import_object, merge_entries
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def load_task(name: str) -> "Task[Any, Any, Any]":
     task: Task[Any, Any, Any] = import_object(TASKS[name].task, f"The task {name}")()
     for flags in (task.GenerateFlags, task.EvaluateFlags):
         for field, hint in get_type_hints(flags).items():
-            kinds = [get_origin(part) or part for part in union_parts(hint)]
+            kinds = [get_origin(part) or part for part in union_members(hint)]
             # The run is found among the words before its task's flags are known, so that each word
             # after a flag of unknown length could be the run.
             if any(

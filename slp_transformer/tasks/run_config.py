@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from slp_transformer._internal.atomic_write import write_file
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.extras import import_extra
 from slp_transformer.data.text_files import is_stream, list_corpora
 from slp_transformer.tasks.data_settings import DataSettings
@@ -50,7 +50,8 @@ class RunConfig(Generic[DataT]):
         data: what to train on.
         model: the model's sizes and options.
         train: how to train.
-        init_from: a run whose best weights and tokenizer to begin with.
+        init_from: the folder of a run, or of a published model, to begin with: its weights (a run's
+            best) and its tokenizer.
         lora_rank: fine-tune the model of init_from by LoRA with matrices A and B of this rank;
             None to train all weights.
     """
@@ -70,7 +71,7 @@ class RunConfig(Generic[DataT]):
         if self.train.eval_interval == EPOCH and self.train.batch_tokens is None:
             raise ValueError(NO_EPOCHS)
         if self.lora_rank is not None:
-            check_size(lora_rank=self.lora_rank)
+            check_positive_sizes(lora_rank=self.lora_rank)
             if self.init_from is None:
                 raise ValueError(
                     "lora_rank fine-tunes the model of another run: name that run by init_from."

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from slp_transformer._internal.sampling_table import SAMPLING, validate_sampling
+from slp_transformer._internal.sampling_table import SAMPLING, validate_sampling_options
 from slp_transformer.tasks.data_settings import arg
 
 
@@ -22,7 +22,7 @@ class SamplingFlags:
         Raises:
             ValueError: naming the flag.
         """
-        validate_sampling(self.to_dict(), setting_to_flag)
+        validate_sampling_options(self.to_dict(), setting_to_flag)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as `generate` takes them: those given, and the commands' defaults."""

@@ -15,7 +15,7 @@ from slp_transformer.training.run_folder import (
     CheckpointChoice,
     checkpoint_folder,
     load_lora_base,
-    retry_while_run_changes,
+    with_retries_if_run_changes,
 )
 
 PUBLISHED_WINDOW = 512  # tokens of a training window of a published model, if nobody says how many
@@ -28,7 +28,10 @@ def find_task(folder: Path) -> Task[Any, Any, Any]:
         ValueError: if there is no run.
     """
     if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}: name the folder of a run.")
+        raise ValueError(
+            f"There is no folder {folder}: name the folder of a run, or of a published model (hf "
+            "download OWNER/NAME --local-dir FOLDER fetches one)."
+        )
     if is_pretrained_folder(folder):
         return PublishedTask()
     path = folder / CONFIG_FILE
@@ -45,7 +48,7 @@ def find_config(folder: Path) -> RunConfig[Any] | None:
     return load_config(path) if path.exists() else None
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def load_tokenizer_of(folder: Path, which: CheckpointChoice = "best") -> Any:
     """Return a run's tokenizer.
 

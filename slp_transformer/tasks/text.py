@@ -110,7 +110,7 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         (A published model may have parts that no setting of a run has.)
         """
         if is_published(tokenizer) and config.init_from is not None:
-            return config_of_start(Path(config.init_from))
+            return initial_model_config(Path(config.init_from))
         return super().model_config(config, tokenizer)
 
     def load_tokenizer(self, content: Any) -> Any:
@@ -287,7 +287,7 @@ def is_published(tokenizer: Any) -> bool:
     return isinstance(tokenizer, PretrainedTokenizer)
 
 
-def config_of_start(folder: Path) -> Any:
+def initial_model_config(folder: Path) -> Any:
     """Return the configuration of a run's model, or of a published one.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from slp_transformer._internal.atomic_write import check_no_link
+from slp_transformer._internal.atomic_write import check_is_no_link
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.progress_bar import can_redraw, ignore_display_errors
@@ -109,7 +109,7 @@ class TensorBoardWriter(Callback):
         # Curves that were drawn beyond the checkpoint, before a crash, are removed.
         assert trainer.out_dir is not None
         folder = trainer.out_dir / TENSORBOARD_FOLDER
-        check_no_link(folder)
+        check_is_no_link(folder)
         self.writer = SummaryWriter(str(folder), purge_step=trainer.state.step + 1)
 
     def on_eval(self, trainer: Trainer, record: EvalRecord) -> None:

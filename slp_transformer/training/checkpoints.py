@@ -37,8 +37,8 @@ from slp_transformer._internal.atomic_write import (
     error_message,
     fsync_path,
     make_random_folder,
-    remove,
-    rename,
+    remove_path,
+    rename_path,
 )
 from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.extras import import_extra
@@ -67,8 +67,8 @@ from slp_transformer.training.run_folder import (
     load_lora_base,
     load_model_spec,
     load_trainer_state,
-    retry_while_run_changes,
     step_of_checkpoint,
+    with_retries_if_run_changes,
 )
 
 STATE_FILE = "state.safetensors"
@@ -131,16 +131,16 @@ def save_checkpoint(
             write_json(temp / LORA_BASE_FILE, asdict(lora_base))
             save_tensors(temp / LORA_WEIGHTS_FILE, lora_state_dict(model))
         else:
-            save_tensors(temp / WEIGHTS_FILE, unique_weights(model))
+            save_tensors(temp / WEIGHTS_FILE, deduplicated_state_dict(model))
         save_tensors(temp / STATE_FILE, state or {})
         paths = sorted(temp.iterdir())
         sizes = {path.name: path.stat().st_size for path in paths}
         checksums = {path.name: file_crc32(path) for path in paths}
         write_json(temp / MANIFEST_FILE, asdict(Manifest(1, step, sizes, checksums)))
-        rename(temp, target)
+        rename_path(temp, target)
     except (OSError, RuntimeError, safetensors_error_class()) as error:
         if temp is not None:
-            remove(temp)
+            remove_path(temp)
         kept = f"{earlier[-1].name} was kept" if earlier else "there is no earlier one"
         raise ValueError(
             f"The checkpoint of step {step} could not be written to {run} "
@@ -166,7 +166,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     fsync_path(path)
 
 
-def unique_weights(model: nn.Module) -> dict[str, Tensor]:
+def deduplicated_state_dict(model: nn.Module) -> dict[str, Tensor]:
     """Return the state of a model, each tensor under the first of its names."""
     unique: dict[Any, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict().items():
@@ -185,7 +185,7 @@ def make_model_spec(model: nn.Module) -> dict[str, Any]:
 # --- Loading -------------------------------------------------------------------------------------
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def load_model(
     run: str | Path,
     which: CheckpointChoice = "best",
@@ -259,7 +259,7 @@ def load_weights(model: nn.Module, folder: Path) -> None:
     """
     lora = (folder / LORA_BASE_FILE).exists()
     path = folder / (LORA_WEIGHTS_FILE if lora else WEIGHTS_FILE)
-    load_tensors(path, lora_state_dict(model) if lora else unique_weights(model))
+    load_tensors(path, lora_state_dict(model) if lora else deduplicated_state_dict(model))
 
 
 def load_base_weights(model: nn.Module, place: Path, base: LoraBase) -> None:

@@ -68,7 +68,7 @@ class DDPStrategy(Strategy):
         if not dist.is_initialized():
             backend = "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo"
             try:
-                self.wait_for(lambda: dist.init_process_group(backend, timeout=TIMEOUT))
+                self.connect_in_thread(lambda: dist.init_process_group(backend, timeout=TIMEOUT))
             except (RuntimeError, dist.DistError) as error:
                 raise ConnectionError(
                     f"Process {self.rank} of {self.world_size} could not connect to the others "
@@ -78,10 +78,10 @@ class DDPStrategy(Strategy):
         elif "cpu:" not in dist.get_backend_config():  # initialized by the script, with NCCL alone
             self.cpu_group = dist.new_group(backend="gloo", timeout=TIMEOUT)
         if threading.current_thread() is threading.main_thread():
-            self.sigterm_before = signal.signal(signal.SIGTERM, self.terminated)
+            self.sigterm_before = signal.signal(signal.SIGTERM, self.handle_sigterm)
         return self
 
-    def wait_for(self, connect: Callable[[], Any]) -> None:
+    def connect_in_thread(self, connect: Callable[[], Any]) -> None:
         """Connect in another thread, so that a signal ends this process meanwhile.
 
         One of the others may have died before it could connect, which nobody can know: torchrun
@@ -112,7 +112,7 @@ class DDPStrategy(Strategy):
         if errors:
             raise errors[0]
 
-    def terminated(self, *_: Any) -> None:
+    def handle_sigterm(self, *_: Any) -> None:
         """Handle SIGTERM, which torchrun sends to the others when one process has died.
 
         Raises:
@@ -226,7 +226,7 @@ class DDPStrategy(Strategy):
             raise ValueError(message)
         return result
 
-    def check_equal_in_all(self, **values: Any) -> None:
+    def check_equal_in_all_processes(self, **values: Any) -> None:
         """Refuse processes with different values.
 
         Raises:

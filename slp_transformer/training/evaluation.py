@@ -17,7 +17,7 @@ from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy
 Loss = Callable[..., Tensor]
 """Sums the loss over a batch's targets, as `summed_token_loss` does."""
 Measure = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
-"""Sums what is measured over a batch's targets, by name, as `measure_metrics` does."""
+"""Sums what is measured over a batch's targets, by name, as `summed_metrics` does."""
 
 
 def summed_token_loss(
@@ -28,7 +28,7 @@ def summed_token_loss(
     return next_token_loss(logits, batch.targets, label_smoothing=label_smoothing, reduction="sum")
 
 
-def measure_metrics(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+def summed_metrics(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     """Return each metric of a batch, summed over its targets; the logits are computed once."""
     logits = model(*batch.inputs)
     return {name: metric.total(logits, batch.targets) for name, metric in METRICS.items()}
@@ -72,7 +72,7 @@ def mean_metrics(
     batch_size: int = 32,
     strategy: Strategy = SINGLE_PROCESS,
     on_batch: Callable[[int], Any] = lambda count: None,
-    measure: Measure = measure_metrics,
+    measure: Measure = summed_metrics,
 ) -> dict[str, float]:
     """Return means over all of some data; a stream is cut into windows that do not overlap.
 
@@ -99,7 +99,7 @@ def mean_metrics(
     place = torch.device("cpu") if device.type == "mps" else device
     sums: dict[str, Tensor] = {}
     with eval_mode(model):
-        for batch in eval_batches(data, N, batch_size * strategy.world_size):
+        for batch in iter_eval_batches(data, N, batch_size * strategy.world_size):
             count += batch.num_targets
             for name, total in measure(model, strategy.shard(batch).to(device)).items():
                 if name not in sums:
@@ -115,7 +115,7 @@ def mean_metrics(
     return {name: total / count for name, total in zip(sums, totals.tolist(), strict=True)}
 
 
-def eval_batches(data: TokenData, N: int | None, batch_size: int) -> Iterator[Batch]:
+def iter_eval_batches(data: TokenData, N: int | None, batch_size: int) -> Iterator[Batch]:
     """Yield the batches of some data, made on the CPU."""
     with cpu_default_device():
         batches = as_data_source(data, N).iter_eval(batch_size)

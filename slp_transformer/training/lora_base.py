@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 from pathlib import Path
 
-from slp_transformer._internal.atomic_write import create
+from slp_transformer._internal.atomic_write import open_new_file
 from slp_transformer.modern.published_folders import find_weight_files, is_pretrained_folder
 from slp_transformer.training.run_folder import (
     KEPT_FILE,
@@ -13,11 +13,11 @@ from slp_transformer.training.run_folder import (
     LoraBase,
     checkpoint_folder,
     load_lora_base,
-    retry_while_run_changes,
+    with_retries_if_run_changes,
 )
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best") -> LoraBase:
     """Describe the base of a LoRA adapter; a checkpoint is marked as one that is kept.
 
@@ -39,7 +39,7 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
             "slp-transformer merge."
         )
     with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
-        create(folder / KEPT_FILE).close()
+        open_new_file(folder / KEPT_FILE).close()
     return LoraBase(str(folder), weights_sha256(folder), rank)
 
 

@@ -15,7 +15,8 @@ class Metric:
     Attributes:
         summary: what it is, for the docs.
         total: sums it over a batch's targets, given logits and targets; those that are
-            `IGNORE_INDEX` don't count.
+            `IGNORE_INDEX` don't count. Logits are no probabilities yet. It is called in evaluation,
+            without gradients and outside `torch.compile`.
         format: returns a mean as people read it.
     """
 

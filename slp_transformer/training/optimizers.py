@@ -47,7 +47,7 @@ class ParameterGroups:
     matrices: "list[nn.Parameter]"
     vectors: "list[nn.Parameter]"
 
-    def ordered(self) -> "list[nn.Parameter]":
+    def in_checkpoint_order(self) -> "list[nn.Parameter]":
         """Return all of them, in the order of their numbers in a checkpoint."""
         return [*self.own, *self.matrices, *self.vectors]
 
@@ -57,7 +57,7 @@ class ParameterGroups:
         return [self.own_state] * len(self.own) + [ADAMW_STATE] * others
 
 
-def select_none(model: "nn.Module") -> "list[nn.Parameter]":
+def select_no_parameters(model: "nn.Module") -> "list[nn.Parameter]":
     """Return no parameter: AdamW trains all."""
     return []
 
@@ -77,7 +77,7 @@ class Optimizer:
 
     summary: str
     make: "Callable[[ParameterGroups, OptimizerSettings], torch.optim.Optimizer]"
-    select: "Callable[[nn.Module], list[nn.Parameter]]" = select_none
+    select: "Callable[[nn.Module], list[nn.Parameter]]" = select_no_parameters
     state: tuple[str, ...] = ADAMW_STATE
     needs_whole_matrices: bool = False
 
@@ -90,7 +90,8 @@ def make_adamw(groups: ParameterGroups, config: OptimizerSettings) -> "torch.opt
     import torch
 
     fused = all(
-        p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point() for p in groups.ordered()
+        p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point()
+        for p in groups.in_checkpoint_order()
     )
     return torch.optim.AdamW(
         [

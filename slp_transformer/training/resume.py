@@ -15,7 +15,7 @@ from slp_transformer.training.optimizers import split_parameters
 from slp_transformer.training.run_folder import (
     ModelSpec,
     TrainerState,
-    check_unchanged,
+    check_settings_unchanged,
     checkpoint_folder,
     delete_old_checkpoints,
     find_checkpoints,
@@ -67,9 +67,9 @@ def load_last_checkpoint(
         before = spec.config
         if isinstance(before, dict):  # an older version may lack settings that there are now
             before = mine.get("defaults", {}) | before
-        check_unchanged("model.config", before, mine["config"])
-        check_unchanged("config", saved.config.to_dict(), state.config.to_dict())
-        check_unchanged("data", saved.data, state.data)
+        check_settings_unchanged("model.config", before, mine["config"])
+        check_settings_unchanged("config", saved.config.to_dict(), state.config.to_dict())
+        check_settings_unchanged("data", saved.data, state.data)
     except ValueError as error:
         raise ValueError(
             f"The run in {out_dir} is another one: {error}. Resume it as it was, or choose "
@@ -77,7 +77,7 @@ def load_last_checkpoint(
         ) from None
     saved.check_steps(state.config.steps, out_dir)
     groups = split_parameters(model, state.config)
-    tensors = load_training_state(folder, groups.ordered(), groups.state_names())
+    tensors = load_training_state(folder, groups.in_checkpoint_order(), groups.state_names())
     load_weights(model, folder)
     delete_old_checkpoints(out_dir, state.config.keep_last)
     state.step, state.losses, state.eval_history = saved.step, saved.losses, saved.eval_history

@@ -14,9 +14,9 @@ from pathlib import Path, PureWindowsPath
 from pkgutil import resolve_name
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from slp_transformer._internal.atomic_write import make_random_folder, remove
+from slp_transformer._internal.atomic_write import make_random_folder, remove_path
 from slp_transformer._internal.checksums import verify_files
-from slp_transformer._internal.config_checks import check_size
+from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.json_files import load_validated, read_json, validate_json
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
@@ -42,7 +42,7 @@ MODELS = {  # that are loaded by name: the class, and that of its configuration
 # --- Reading beside a process that trains --------------------------------------------------------
 
 
-def retry_while_run_changes(read: Callable[P, T]) -> Callable[P, T]:
+def with_retries_if_run_changes(read: Callable[P, T]) -> Callable[P, T]:
     """Let a function that reads a run's checkpoints begin anew when one was deleted meanwhile.
 
     An error counts if the run has the same checkpoints before and after it; as long as a process
@@ -241,7 +241,7 @@ class LoraBase:
         Raises:
             ValueError: saying what is wrong.
         """
-        check_size(rank=self.rank)
+        check_positive_sizes(rank=self.rank)
 
 
 def load_model_spec(folder: Path) -> ModelSpec:
@@ -277,13 +277,13 @@ def load_trainer_state(folder: Path) -> TrainerState | None:
     return load_validated(TrainerState | None, folder / "training.json")
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def load_run_state(run: str | Path, which: CheckpointChoice = "last") -> TrainerState | None:
     """Read the state of a run at one of its checkpoints, as `load_trainer_state` does."""
     return load_trainer_state(checkpoint_folder(run, which))
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def load_tokenizer(run: str | Path, which: CheckpointChoice = "best") -> Any:
     """Read the tokenizer's JSON of a run's checkpoint; None if it was saved without one.
 
@@ -384,7 +384,7 @@ def delete_old_checkpoints(run: Path, keep_last: int) -> None:
                 temp = make_random_folder(run)
                 with contextlib.suppress(OSError):
                     old.rename(temp / old.name)
-                remove(temp)
+                remove_path(temp)
 
 
 def step_of_checkpoint(folder: Path) -> int:
@@ -392,7 +392,7 @@ def step_of_checkpoint(folder: Path) -> int:
     return int(folder.name.split("-")[1]) if CHECKPOINT_NAME.fullmatch(folder.name) else 0
 
 
-def check_unchanged(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+def check_settings_unchanged(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to resume with other values, except for those in `RESUMABLE_SETTINGS`.
 
     Raises:

@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from slp_transformer._internal.atomic_write import error_message, fsync_path, remove_leftovers
+from slp_transformer._internal.atomic_write import (
+    error_message,
+    fsync_path,
+    remove_unfinished_files,
+)
 from slp_transformer._internal.extras import import_extra
 
 LOCK_FILE = ".lock"
@@ -16,7 +20,7 @@ LOCK_FILE = ".lock"
 NO_LOCKS = (errno.ENOLCK, getattr(errno, "EOPNOTSUPP", errno.ENOLCK))
 
 
-def identify_folder(path: Path) -> tuple[int, int] | None:
+def folder_identity(path: Path) -> tuple[int, int] | None:
     """Return what a folder keeps when another takes its name; None if there is none."""
     try:
         info = path.stat()
@@ -31,7 +35,7 @@ def check_same_folder(path: Path, before: tuple[int, int] | None) -> None:
     Raises:
         ValueError: if it was deleted, renamed or replaced.
     """
-    if identify_folder(path) != before:
+    if folder_identity(path) != before:
         raise ValueError(
             f"{path} was deleted or renamed during training, so nothing more is saved. If it has "
             "another name now, resume it there."
@@ -74,7 +78,7 @@ def run_lock(run_dir: Path) -> Iterator[None]:
                     before = lock.lock_counter
                     lock.acquire()
             if not before:
-                remove_leftovers(run_dir)
+                remove_unfinished_files(run_dir)
             for folder in made:
                 fsync_path(folder.parent)
         except filelock.Timeout:

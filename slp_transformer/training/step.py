@@ -8,7 +8,7 @@ from slp_transformer._internal.shape_types import Float, Tensor
 from slp_transformer.data.batches import Batch, DataSource
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.training.devices import autocast
-from slp_transformer.training.evaluation import Loss, Measure, eval_batches, summed_token_loss
+from slp_transformer.training.evaluation import Loss, Measure, iter_eval_batches, summed_token_loss
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy
 from slp_transformer.training.train_config import TrainConfig
 
@@ -60,7 +60,7 @@ def training_step(
 
 
 @torch.no_grad()
-def try_sequence(
+def try_one_sequence(
     model: nn.Module, data: DataSource, measure: Measure, config: TrainConfig, strategy: Strategy
 ) -> None:
     """Let a model compute one sequence of the validation data, which changes nothing.
@@ -71,7 +71,9 @@ def try_sequence(
     """
     if not any(W.requires_grad for W in model.parameters()):
         raise ValueError("No parameter of the model requires a gradient: none can be trained.")
-    batch = next(eval_batches(data, None, strategy.world_size), None)  # a sequence for each process
+    batch = next(
+        iter_eval_batches(data, None, strategy.world_size), None
+    )  # a sequence for each process
     if batch is not None:
         with eval_mode(model), autocast(config, strategy.device):
             measure(model, strategy.shard(batch).to(strategy.device))
@@ -79,7 +81,7 @@ def try_sequence(
 
 def has_idle_parameters(model: nn.Module, data: DataSource, loss: Loss) -> bool:
     """Tell if some parameters have no part in the loss, by one sequence of the validation data."""
-    batch = next(eval_batches(data, None, 1), None)
+    batch = next(iter_eval_batches(data, None, 1), None)
     if batch is None:
         return False
     with torch.random.fork_rng():  # dropout must not move the run's own random numbers

@@ -139,7 +139,7 @@ class Strategy(ABC):
         """
 
     @abstractmethod
-    def check_equal_in_all(self, **values: Any) -> None:
+    def check_equal_in_all_processes(self, **values: Any) -> None:
         """Refuse processes that were given different values.
 
         Raises:
@@ -199,7 +199,7 @@ class SingleProcess(Strategy):
         """Call the function."""
         return function(*args, **kwargs)
 
-    def check_equal_in_all(self, **values: Any) -> None:
+    def check_equal_in_all_processes(self, **values: Any) -> None:
         """Do nothing: there is no other process."""
 
     def should_stop(self, requested: bool) -> bool:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from slp_transformer._internal.choices import check_choice_fields
 from slp_transformer._internal.config_checks import (
     Range,
+    check_positive_sizes,
     check_ranges,
-    check_size,
     is_integer,
     make_ints_builtin_in_place,
 )
@@ -128,7 +128,7 @@ class TrainConfig:
         check_ranges(self, RANGES)
         check_choice_fields(self)
         if OPTIMIZERS[self.optimizer].needs_whole_matrices:
-            self.check_whole_matrices()
+            self.check_matrices_not_sharded()
         for name, schedule in SCHEDULES.items():
             for setting in set(schedule.settings) - {*SCHEDULES[self.schedule].settings}:
                 if getattr(self, setting) is not None:
@@ -136,7 +136,7 @@ class TrainConfig:
                         f'{setting} belongs to schedule = "{name}", not to "{self.schedule}".'
                     )
 
-    def check_whole_matrices(self) -> None:
+    def check_matrices_not_sharded(self) -> None:
         """Refuse to give each process a part of a matrix.
 
         Raises:
@@ -179,7 +179,7 @@ class TrainConfig:
         Raises:
             ValueError: if no run can follow them.
         """
-        check_size(model_dim=model_dim, warmup_steps=warmup_steps)
+        check_positive_sizes(model_dim=model_dim, warmup_steps=warmup_steps)
         rate = {"learning_rate": (model_dim * warmup_steps) ** -0.5, "schedule": "inverse-sqrt"}
         adam = {
             "adam_beta2": 0.98,

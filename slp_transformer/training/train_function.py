@@ -45,8 +45,8 @@ def train(
     """Train a model: `Trainer.fit` with the usual callbacks.
 
     Args:
-        model: a language model for a token stream, an encoder-decoder for `PaddedPairs`; trained
-            in place and left in evaluation mode.
+        model: a language model for a token stream, an encoder-decoder for `PaddedPairSource`;
+            trained in place and left in evaluation mode.
         train_data: training data: one row of ids, a file of them, or another source of batches.
         val_data: validation data, in the same form.
         config: settings, if they are not in `changes`.

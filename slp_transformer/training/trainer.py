@@ -37,7 +37,7 @@ from slp_transformer.training.evaluation import (
     Loss,
     Measure,
     mean_metrics,
-    measure_metrics,
+    summed_metrics,
     summed_token_loss,
 )
 from slp_transformer.training.metrics import format_val_metrics
@@ -50,8 +50,8 @@ from slp_transformer.training.run_folder import (
     TrainerState,
     delete_old_checkpoints,
 )
-from slp_transformer.training.run_lock import check_same_folder, identify_folder, run_lock
-from slp_transformer.training.step import has_idle_parameters, training_step, try_sequence
+from slp_transformer.training.run_lock import check_same_folder, folder_identity, run_lock
+from slp_transformer.training.step import has_idle_parameters, training_step, try_one_sequence
 from slp_transformer.training.strategy import SINGLE_PROCESS, Strategy, make_strategy
 from slp_transformer.training.train_config import EPOCH, NO_EPOCHS, TrainConfig
 
@@ -129,7 +129,7 @@ class Trainer:
         self.config: TrainConfig = config
         self.loss: Loss = loss
         if measure is None:
-            measure = measure_metrics if loss is summed_token_loss else self.measure_loss
+            measure = summed_metrics if loss is summed_token_loss else self.measure_loss
         self.measure: Measure = measure
         with cpu_default_device():
             self.train_data: DataSource = as_data_source(train_data, window)
@@ -199,10 +199,12 @@ class Trainer:
             stack.enter_context(preserve_rng_state(self.config.seed, device))
             if self.out_dir is not None:
                 self.strategy.run_on_rank_zero(stack.enter_context, run_lock(self.out_dir))
-                self.folder_id = identify_folder(self.out_dir)
+                self.folder_id = folder_identity(self.out_dir)
                 stack.enter_context(self.signals)
             spec, settings = make_model_spec(self.model), self.config.to_dict()
-            self.strategy.check_equal_in_all(model=spec, config=settings, data=self.state.data)
+            self.strategy.check_equal_in_all_processes(
+                model=spec, config=settings, data=self.state.data
+            )
             self.restore(resume)
             self.monitor = DeviceMonitor(self.model, self.config, device, self.strategy.world_size)
             try:
@@ -402,7 +404,7 @@ class Trainer:
             self.strategy.load_optimizer(self.optimizer, saved)
             restore_rng_state(random, self.generator, self.strategy.device, self.out_dir)
         if not state.step:  # refused now, it leaves no checkpoint that no settings can resume
-            try_sequence(module, self.val_data, self.measure, config, self.strategy)
+            try_one_sequence(module, self.val_data, self.measure, config, self.strategy)
         compiled = torch.compile(module) if config.compile else module
         assert isinstance(compiled, nn.Module)
         self.module = compiled

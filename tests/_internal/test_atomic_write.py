@@ -21,10 +21,10 @@ def test_on_windows_a_rename_waits_for_who_has_the_file_open(tmp_path, monkeypat
 
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(PermissionError):  # for good, elsewhere
-        atomic_write.rename(source, target)
+        atomic_write.rename_path(source, target)
     monkeypatch.setattr(atomic_write.time, "sleep", waited.append)
     monkeypatch.setattr(os, "name", "nt")
-    atomic_write.rename(source, target)
+    atomic_write.rename_path(source, target)
     assert len(refusals) == 3 and waited == list(atomic_write.WINDOWS_RETRIES[:2])
     monkeypatch.setattr(os, "name", "posix")
     assert target.exists() and not source.exists()

@@ -34,31 +34,39 @@ BOOK = Equations(FILE)
     ],
 )
 def test_slugs_in_a_text_get_their_numbers(text, cited):
-    assert BOOK.cite(text) == cited
+    assert BOOK.add_numbers_to(text) == cited
 
 
 def test_a_range_of_slugs_names_those_between():
-    assert BOOK.named("see `ln-mean` to `ln`, and `swish`") == ["ln-mean", "ln", "swish", "ln-std"]
-    assert BOOK.numbers("temperature") == ["7.50", "7.51", "7.52"]
-    assert BOOK.numbers("ln") == ["8.25", "7.26"] and BOOK.numbers("sinusoid") == []
+    assert BOOK.slugs_named_in("see `ln-mean` to `ln`, and `swish`") == [
+        "ln-mean",
+        "ln",
+        "swish",
+        "ln-std",
+    ]
+    assert BOOK.numbers_of("temperature") == ["7.50", "7.51", "7.52"]
+    assert BOOK.numbers_of("ln") == ["8.25", "7.26"] and BOOK.numbers_of("sinusoid") == []
 
 
 def test_a_new_draft_is_one_more_column():
     moved = FILE.replace("[equations]", '2027-01 = "Jan 2027 draft"\n[equations]')
     moved = moved.replace('"7.26" }', '"7.26", 2027-01 = "6.1" }')
-    assert Equations(moved).place("ln") == "8.25 · 7.26 · 6.1"
+    assert Equations(moved).format_place("ln") == "8.25 · 7.26 · 6.1"
     assert (
-        Equations(moved).place("ln-std") == "8.23 in the Jan 2026 draft, 7.24 in the Aug 2026 draft"
+        Equations(moved).format_place("ln-std")
+        == "8.23 in the Jan 2026 draft, 7.24 in the Aug 2026 draft"
     )
 
 
 def test_every_equation_has_a_title_and_a_place():
     book = load_equations()
     for slug, columns in book.slugs.items():
-        assert columns["title"] and book.place(slug), slug
+        assert columns["title"] and book.format_place(slug), slug
         assert set(columns) <= {"title", "where", *book.drafts}, slug
     for draft in book.drafts:
-        numbers = [c[draft] for s, c in book.slugs.items() if c.get(draft, "") in book.numbers(s)]
+        numbers = [
+            c[draft] for s, c in book.slugs.items() if c.get(draft, "") in book.numbers_of(s)
+        ]
         assert len(numbers) == len(set(numbers)), f"a number stands twice in {draft}"
 
 

@@ -10,7 +10,7 @@ import torch
 from commands import output, refused
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer._internal.model_choices import MODEL_TABLES
+from slp_transformer._internal.model_choices import MODEL_TABLES, PositionsChoice
 from slp_transformer.generation.sharded_weights import SHARDED_PARAMETERS
 from slp_transformer.modern import ModernConfig, ModernLM, RopeScaling
 from slp_transformer.modern.families import HF_FAMILIES
@@ -42,7 +42,10 @@ def outcome(setting, choice):
 
 
 @pytest.mark.parametrize("setting", TABLES)
-def test_no_two_choices_compute_the_same(setting):
+def test_no_two_choices_compute_the_same(setting, request):
+    if setting == "positions":  # nor may one do nothing
+        TABLES[setting].add("nothing", PositionsChoice("no positions at all"))
+        request.addfinalizer(lambda: TABLES[setting].remove("nothing"))
     choices = [*TABLES[setting], *([False, True] if setting == "attention_bias" else [])]
     results = [outcome(setting, choice) for choice in choices]
     assert len(results) > 1 and all(result.isfinite().all() for result in results)

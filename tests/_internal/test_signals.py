@@ -16,7 +16,7 @@ from tiny_training import STREAM, run, same, with_dropout
 
 from slp_transformer._internal.json_files import read_json
 from slp_transformer._internal.signals import SignalHandler, StoppedBySignal
-from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.batches import TokenWindowSource
 from slp_transformer.training import train
 from slp_transformer.training.run_folder import checkpoint_folder
 
@@ -37,7 +37,7 @@ def heeded():
         signal.signal(number, how)
 
 
-class Pressing(TokenWindows):
+class Pressing(TokenWindowSource):
     """Validation data that are interrupted during the first batch after the trial of one."""
 
     def iter_eval(self, batch_size):

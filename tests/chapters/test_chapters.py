@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.py"))
-LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\1</span>')
+LABEL = re.compile(r'<span class="eq" id="eq-([^"]+)">\1(?: · [^<]+)?</span>')
 every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
 
@@ -81,24 +81,29 @@ def test_chapter_runs_as_a_script_from_another_directory(number, tmp_path):
 def test_chapter_begins_with_its_title_and_no_header(chapter):
     text = chapter.read_text(encoding="utf-8")
     number = number_of(chapter.stem)
-    assert text.startswith(f"# %% [markdown]\n# # {number} · "), "no header, and the title first"
+    first = rf'# %% \[markdown\] tags=\["(path|more)"\]\n# # {number} · '
+    assert re.match(first, text), "no header, and the title first"
     assert len(re.findall(r"^# # ", text, flags=re.MULTILINE)) == 1, "one title"
     ast.parse(text)  # a script: no magic, no shell
 
 
 BOOK = load_equations()
-NUMBERED = [slug for slug in BOOK.slugs if BOOK.numbers(slug)]
+NUMBERED = [slug for slug in BOOK.slugs if BOOK.numbers_of(slug)]
 
 
 @every_chapter
-def test_labels_and_tags_are_slugs_whose_numbers_come_from_the_file(chapter):
+def test_labels_and_tags_have_the_numbers_of_the_file(chapter):
     found = labels(chapter)
     assert not [slug for slug, count in Counter(found).items() if count > 1], "labeled twice"
     assert set(found) <= set(BOOK.slugs), "unknown equations"
     text = "\n".join(cells(chapter, "markdown"))
-    assert text.count('class="eq"') == len(found), "a label holds its slug alone"
+    assert text.count('class="eq"') == len(found), "a label holds its slug and its numbers"
+    written = chapter.read_text(encoding="utf-8")
+    numbered = chapter_source.numbered(written, BOOK)
+    assert numbered == written, "run python docs/site_build/number_chapters.py"
     tags = re.findall(r"\\tag\{([^}]*)\}", text)
-    own = {*found, *(BOOK.numbers("temperature") if "temperature" in found else [])}
+    own = {" · ".join(n for draft in BOOK.drafts for n in BOOK.numbers_of(s, draft)) for s in found}
+    own |= set(BOOK.numbers_of("temperature") if "temperature" in found else [])
     assert set(tags) <= own and len(tags) == len(set(tags)), tags
 
 
@@ -112,12 +117,12 @@ def test_a_number_in_prose_is_a_link_to_its_equation_and_has_its_number(chapter)
     text = "\n\n".join(cells(chapter, "markdown"))
     text = LINKED_IN_HTML.sub(r"[(\g<numbers>)](#eq-\g<slug>)", text)
     for numbers, slug in LINKED.findall(text):
-        assert set(numbers.split(", ")) <= set(BOOK.numbers(slug)), (numbers, slug)
+        assert set(numbers.split(", ")) <= set(BOOK.numbers_of(slug)), (numbers, slug)
     prose = re.sub(r"\$\$.*?\$\$|Figs?\.? [\d., ·()]+", "", LINKED.sub("", text), flags=re.DOTALL)
     assert CITED.findall(prose) == []
     elsewhere = "\n".join([*cells(chapter, "code"), *re.findall(r"(?s)\$\$.*?\$\$", text)])
     elsewhere = re.sub(r"\(\d+\.\d+, [^)]*\)", "", elsewhere)  # a pair of numbers
-    known = {number for slug in BOOK.slugs for number in BOOK.numbers(slug)}
+    known = {number for slug in BOOK.slugs for number in BOOK.numbers_of(slug)}
     assert set(CITED.findall(elsewhere)) <= known
 
 
@@ -125,7 +130,7 @@ def test_a_number_in_prose_is_a_link_to_its_equation_and_has_its_number(chapter)
 def test_a_page_has_the_numbers_of_its_equations(chapter):
     text = "\n".join(cell.source for cell in read(chapter).notebook.cells)
     for slug in labels(chapter):
-        assert f'<span class="eq" id="eq-{slug}">{slug} · {BOOK.place(slug)}</span>' in text
+        assert f'<span class="eq" id="eq-{slug}">{slug} · {BOOK.format_place(slug)}</span>' in text
 
 
 def test_every_equation_is_explained_and_a_numbered_one_in_one_chapter():
@@ -143,3 +148,20 @@ def test_every_numbered_equation_is_proved_by_a_test_that_is_collected():
     assert proved <= set(BOOK.slugs), sorted(proved - set(BOOK.slugs))
     for proof in PROOFS:
         assert proof.name.startswith("test_") and "assert" in proof.source, proof.id
+
+
+MOST_SHOWN = 12  # lines of the package's code in one place; the rest is a link
+
+
+@every_chapter
+def test_a_dozen_lines_of_source_are_shown_at_most(chapter):
+    names: dict = {}
+    for node in ast.parse("\n".join(cells(chapter, "code"))).body:
+        source = ast.unparse(node)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            exec(source, names)
+        elif re.fullmatch(r"\w+ = \[('[^']*'(, )?)+\]", source):  # what is to be shown has a name
+            exec(source, names)
+        elif source.startswith("plotting.show_source("):
+            shown = str(eval(source, names)).splitlines()
+            assert sum(bool(line) for line in shown) <= MOST_SHOWN, source

@@ -32,7 +32,7 @@ from slp_transformer.check.diagnosing import (
     BrokenCheck,
     Check,
     Mistakes,
-    read_table,
+    parse_mistake_table,
 )
 from slp_transformer.check.diagnosing import check as make_check
 from slp_transformer.check.timed_run import RaisedError
@@ -106,7 +106,7 @@ def test_every_known_mistake_differs_from_every_other(name):
         assert one(submission_of(one, mistake)), mistake
     for mistake in one.mistakes:
         assert one(submission_of(one, mistake)).mistakes == (mistake.partition(" (")[0],), mistake
-    answers = [one.expected(case, name) for case in one.cases() for name in one.formulas]
+    answers = [one.expected_answer(case, name) for case in one.cases() for name in one.formulas]
     errors = {answer.kind for answer in answers if isinstance(answer, RaisedError)}
     assert errors <= {"RuntimeError", "IndexError", "ValueError"}, "each formula is code that runs"
 
@@ -602,7 +602,7 @@ def test_a_table_of_mistakes_is_lines_with_functions():
     )
     words = "All rows are added up, which is one too many: rows[1:]."
     named = {"all rows": words, "all rows (twice)": words, "sign": "The sign is missing: it is −1."}
-    assert read_table(table, formulas, synonyms) == named
+    assert parse_mistake_table(table, formulas, synonyms) == named
     assert formulas == {"all rows": double}
     assert synonyms == {"sign": "no · -1 (2)"}
 

@@ -129,11 +129,11 @@ def top_p(u, p): return __import__("slp_transformer").top_p(u, p)
 check.attention(my_attention)
 """
     file = parse_file("bo.py", source.encode())
-    own = file.own_names()
+    own = file.function_names_by_check()
     assert {*own} == {"ffn", "layer_norm", "block", "temperature", "top_p"}
-    assert file.imported_for("causal_mask") == "slp_transformer.causal_mask"
-    assert file.imported_for("softmax") == "torch.softmax"
-    uses = {one: file.used_from_package(name) for one, name in own.items()}
+    assert file.import_origin("causal_mask") == "slp_transformer.causal_mask"
+    assert file.import_origin("softmax") == "torch.softmax"
+    uses = {one: file.package_names_used_by(name) for one, name in own.items()}
     assert uses == {
         "ffn": ["slp_transformer.loss"],
         "layer_norm": ["slp_transformer.layer_norm.LayerNorm"],
@@ -141,12 +141,15 @@ check.attention(my_attention)
         "temperature": ["slp_transformer.check"],
         "top_p": ["slp_transformer"],
     }
-    assert sorted(file.stubs()) == ["attention", "top_k"]
+    assert sorted(file.checks_without_function()) == ["attention", "top_k"]
 
 
 def test_an_own_function_stands_before_an_imported_one():
     file = parse_file("bo.py", b"from torch import softmax\ndef my_softmax(x): return x\n")
-    assert file.names_for("softmax")[-1] == "my_softmax" and "softmax" in file.own_names()
+    assert (
+        file.possible_names_for("softmax")[-1] == "my_softmax"
+        and "softmax" in file.function_names_by_check()
+    )
 
 
 def test_a_long_function_of_the_package_is_known_by_its_code_and_a_short_one_is_anybodys():

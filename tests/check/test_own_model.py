@@ -192,7 +192,7 @@ def test_the_reader_s_draw_chooses_each_word_from_what_fits_the_window(writer):
 
     parts.functions["draw"] = draw
     ids = torch.arange(13) % 17  # longer than the window of 11
-    longer = own_writing.draw_next(own, ids, torch.Generator().manual_seed(3))
+    longer = own_writing.append_drawn_id(own, ids, torch.Generator().manual_seed(3))
     assert longer.tolist() == [*ids.tolist(), 16]
     (y, dart), *_ = asked
     torch.testing.assert_close(y, own.model(ids[-11:])[-1].softmax(-1))
@@ -202,7 +202,7 @@ def test_the_reader_s_draw_chooses_each_word_from_what_fits_the_window(writer):
 def test_the_reader_s_loss_trains_as_pytorch_s_does(writer):
     losses = []
     for own_loss in (False, True):
-        own = own_model.new_model(Parts(read_functions(writer)), 17, 11)
+        own = own_model.make_random_model(Parts(read_functions(writer)), 17, 11)
         rows = torch.arange(33).view(3, 11) % 17
         losses.append(own_model.fit(own, lambda _: rows, 3, lambda _: None, "word", own_loss))  # noqa: B023  used at once
     assert losses[0] == pytest.approx(losses[1], abs=1e-4) and losses[0] < 8
@@ -252,7 +252,7 @@ def test_the_drawing_of_attention_marks_every_visible_cell(mine):
     model = random_model()
     model.stack.blocks[0].attention.W_Q.data.zero_()  # equal weights
     words = list("abcdefghijklmnopq")
-    lines = own_model.draw_attention(
+    lines = own_model.attention_as_text(
         OwnModel(model, Parts(read_functions(mine))), words[:11], words
     )
     assert "".join(lines[1].split()) == 3 * "1234567891011"

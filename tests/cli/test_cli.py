@@ -375,14 +375,10 @@ def test_a_mistake_of_ours_is_not_hidden(bug, at, monkeypatch):
         main(["info"])
 
 
-FLAGS = {"temperature": "0.1", "top_k": "1", "top_p": "0.2", "min_p": "0.9"}
-FLAGS["repetition_penalty"] = "1e6"
-
-
 @pytest.mark.parametrize("name", SAMPLING)
 def test_every_flag_of_drawing_makes_a_difference(name, text_run, capsys):
     how = ["--max-new-tokens", "30", "--seed", "4"]
-    flag = [f"--{name.replace('_', '-')}", FLAGS[name]]
+    flag = [f"--{name.replace('_', '-')}", str(SAMPLING[name].example)]
     alone, other = (output(capsys, "generate", "a", *how, *more) for more in ([], flag))
     assert alone != other
     measured = result(capsys, "evaluate", "a", "--samples", "1", *how, *flag)

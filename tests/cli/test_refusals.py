@@ -128,6 +128,10 @@ def test_resume(words, sentence, check):
     ([*NO_BASE, "--init-from", "lora"], "(`slp-transformer merge`)"),
     ([*NO_BASE, "--init-from", "none"], "There is no folder none"),
     ([*NO_BASE, *BASE, "--num-blocks", "3"], "has num_blocks 1, not 3: leave out --num-blocks"),
+    (
+        [*NO_BASE, *BASE, "--context-length", "5"],
+        "(--sequence-length 5 trains on windows that short)",
+    ),
     ([*NO_BASE, *BASE, "--tokenizer", "bpe"], "has tokenizer characters, not bpe"),
     ([*CSV, *BASE], "text was trained for the task text, not pairs"),
     (["tabs", "--out-dir", "new", "--init-from", "pairs"], "for the task pairs, not tabs"),
@@ -271,7 +275,7 @@ def test_translate(words, sentence, check):
 
 
 @table(
-    (["info", "none"], "There is no folder none"),
+    (["info", "none"], "hf download OWNER/NAME --local-dir FOLDER"),
     (["merge", "lora"], "--out-dir"),
     (["merge", "lora", "--out-dir", "text"], "text holds a run already"),
     (["merge", "text", "--out-dir", "new"], "text is not a LoRA run"),

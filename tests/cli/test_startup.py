@@ -12,7 +12,7 @@ import slp_transformer
 from slp_transformer import TransformerConfig, TransformerLM
 from slp_transformer._internal.json_files import load_validated, read_json
 from slp_transformer.data import TextTokenizer
-from slp_transformer.data.text_tokenizer import byte_alphabet
+from slp_transformer.data.text_tokenizer import byte_by_character
 from slp_transformer.guitar import TabTokenizer
 from slp_transformer.training.train_config import TrainConfig
 
@@ -72,7 +72,7 @@ def test_what_is_no_whole_number_is_no_size(size):
         TransformerConfig(size)
 
 
-TEXT = TextTokenizer("bpe", [*sorted(byte_alphabet()), "ab"], [("a", "b")])
+TEXT = TextTokenizer("bpe", [*sorted(byte_by_character()), "ab"], [("a", "b")])
 TAB = TabTokenizer()
 
 

@@ -7,18 +7,18 @@ from tiny_training import BEGIN, END, PAD, pairs
 from slp_transformer import padding_mask
 from slp_transformer.data.batches import (
     Batch,
-    LengthBucketedPairs,
-    PaddedPairs,
-    TokenWindows,
+    LengthBucketedPairSource,
+    PaddedPairSource,
+    TokenWindowSource,
+    draw_random_windows,
     eval_subset,
-    random_windows,
 )
 from slp_transformer.loss import IGNORE_INDEX
 
 
 def test_windows_are_shifted_by_one_and_cover_every_start():
     stream = torch.arange(13)
-    x, y = random_windows(stream, 5, 400, torch.Generator().manual_seed(0))
+    x, y = draw_random_windows(stream, 5, 400, torch.Generator().manual_seed(0))
     assert torch.equal(x + 1, y)
     assert torch.equal(x, x[:, :1] + torch.arange(5))
     assert set(x[:, 0].tolist()) == set(range(8))
@@ -27,7 +27,7 @@ def test_windows_are_shifted_by_one_and_cover_every_start():
 @pytest.mark.parametrize("length", [0, 5])
 def test_too_short_a_corpus_says_how_much_is_needed(length):
     with pytest.raises(ValueError, match=f"{length} tokens.*need 6"):
-        random_windows(torch.arange(length), 5, 2, torch.Generator())
+        draw_random_windows(torch.arange(length), 5, 2, torch.Generator())
 
 
 class Own:
@@ -41,7 +41,7 @@ class Own:
 
 
 def test_a_part_is_windows_from_all_over_by_hand():
-    windows = TokenWindows(torch.arange(23), 5)  # four windows, two of which are the part
+    windows = TokenWindowSource(torch.arange(23), 5)  # four windows, two of which are the part
     part = eval_subset(windows, 2)
     batch = next(part.iter_eval(9))
     assert batch.inputs[0].tolist() == [[0, 1, 2, 3, 4], [10, 11, 12, 13, 14]]
@@ -50,7 +50,7 @@ def test_a_part_is_windows_from_all_over_by_hand():
     for size in (4, 5, None):
         assert eval_subset(windows, size) is windows
     rows = [(torch.tensor([n]), torch.tensor([n])) for n in range(7)]
-    pairs = PaddedPairs(rows, pad_id=0, begin_id=1, end_id=2)
+    pairs = PaddedPairSource(rows, pad_id=0, begin_id=1, end_id=2)
     batch = next(eval_subset(pairs, 3).iter_eval(9))
     assert batch.inputs[0].flatten().tolist() == [0, 2, 4]
     own = Own()
@@ -71,7 +71,7 @@ def test_every_sequence_is_in_one_shard_and_its_targets_count_once(count, proces
 
 def test_pairs_are_padded_and_shifted_by_hand():
     rows = [(torch.tensor([5, 6, 7]), torch.tensor([8])), (torch.tensor([9]), torch.tensor([3, 4]))]
-    source = PaddedPairs(rows, pad_id=PAD, begin_id=BEGIN, end_id=END)
+    source = PaddedPairSource(rows, pad_id=PAD, begin_id=BEGIN, end_id=END)
     batch = next(source.iter_eval(2))
     sources, reads, mask = batch.inputs
     assert sources.tolist() == [[5, 6, 7], [9, PAD, PAD]]
@@ -95,8 +95,8 @@ def rows(count: int, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
     ]
 
 
-def by_length(count: int = 211, tokens: int = 61) -> LengthBucketedPairs:
-    return LengthBucketedPairs(rows(count), max_tokens=tokens, pad_id=0, begin_id=2, end_id=3)
+def by_length(count: int = 211, tokens: int = 61) -> LengthBucketedPairSource:
+    return LengthBucketedPairSource(rows(count), max_tokens=tokens, pad_id=0, begin_id=2, end_id=3)
 
 
 def seen(batch) -> list[int]:

@@ -13,15 +13,15 @@ import torch
 
 from slp_transformer.data import (
     TextTokenizer,
+    iter_documents,
     load_corpus,
     load_moby_dick,
     prepare_corpus,
-    read_documents,
     train_tokenizer,
 )
 from slp_transformer.data import text_corpus as preparing_module
 from slp_transformer.data import text_files as reading_module
-from slp_transformer.data.batches import TokenWindows
+from slp_transformer.data.batches import TokenWindowSource
 from slp_transformer.data.text_corpus import (
     Document,
     choose_val_ranges,
@@ -87,7 +87,10 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
         assert corpus.train[:].equal(memory.train) and len(memory.train)
         assert corpus.val[:].equal(memory.val) and len(memory.val)
         assert corpus.train.vocab_size == memory.tokenizer.vocab_size
-    assert TokenWindows(disk.train, 3).fingerprint() == TokenWindows(memory.train, 3).fingerprint()
+    assert (
+        TokenWindowSource(disk.train, 3).fingerprint()
+        == TokenWindowSource(memory.train, 3).fingerprint()
+    )
     names = {"train.npy", "val.npy", "held-out.json", "tokenizer.json", "checksums.json"}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
 
@@ -96,7 +99,7 @@ def test_in_memory_and_on_disk_are_the_same(kind, source, block, request, tmp_pa
 def test_each_of_several_documents_is_followed_by_the_end_token(kind, library):
     corpus = prepare_corpus(library, kind, val_split=0)
     end = corpus.tokenizer.end_id
-    texts = list(read_documents(library))
+    texts = list(iter_documents(library))
     assert texts == ["A whale!", "Be\n\nbold?\n", "See the sea.\n"] and end == 0
     ids = [i for text in texts for i in [*corpus.tokenizer.encode(text), end]]
     assert corpus.train.tolist() == ids
@@ -113,7 +116,7 @@ def test_a_tokenizer_of_ones_own_is_used(file, library):
     corpus = prepare_corpus(file, tokenizer=own)
     assert corpus.tokenizer is own and all_of(corpus) == [*own.encode(TEXT), own.end_id]
     without = train_tokenizer([TEXT], "bpe", 300)
-    texts = "".join(read_documents(library))
+    texts = "".join(iter_documents(library))
     assert without.decode(prepare_corpus(library, val_split=0, tokenizer=without).train) == texts
 
 

@@ -12,10 +12,10 @@ from commands import SMALL, fine, weights
 
 from slp_transformer.data import (
     find_text_files,
+    iter_documents,
     list_corpora,
     load_moby_dick,
     prepare_corpus,
-    read_documents,
 )
 from slp_transformer.data import text_files as reading_module
 from slp_transformer.data.text_files import iter_file_text
@@ -46,12 +46,12 @@ def test_a_folder_is_read_in_the_same_order_everywhere(folder):
     """Sorted by the folders' names, not by the paths' characters: "/" and "\\" sort differently."""
     found = [path.relative_to(folder).as_posix() for path in find_text_files(folder)]
     assert found == ["a/z.TXT", "a-1.txt", "b.txt"]
-    assert list(read_documents(str(folder))) == ["zed", "dash", "bee"]
+    assert list(iter_documents(str(folder))) == ["zed", "dash", "bee"]
 
 
 def test_standard_input_is_one_document(monkeypatch):
     standard_input(monkeypatch, "Ça\r\nva".encode())
-    assert list(read_documents("-")) == ["Ça\nva"]
+    assert list(iter_documents("-")) == ["Ça\nva"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
@@ -99,9 +99,9 @@ def test_a_name_always_means_the_corpus(tmp_path, monkeypatch):
     """Whatever the working directory has; a path of that name is given with a slash, or as one."""
     (tmp_path / "moby-dick").write_text("another whale", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert list(read_documents("moby-dick")) == [load_moby_dick()]
-    assert list(read_documents("./moby-dick")) == ["another whale"]
-    assert list(read_documents(Path("moby-dick"))) == ["another whale"]
+    assert list(iter_documents("moby-dick")) == [load_moby_dick()]
+    assert list(iter_documents("./moby-dick")) == ["another whale"]
+    assert list(iter_documents(Path("moby-dick"))) == ["another whale"]
     assert all(not set("./\\") & set(name) for name in list_corpora())
 
 
@@ -128,12 +128,12 @@ def test_what_is_not_utf8_is_named_with_its_line(content, line, byte, block, tmp
     monkeypatch.setattr(reading_module, "BLOCK_BYTES", block)
     (tmp_path / "bad.txt").write_bytes(content)
     with pytest.raises(ValueError, match=rf"bad.txt is not UTF-8: line {line} has .* 0x{byte}, "):
-        list(read_documents(tmp_path))
+        list(iter_documents(tmp_path))
     standard_input(monkeypatch, content)
     with pytest.raises(
         ValueError, match=rf"Standard input is not UTF-8: line {line} .* 0x{byte}, "
     ):
-        list(read_documents("-"))
+        list(iter_documents("-"))
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 TOUCHED = {
-    **{"01_attention": 4, "02_block": 1, "03_one_matrix": 1, "04_input": 1},
+    **{"01_attention": 4, "02_block": 2, "03_one_matrix": 1, "04_input": 1},
     **{"05_language_model": 1, "06_decoding": 2, "06b_cache": 1, "07_training": 1, "08_scale": 2},
-    **{"09_inside": 1, "10_encoder_decoder": 1, "11_translation": 1, "12_guitar_tab": 1},
+    **{"09_inside": 2, "10_encoder_decoder": 2, "11_translation": 2, "12_guitar_tab": 1},
     **{"13_pitch_to_tab": 1, "14_todays_block": 2},
 }
 
@@ -35,10 +35,15 @@ def address(site):
         yield found
 
 
+SHOW_ALL = "localStorage.setItem('slp-sections', 'all')"  # what the short path leaves out as well
+
+
 @contextmanager
-def opened(browser, url, size=DESK, **how):
+def opened(browser, url, size=DESK, whole=True, **how):
     """A page at an address, which keeps what it has asked for."""
     with browser.new_context(viewport=size, **how) as context:
+        if whole:
+            context.add_init_script(SHOW_ALL)
         page = context.new_page()
         page.asked = []
         page.on("request", lambda request: page.asked.append(request.url))
@@ -88,6 +93,7 @@ def walked(site, browser, address):
     """
     violations, too_wide = {}, {}
     with browser.new_context(viewport=PHONE) as context:
+        context.add_init_script(SHOW_ALL)
         page = context.new_page()
         for name in listed(site):
             page.emulate_media(color_scheme="light")
@@ -400,6 +406,35 @@ def test_long_code_of_the_package_is_folded_with_its_first_line_and_printed_whol
         assert fold.get_attribute("open") is None
 
 
+def test_what_the_short_path_leaves_out_is_folded_until_somebody_wants_it(browser, address):
+    url, shown = f"{address}chapters/01_attention/", "details.slp-more[open]"
+    with opened(browser, url, whole=False) as page:
+        folds, label = page.locator("details.slp-more").count(), page.locator("#eq-score-unscaled")
+        assert folds >= 4 and page.locator(shown).count() == 0 and not label.is_visible()
+        hours = page.locator(".slp-path").inner_text()
+        assert re.search(r"takes \d+ minutes, all \d+", hours)
+        page.evaluate("location.hash = '#eq-score-unscaled'")
+        label.wait_for(state="visible")
+        assert page.locator(shown).count() == 1
+        assert 0 <= label.bounding_box()["y"] < DESK["height"]
+        page.get_by_label("Show all sections").check()
+        assert page.locator(shown).count() == folds
+        page.goto(url.replace("01_attention", "02_block"))
+        assert page.get_by_label("Show all sections").is_checked()
+        assert page.locator(shown).count() == page.locator("details.slp-more").count() > 0
+        page.get_by_label("Show all sections").uncheck()
+        page.goto(f"{url}#eight-steps-for-one-token")
+        assert page.locator(shown).count() == 0
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator(shown).count() == folds
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator(shown).count() == 0
+        made = "Object.assign(document.createElement('details'), { className: 'slp-more' })"
+        new = f"document.dispatchEvent(new CustomEvent('slp:replaced', {{ detail: [{made}] }}))"
+        page.evaluate(new)  # as a server tells of a block that it has replaced
+        assert page.locator(shown).count() == 0
+
+
 def test_a_tab_of_a_chapter_is_drawn_below_it_when_asked_for(browser, address):
     with opened(browser, f"{address}chapters/13_pitch_to_tab/", PHONE) as page:
         assert not page.locator("#slp-hear").is_visible()
@@ -555,6 +590,25 @@ def test_the_numbers_of_one_draft_are_kept_on_all_pages(browser, address):
         assert "(7.34)" in (tags := page.locator(".katex-tag").all_text_contents())
         assert "(8.33)" not in tags
         assert "(8.33)" not in page.inner_text("article")
+
+
+def test_what_is_read_is_remembered_and_the_label_lies_over_no_text(browser, address):
+    with opened(browser, f"{address}chapters/01_attention/", PHONE) as page:
+        label = page.locator(".md-header .slp-left")
+        first = label.inner_text()
+        assert re.fullmatch(r"\d\d min left", first)
+        page.evaluate("document.querySelector('#one-head').scrollIntoView()")
+        page.wait_for_function(f"document.querySelector('.slp-left').textContent !== '{first}'")
+        assert page.evaluate(FITS)
+        page.goto(address)
+        card = page.locator(".slp-cards a").first
+        share = float(card.evaluate("c => parseFloat(c.style.getPropertyValue('--read'))"))
+        assert 20 < share < 80 and f", {share:.0f} % read" in card.inner_text()
+        # nothing is painted over the line of color
+        assert card.evaluate("c => getComputedStyle(c).boxShadow") == "none"
+        page.goto(f"{address}chapters/01_attention/")
+        page.wait_for_selector(".slp-left[href]")
+        assert label.inner_text().startswith("Go on at “")
 
 
 UNNAMED = """() => [...document.querySelectorAll("nav, aside, section[aria-label], [role=region]")]

@@ -133,6 +133,12 @@ def test_notebooks_are_written_by_one_command(tmp_path):
     assert [path.name for path in written] == [f"{p.stem}_exercises.ipynb" for p in SETS]
     for path in written:
         nbformat.validate(nbformat.read(path, as_version=4))
+    for cell in nbformat.read(written[0], as_version=4).cells:
+        if "(`simple-softmax`)" in cell.source:
+            assert "*simple-softmax* (8.8 · 7.8)" in cell.source
+            assert cell.source.count("$$") == 2 and "tag" not in cell.source
+            return
+    raise AssertionError("no exercise shows its equation")
 
 
 # --- A site without answers ---------------------------------------------------------------------

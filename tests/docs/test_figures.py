@@ -40,6 +40,25 @@ def test_a_wide_matrix_goes_on_below_and_loses_no_column():
     assert sorted(t for t in texts if len(t) == 3) == [str(n) for n in range(100, 134)]
 
 
+def test_a_leaner_drawing_has_the_same_boxes_letters_and_colors_in_fewer_bytes():
+    figure = plotting.heatmap(torch.tensor([[3.0, 0.0, -2.0]]), ["row"], ["a", "b", "c"])
+    html = figure._repr_html_()
+    svg = figures.DRAWING.search(html)[0]
+    lean = figures.leaner(svg)
+    assert len(lean) < 0.85 * len(svg)
+    for pattern in (r"<text[^>]*>([^<]*)</text>", r"fill: ?(#\w+|currentColor)"):
+        assert re.findall(pattern, lean) == re.findall(pattern, svg), pattern
+    corners = [
+        [float(number) for number in re.findall(r"[\d.]+", box)[:2]]
+        for box in re.findall(r' d="(M[^"]*)"', svg)
+    ]
+    boxes = re.findall(r' d="M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H\1z"', lean)
+    assert [[float(x), float(y)] for x, y, *_ in boxes] == corners and len(boxes) >= 5
+    paint = '<path d="" style="opacity: {}"/>'
+    faint = f"<svg >{paint.format('0.0015')}{paint.format('0.06')}</svg>"
+    assert figures.leaner(faint).count("<path") == 1
+
+
 def test_negative_bars_point_left_of_a_zero_line():
     figure = plotting.bars([0.75, -0.5, -0.25], ["a", "b", "c"]).figure
     line = figure.axes[0].lines[0].get_xdata()
@@ -170,8 +189,8 @@ def test_the_figure_has_every_sampling_option_that_needs_no_text(touch):
     first = {option["name"]: option["off"] for option in options}
     y = pytest.approx(torch.tensor(u).softmax(-1).tolist(), abs=1e-6)
     assert touch("filtered", u, first) == y
-    for name, value in {"temperature": 0, "top_k": 2, "top_p": 0.4, "min_p": 0.5}.items():
-        assert touch("filtered", u, first | {name: value}) != y
+    for name in names:
+        assert touch("filtered", u, first | {name: SAMPLING[name].example}) != y
     assert touch("filtered", u, first | {"temperature": 0}) == [1, 0, 0, 0]
 
 

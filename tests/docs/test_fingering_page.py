@@ -22,7 +22,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     find_fingerings,
     piece_from_tab,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
@@ -77,7 +77,7 @@ def random_moments(rng, options):
     return moments
 
 
-SOLVE = """(M, { guitar, costs, moments, durations, pins, octave }) => {
+SOLVE = """(M, { guitar, asked, moments, durations, pins, octave }) => {
   const fitted = moments.map((pitches) => M.fitMoment(pitches, guitar, octave));
   const choices = fitted.map(({ notes }, t) => {
     return M.findPlayableGrips(notes.map(([pitch]) => pitch), guitar, pins[t] ?? []);
@@ -85,7 +85,8 @@ SOLVE = """(M, { guitar, costs, moments, durations, pins, octave }) => {
   const lasting = fitted.map(({ notes }, t) => notes.map(([, place]) => durations[t][place]));
   const left = [...fitted.keys()].filter((t) => fitted[t].notes.length);
   const ringing = M.ringingOf(left.map((t) => t + 1), left.map((t) => lasting[t]));
-  const lattice = new M.Lattice(choices, costs, ringing), prices = lattice.prices();
+  const pitches = left.map((t) => fitted[t].notes.map(([pitch]) => pitch));
+  const lattice = new M.Lattice(pitches, choices, ringing, asked), prices = lattice.prices();
   const best = lattice.findPath(), grips = (path) => path.map((k, t) => choices[t][k]);
   const doubts = lattice.findDoubts(best, prices, 7, 2).map(({ t, others }) => ({
     place: t, extra: others.map(({ extra }) => extra),
@@ -103,12 +104,12 @@ def ask_script(run, options, moments):
         "maxFret": options.max_fret,
         "maxSpan": options.max_span,
     }
-    costs = FINGERING["costs"] | {
-        "per_open_string": -FINGERING["openStringCost"] * options.open_string_preference,
-        "preferred_position": options.preferred_position,
+    asked = {
+        "openStringCost": -FINGERING["openStringCost"] * options.open_string_preference,
+        "position": options.preferred_position,
     }
     pins = {number - 1: notes for (_, number), notes in options.pinned_notes.items()}
-    given = {"guitar": guitar, "costs": costs, "pins": pins}
+    given = {"guitar": guitar, "asked": asked, "pins": pins}
     given["moments"] = [moment.pitches for moment in moments]
     given["durations"] = [[each.duration_steps for each in own.notes] for own in moments]
     return run(SOLVE, given | {"octave": options.unplayable_policy == "octave"})
@@ -125,7 +126,7 @@ def compare_pieces(seeds):
         rng = random.Random(seed)
         options = random_options(rng, rng.choice(["drop", "drop", "octave"]))
         moments = random_moments(rng, options)
-        fitted = [fit_moment(moment.pitches, options) for moment in moments]
+        fitted = [fit_chord_to_guitar(moment.pitches, options) for moment in moments]
         if not any(left for left, *_ in fitted):
             continue
         piece = PlayablePiece(Tab(bars=(Bar(99, ()),), steps_per_quarter=4), moments)

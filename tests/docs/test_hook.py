@@ -424,3 +424,34 @@ def test_a_plain_notebook_is_marked_for_the_template(project):
     html, _ = notebook_html.finished(f'<div class="highlight"><pre>{code}</pre></div>')
     code = '<code style="--lines: 2">f(<span class="mi">1</span>)\n&lt;2\n</code>'
     assert html == f'<div class="highlight"><pre>{code}</pre></div>'
+
+
+ROW = '# <span class="eq" id="eq-one">one</span>\n# <span class="eq" id="eq-two">two · 1.1</span>\n'
+LATER = '# <span class="eq" id="eq-three">three</span>\n# $$x\\tag{three}$$\n# $$z\\tag{0.0}$$\n'
+
+
+def test_chapters_are_numbered_from_the_file_again_and_again(project):
+    book = chapter_source.equations_of(project)
+    text = chapter_source.numbered(f"{ROW}# $$a\\tag{{one}}$$\n# $$b\\tag{{1.1}}$$\n{LATER}", book)
+    assert ">one · 8.6 · 7.6</span>" in text and ">two · 8.7 · 7.7</span>" in text
+    tags = ["8.6 · 7.6", "8.7 · 7.7", "8.8 · 7.8", "8.8 · 7.8"]
+    assert re.findall(r"tag\{([^}]*)\}", text) == tags
+    assert chapter_source.numbered(text, book) == text
+    moved = chapter_source.Equations(EQUATIONS.replace('"8.7"', '"8.70"'))
+    assert chapter_source.numbered(text, moved) == text.replace("8.7 ·", "8.70 ·")
+
+
+def test_what_the_short_path_leaves_out_is_folded_below_its_heading():
+    body = "<h2>One</h2><p>1</p><!-- more a &lt; b -->\n<h2>Two</h2><p>2</p><!-- /more -->"
+    html, headings = notebook_html.finished(body + "<!-- more c --><p>3</p>")
+    assert [heading["id"] for heading in headings] == ["one", "two"]
+    folds = re.findall(r"(?s)<details class=\"slp-more\">.*?</details>", html)
+    summaries = [f"<summary data-search-exclude>{one}</summary>" for one in ("a &lt; b", "c")]
+    inside = ["<p>2</p>", "<p>3</p>"]
+    assert folds == [
+        f'<details class="slp-more">{summary}{text}</details>'
+        for summary, text in zip(summaries, inside, strict=True)
+    ]
+    assert html.index('id="two"') < html.index("<details") and html.count("<!-- /more -->") == 2
+    whole = notebook_html.without_folds(html)
+    assert "details" not in whole and whole.count("<p>") == 3 and "a &lt; b" not in whole

@@ -10,8 +10,8 @@ from slp_transformer._internal.reference_mode import reference_mode
 from slp_transformer.generation import sharded_weights as module
 from slp_transformer.generation.sharded_weights import (
     ShardedMatrix,
-    shard_matrices,
-    with_sharded_weights,
+    copy_with_sharded_matrices,
+    shard_weights_if_faster,
 )
 
 
@@ -27,7 +27,7 @@ def two_cores(monkeypatch):
 @torch.no_grad()
 def test_a_few_rows_meet_the_shares_and_give_the_product(n, leading, monkeypatch):
     X, W, b = torch.randn(*leading, 5), torch.randn(5, n), torch.randn(n)
-    laid = ShardedMatrix.of(W)
+    laid = ShardedMatrix.from_matrix(W)
     assert laid.shards.shape == ((2, 6, 5) if n == 12 else (1, n, 5))
     seen, real = [], module.sharded_matmul
     monkeypatch.setattr(module, "sharded_matmul", lambda *args: seen.append(1) or real(*args))
@@ -43,7 +43,7 @@ def test_a_few_rows_meet_the_shares_and_give_the_product(n, leading, monkeypatch
 @torch.no_grad()
 def test_a_model_laid_out_says_the_same_and_is_untouched(kind, how):
     model = make(kind, **how)
-    twin = shard_matrices(model)
+    twin = copy_with_sharded_matrices(model)
     ids, cache = torch.randint(7, (3, 6)), KVCache(WINDOW)
     H_enc = None if kind is TransformerLM else model.encode(torch.randint(7, (3, 5)))
 
@@ -60,8 +60,10 @@ def test_a_model_laid_out_says_the_same_and_is_untouched(kind, how):
 @pytest.mark.parametrize("kind", [TransformerLM, EncoderDecoder])
 def test_the_words_are_the_same(kind, monkeypatch):
     monkeypatch.setattr(module, "MIN_NEW_TOKENS", 1)
-    model, chosen, real = make(kind), [], module.shard_matrices
-    monkeypatch.setattr(module, "shard_matrices", lambda *a: chosen.append(1) or real(*a))
+    model, chosen, real = make(kind), [], module.copy_with_sharded_matrices
+    monkeypatch.setattr(
+        module, "copy_with_sharded_matrices", lambda *a: chosen.append(1) or real(*a)
+    )
     sources = {} if kind is TransformerLM else {"sources": [[1, 2, 3], [4]]}
     for options in ({"temperature": 0}, {"num_beams": 3}):
         sharded = [text.ids for text in generate(model, [[1, 2], [3]], **sources, **options)]
@@ -75,19 +77,19 @@ def test_the_words_are_the_same(kind, monkeypatch):
 
 def test_a_fixed_rule_decides(monkeypatch):
     model = make(TransformerLM)
-    assert with_sharded_weights(model, 64, 64) is not model
-    assert with_sharded_weights(model, 1, 63) is model
-    assert with_sharded_weights(model, 65, 64) is model
-    assert with_sharded_weights(double := make(TransformerLM).double(), 1, 64) is double
+    assert shard_weights_if_faster(model, 64, 64) is not model
+    assert shard_weights_if_faster(model, 1, 63) is model
+    assert shard_weights_if_faster(model, 65, 64) is model
+    assert shard_weights_if_faster(double := make(TransformerLM).double(), 1, 64) is double
     with torch.autocast("cpu", torch.bfloat16):
-        assert with_sharded_weights(model, 1, 64) is model
+        assert shard_weights_if_faster(model, 1, 64) is model
     with reference_mode():
-        assert with_sharded_weights(model, 1, 64) is model
+        assert shard_weights_if_faster(model, 1, 64) is model
     handle = model.stack.register_forward_hook(lambda *args: None)
-    assert with_sharded_weights(model, 1, 64) is model
+    assert shard_weights_if_faster(model, 1, 64) is model
     handle.remove()
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    assert with_sharded_weights(model, 1, 64) is model
+    assert shard_weights_if_faster(model, 1, 64) is model
 
 
 def test_parts_of_the_readers_own_are_left_alone():
@@ -96,12 +98,12 @@ def test_parts_of_the_readers_own_are_left_alone():
 
     model = make(TransformerLM)
     model.stack.blocks[0].attention = Own(*(model.config.model_dim, model.config.num_heads))
-    assert with_sharded_weights(model, 1, 64) is model
+    assert shard_weights_if_faster(model, 1, 64) is model
 
 
 def test_a_part_in_two_places_stays_one():
     model = make(EncoderDecoder)
-    twin = shard_matrices(model)
+    twin = copy_with_sharded_matrices(model)
     assert (model.source_embedding.tokens is model.target_embedding.tokens) == (
         twin.source_embedding.tokens is twin.target_embedding.tokens
     )

@@ -170,10 +170,10 @@ def test_a_packed_file_is_read_and_a_bomb_is_not(tmp_path, monkeypatch):
     [
         ("a.xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "it defines entities"),
         ("a.xml", "<score-partwise><part>", "it is no XML"),
-        ("a.xml", "<html/>", "it is no score-partwise"),
+        ("a.xml", "<html/>", "it is no score-partwise or score-timewise"),
         ("a.xml", xml(""), "no track of 4 to 8 strings with notes"),
         ("a.xml", xml(sound("H", 4, 2)), "a note has no pitch"),
-        ("a.gp", "PK", "cannot be read as a Guitar Pro 7 or 8 file"),
+        ("a.gp", "PK", "cannot be read as a Guitar Pro 6, 7 or 8 file"),
         ("a.mxl", "PK", "cannot be read as MusicXML"),
     ],
 )

@@ -105,7 +105,7 @@ def test_the_longest_run_that_is_copied(frets, longest):
     copies = CopyDetector(
         [Tab(bars=(bar(*line(1, 2, 3)), bar(*line(4, 5)))), Tab(bars=(bar(*line(7, 8)),))]
     )
-    assert copies.longest_copied_run(Tab(bars=(bar(*line(*frets)),))) == longest
+    assert copies.longest_copied_run_length(Tab(bars=(bar(*line(*frets)),))) == longest
 
 
 def test_copies_of_several_pieces_are_summed_up():

@@ -1,5 +1,6 @@
 """What other programs write: read as they play it, and named where no tab can hold it."""
 
+import struct
 import zipfile
 
 import mido
@@ -97,8 +98,8 @@ def test_what_no_tab_has_is_named_with_its_number_and_first_bar(tmp_path):
 QUARTER = '<Rhythms><Rhythm id="0"><NoteValue>Quarter</NoteValue></Rhythm></Rhythms>'
 
 
-def gp(folder, voices, master="", bar_marks=None, beat="", note=""):
-    """Write a .gp file whose bars hold so many quarters each, and read it."""
+def gpif(voices, master="", bar_marks=None, beat="", note="", track=""):
+    """The score of a Guitar Pro file whose bars hold so many quarters each."""
     beats = sum(voices)
     string = '<Property name="String"><String>5</String></Property>'
     notes = "".join(
@@ -114,8 +115,8 @@ def gp(folder, voices, master="", bar_marks=None, beat="", note=""):
         bars += f'<Bar id="{place}"><Voices>{place}</Voices>{mark}</Bar>'
         beat_names = " ".join(map(str, range(first, first + count)))
         names += f'<Voice id="{place}"><Beats>{beat_names}</Beats></Voice>'
-    score = (
-        f"<GPIF><MasterTrack>{master}</MasterTrack><Tracks><Track><Staves><Staff><Properties>"
+    return (
+        f"<GPIF><MasterTrack>{master}</MasterTrack><Tracks><Track>{track}<Staves><Staff><Properties>"
         f"{pitches}</Properties></Staff></Staves></Track></Tracks><MasterBars>"
         + "".join(f"<MasterBar><Bars>{n}</Bars></MasterBar>" for n in range(len(voices)))
         + f"</MasterBars><Bars>{bars}</Bars><Voices>{names}</Voices><Beats>"
@@ -124,9 +125,102 @@ def gp(folder, voices, master="", bar_marks=None, beat="", note=""):
         )
         + f"</Beats><Notes>{notes}</Notes>{QUARTER}</GPIF>"
     )
+
+
+def gp(folder, *score, **marks):
+    """Write a score as a .gp file, and read it."""
     with zipfile.ZipFile(folder / "song.gp", "w") as archive:
-        archive.writestr("Content/score.gpif", score)
+        archive.writestr("Content/score.gpif", gpif(*score, **marks))
     return read_gp_tabs(folder / "song.gp")
+
+
+def file_system(**files):
+    """The file system of Guitar Pro 6: entries, each followed by its content, in 4 KiB sectors."""
+    sectors = [b"\xff" * 4096]
+    for name, content in files.items():
+        parts = [content[at : at + 4096].ljust(4096, b"\0") for at in range(0, len(content), 4096)]
+        places = range(len(sectors) + 1, len(sectors) + 1 + len(parts))
+        entry = struct.pack("<I128s8xI4x", 2, name.replace("_", ".").encode(), len(content))
+        sectors += [(entry + struct.pack(f"<{len(places)}I", *places)).ljust(4096, b"\0"), *parts]
+    return b"BCFS" + b"".join(sectors)
+
+
+def low_first(number, width):
+    return f"{number:0{width}b}"[::-1]
+
+
+def compressed(content):
+    """What is like what stands at most 4,000 bytes before is copied, the rest stands as it is."""
+    bits, place = "", 0
+    while place < len(content):
+        begin = max(0, place - 4000)
+        found = next(
+            (
+                n
+                for n in (255, 30, 8)
+                if content.find(content[place : place + n], begin, place) >= 0
+            ),
+            0,
+        )
+        found = min(found, len(content) - place)
+        if found:
+            back = place - content.find(content[place : place + found], begin, place)
+            bits += f"1{12:04b}{low_first(back, 12)}{low_first(found, 12)}"
+        else:
+            found = min(3, len(content) - place)
+            raw = "".join(f"{byte:08b}" for byte in content[place : place + found])
+            bits += f"0{low_first(found, 2)}{raw}"
+        place += found
+    bits = bits.ljust(-(-len(bits) // 8) * 8, "0")
+    packed = int(bits, 2).to_bytes(len(bits) // 8, "big")
+    return b"BCFZ" + struct.pack("<I", len(content)) + packed
+
+
+@pytest.mark.parametrize("pack", [bytes, compressed])
+def test_files_of_guitar_pro_6_are_read(tmp_path, pack):
+    score = gpif([1, 4, 3], note='<Property name="PalmMuted"/>').encode()
+    content = pack(file_system(misc_xml=b"<a/>", score_gpif=score, PartConfiguration=b"abc"))
+    (tmp_path / "song.gpx").write_bytes(content)
+    assert registry.read_any_tab_file(tmp_path / "song.gpx")[0][0].bars == (
+        gp(tmp_path, [1, 4, 3], note='<Property name="PalmMuted"/>')[0][0].bars
+    )
+
+
+def test_guitar_pro_6_has_pitches_by_octave_and_drums_by_their_table(tmp_path):
+    note = '<Property name="Octave"><Number>5</Number></Property>'
+    note += '<Property name="Tone"><Step>3</Step></Property>'
+    score = gpif([1], note=note).replace("<Pitches>40 45 50 55 59 64</Pitches>", "")
+    (tmp_path / "song.gpx").write_bytes(file_system(score_gpif=score.encode()))
+    (tab,), _ = registry.read_any_tab_file(tmp_path / "song.gpx")
+    assert [pitch for *_, pitch in sounding(tab)] == [63]
+    score = gpif([1], track='<GeneralMidi table="Percussion"/>')
+    (tmp_path / "song.gpx").write_bytes(file_system(score_gpif=score.encode()))
+    with pytest.raises(ValueError, match="left out, since it is drums"):
+        registry.read_any_tab_file(tmp_path / "song.gpx")
+
+
+ONE_COPY = (int(f"1{2:04b}{low_first(1, 2)}{low_first(1, 2)}".ljust(16, "0"), 2)).to_bytes(2, "big")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"BCFZ" + struct.pack("<I", 9) + ONE_COPY, "it is damaged"),
+        (b"BCFZ" + struct.pack("<I", 1 << 27) + b"abc", "it unpacks to more than 65,536 KiB"),
+        (b"BCFZ" + bytes(3 << 20), "it has more than 2,048 KiB"),
+        (b"BCFZ", "it holds no BCFS"),
+        (file_system(misc_xml=b"a"), "there is no score.gpif in it"),
+        (
+            file_system(score_gpif=b"a" * 5000)[: 2 * 4096 + 4],
+            "a sector of score.gpif is not in it",
+        ),
+        (file_system(score_gpif=b"a" * 5000)[: 3 * 4096 + 9], "score.gpif in it ends too early"),
+    ],
+)
+def test_a_damaged_file_of_guitar_pro_6_is_refused_in_a_sentence(tmp_path, content, reason):
+    (tmp_path / "song.gpx").write_bytes(content)
+    with pytest.raises(ValueError, match=f"song.gpx cannot be read as .*: {reason}"):
+        registry.read_any_tab_file(tmp_path / "song.gpx")
 
 
 def test_a_pickup_lasts_as_long_as_what_is_in_it(tmp_path):
@@ -177,6 +271,26 @@ def xml(folder, *measures, instrument=""):
 def quarter(step, *inside, octave=4):
     pitch = f"<pitch><step>{step}</step><octave>{octave}</octave></pitch>"
     return f"<note>{pitch}<duration>1</duration>{''.join(inside)}</note>"
+
+
+def test_measures_that_hold_the_parts_are_read_like_parts_that_hold_measures(tmp_path):
+    parts = {"A": (quarter("C"), quarter("D")), "B": (quarter("E"), quarter("F"))}
+    names = "".join(f'<score-part id="{n}"><part-name>{n}</part-name></score-part>' for n in parts)
+    measures = "".join(
+        f'<measure number="{n + 1}">'
+        + "".join(f'<part id="{name}">{own[n]}</part>' for name, own in parts.items())
+        + "</measure>"
+        for n in range(2)
+    )
+    (tmp_path / "song.xml").write_text(
+        f"<score-timewise><part-list>{names}</part-list>{measures}</score-timewise>",
+        encoding="utf-8",
+    )
+    tabs, problems = read_musicxml_tabs(tmp_path / "song.xml")
+    assert problems == [] and [[p for *_, p in sounding(tab)] for tab in tabs] == [
+        [60, 62],
+        [64, 65],
+    ]
 
 
 def test_a_transposition_counts_from_where_it_stands(tmp_path):

@@ -18,7 +18,7 @@ from slp_transformer.guitar.fingering.grips import (
     allowed_next_notes,
     find_grips,
     find_playable_grips,
-    finger_lowest_frets,
+    place_on_lowest_frets,
 )
 from slp_transformer.guitar.fingering.passages import (
     FingeringMetrics,
@@ -33,11 +33,11 @@ from slp_transformer.guitar.fingering.viterbi import (
     HandCosts,
     find_cheapest_fingering,
     find_cheapest_path,
-    moments_by_doubt,
+    moments_most_doubtful_first,
     price_grips,
 )
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
-from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
 
 C_MAJOR = (48, 52, 55, 60, 64)
 OPEN_C = (Note(5, 3), Note(4, 2), Note(3, 0), Note(2, 1), Note(1, 0))
@@ -185,7 +185,53 @@ def test_each_grip_costs_what_the_cheapest_path_through_it_does(monkeypatch):
 
 
 def test_the_least_certain_moment_comes_first_and_those_without_a_choice_not():
-    assert moments_by_doubt([[3.0, 9.0], [3.0], [5.0, 3.0], [3.5, 7.0, 3.0]]) == [3, 2, 0]
+    assert moments_most_doubtful_first([[3.0, 9.0], [3.0], [5.0, 3.0], [3.5, 7.0, 3.0]]) == [
+        3,
+        2,
+        0,
+    ]
+
+
+TECHNIQUES_BY_PLACE = [  # at (string, fret), what leads on, and where a capo brings the notes
+    ((2, 5), "bend", 0, (), "bends"),  # an open string is not bent
+    ((2, 5), "let ring", 0, ("let ring",), ""),
+    ((2, 5), "palm mute", 2, ("palm mute",), ""),
+    ((2, 5), "harmonic", 2, (), "harmonics"),
+]
+
+
+@pytest.mark.parametrize(("place", "kind", "capo", "kept", "lost"), TECHNIQUES_BY_PLACE)
+def test_techniques_that_make_sense_on_the_new_string_are_kept(place, kind, capo, kept, lost):
+    event = Event(0, (Note(*place),), techniques=((Technique(kind, 4 * (kind == "bend")),),))
+    piece = piece_from_tab(Tab(bars=(Bar(1, (event,)),)))
+    new = Tuning(STANDARD.open_pitches, capo)
+    grip = (Note(1, 0),) if not capo else (Note(2, 3),)
+    tab = piece.build_tab([grip], new)
+    own = tab.bars[0].events[0].tab_notes()[0].techniques
+    assert tuple(each.kind for each in own) == kept
+    said = piece.describe_lost_techniques([grip], new)
+    assert said == ([("bar 1", f"{lost} don't go with the places")] if lost else [])
+
+
+@pytest.mark.parametrize(
+    ("grips", "is_kept"),
+    [
+        ([(3, 5), (1, 0), (3, 7)], True),  # along one string
+        ([(3, 5), (1, 0), (2, 3)], False),  # to another
+        ([(3, 5), (3, 9), (3, 7)], False),  # over another note
+        ([(3, 5), (1, 0), (3, 5)], False),  # to the same fret
+    ],
+)
+def test_a_hammer_on_is_kept_where_it_leads_along_one_string(grips, is_kept):
+    places, hammer = [(2, 1), (1, 0), (2, 3)], Technique("hammer")
+    events = [
+        Event(n, (Note(*place),), techniques=() if n else ((hammer,),))
+        for n, place in enumerate(places)
+    ]
+    piece = piece_from_tab(Tab(bars=(Bar(3, tuple(events)),)))
+    tab = piece.build_tab([(Note(*place),) for place in grips], STANDARD)
+    assert (tab.bars[0].events[0].techniques == ((hammer,),)) == is_kept
+    assert bool(piece.describe_lost_techniques([(Note(*g),) for g in grips], STANDARD)) != is_kept
 
 
 def test_a_review_shows_the_cheapest_other_ways_and_a_pin_makes_the_rest_follow():
@@ -278,7 +324,7 @@ def test_a_pinned_place_is_kept():
 
 def test_the_lowest_fret_is_what_it_says():
     moments = [(64,), C_MAJOR]
-    assert finger_lowest_frets(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
+    assert place_on_lowest_frets(moments, STANDARD) == [(Note(1, 0),), OPEN_C]
 
 
 # --- Measures ----------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from slp_transformer.guitar.fingering.hand_lattice import (
     MAX_STATES_PER_MOMENT,
     PassageWindows,
     build_moment_states,
-    classify_gap,
     extract_features,
+    gap_class,
     possible_hand_frets,
 )
 from slp_transformer.guitar.fingering.hand_model import (
@@ -31,7 +31,7 @@ from slp_transformer.guitar.fingering.hand_model import (
     log_partition,
     select_best_grip,
 )
-from slp_transformer.guitar.fingering.hand_training import HandWindows, main, make_hand_trainer
+from slp_transformer.guitar.fingering.hand_training import HandWindowSource, main, make_hand_trainer
 from slp_transformer.guitar.fingering.passages import passage_from_grips
 from slp_transformer.guitar.fingering.seq2seq import (
     PAD_ID,
@@ -139,7 +139,7 @@ def test_a_window_knows_what_was_written_and_how_much_time_passed():
     written = columns.target_states[0, 0][: len(states.grip_ids)] > 0
     chosen = {states.grips[int(k)] for k in states.grip_ids[written]}
     assert chosen == {events[0]} and columns.gap_classes.tolist() == [[0, 3, 3]]
-    assert [classify_gap(gap) for gap in (None, 0.0, 0.5, 1.0, 2.0, 9.0)] == [0, 1, 2, 3, 4, 5]
+    assert [gap_class(gap) for gap in (None, 0.0, 0.5, 1.0, 2.0, 9.0)] == [0, 1, 2, 3, 4, 5]
 
 
 # --- Learning ------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_a_run_that_stopped_goes_on_to_the_same_bits_and_is_read_back(tmp_path):
 
 
 def test_windows_cover_every_moment_once_and_say_where_they_are():
-    windows = HandWindows(pieces(3), 7, 5)
+    windows = HandWindowSource(pieces(3), 7, 5)
     lengths = [len(passage.moments) for passage in pieces(3)]
     (batch,) = windows.iter_eval(100)
     assert batch.num_targets == sum(lengths)

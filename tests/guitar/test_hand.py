@@ -8,11 +8,11 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
 )
 from slp_transformer.guitar.fingering.grips import (
     UnplayableError,
+    find_grips_or_placements,
     find_placements,
     find_playable_grips,
-    find_usual_grips,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.fretboard import (
     STANDARD,
     Note,
@@ -20,7 +20,7 @@ from slp_transformer.guitar.fretboard import (
     get_scale_length,
     is_playable_grip,
 )
-from slp_transformer.guitar.hand import find_refusal
+from slp_transformer.guitar.hand import explain_impossible_grip
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 
 BASS = Tuning((43, 38, 33, 28))
@@ -51,15 +51,15 @@ def held(text):
     ],
 )
 def test_a_grip_passes_or_is_refused_by_name(grip, refusal):
-    assert find_refusal(held(grip), 650) == refusal
+    assert explain_impossible_grip(held(grip), 650) == refusal
 
 
 def test_two_notes_need_two_strings_and_an_open_string_stops_a_barre():
-    assert find_refusal([(6, 1), (6, 3)], 650) == "two notes on one string"
-    assert find_refusal(held("2 0 2 2 x 2"), 650) == ""  # two neighbors are one finger's
-    assert find_refusal(held("1 2 3 2 1 1"), 650) == ""
-    assert find_refusal(held("1 3 0 3 1 3"), 650) == "too many fingers"
-    assert find_refusal(held("1 3 1 3 1 3"), 650) == ""
+    assert explain_impossible_grip([(6, 1), (6, 3)], 650) == "two notes on one string"
+    assert explain_impossible_grip(held("2 0 2 2 x 2"), 650) == ""  # two neighbors are one finger's
+    assert explain_impossible_grip(held("1 2 3 2 1 1"), 650) == ""
+    assert explain_impossible_grip(held("1 3 0 3 1 3"), 650) == "too many fingers"
+    assert explain_impossible_grip(held("1 3 1 3 1 3"), 650) == ""
 
 
 def test_a_stretch_is_measured_on_the_instrument_and_above_its_capo():
@@ -81,10 +81,10 @@ def test_what_is_too_wide_or_needs_a_fifth_finger_is_said():
         assert find_placements(pitches, STANDARD)
         with pytest.raises(UnplayableError, match=why):
             find_playable_grips(pitches, STANDARD)
-    (grip,) = find_usual_grips((41, 83), STANDARD)  # as someone may have written
+    (grip,) = find_grips_or_placements((41, 83), STANDARD)  # as someone may have written
     assert grip == (Note(6, 1), Note(1, 19))
     with pytest.raises(UnplayableError):
-        find_usual_grips((40, 41), STANDARD)
+        find_grips_or_placements((40, 41), STANDARD)
 
 
 def test_a_chord_that_is_too_wide_is_refused_moved_or_dropped_with_bar_and_beat():
@@ -104,7 +104,7 @@ def test_a_chord_that_is_too_wide_is_refused_moved_or_dropped_with_bar_and_beat(
 
 def test_where_octaves_are_not_enough_inner_notes_are_left_out():
     options = FingeringOptions(unplayable_policy="octave")
-    left, changes, reason = fit_moment((40, 41, 42, 43, 44, 45, 46), options)
+    left, changes, reason = fit_chord_to_guitar((40, 41, 42, 43, 44, 45, 46), options)
     assert reason == "" and 1 < len(left) < 7
     assert all(what.endswith("is left out") for what in changes)
     assert find_playable_grips(tuple(left), STANDARD)

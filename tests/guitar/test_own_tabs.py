@@ -61,7 +61,7 @@ PARTS = Parts(
 
 
 def small_model(tokenizer):
-    return own_model.new_model(PARTS, len(tokenizer), 13, 16)
+    return own_model.make_random_model(PARTS, len(tokenizer), 13, 16)
 
 
 def test_a_piece_keeps_to_the_grammar_and_has_some_bars(monkeypatch):
@@ -70,11 +70,11 @@ def test_a_piece_keeps_to_the_grammar_and_has_some_bars(monkeypatch):
     monkeypatch.setattr(own_tabs, "MIN_BARS", 2)
     monkeypatch.setattr(own_tabs, "MAX_TOKENS", 60)
 
-    def draw_next(*given):
-        written.append(own_writing.draw_next(*given))
+    def append_drawn_id(*given):
+        written.append(own_writing.append_drawn_id(*given))
         return written[-1]
 
-    monkeypatch.setattr(own_tabs, "draw_next", draw_next)
+    monkeypatch.setattr(own_tabs, "append_drawn_id", append_drawn_id)
     tab = own_tabs.write_piece(small_model(tokenizer), tokenizer)
     decoded = tokenizer.decode(written[-1].tolist())
     assert decoded.num_invalid_tokens == 0 and tab.tuning == STANDARD and tab.steps_per_quarter == 4

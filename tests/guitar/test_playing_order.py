@@ -10,7 +10,15 @@ from guitar_pieces import event, timed
 from slp_transformer.guitar.formats import registry
 from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
 from slp_transformer.guitar.formats.tab_builder import BarHeader, extend_endings_in_place
-from slp_transformer.guitar.playing_order import expand_repeats, find_playing_order
+from slp_transformer.guitar.playing_order import (
+    BY_NUMBER,
+    NESTED_IN_ENDING,
+    NO_BEGINNING,
+    SEVERAL_JUMPS,
+    expand_repeats,
+    find_playing_order,
+    find_unclear_repeats,
+)
 from slp_transformer.guitar.playing_signs import PLAYING_SIGNS, parse_playing_sign
 from slp_transformer.guitar.tab import Bar, check_tab
 
@@ -25,7 +33,7 @@ def bars_of(text):
             Bar(
                 4,
                 (),
-                starts_repeat=bar.startswith(":") and not plays,
+                starts_repeat=bool(re.match(r":(?!\d)", bar)),
                 num_plays=int(plays[1]) if plays else 0,
                 endings=tuple(map(int, endings[1].split())) if endings else (),
                 signs=tuple(re.findall("<(.*?)>", bar)),
@@ -51,6 +59,10 @@ def bars_of(text):
         ("a|b|c<DaCapo>|d", "123 123 4"),
         ("a|b<Fine>|c|d<DaCapoAlFine>|e", "1234 12"),
         ("a<Fine>|b", "12"),  # nothing leads back
+        (":a|[1]|:[1]|[1] :2|[1] :2|[2]|f", "1 2 34 34 5 1 6 7"),  # a repeat inside an ending
+        (":a|:[1] :2|[1] :2|[2]", "1 22 3 1 4"),  # from its first bar on
+        (":a|[1] :2|[2]|:[2] :2|x|y :2", "12 1 3 44 56 56"),  # or inside the last one
+        (":a|[1] :3|[2]|:[2] :2|[2] :3|[3]", "12 1 3 44 5 1 6"),
         ("a|b<Segno>|c<DaCoda>|d<DaSegnoAlCoda>|e<Coda>|f", "1234 23 56"),
         ("a|b<SegnoSegno>|c<DaDoubleCoda>|d<DaSegnoSegnoAlDoubleCoda>|e<DoubleCoda>", "1234 23 5"),
         (":a|b :2|c<DaCapo>|d", "1212 3 12 3 4"),  # the second time without the repeat
@@ -78,6 +90,52 @@ def test_an_ending_lasts_to_its_sign_where_only_its_first_bar_is_marked():
     headers[1].endings, headers[3].num_plays, headers[4].endings = (1,), 2, (2,)
     extend_endings_in_place(headers)
     assert [each.endings for each in headers] == [(), (1,), (1,), (1,), (2,), (), ()]
+
+
+NESTED = [(":a", 0), ("[1]", 1), (":c", 1), ("d :2", 1), ("e :2", 1), ("[2]", 2), ("f", 0)]
+
+
+def test_a_repeat_inside_an_ending_does_not_end_it():
+    headers = [
+        BarHeader(Fraction(4), None, None, bar.starts_repeat, bar.num_plays, bar.endings)
+        for bar in bars_of("|".join(drawn for drawn, _ in NESTED))
+    ]
+    extend_endings_in_place(headers)
+    assert [each.endings for each in headers] == [(n,) if n else () for _, n in NESTED]
+
+
+@pytest.mark.parametrize("suffix", [".gp3", ".gp5", ".musicxml", ".atex", ".mid"])
+def test_a_repeat_inside_an_ending_is_kept_or_played_out_and_named(tmp_path, suffix):
+    bars = bars_of("|".join(drawn for drawn, _ in NESTED))
+    played = [event(0, (1, fret), durations=(4,)) for fret in range(len(bars))]
+    bars = [
+        replace(bar, events=(own,), endings=(ending,) if ending else ())
+        for bar, own, (_, ending) in zip(bars, played, NESTED, strict=True)
+    ]
+    registry.write_tab(timed(*bars, unit=1), tmp_path / f"piece{suffix}")
+    (back,), problems = registry.read_any_tab_file(tmp_path / f"piece{suffix}")
+    sounding = [note.fret for e in expand_repeats(back).iter_events() for note in e.notes]
+    assert sounding == [0, 1, 2, 3, 2, 3, 4, 0, 5, 6]
+    named = [p.message for p in problems if "programs differ" in p.message]
+    expected = [f"{NESTED_IN_ENDING} (bar 3)"]
+    assert named == ([] if suffix == ".mid" else expected)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "what"),
+    [
+        ("a|:b|[1] :2|[2]|c<DaCapo>", {}),
+        (":a|[1 2] :3|[3]|:d|:e :2|f :2", {}),
+        ("a :2|b|c :2", {NO_BEGINNING: 2}),
+        (":a|[1]|:[1] :2|[1] :2|[2]", {NESTED_IN_ENDING: 3}),
+        ("a|:b|[1] :2|[2] :2|[3]", {BY_NUMBER: 3}),  # each with a sign
+        (":a|[1 2] :2|[3]", {BY_NUMBER: 2}),  # played two times, or three
+        (":a|:b|[1] :2|[2]|c :2", {BY_NUMBER: 3}),  # inside another repeat
+        ("a<DaCapo><DaSegno>|b", {SEVERAL_JUMPS: 1}),
+    ],
+)
+def test_what_programs_play_in_different_ways_is_named(drawn, what):
+    assert find_unclear_repeats(bars_of(drawn)) == what
 
 
 def test_signs_keep_what_is_in_force_where_they_lead():
@@ -111,6 +169,32 @@ def test_where_there_are_no_signs_they_are_played_out_and_it_is_said(tmp_path, s
     assert [note.fret for e in back.iter_events() for note in e.notes] == [1, 2, 3, 1, 2]
     lost = registry.find_losses([tab], tmp_path / f"piece{suffix}")
     assert "the repeats, which are played out" in lost
+
+
+BOTH_WAYS = [n for n, each in registry.FORMATS.items() if each.reader and each.writer]
+SIGNS_IN_ONE = "a<Segno>|:b|[1] :2|[2]|c<DaCoda>|d<DaSegnoAlCoda>|e<Coda>|:f|[1]|:[1] :2|[1] :2|[2]"
+
+
+def marks(tab):
+    return [(b.starts_repeat, max(b.num_plays, 1), b.endings, b.signs) for b in tab.bars]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", BOTH_WAYS)
+def test_signs_are_kept_or_named_from_every_format_to_every_other(tmp_path, first):
+    bars = bars_of(SIGNS_IN_ONE)
+    played = [event(0, (1, fret), durations=(4,)) for fret in range(len(bars))]
+    tab = timed(*(replace(b, events=(e,)) for b, e in zip(bars, played, strict=True)), unit=1)
+    order = find_playing_order(bars)
+    for name in (first, *BOTH_WAYS):
+        path = tmp_path / f"{name}{registry.FORMATS[name].suffixes[0]}"
+        registry.write_tab(registry.add_time_if_needed(tab, path, 1), path)
+        (back,), _ = registry.read_any_tab_file(path)
+        sounding = [n.fret for e in expand_repeats(back).iter_events() for n in e.notes]
+        assert sounding == order, (first, name)
+        lost = registry.find_losses([tab], path)
+        assert (marks(back) == marks(tab)) != any("repeats" in what for what in lost), name
+        tab = back if path.stem == first and name == first else tab
 
 
 def test_a_sign_that_stands_twice_is_played_out_in_guitar_pro(tmp_path):

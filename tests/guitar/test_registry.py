@@ -44,7 +44,7 @@ def test_every_format_does_something_and_is_found_by_each_suffix():
     suffixes = [suffix for each in FORMATS.values() for suffix in each.suffixes]
     assert len(set(suffixes)) == len(suffixes)
     for name, each in FORMATS.items():
-        assert each.reader or each.writer or each.advice, name
+        assert each.reader or each.writer, name
         for suffix in each.suffixes:
             assert registry.find_format(f"A.B{suffix.upper()}") is each
             assert (suffix in registry.readable_suffixes()) == (each.reader is not None)
@@ -84,6 +84,11 @@ def test_a_format_from_outside_is_written_listed_and_judged(tmp_path, capsys, ou
     with pytest.raises(ValueError, match="unsupported file type; supported are (?!.*abc)"):
         registry.read_any_tab_file(tmp_path / "piece.abc")
     assert "| `ABC` | `.abc`: written; without bends, slides |" in FORMATS.to_markdown()
+
+
+def test_how_to_print_is_said_for_a_pdf():
+    with pytest.raises(ValueError, match="song.pdf is not written here: write a .musicxml, and"):
+        registry.check_writable_suffix("song.pdf")
 
 
 def test_an_unknown_suffix_is_refused_with_the_list_and_not_read_as_text(tmp_path):

@@ -9,7 +9,7 @@ import torch
 from guitar_pieces import event
 from sampled import mostly_slow
 
-from slp_transformer.data.batches import DocumentWindows
+from slp_transformer.data.batches import DocumentWindowSource
 from slp_transformer.guitar.fretboard import DADGAD, DROP_D, STANDARD, Note, Tuning
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
@@ -449,7 +449,7 @@ def test_styles_of_tabs_are_those_that_tell_something():
 def test_half_of_the_windows_begin_with_a_piece():
     pieces = [[1, 5, 6, 2], [1, 7, 2], [1, 8, 9, 8, 9, 8, 2], [1, 3, 2]]
     stream = torch.tensor([token for piece in pieces for token in piece])
-    source = DocumentWindows(stream, 5, begin_id=1)
+    source = DocumentWindowSource(stream, 5, begin_id=1)
     generator = torch.Generator().manual_seed(0)
     seconds = set()
     for _ in range(50):
@@ -460,4 +460,4 @@ def test_half_of_the_windows_begin_with_a_piece():
         assert (inputs[:3, 0] == 1).all()
         seconds |= set(inputs[:3, 1].tolist())
     assert seconds == {5, 7, 8}  # the last piece leaves no room for a window
-    assert DocumentWindows(stream, 5, begin_id=4).draw(2, generator).targets.shape == (2, 5)
+    assert DocumentWindowSource(stream, 5, begin_id=4).draw(2, generator).targets.shape == (2, 5)

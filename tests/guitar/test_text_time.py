@@ -8,7 +8,7 @@ from slp_transformer.cli import main
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.guitar.tab_header import parse_tempo, parse_time_signature
-from slp_transformer.guitar.text_time import find_time
+from slp_transformer.guitar.text_time import infer_timing
 from slp_transformer.guitar.timing import bar_start_steps, columns_to_steps
 
 
@@ -20,7 +20,7 @@ def drawn(*bars, head=""):
 
 def timed(text):
     (tab,), _ = parse_ascii_tabs(text)
-    return find_time(tab)
+    return infer_timing(tab)
 
 
 def onsets(tab):
@@ -83,10 +83,10 @@ def test_bars_that_contradict_each_other_ask_for_a_flag_with_the_value_that_fits
 def test_what_has_time_or_no_notes_is_refused():
     (tab,), _ = parse_ascii_tabs(drawn("0---2---", "0---2---"))
     with pytest.raises(ValueError, match="has time already"):
-        find_time(columns_to_steps(tab))
+        infer_timing(columns_to_steps(tab))
     empty = type(tab)(bars=tuple(type(bar)(bar.steps, ()) for bar in tab.bars))
     with pytest.raises(ValueError, match="without notes"):
-        find_time(empty)
+        infer_timing(empty)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from slp_transformer.guitar.practice import make_practice_studies
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique, check_tab
 from slp_transformer.guitar.timing import (
     add_time_signatures,
-    coarsest_grid,
     columns_to_steps,
     find_common_steps_per_quarter,
     fit_bars_to_time_signature,
     time_signature_of,
+    with_coarsest_grid,
 )
 
 HAMMER = (Technique("hammer"),)
@@ -45,7 +45,7 @@ def test_an_event_says_what_is_said_of_its_notes_and_no_more():
 
 def test_columns_become_time_by_an_explicit_step_alone():
     columns = Tab(bars=(Bar(6, (event(3, (1, 0)),)),))
-    for needs_time in (coarsest_grid, add_time_signatures):
+    for needs_time in (with_coarsest_grid, add_time_signatures):
         with pytest.raises(ValueError, match="columns of a text, not time"):
             needs_time(columns)
     timed = columns_to_steps(columns, 2)
@@ -59,7 +59,7 @@ def test_columns_become_time_by_an_explicit_step_alone():
 def test_coarser_steps_are_the_same_music():
     tab = Tab(bars=(Bar(24, (event(12, (1, 0), durations=(18,)),)),), steps_per_quarter=24)
     coarse = Tab(bars=(Bar(4, (event(2, (1, 0), durations=(3,)),)),), steps_per_quarter=4)
-    assert coarsest_grid(tab) == coarsest_grid(coarse) == coarse
+    assert with_coarsest_grid(tab) == with_coarsest_grid(coarse) == coarse
 
 
 def test_the_unit_that_holds_some_moments():

@@ -16,8 +16,8 @@ import torch
 from tiny_training import stop_at
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
-from slp_transformer.data.batches import TokenWindows
-from slp_transformer.data.pair_batches import PaddedPairs
+from slp_transformer.data.batches import TokenWindowSource
+from slp_transformer.data.pair_batches import PaddedPairSource
 from slp_transformer.training import train
 
 RANK = int(os.environ.get("RANK", "0"))
@@ -54,7 +54,7 @@ def windows(**settings):
 def pairs(**settings):
     """Pairs of uneven lengths, whose padding is spread unevenly among the processes."""
     model = encoder_decoder()
-    source = PaddedPairs(PAIRS, pad_id=0, begin_id=1, end_id=2)
+    source = PaddedPairSource(PAIRS, pad_id=0, begin_id=1, end_id=2)
     options = {"steps": 4, "eval_interval": 2, "batch_size": 3, "label_smoothing": 0.1}
     return model, train(model, source, source, **options | QUIET | settings)
 
@@ -98,7 +98,7 @@ def dropping(out_dir, **changes):
     return model
 
 
-class Pressed(TokenWindows):
+class Pressed(TokenWindowSource):
     """Ctrl-C is pressed in the second process, at the third batch."""
 
     draws = 0
@@ -170,7 +170,7 @@ def together(folder: Path) -> None:
     (folder / f"{RANK}.json").write_text(json.dumps(results), encoding="utf-8")
 
 
-class Troubled(TokenWindows):
+class Troubled(TokenWindowSource):
     """Batches that take a while; at the fifth, something happens to the second process."""
 
     draws = 0

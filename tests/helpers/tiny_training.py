@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from slp_transformer import EncoderDecoder, TransformerConfig, TransformerLM
-from slp_transformer.data.pair_batches import PaddedPairs
+from slp_transformer.data.pair_batches import PaddedPairSource
 from slp_transformer.training import train
 
 STREAM = torch.arange(7).repeat(5)
@@ -27,10 +27,10 @@ def encoder_decoder(**changes) -> EncoderDecoder:
     return EncoderDecoder(TransformerConfig(11, 13, **SIZES | changes))
 
 
-def pairs(*lengths: tuple[int, int]) -> PaddedPairs:
+def pairs(*lengths: tuple[int, int]) -> PaddedPairSource:
     generator = torch.Generator().manual_seed(0)
     rows = [[torch.randint(3, 11, (n,), generator=generator) for n in both] for both in lengths]
-    return PaddedPairs([tuple(row) for row in rows], pad_id=PAD, begin_id=BEGIN, end_id=END)
+    return PaddedPairSource([tuple(row) for row in rows], pad_id=PAD, begin_id=BEGIN, end_id=END)
 
 
 def run(folder, model=None, stream=STREAM, **changes):

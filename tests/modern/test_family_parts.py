@@ -14,7 +14,7 @@ from slp_transformer.modern import (
     RopeScaling,
     RotaryPositions,
 )
-from slp_transformer.modern.attention import GroupedQueryAttention, hide_beyond_window
+from slp_transformer.modern.attention import GroupedQueryAttention, add_window_mask
 
 D, A, N, V, W = 12, 3, 11, 23, 4
 SIZES = {"model_dim": D, "num_heads": A, "num_blocks": 3}
@@ -33,10 +33,10 @@ def model(**changes):
 
 def test_the_mask_hides_what_is_a_window_or_more_before():
     Q, K = torch.zeros(1, 2, 8), torch.zeros(1, 5, 8)
-    hidden = hide_beyond_window(None, Q, K, 3)
+    hidden = add_window_mask(None, Q, K, 3)
     assert hidden.tolist() == [[-math.inf, 0, 0, 0, 0], [-math.inf, -math.inf, 0, 0, 0]]
-    assert hide_beyond_window(None, Q, K, 5) is None
-    both = hide_beyond_window(torch.full((1, 5), 2.0), Q, K, 3)
+    assert add_window_mask(None, Q, K, 5) is None
+    both = add_window_mask(torch.full((1, 5), 2.0), Q, K, 3)
     assert both.tolist()[1] == [-math.inf, -math.inf, 2, 2, 2]
 
 

@@ -9,9 +9,11 @@ import pytest
 import torch
 from foreign import foreign
 from safetensors.torch import load_file, save_file
+from transformers import CONFIG_MAPPING
 
 from slp_transformer.modern import ModernConfig, from_pretrained
-from slp_transformer.modern.hf_tokenizer import library_errors, load_tokenizer
+from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS
+from slp_transformer.modern.hf_tokenizer import load_tokenizer, translate_library_errors
 from slp_transformer.modern.pretrained import read_config
 
 
@@ -28,9 +30,10 @@ NOT_OURS = [
     ("gpt2", {"activation_function": "swish"}, "activation_function"),
     (
         "gpt2",
-        {"model_type": "gpt_neo"},
+        {"model_type": "mamba"},
         "model_type.*gpt2, llama, .*, bert",
     ),
+    ("gpt2", {"model_type": "gpt_neo"}, "nothing here has scores that are not divided"),
     ("llama", {"quantization_config": {"quant_method": "gptq"}}, "quantization_config"),
     ("llama", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "original_max_position"),
     ("llama", {"rope_parameters": {"rope_type": "yarn", "mscale": 1.0}}, "mscale"),
@@ -81,6 +84,11 @@ NOT_OURS = [
     ("llama", {"tie_word_embeddings": True}, "lm_head.weight is not model.embed_tokens.weight"),
     ("gpt2", {"n_head": 4}, "model_dim = 15 cannot be shared"),
 ]
+
+
+def test_families_without_a_record_are_known_elsewhere_by_their_name():
+    known = set(CONFIG_MAPPING.keys())
+    assert MISSING_PARTS.keys() <= known and MISSING_PARTS.keys().isdisjoint(HF_FAMILIES)
 
 
 @pytest.mark.parametrize(("name", "settings", "why"), NOT_OURS)
@@ -196,7 +204,7 @@ def test_a_map_of_characters_that_was_cut_short_makes_no_panic(table, sound, tmp
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_what_is_no_error_of_the_library_goes_through(error):
-    with pytest.raises(error), library_errors("It cannot be read"):
+    with pytest.raises(error), translate_library_errors("It cannot be read"):
         raise error
 
 

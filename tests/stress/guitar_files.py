@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 from alphatab import export_guitar_pro_7
 from mutations import BYTES, SECONDS, Trial, cut, flip, high_water, insert, main, make_trials
 
-from slp_transformer.guitar.formats.notation import fill_durations
+from slp_transformer.guitar.formats.notation import with_durations_filled
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.guitarset import read_guitarset_tabs
 from slp_transformer.guitar.practice import make_practice_corpus
@@ -47,7 +47,7 @@ LONG = ("9" * 40, "-1", "1e308", "nan", "0", "(" * 3000, "{" * 3000, "-" * 3000,
 def excerpt_of(tab: Tab) -> bytes:
     """A piece as GuitarSet would have it, at 120 quarter notes a minute."""
     strings: dict[int, list[dict[str, float]]] = {string: [] for string in range(6)}
-    tab = fill_durations(tab)
+    tab = with_durations_filled(tab)
     unit = 2 * (tab.steps_per_quarter or 1)
     for start, bar in zip(bar_start_steps(tab), tab.bars, strict=False):
         for event in bar.events:

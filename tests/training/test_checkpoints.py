@@ -145,7 +145,7 @@ def test_the_average_is_of_the_last_that_were_trained_and_no_others(tmp_path, st
 
 
 @pytest.mark.parametrize("step", [0, 2])
-@pytest.mark.parametrize("where", ["save_file", "fsync", "replace", "rename"])
+@pytest.mark.parametrize("where", ["save_file", "fsync", "replace", "rename_path"])
 def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch, where, step):
     import safetensors.torch
 
@@ -156,7 +156,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch, wh
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    home = {"save_file": safetensors.torch, "rename": checkpoints}.get(where, os)
+    home = {"save_file": safetensors.torch, "rename_path": checkpoints}.get(where, os)
     with monkeypatch.context() as patch:
         patch.setattr(home, where, full)
         with pytest.raises(ValueError, match="step 2 could not be written.*No space left") as told:

@@ -117,7 +117,7 @@ def test_what_lies_on_the_cpu_has_a_way_of_its_own_where_nccl_alone_was_met(monk
             with DDPStrategy(CPU, 0, 1, None) as team:
                 assert team.all_reduce(torch.tensor(3.0)).item() == 3.0
                 assert team.broadcast_object("word") == "word"
-                team.check_equal_in_all(a=1)
+                team.check_equal_in_all_processes(a=1)
                 team.should_stop(False)
             assert len(used) == 4
             assert all((group is not None) == beside for group in used)

@@ -16,8 +16,8 @@ from slp_transformer.training.devices import check_memory
 from slp_transformer.training.run_folder import (
     checkpoint_folder,
     load_trainer_state,
-    retry_while_run_changes,
     step_of_checkpoint,
+    with_retries_if_run_changes,
 )
 
 
@@ -263,7 +263,7 @@ def test_a_reader_begins_anew_when_its_checkpoint_was_deleted_meanwhile(run, mon
     """An error counts once the same checkpoints are there before and after it."""
     moves = []
 
-    @retry_while_run_changes
+    @with_retries_if_run_changes
     def read(folder: str) -> str:
         last = checkpoint_folder(folder)
         if len(moves) < 3:  # the one that trains saves the next step and deletes this one

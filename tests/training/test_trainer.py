@@ -10,11 +10,12 @@ import torch
 from tiny_training import STREAM, encoder_decoder, files, language_model, pairs, with_dropout
 
 from slp_transformer import generate
-from slp_transformer.data.batches import TokenWindows, eval_subset
+from slp_transformer.data.batches import TokenWindowSource, eval_subset
 from slp_transformer.training import Callback, Trainer, train, training_step
 from slp_transformer.training.checkpoints import load_model
 from slp_transformer.training.devices import format_speed, pick_device
 from slp_transformer.training.evaluation import mean_loss, summed_token_loss
+from slp_transformer.training.metrics import METRICS
 from slp_transformer.training.run_folder import EvalRecord, TrainerState
 from slp_transformer.training.train_config import TrainConfig
 
@@ -83,7 +84,7 @@ def test_accumulation_draws_as_many_batches_for_a_step():
 
 
 def test_a_long_gradient_is_shortened_to_clip():
-    batch = TokenWindows(STREAM, 5).draw(4, torch.Generator().manual_seed(0))
+    batch = TokenWindowSource(STREAM, 5).draw(4, torch.Generator().manual_seed(0))
     moved = {}
     for clip in (0.01, 1e9, None):
         settings = TrainConfig(steps=9, max_grad_norm=clip, learning_rate=1.0, warmup_steps=0)
@@ -167,7 +168,7 @@ def test_while_training_a_part_is_measured_and_all_at_the_end():
     model, held_out = with_dropout(), STREAM.flip(0)
     how = {"steps": 4, "eval_interval": 2, "batch_size": 2}
     records = train(model, STREAM, held_out, **how, max_eval_samples=3)
-    windows = TokenWindows(held_out, 5)
+    windows = TokenWindowSource(held_out, 5)
     assert [record.full_val_loss for record in records[:-1]] == [None]
     assert records[-1].val_loss == pytest.approx(mean_loss(model, eval_subset(windows, 3)))
     assert records[-1].full_val_loss == pytest.approx(mean_loss(model, windows))
@@ -260,7 +261,10 @@ def test_a_log_has_a_line_for_each_evaluation_and_no_bar(capsys):
     for line, step in zip(lines[1:], (10, 20, 30), strict=True):
         number = r"\d+\.\d{4}"
         form = rf"step {step}/30 \| train loss {number} \| val loss {number} \| "
-        form += r"val accuracy \d+\.\d% \| lr \d\.\de-\d \| "
+        form += r"val accuracy \d+\.\d% \| "
+        others = [name for name in METRICS if name not in ("loss", "accuracy")]
+        form += "".join(rf"val {name} \S+ \| " for name in others)
+        form += r"lr \d\.\de-\d \| "
         assert re.fullmatch(form + r"[\d.]+[kM]? tok/s \| eta \d+:\d\d", line), line
 
 

@@ -259,12 +259,16 @@ function makeLattice(freeAt = -1) {
     return grips.length ? grips : findPlayableGrips(pitches, piece.guitar);
   });
   const preference = Number(find("open").value);
-  const costs = { ...FINGERING.costs, per_open_string: -FINGERING.openStringCost * preference };
+  const asked = {
+    position: null,
+    openStringCost: -FINGERING.openStringCost * preference,
+  };
   const lasting = piece.moments.map(({ notes }) =>
     notes.map(({ note }) => chain(note).reduce((all, { beat }) => all + beat.displayDuration, 0)),
   );
   const onsets = piece.moments.map(({ start }) => start);
-  return new Lattice(choices, costs, ringingOf(onsets, lasting));
+  const moments = piece.moments.map(({ notes }) => notes.map(({ pitch }) => pitch));
+  return new Lattice(moments, choices, ringingOf(onsets, lasting), asked);
 }
 
 /** Find the cheapest fingering with the choices that are made, and where another is almost as

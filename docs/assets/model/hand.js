@@ -5,7 +5,6 @@
 
 import { FINGERING, SHARPS } from "./constants.js";
 
-/** @import { Costs } from "./constants.js" */
 /** @typedef {[number, number]} Place */
 /** @typedef {Place[]} Grip */
 /** @typedef {{ open: number[], capo: number, maxFret: number, maxSpan: number }} Guitar */
@@ -13,8 +12,13 @@ import { FINGERING, SHARPS } from "./constants.js";
 /** @typedef {{ grip: number, extra: number }} Other */
 /** @typedef {{ onsets: number[], ends: number[][] }} Ringing */
 /** @typedef {[number, number][]} Held strings that ring on, and until when */
-/** @typedef {{ grip: number, before: number, cut: number, after: number, isKept: boolean,
+/** @typedef {{ grip: number, before: number, cost: number, after: number, isKept: boolean,
     total: number }} Way */
+/** @typedef {{ places: Map<number, number[]>, chords: Map<string, string> }} Memory */
+/** @typedef {{ grip: number | null, held: Held, memory: Memory, least?: number,
+    before?: number }} State a grip that was struck, what rings on, what is remembered */
+/** @typedef {{ position: number | null, openStringCost: number }} Asked */
+/** @typedef {[string, number]} Feature */
 /** @typedef {{ t: number, others: Other[] }} Doubt */
 
 /** @type {(pitch: number) => string} */
@@ -67,7 +71,7 @@ function scaleLength(open) {
   return highest <= 59 ? 700 : 650;
 }
 /** Whether a hand has the fingers and the reach for a grip whose notes have a string each.
-   @type {(grip: Grip, guitar: Guitar) => boolean} */
+   @type {(grip: Grip, guitar: { open: number[], capo: number }) => boolean} */
 function isTaken(grip, { open, capo }) {
   const pressed = grip
     .filter(([, fret]) => fret)
@@ -99,6 +103,11 @@ function isTaken(grip, { open, capo }) {
     );
   });
 }
+
+/** Whether one hand can hold notes together, within the usual span.
+   @type {(grip: Grip, tab: { open: number[], capo: number }) => boolean} */
+export const isPlayableGrip = (grip, { open, capo }) =>
+  isWithin(grip, FINGERING.maxSpan) && isTaken(grip, { open, capo });
 
 /** The grips that have some places, or all; where none is within the usual
    span, those beyond it that stretch the hand least.
@@ -176,24 +185,134 @@ function moveOctaves(pitches, guitar, isPlayable) {
   return found ? found.chord : null;
 }
 
-/** What a grip costs a hand whose index finger is at a fret.
-   @type {(grip: Grip, hand: number, costs: Costs) => number} */
-function gripCost(grip, hand, costs) {
-  let cost = 0;
-  for (const [, fret] of grip) {
-    if (fret === 0) cost += costs.per_open_string;
-    else
-      cost +=
-        costs.per_fret * fret +
-        (Math.max(0, hand - fret) * costs.per_fret_behind_index +
-          Math.max(0, fret - hand - 3) * costs.per_fret_of_stretch);
-  }
-  const strings = grip.map(([string]) => string);
-  return (
-    cost +
-    costs.per_skipped_string * (Math.max(...strings) - Math.min(...strings) + 1 - strings.length)
+/* --- What costs look at: names with whole numbers, as fingering/features.py has them. --- */
+
+/** What a grip is wherever the hand is; its notes are in order of pitch.
+   @type {(grip: Grip) => Feature[]} */
+function gripFeatures(grip) {
+  const frets = grip.map(([, fret]) => fret).filter(Boolean),
+    strings = grip.map(([string]) => string),
+    last = FINGERING.numStringFeatures;
+  /** @type {Feature[]} */
+  const found = frets.flatMap((fret) => [
+    ["frets", fret],
+    ["frets above 4", Math.max(0, fret - 4)],
+    ["frets above 7", Math.max(0, fret - 7)],
+    ["frets above 12", Math.max(0, fret - 12)],
+  ]);
+  if (grip.length === 1)
+    return [
+      ...found,
+      [`alone on string ${Math.min(strings[0], last)}`, 1],
+      ["alone open", 1 - frets.length],
+    ];
+  found.push(
+    ["chord: open strings", grip.length - frets.length],
+    ["chord: skipped strings", Math.max(...strings) - Math.min(...strings) + 1 - grip.length],
+    [`chord: top on string ${Math.min(strings[strings.length - 1], 4)}`, 1],
+    [`chord: bass on string ${Math.min(Math.max(strings[0], 3), last)}`, 1],
+    ["chord: strings crossed", strings.filter((own, k) => k && strings[k - 1] < own).length],
   );
+  if (frets.length)
+    found.push(
+      ["chord: span", Math.max(...frets) - Math.min(...frets)],
+      ["chord: frets used", new Set(frets).size],
+    );
+  return found;
 }
+/** What a grip asks of a hand whose index finger is at a fret.
+   @type {(grip: Grip, hand: number) => Feature[]} */
+function handFeatures(grip, hand) {
+  const kind = grip.length === 1 ? "alone" : "chord";
+  /** @type {Feature[]} */
+  const found = [[`hand at ${Math.min(hand, 12)}`, 1]];
+  for (const [, fret] of grip) {
+    const apart = fret - hand;
+    if (fret === 0)
+      found.push(
+        [`${kind}: open, hand above 3`, Number(hand > 3)],
+        [`${kind}: open, frets of the hand above 3`, Math.max(0, hand - 3)],
+      );
+    else if (apart < 0) found.push(["behind the index", 1], ["frets behind the index", -apart]);
+    else if (apart > 3) found.push(["stretch", 1], ["frets of stretch", apart - 3]);
+    else found.push([`${kind}: finger ${apart + 1}`, 1]);
+  }
+  const atIndex = grip.filter(([, fret]) => fret === hand).length;
+  return [...found, ["barre or two fingers at the index", Number(atIndex > 1)]];
+}
+/** What a move of the hand asks.
+   @type {(from: number, to: number, time: string, wasOpen: boolean) => Feature[]} */
+function moveFeatures(from, to, time, wasOpen) {
+  const apart = Math.abs(to - from);
+  if (!apart) return [];
+  return [
+    [`move, time ${time}`, 1],
+    [`frets moved, time ${time}`, apart],
+    ["move by 1", Number(apart === 1)],
+    ["move by 2", Number(apart === 2)],
+    ["frets moved beyond 4", Math.max(0, apart - 4)],
+    ["move from open strings", Number(wasOpen)],
+    ["frets moved from open strings", wasOpen ? apart : 0],
+  ];
+}
+/** What two grips in a row ask, wherever the hand is.
+   @type {(before: Grip, grip: Grip, pitchesBefore: number[], pitches: number[]) => Feature[]} */
+function pairFeatures(before, grip, pitchesBefore, pitches) {
+  if (before.length === 1 && grip.length === 1)
+    return lineFeatures(before[0], grip[0], pitches[0] - pitchesBefore[0]);
+  /** @type {Feature[]} */
+  const found = [];
+  for (const name of ["top", "bass"]) {
+    const at = (/** @type {any[]} */ own) => own[name === "top" ? own.length - 1 : 0];
+    const strings = at(grip)[0] - at(before)[0],
+      interval = at(pitches) - at(pitchesBefore);
+    if (strings)
+      found.push(
+        [`${name}: another string`, 1],
+        [`${name}: strings crossed`, Math.abs(strings) - 1],
+        [`${name}: against the pitch`, Number(strings * interval > 0)],
+      );
+    else found.push([`${name}: leap along a string`, Number(Math.abs(interval) > 4)]);
+  }
+  for (const [k, pitch] of pitches.entries()) {
+    const was = before[pitchesBefore.lastIndexOf(pitch)];
+    found.push(["pitch repeated elsewhere", Number(Boolean(was) && `${was}` !== `${grip[k]}`)]);
+  }
+  if (before.length === grip.length && before.every(([string], k) => string === grip[k][0])) {
+    const apart = new Set(grip.map(([, fret], k) => fret - before[k][1]));
+    const isFretted = [...before, ...grip].every(([, fret]) => fret);
+    found.push(["same strings", 1], ["same shape", Number(apart.size === 1 && isFretted)]);
+  }
+  return found;
+}
+/** What a note after another asks, so many half steps higher.
+   @type {(before: Place, note: Place, interval: number) => Feature[]} */
+function lineFeatures(before, note, interval) {
+  const strings = note[0] - before[0],
+    size = Math.abs(interval);
+  if (!size) return [["pitch repeated elsewhere", Number(strings !== 0)]];
+  const step = size <= 2 ? "step" : size <= 4 ? "third" : "leap",
+    hasOpen = before[1] === 0 || note[1] === 0;
+  return [
+    [`line: ${step}, ${Math.min(Math.abs(strings), 3)} strings on`, 1],
+    ["line: against the pitch", Number(strings * interval > 0)],
+    ["line: between open and fretted on a string", Number(hasOpen && strings === 0)],
+  ];
+}
+/** The class of the time before each moment, against the piece's median.
+   @type {(onsets: number[]) => string[]} */
+function classifyGaps(onsets) {
+  const gaps = onsets.map((onset, t) => (t ? onset - onsets[t - 1] : 0)),
+    known = gaps.filter((gap) => gap > 0).sort((a, b) => a - b),
+    usual = known[Math.floor(known.length / 2)];
+  return gaps.map((gap) => {
+    if (!(gap > 0)) return "unknown";
+    return gap < 0.75 * usual ? "short" : gap > 1.5 * usual ? "long" : "usual";
+  });
+}
+/** @type {(features: Feature[], weights: Record<string, number>) => number} */
+const price = (features, weights) =>
+  features.reduce((sum, [name, value]) => sum + (weights[name] ?? 0) * value, 0);
 
 /** Which of two grips Python puts first. @type {(a: Grip, b: Grip) => number} */
 const compareGrips = (a, b) =>
@@ -211,9 +330,9 @@ export const ringingOf = (onsets, durations) => ({
   ),
 });
 /** What rings on when the moment after t begins, if a grip is struck at t.
-    @type {(ringing: Ringing | null, t: number, held: Held, grip: Grip) => Held} */
+    @type {(ringing: Ringing, t: number, held: Held, grip: Grip) => Held} */
 function hold(ringing, t, held, grip) {
-  if (!ringing || t + 1 >= ringing.onsets.length) return [];
+  if (t + 1 >= ringing.onsets.length) return [];
   const left = held.filter(([string]) => !grip.some(([other]) => other === string));
   const struck = grip.map(([string], i) => [string, ringing.ends[t][i]]);
   return /** @type {Held} */ ([...left, ...struck])
@@ -221,14 +340,15 @@ function hold(ringing, t, held, grip) {
     .sort((a, b) => a[0] - b[0]);
 }
 /** The states that stay in the beam, the cheapest; and of each grip the cheapest it leads to, which
-    stays, too. @type {(paid: number[][], ways: Way[]) => [number[], Map<number, Way>]} */
-function keepCheapest(paid, ways) {
-  const least = paid.map((row) => Math.min(...row)),
-    best = new Map();
+    stays, too. @type {(reached: State[], ways: Way[]) => [number[], Map<number, Way>]} */
+function keepCheapest(reached, ways) {
+  const best = new Map();
   for (const way of ways)
     if (!best.has(way.grip) || way.total < best.get(way.grip).total) best.set(way.grip, way);
-  const ranked = [...paid.keys()].sort((a, b) => least[a] - least[b]);
-  const kept = new Set(ranked.slice(0, FINGERING.maxHeldStates));
+  const ranked = [...reached.keys()].sort(
+    (a, b) => reached[a].least - reached[b].least || reached[a].before - reached[b].before,
+  );
+  const kept = new Set(ranked.slice(0, FINGERING.maxStates));
   for (const { after } of best.values()) kept.add(after);
   return [[...kept].sort((a, b) => a - b), best];
 }
@@ -236,67 +356,137 @@ function keepCheapest(paid, ways) {
 /** The fingerings of a piece: a path through the grips of each moment, on which a hand moves and
     strings ring on. */
 export class Lattice {
-  /** @param {Grip[][]} choices @param {Costs} costs @param {Ringing | null} ringing */
-  constructor(choices, costs, ringing = null) {
+  /** @param {number[][]} moments pitches @param {Grip[][]} choices @param {Ringing} ringing
+     @param {Asked} asked what a guitarist asks for */
+  constructor(moments, choices, ringing, asked) {
+    const { weights, handFrets: hands, timeClasses, memoryLags, costNames } = FINGERING,
+      { perFretFromPosition } = FINGERING;
+    this.moments = moments;
     this.choices = choices;
     this.ringing = ringing;
-    this.cutCost = costs.per_cut_note;
-    const hands = costs.hand_frets,
-      wanted = costs.preferred_position;
+    this.weights = weights;
+    this.cutCost = weights[costNames.cut] ?? 0;
+    this.otherGripCost = weights[costNames.otherGrip] ?? 0;
     const stay = hands.map((hand) =>
-      wanted === null ? 0 : costs.per_fret_from_position * Math.abs(hand - wanted),
+      asked.position === null ? 0 : perFretFromPosition * Math.abs(hand - asked.position),
     );
     this.own = choices.map((choice) =>
-      choice.map((grip) => hands.map((hand, h) => gripCost(grip, hand, costs) + stay[h])),
+      choice.map((grip) => {
+        const open = grip.filter(([, fret]) => fret === 0).length * asked.openStringCost,
+          anywhere = price(gripFeatures(grip), weights) + open;
+        return hands.map(
+          (hand, h) => anywhere + price(handFeatures(grip, hand), weights) + stay[h],
+        );
+      }),
     );
-    this.roads = hands.map((to) =>
-      hands.map((from) =>
-        from === to ? 0 : costs.per_move + costs.per_fret_moved * Math.abs(from - to),
+    const tables = new Map(
+      timeClasses.flatMap((time) =>
+        [false, true].map((wasOpen) => [
+          `${time} ${wasOpen}`,
+          hands.map((to) =>
+            hands.map((from) => price(moveFeatures(from, to, time, wasOpen), weights)),
+          ),
+        ]),
       ),
     );
+    const classes = classifyGaps(ringing.onsets);
+    /** What moves to each place of the hand cost after a grip of the moment before.
+       @type {(t: number, grip: number) => number[][]} */
+    this.roadsOf = (t, grip) =>
+      tables.get(`${classes[t]} ${choices[t - 1][grip].every(([, fret]) => fret === 0)}`) ?? [];
+    this.forgetCosts = Array.from({ length: memoryLags[memoryLags.length - 1] + 1 }, (_, lag) => {
+      const within = memoryLags.find((most) => lag <= most);
+      return lag < 2 ? 0 : (weights[`elsewhere than within ${within} moments`] ?? 0);
+    });
     this.inOrder = choices.map((choice) =>
       [...choice.keys()].sort((a, b) => compareGrips(choice[a], choice[b])),
     );
     this.nowhere = hands.map(() => 0);
+    this.pairs = new Map();
   }
   /** What it costs to come to each place of the hand from where this was paid.
-     @type {(paid: number[]) => number[]} */
-  arrive(paid) {
-    return this.roads.map((road) => Math.min(...sum(paid, road)));
+     @type {(paid: number[], roads: number[][]) => number[]} */
+  arrive(paid, roads) {
+    return roads.map((road) => Math.min(...sum(paid, road)));
   }
-  /** What a grip costs at each place of the hand, with what it cuts.
-     @type {(t: number, way: { grip: number, cut: number }) => number[]} */
-  priceOf(t, { grip, cut }) {
-    return cut ? this.own[t][grip].map((cost) => cost + cut) : this.own[t][grip];
+  /** What a grip costs at each place of the hand, with what it costs after the one before.
+     @type {(t: number, way: { grip: number, cost: number }) => number[]} */
+  priceOf(t, { grip, cost }) {
+    return cost ? this.own[t][grip].map((own) => own + cost) : this.own[t][grip];
   }
-  /** The dynamic program, forward: what is paid at each state of each moment, and the ways there;
-     with one grip fixed at a moment, if that is asked.
-     @type {(fixed?: number, only?: number | null) => { paid: number[][][], ways: Way[][] }} */
+  /** What a grip costs after a state, wherever the hand is.
+     @type {(t: number, grip: number, state: State) => number} */
+  priceAfter(t, grip, { grip: last, held, memory }) {
+    const own = this.choices[t][grip],
+      pitches = this.moments[t];
+    let cost = 0;
+    if (last !== null) {
+      const key = `${t} ${last} ${grip}`;
+      if (!this.pairs.has(key)) {
+        const found = pairFeatures(this.choices[t - 1][last], own, this.moments[t - 1], pitches);
+        this.pairs.set(key, price(found, this.weights));
+      }
+      cost = this.pairs.get(key);
+    }
+    for (const [k, pitch] of pitches.entries()) {
+      const [string, when] = memory.places.get(pitch) ?? [0, -Infinity];
+      if (t - when < this.forgetCosts.length && own[k][0] !== string)
+        cost += this.forgetCosts[t - when];
+    }
+    const known = pitches.length > 1 && memory.chords.get(`${pitches}`);
+    if (known && known !== `${own}`) cost += this.otherGripCost;
+    const struck = own.filter(([string]) => held.some(([other]) => other === string));
+    return cost + this.cutCost * struck.length;
+  }
+  /** What is remembered after a grip.
+     @type {(t: number, grip: number, memory: Memory) => Memory} */
+  remember(t, grip, { places, chords }) {
+    const own = this.choices[t][grip],
+      pitches = this.moments[t];
+    return {
+      places: new Map([...places, ...own.map(([string], k) => [pitches[k], [string, t]])]),
+      chords: own.length > 1 ? new Map([...chords, [`${pitches}`, `${own}`]]) : chords,
+    };
+  }
+  /** The dynamic program, forward: what is paid at each state of each moment, what moves from there
+     cost, and the ways there; with one grip fixed at a moment, if that is asked.
+     @type {(fixed?: number, only?: number | null) =>
+       { paid: number[][][], roads: number[][][][], ways: Way[][] }} */
   search(fixed = -1, only = null) {
-    const found = { paid: /** @type {number[][][]} */ ([]), ways: /** @type {Way[][]} */ ([]) };
-    let states = /** @type {Held[]} */ ([[]]),
+    const found = {
+      paid: /** @type {number[][][]} */ ([]),
+      roads: /** @type {number[][][][]} */ ([]),
+      ways: /** @type {Way[][]} */ ([]),
+    };
+    let states = /** @type {State[]} */ ([
+        { grip: null, held: [], memory: { places: new Map(), chords: new Map() } },
+      ]),
       arrived = [this.nowhere];
     for (const [t, choice] of this.choices.entries()) {
       const ways = /** @type {Way[]} */ ([]),
         paid = /** @type {number[][]} */ ([]),
-        reached = /** @type {Held[]} */ ([]),
+        reached = /** @type {State[]} */ ([]),
         numbers = new Map();
       for (const grip of t === fixed && only !== null ? [only] : this.inOrder[t])
-        for (const [before, held] of states.entries()) {
-          const struck = choice[grip].filter(([string]) => held.some(([own]) => own === string));
-          const cut = this.cutCost * struck.length,
-            total = sum(arrived[before], this.priceOf(t, { grip, cut })),
-            next = hold(this.ringing, t, held, choice[grip]),
-            key = `${next}`,
+        for (const [before, state] of states.entries()) {
+          const cost = this.priceAfter(t, grip, state),
+            total = sum(arrived[before], this.priceOf(t, { grip, cost })),
+            least = Math.min(...total),
+            held = hold(this.ringing, t, state.held, choice[grip]),
+            key = `${grip} ${held}`,
             after = numbers.get(key) ?? reached.length;
           if (after === reached.length) {
             numbers.set(key, after);
-            reached.push(next);
+            reached.push({ grip, held, memory: state.memory, least, before });
             paid.push(total);
-          } else paid[after] = paid[after].map((cost, h) => Math.min(cost, total[h]));
-          ways.push({ grip, before, cut, after, isKept: true, total: Math.min(...total) });
+          } else {
+            paid[after] = paid[after].map((own, h) => Math.min(own, total[h]));
+            if (least < reached[after].least)
+              Object.assign(reached[after], { least, before, memory: state.memory });
+          }
+          ways.push({ grip, before, cost, after, isKept: true, total: least });
         }
-      const [kept, best] = keepCheapest(paid, ways);
+      const [kept, best] = keepCheapest(reached, ways);
       found.ways.push(
         ways.map((way) => {
           const isKept = kept.includes(way.after); // else the beam dropped where it leads
@@ -305,30 +495,33 @@ export class Lattice {
         }),
       );
       found.paid.push(kept.map((n) => paid[n]));
-      states = kept.map((n) => reached[n]);
-      arrived = kept.map((n) => this.arrive(paid[n]));
+      states = kept.map((n) => {
+        const { grip, held, memory } = reached[n];
+        return { grip, held, memory: this.remember(t, Number(grip), memory) };
+      });
+      if (t + 1 < this.choices.length) {
+        const roads = states.map(({ grip }) => this.roadsOf(t + 1, Number(grip)));
+        found.roads.push(roads);
+        arrived = kept.map((n, k) => this.arrive(paid[n], roads[k]));
+      }
     }
     return found;
   }
   /** The cheapest fingering, as the number of each moment's grip; with one grip fixed at a moment,
      if that is asked. @type {(fixed?: number, grip?: number | null) => number[]} */
   findPath(fixed = -1, grip = null) {
-    const { paid, ways } = this.search(fixed, grip);
+    const { paid, roads, ways } = this.search(fixed, grip);
     const lasts = paid[paid.length - 1].map((row) => Math.min(...row));
     let state = lasts.indexOf(Math.min(...lasts));
     let hand = paid[paid.length - 1][state].indexOf(lasts[state]);
     const path = [];
     for (let t = paid.length - 1; t >= 0; t--) {
-      const from = (t ? paid[t - 1] : [this.nowhere]).map((row) => {
-        const costs = t ? sum(row, this.roads[hand]) : row;
-        return t ? costs.indexOf(Math.min(...costs)) : hand;
+      const from = (t ? paid[t - 1] : [this.nowhere]).map((row, k) => {
+        const costs = t ? sum(row, roads[t - 1][k][hand]) : [];
+        const least = t ? Math.min(...costs) : 0;
+        return { least, came: t ? costs.indexOf(least) : hand };
       });
-      const cost = (/** @type {Way} */ way) => {
-        const road = t
-          ? paid[t - 1][way.before][from[way.before]] + this.roads[hand][from[way.before]]
-          : 0;
-        return road + this.priceOf(t, way)[hand];
-      };
+      const cost = (/** @type {Way} */ way) => from[way.before].least + this.priceOf(t, way)[hand];
       let best = null,
         least = Infinity;
       for (const way of ways[t])
@@ -336,28 +529,32 @@ export class Lattice {
           [best, least] = [way, cost(way)];
       const taken = /** @type {Way} */ (/** @type {unknown} */ (best));
       path.push(taken.grip);
-      [state, hand] = [taken.before, from[taken.before]];
+      [state, hand] = [taken.before, from[taken.before].came];
     }
     return path.reverse();
   }
   /** What the cheapest fingering with each grip of each moment costs in all. */
   prices() {
-    const { paid, ways } = this.search(),
+    const { paid, roads, ways } = this.search(),
       prices = [];
     let toGo = (paid[paid.length - 1] ?? []).map(() => this.nowhere);
     for (let t = paid.length - 1; t >= 0; t--) {
-      const arrived = t ? paid[t - 1].map((row) => this.arrive(row)) : [this.nowhere];
+      const arrived = t
+        ? paid[t - 1].map((row, k) => this.arrive(row, roads[t - 1][k]))
+        : [this.nowhere];
       const own = this.choices[t].map(() => Infinity),
-        ahead = arrived.map(() => this.roads.map(() => Infinity));
+        ahead = arrived.map(() => this.nowhere.map(() => Infinity));
       for (const way of ways[t]) {
-        const price = this.priceOf(t, way),
-          left = sum(toGo[way.after], price);
-        const total = Math.min(...sum(sum(arrived[way.before], toGo[way.after]), price));
-        own[way.grip] = Math.min(own[way.grip], total);
+        const left = sum(toGo[way.after], this.priceOf(t, way));
+        own[way.grip] = Math.min(own[way.grip], ...sum(arrived[way.before], left));
         ahead[way.before] = ahead[way.before].map((cost, h) => Math.min(cost, left[h]));
       }
       prices.push(own);
-      toGo = ahead.map((row) => this.arrive(row)); // moves cost the same in both directions
+      // Roads lead to a place (a row) from another one: here they are walked back.
+      if (t)
+        toGo = ahead.map((row, k) =>
+          row.map((_, from) => Math.min(...row.map((own, to) => own + roads[t - 1][k][to][from]))),
+        );
     }
     return prices.reverse();
   }

@@ -144,13 +144,18 @@ function readAll(vocabulary, ids) {
 /** The string of the last note. @type {(moments: Moment[]) => number} */
 const lowest = (moments) => moments[moments.length - 1].notes.at(-1)?.[0] ?? 0;
 
-/** The ids that may follow; a piece does not end before its first bar.
-   @type {(tokenizer: Tokenizer, ids: Iterable<number>) => number[]} */
-export function allowedNext(tokenizer, ids) {
+/** The ids that may follow; a piece does not end before its first bar. Notes that are struck
+   together are playable.
+   @type {(tokenizer: Tokenizer, ids: Iterable<number>,
+     isPlayable?: (notes: [number, number][], tab: Tab) => boolean) => number[]} */
+export function allowedNext(tokenizer, ids, isPlayable = () => true) {
   const reader = readAll(tokenizer.vocabulary, ids);
-  return reader
-    .allowed()
-    .filter((id) => id !== tokenizer.end || reader.steps || reader.tab.bars.length);
+  return reader.allowed().filter((id) => {
+    const [kind, text] = reader.tokens[id];
+    if (kind === "WITH")
+      return isPlayable([...(reader.moments.at(-1)?.notes ?? []), asPair(text)], reader.tab);
+    return id !== tokenizer.end || reader.steps || reader.tab.bars.length;
+  });
 }
 
 /** What kinds of token a header goes on with; null where bars have begun.

@@ -13,6 +13,7 @@ import {
   seeded,
   softmax,
 } from "./engine.js";
+import { isPlayableGrip } from "./hand.js";
 import { allowedNext, alphaTex, headerAfter, plainTab, riffTokens, tabOf } from "./tab.js";
 
 /** @import { Logits, LanguageModel, Tokenizer } from "./engine.js" */
@@ -126,7 +127,7 @@ const isTab = () => tokenizer.kind === "tab tokens";
 function nextLogits(ids) {
   const u = (off.length ? changed : whole).read(ids).rows.at(-1).u;
   if (!isTab()) return u;
-  const allowed = new Set(allowedNext(tokenizer, ids));
+  const allowed = new Set(allowedNext(tokenizer, ids, isPlayableGrip));
   return u.map((x, id) => (allowed.has(id) ? x : -Infinity));
 }
 

@@ -9,7 +9,7 @@
   const CONTAINERS = "div, section, details, article";
   const FIELDS = "input, select, textarea";
   const STAGES = "#slp-sentence, #slp-write, #slp-fingering, #slp-hear"; // have a script
-  const MAX_DEPTH = 4; // an article, a chapter, an exercise's fold, a box in it
+  const MAX_DEPTH = 5; // an article, a chapter, what the path leaves out, a fold, a box in it
   const MAX_COMPARED = 1000; // blocks that differ, on one level
   let digest = me.dataset.digest;
 
@@ -25,7 +25,8 @@
     for (const one of article.querySelectorAll(`h1, h2, h3, h4, ${selector}`)) {
       if (one.matches("h1, h2, h3, h4")) heading = one.id;
       else {
-        const what = one.matches("details") ? one.querySelector("summary")?.textContent : one.type;
+        const isFold = one.localName === "details";
+        const what = isFold ? one.querySelector("summary")?.textContent : one.type;
         const name = `${heading} ${what}`;
         counts.set(name, (counts.get(name) ?? 0) + 1);
         found.set(`${name} ${counts.get(name)}`, one);
@@ -83,7 +84,8 @@
     } catch {
       /* as above */
     }
-    const how = performance.getEntriesByType("navigation")[0]?.type;
+    const [visit] = performance.getEntriesByType("navigation");
+    const how = /** @type {PerformanceNavigationTiming | undefined} */ (visit)?.type;
     if (!kept || (how !== "reload" && how !== "back_forward")) return;
     restore(kept);
     if (!location.hash) requestAnimationFrame(() => goTo(kept.place));
@@ -220,8 +222,8 @@
     document.dispatchEvent(new CustomEvent("slp:replaced", { detail: added }));
     restore(state);
     goTo(where);
-    document.documentElement.dataset.updates =
-      1 + Number(document.documentElement.dataset.updates ?? 0);
+    const { dataset } = document.documentElement;
+    dataset.updates = String(1 + Number(dataset.updates ?? 0));
   };
   const soon = () => {
     busy = busy.then(update).catch(() => {}); // the server is being started again

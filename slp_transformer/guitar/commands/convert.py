@@ -8,7 +8,7 @@ from slp_transformer.guitar.commands.song_options import ConvertOptions
 from slp_transformer.guitar.commands.tab import (
     add_time_or_refuse,
     check_output,
-    print_cut_notes,
+    print_cut_note_count,
     read_and_select_tracks,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import (
@@ -38,7 +38,7 @@ def execute(options: ConvertOptions) -> None:
         print_status("These notes have no strings; they are fingered as `tab` does it.")
     for number, tab in enumerate(tracks, start=1):
         try:
-            tab = tab if tab.is_fingered else finger_for_some_neck(tab)
+            tab = tab if tab.is_fingered else place_on_first_fitting_neck(tab)
         except ValueError as error:
             if not tabs and number == len(tracks):
                 raise
@@ -56,7 +56,7 @@ def execute(options: ConvertOptions) -> None:
     print_status(f"Written to {output}.")
 
 
-def finger_for_some_neck(tab: Tab) -> Tab:
+def place_on_first_fitting_neck(tab: Tab) -> Tab:
     """Return pitches on strings of the first of `NECKS` that reaches down to them.
 
     Raises:
@@ -67,5 +67,5 @@ def finger_for_some_neck(tab: Tab) -> Tab:
     guitar = next((neck for neck in NECKS if neck.open_pitches[-1] <= lowest), STANDARD)
     (((fingered, _), *_), changes) = find_fingerings(piece, FingeringOptions(guitar))
     print_remarks([f"{where}: {what}" for where, what in changes])
-    print_cut_notes(fingered)
+    print_cut_note_count(fingered)
     return fingered

@@ -39,7 +39,7 @@ from slp_transformer.guitar.fretboard import (
 )
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 from slp_transformer.guitar.tab_header import parse_tuning
-from slp_transformer.guitar.text_time import find_time
+from slp_transformer.guitar.text_time import infer_timing
 from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
@@ -115,7 +115,7 @@ def execute(options: TabOptions) -> None:
         name = describe_tuning(tab.tuning)
         capo = f", capo {tab.tuning.capo}" if tab.tuning.capo else ""
         summary = {"guitar": name + capo} | summarize_fingering(grips, wanted.max_span)
-        print_cut_notes(tab)
+        print_cut_note_count(tab)
         if output is None:
             print_result(format_tab(tab, number_beats_every=tab.steps_per_quarter))
         print_status(("" if count == 1 else f"{number}.\n") + format_table(summary))
@@ -271,7 +271,7 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
     """
     if has_no_time(tab, path) and options.steps_per_quarter is None:
         try:
-            found = find_time(tab)
+            found = infer_timing(tab)
         except ValueError as error:
             raise ValueError(f"{path.suffix} needs time, and {options.song}: {error}.") from None
         print_status(f"{options.song.name}: {found.description}.")
@@ -279,7 +279,7 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
     return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
 
 
-def print_cut_notes(tab: Tab) -> None:
+def print_cut_note_count(tab: Tab) -> None:
     """Say how many notes cannot last as long as the piece has them."""
     if count := count_cut_notes(tab):
         print_status(f"{format_count(count, 'note')} cut short: the string is struck again.")

@@ -5,36 +5,27 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from slp_transformer.guitar.fingering.fitted_costs import FittedCosts, load_weights
 from slp_transformer.guitar.fingering.grips import Grip, find_grips
+from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_moment
-from slp_transformer.guitar.fingering.ringing import Ringing, RingingLattice
-from slp_transformer.guitar.fingering.viterbi import (
-    ExtraGripCost,
-    HandCosts,
-    moments_by_doubt,
-)
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
+from slp_transformer.guitar.fingering.viterbi import ExtraGripCost, moments_most_doubtful_first
 from slp_transformer.guitar.fretboard import (
     MAX_SPAN,
     Note,
     Tuning,
     format_pitch,
 )
-from slp_transformer.guitar.tab import Event, Tab, TabNote
+from slp_transformer.guitar.tab import Event, Tab, TabNote, Technique
+from slp_transformer.guitar.techniques import TECHNIQUES
 from slp_transformer.guitar.timing import bar_start_steps
 
-OPEN_STRING_COST = 1.0  # what preferring open strings, or not, is worth to a hand
+OPEN_STRING_COST = 2.0  # what preferring open strings, or not, is worth to a hand
 MAX_ALTERNATIVES = 2  # that a review shows
-REPEATED_GRIP_COST = 2.0  # what an alternative pays for a grip that an earlier one has
-COSTS_WITH_MODEL = HandCosts(
-    per_fret=0.0,
-    per_fret_behind_index=0.5,
-    per_fret_of_stretch=0.25,
-    per_skipped_string=0.0,
-    per_move=0.1,
-    per_fret_moved=0.15,
-)
-"""What is added to the log-probabilities of a trained model, which knows hands."""
+REPEATED_GRIP_COST = 4.0  # what an alternative pays for a grip that an earlier one has
+COSTS_WITH_MODEL = 0.5
+"""Share of the costs that is added to the log-probabilities of a trained model."""
 
 GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
 """Returns the log-probability, under a trained model, of each grip of each moment."""
@@ -93,15 +84,62 @@ class PlayablePiece:
         return f"{moment} (beat {1 + moment.step * kind / (4 * unit):.4g})"
 
     def build_tab(self, grips: Sequence[Grip], tuning: Tuning) -> Tab:
-        """A tab from a grip for each moment, with as many notes as the moment has."""
+        """A tab from a grip for each moment, with as many notes as the moment has.
+
+        Techniques that make no sense at the new places are left out.
+        """
         events: list[list[Event]] = [[] for _ in self.tab.bars]
-        for moment, grip in zip(self.moments, grips, strict=True):
-            pairs = zip(moment.notes, grip, strict=True)
-            played = [each._replace(note=place, techniques=()) for each, place in pairs]
+        kept = self._possible_techniques(grips, tuning)
+        for moment, grip, techniques in zip(self.moments, grips, kept, strict=True):
+            details = zip(moment.notes, grip, techniques, strict=True)
+            played = [each._replace(note=n, techniques=own) for each, n, own in details]
             events[moment.bar_number - 1].append(Event.from_notes(moment.step, played))
         bars = zip(self.tab.bars, events, strict=True)
         filled = tuple(replace(bar, events=tuple(own)) for bar, own in bars)
         return replace(self.tab, tuning=tuning, bars=filled)
+
+    def describe_lost_techniques(
+        self, grips: Sequence[Grip], tuning: Tuning
+    ) -> list[tuple[str, str]]:
+        """Return which techniques `build_tab` leaves out: where, and what."""
+        lost = {
+            (f"bar {moment.bar_number}", f"{TECHNIQUES[gone.kind].plural} don't go with the places")
+            for moment, kept in zip(
+                self.moments, self._possible_techniques(grips, tuning), strict=True
+            )
+            for note, own in zip(moment.notes, kept, strict=True)
+            for gone in set(note.techniques) - set(own)
+        }
+        return sorted(lost, key=lambda each: (int(each[0].split()[1]), each[1]))
+
+    def _possible_techniques(
+        self, grips: Sequence[Grip], tuning: Tuning
+    ) -> list[list[tuple[Technique, ...]]]:
+        """Return the techniques of each note of each moment that its new place allows.
+
+        What leads to a note must still lead to it, along one string and to another fret. An open
+        string is not bent, and a harmonic is where it is on the string.
+        """
+        targets: dict[int, tuple[int, int]] = {}  # by string before: the next moment, and note
+        nexts: dict[int, tuple[tuple[int, int], int]] = {}  # by string now: the same, and fret
+        found: list[list[tuple[Technique, ...]]] = []
+        for place in reversed(range(len(grips))):
+            pairs = list(zip(self.moments[place].notes, grips[place], strict=True))
+            own = []
+            for old, new in pairs:
+                is_same = new == old.note and tuning == self.tab.tuning
+                target = targets.get(old.note.string)
+                after, fret = nexts.get(new.string, (None, 0))
+                leads = target is None or target == after and fret != new.fret
+                lost = set() if is_same else {"harmonic"}
+                lost |= set() if is_same or new.fret else {"bend", "vibrato"}
+                lost |= set() if leads else {k for k, s in TECHNIQUES.items() if s.leads_on}
+                own.append(tuple(each for each in old.techniques if each.kind not in lost))
+            found.append(own)
+            for number, (old, new) in enumerate(pairs):
+                targets[old.note.string] = place, number
+                nexts[new.string] = (place, number), new.fret
+        return found[::-1]
 
 
 def piece_from_tab(tab: Tab) -> PlayablePiece:
@@ -114,8 +152,6 @@ def piece_from_tab(tab: Tab) -> PlayablePiece:
             played = tuple(each for each in event.tab_notes() if each.note in sounding)
             if len(played) < len(event.notes):
                 changes.append((f"bar {number}", "a note without a pitch is left out"))
-            if any(each.techniques for each in played):
-                changes.append((f"bar {number}", "how a note is played is left out"))
             if played:
                 count += 1
                 pitches = tuple(tab.tuning.pitch_of(each.note) for each in played)
@@ -136,7 +172,7 @@ def find_fingerings(
         options: the guitar and the preferences.
         num_alternatives: how many fingerings; each further one pays for grips that earlier ones
             have.
-        score_grips: log-probabilities of grips under a trained model; None for `HandCosts` alone.
+        score_grips: log-probabilities of grips under a trained model; None for costs alone.
 
     Returns:
         Tabs, each with the fingering that it is made of, best first and without doubles, so that
@@ -146,14 +182,16 @@ def find_fingerings(
         ValueError: if there is nothing to play, something cannot be played and is to be refused, or
             a pin is in the way; it says where.
     """
-    problem, changes = _pose_problem(piece, options, score_grips)
+    problem, changes = _build_problem(piece, options, score_grips)
     paths: list[list[Grip]] = []
     for _ in range(num_alternatives):
         extra = problem.make_extra_cost(paths)
-        path = problem.build_lattice(problem.choices, extra).find_path()
+        path = problem.build_lattice(problem.choices, extra).find_cheapest_path()
         if path in paths:
             break
         paths.append(path)
+    lost = (problem.piece.describe_lost_techniques(path, options.tuning) for path in paths)
+    changes += dict.fromkeys(each for own in lost for each in own)
     return [(problem.piece.build_tab(path, options.tuning), path) for path in paths], changes
 
 
@@ -189,13 +227,13 @@ def find_doubtful_moments(
         num_doubts: how many moments to return at most.
         score_grips: as for `find_fingerings`.
     """
-    problem, _ = _pose_problem(piece, options, score_grips)
+    problem, _ = _build_problem(piece, options, score_grips)
     choices, extra = problem.choices, problem.make_extra_cost([])
     lattice = problem.build_lattice(choices, extra)
-    best, prices = lattice.find_path(), lattice.price_grips()
+    best, prices = lattice.find_cheapest_path(), lattice.price_grips()
     doubts: list[DoubtfulMoment] = []
     changed: set[int] = set()
-    for t in moments_by_doubt(prices):
+    for t in moments_most_doubtful_first(prices):
         if len(doubts) == num_doubts:
             break
         if t in changed:
@@ -205,7 +243,7 @@ def find_doubtful_moments(
         paths, more = [best], [0.0]
         for price, grip in others:
             asked = [*choices[:t], [grip], *choices[t + 1 :]]
-            paths.append(problem.build_lattice(asked, extra).find_path())
+            paths.append(problem.build_lattice(asked, extra).find_cheapest_path())
             more.append(price - ranked[0][0])
         changed.update(i for i, grip in enumerate(paths[1]) if grip != best[i])
         doubts.append(DoubtfulMoment(problem.piece.moments[t], t, paths, more))
@@ -216,16 +254,16 @@ class _Problem(NamedTuple):
     """What is to be fingered: a piece that the guitar can play, its grips and what they cost."""
 
     piece: PlayablePiece
+    passage: Passage
     choices: list[Sequence[Grip]]
-    costs: HandCosts
+    costs: FittedCosts
     log_probs: Sequence[Sequence[float]] | None
-    ringing: Ringing | None
 
     def build_lattice(
         self, choices: Sequence[Sequence[Grip]], extra_cost: ExtraGripCost | None
-    ) -> RingingLattice:
+    ) -> FingeringLattice:
         """Return the fingerings with some of the grips."""
-        return RingingLattice(choices, self.costs, extra_cost, self.ringing)
+        return FingeringLattice(self.passage, choices, self.costs, extra_cost)
 
     def make_extra_cost(self, earlier_fingerings: Sequence[Sequence[Grip]]) -> ExtraGripCost | None:
         """Return a grip's extra cost: from a model, and for repeating an earlier fingering."""
@@ -244,7 +282,7 @@ class _Problem(NamedTuple):
         return lambda moment, grip: table[moment][grip]
 
 
-def _pose_problem(
+def _build_problem(
     piece: PlayablePiece, options: FingeringOptions, score_grips: GripScorer | None
 ) -> tuple[_Problem, list[tuple[str, str]]]:
     """Make a piece fit for the guitar and list its grips; return also what was changed.
@@ -254,7 +292,7 @@ def _pose_problem(
     """
     moments, changes, refused = [], list(piece.changes), []
     for moment in piece.moments:
-        left, changed, reason = fit_moment(moment.pitches, options)
+        left, changed, reason = fit_chord_to_guitar(moment.pitches, options)
         changes += [(piece.describe_place(moment), what) for what in changed]
         if reason:
             refused.append(f"{piece.describe_place(moment)}: {reason}")
@@ -272,18 +310,19 @@ def _pose_problem(
     lasting = tuple(tuple(float(own.duration_steps) for own in m.notes) for m in moments)
     pitches = tuple(m.pitches for m in moments)
     passage = Passage(options.tuning, pitches, onsets=onsets, durations=lasting)
-    choices = _list_choices(piece, moments, options)
+    choices = _list_candidate_grips(piece, moments, options)
     log_probs = score_grips(passage, choices) if score_grips else None
-    costs = replace(
-        COSTS_WITH_MODEL if score_grips else HandCosts(),
-        per_open_string=-OPEN_STRING_COST * options.open_string_preference,
-        preferred_position=options.preferred_position,
+    share = COSTS_WITH_MODEL if score_grips else 1.0
+    costs = FittedCosts(
+        {name: share * weight for name, weight in load_weights().items()},
+        -OPEN_STRING_COST * options.open_string_preference,
+        options.preferred_position,
     )
     own = replace(piece, moments=moments)
-    return _Problem(own, choices, costs, log_probs, passage.ringing()), changes
+    return _Problem(own, passage, choices, costs, log_probs), changes
 
 
-def _list_choices(
+def _list_candidate_grips(
     piece: PlayablePiece, moments: Sequence[PlayableMoment], options: FingeringOptions
 ) -> list[Sequence[Grip]]:
     """List the grips of each moment that is left: all, or those that have the pinned notes.
@@ -296,7 +335,7 @@ def _list_choices(
     for moment in moments:
         pinned = pins.pop((moment.bar_number, moment.number), ())
         try:
-            choices.append(_find_pinned_grips(moment.pitches, pinned, options))
+            choices.append(_narrowest_grips_with_pins(moment.pitches, pinned, options))
         except ValueError as error:
             raise ValueError(f"{moment}: {str(error).rstrip('.')}.") from None
     for bar, number in pins:
@@ -307,7 +346,7 @@ def _list_choices(
     return choices
 
 
-def _find_pinned_grips(
+def _narrowest_grips_with_pins(
     pitches: tuple[int, ...], pinned_notes: Sequence[Note], options: FingeringOptions
 ) -> Sequence[Grip]:
     """The grips of a moment that have these notes, which stretch the hand least.

@@ -17,7 +17,7 @@ from slp_transformer.guitar.fretboard import (
     get_scale_length,
     is_playable_grip,
 )
-from slp_transformer.guitar.hand import NUM_FINGERS, find_refusal
+from slp_transformer.guitar.hand import NUM_FINGERS, explain_impossible_grip
 
 Grip = tuple[Note, ...]
 
@@ -50,7 +50,7 @@ def find_placements(
             (*grip, note)
             for grip in placements
             for note in places
-            if _is_within((*grip, note), max_span)
+            if _fits_span((*grip, note), max_span)
             and all(
                 earlier != pitch or note.string < other.string
                 for earlier, other in zip(pitches, grip, strict=False)
@@ -59,7 +59,7 @@ def find_placements(
     return tuple(placements)
 
 
-def _is_within(grip: Grip, max_span: int) -> bool:
+def _fits_span(grip: Grip, max_span: int) -> bool:
     """Return whether no string is used twice, and the fretted notes are within a span."""
     frets = [note.fret for note in grip if note.fret]
     is_near = not frets or max(frets) - min(frets) <= max_span
@@ -100,7 +100,7 @@ def find_playable_grips(
     raise UnplayableError(explain_unplayable(pitches, tuning, max_fret))
 
 
-def find_usual_grips(
+def find_grips_or_placements(
     pitches: tuple[int, ...], tuning: Tuning, max_span: int = MAX_SPAN
 ) -> tuple[Grip, ...]:
     """The playable grips or, where no hand can take what people wrote, the narrowest placements.
@@ -131,10 +131,10 @@ def allowed_next_notes(grip: Grip, pitches: tuple[int, ...], tuning: Tuning) -> 
         The places, each once, lowest string first.
 
     Raises:
-        UnplayableError: as `find_usual_grips`.
+        UnplayableError: as `find_grips_or_placements`.
     """
     count = len(grip)
-    wholes = find_usual_grips(pitches, tuning)
+    wholes = find_grips_or_placements(pitches, tuning)
     places = {whole[count] for whole in wholes if whole[:count] == grip}
     return sorted(places, key=lambda note: -note.string)
 
@@ -153,7 +153,7 @@ def explain_unplayable(pitches: tuple[int, ...], tuning: Tuning, max_fret: int =
     names = ", ".join(map(format_pitch, pitches))
     scale = get_scale_length(tuning)
     placements = find_placements(pitches, tuning, max_fret)
-    refusals = {find_refusal(grip, scale, tuning.capo) for grip in placements}
+    refusals = {explain_impossible_grip(grip, scale, tuning.capo) for grip in placements}
     if "too wide" in refusals:
         return f"{names} are too wide apart for one hand"
     if refusals:
@@ -161,7 +161,7 @@ def explain_unplayable(pitches: tuple[int, ...], tuning: Tuning, max_fret: int =
     return f"{names} cannot sound together: one needs a string that another takes"
 
 
-def finger_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
+def place_on_lowest_frets(moments: Sequence[tuple[int, ...]], tuning: Tuning) -> list[Grip]:
     """Each note on the lowest fret that is left, the lowest note of a chord first.
 
     Hands are not looked at: this is the rule of many tab editors.

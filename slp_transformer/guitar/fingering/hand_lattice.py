@@ -15,7 +15,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.shape_types import Float, Int, Tensor
-from slp_transformer.guitar.fingering.grips import Grip, find_usual_grips
+from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning
@@ -52,7 +52,7 @@ def build_moment_states(pitches: tuple[int, ...], tuning: Tuning) -> MomentState
     Raises:
         UnplayableError: if no hand can play them.
     """
-    choices, costs = find_usual_grips(pitches, tuning), HandCosts()
+    choices, costs = find_grips_or_placements(pitches, tuning), HandCosts()
     states = [
         (costs.grip_cost(grip, hand), k, hand)
         for k, grip in enumerate(choices)
@@ -113,7 +113,7 @@ def extract_features(grip: Grip, hand_fret: int) -> Float[Tensor, "features"]:
     """Return the features of a grip that a hand at this fret takes."""
     frets = [note.fret for note in grip if note.fret]
     strings = [note.string for note in grip]
-    fingers = [finger_class(note, hand_fret) for note in grip]
+    fingers = [finger_offset_class(note, hand_fret) for note in grip]
     pairs = [NUM_FINGER_CLASSES * (s - 1) + f for s, f in zip(strings, fingers, strict=True)]
     found = [
         ("any", 0),
@@ -147,7 +147,7 @@ def extract_features(grip: Grip, hand_fret: int) -> Float[Tensor, "features"]:
     return row
 
 
-def finger_class(note: Note, hand_fret: int) -> int:
+def finger_offset_class(note: Note, hand_fret: int) -> int:
     """Return how many frets from the index finger a note lies, 0 to 4; 5 for an open string."""
     if note.fret == 0:
         return NUM_FINGER_CLASSES - 1
@@ -184,7 +184,7 @@ class LatticeBatch(NamedTuple):
     target_states: Float[Tensor, "batch T S"]
 
 
-def classify_gap(relative_gap: float | None) -> int:
+def gap_class(relative_gap: float | None) -> int:
     """The class of a gap in units of the piece's median."""
     if relative_gap is None:
         return 0
@@ -215,7 +215,7 @@ class PassageWindows:
                 own.grips.index(grip) if grip in own.grips else -1
                 for own, grip in zip(states, written, strict=True)
             ]
-            gaps = [classify_gap(gap) for gap in passage.relative_gaps()]
+            gaps = [gap_class(gap) for gap in passage.relative_gaps()]
             self.states.append(states)
             self.gap_classes.append(torch.tensor(gaps))
             self.target_grip_ids.append(torch.tensor(targets))

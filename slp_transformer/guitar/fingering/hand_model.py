@@ -27,7 +27,7 @@ from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
 from slp_transformer.guitar.fretboard import MAX_FRET
 from slp_transformer.guitar.token_reader import NUM_STRINGS
 from slp_transformer.training.checkpoints import load_weights
-from slp_transformer.training.run_folder import checkpoint_folder, retry_while_run_changes
+from slp_transformer.training.run_folder import checkpoint_folder, with_retries_if_run_changes
 
 MASKED_SCORE = -1e4  # the score of a state that is not there
 WINDOW_MOMENTS = 128  # moments of a window that count
@@ -262,7 +262,7 @@ def load_hand_ensemble(*run_dirs: str | Path) -> HandEnsemble:
     return HandEnsemble(models)
 
 
-@retry_while_run_changes
+@with_retries_if_run_changes
 def load_hand_model(run_dir: str | Path) -> HandModel:
     """Load the best model of a run."""
     model = HandModel()

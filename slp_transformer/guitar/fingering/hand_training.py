@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.shape_types import Float, Tensor
-from slp_transformer.data.batches import Batch, compute_checksum
+from slp_transformer.data.batches import Batch, values_crc32
 from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.fingering.hand_lattice import NUM_STRINGS, PassageWindows
 from slp_transformer.guitar.fingering.hand_model import (
@@ -30,7 +30,7 @@ from slp_transformer.guitar.fingering.hand_model import (
 from slp_transformer.guitar.fingering.passages import (
     Passage,
     compare_fingerings,
-    list_windows,
+    list_window_starts,
     passage_from_tab,
     read_passages_jsonl,
     sum_metrics,
@@ -43,7 +43,7 @@ from slp_transformer.training.callbacks import MetricsFileWriter, ProgressBar
 WINDOW_MOMENTS = 96
 
 
-class HandWindows:
+class HandWindowSource:
     """Windows of passages, for the trainer: a passage's number, and where each begins and ends."""
 
     def __init__(self, passages: Sequence[Passage], first_number: int, window_moments: int):
@@ -69,7 +69,7 @@ class HandWindows:
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """Yield all windows that do not overlap."""
-        windows = torch.tensor(list_windows(self.lengths.tolist(), self.window))
+        windows = torch.tensor(list_window_starts(self.lengths.tolist(), self.window))
         for part in windows.split(batch_size):
             yield self.make_batch(*part.unbind(1))
 
@@ -83,7 +83,7 @@ class HandWindows:
     def fingerprint(self) -> dict[str, Any]:
         """Return the number of passages, and a checksum of them."""
         notes = [(passage.moments, passage.grips) for passage in self.passages]
-        return {"pieces": len(notes), "window": self.window, "checksum": compute_checksum(notes)}
+        return {"pieces": len(notes), "window": self.window, "checksum": values_crc32(notes)}
 
 
 def make_hand_trainer(
@@ -118,8 +118,8 @@ def make_hand_trainer(
     torch.manual_seed(config.seed)
     return Trainer(
         HandModel(),
-        HandWindows(train, 0, window_moments),
-        HandWindows(val, len(train), window_moments),
+        HandWindowSource(train, 0, window_moments),
+        HandWindowSource(val, len(train), window_moments),
         config,
         loss=loss,
         out_dir=out_dir,

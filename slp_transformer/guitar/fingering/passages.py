@@ -14,7 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from slp_transformer.guitar.fingering.grips import Grip
-from slp_transformer.guitar.fingering.ringing import Ringing, count_cut_notes, ringing_of
+from slp_transformer.guitar.fingering.ringing import Ringing, count_held_and_cut_notes, make_ringing
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, Note, Tuning, is_playable_grip
 from slp_transformer.guitar.tab import Tab
 
@@ -41,7 +41,7 @@ class Passage:
 
     def ringing(self) -> Ringing | None:
         """Return when its notes begin and until when they ring; None if no duration is known."""
-        return ringing_of(self.onsets, self.durations)
+        return make_ringing(self.onsets, self.durations)
 
     def relative_gaps(self) -> list[float | None]:
         """Time from the moment before, in units of the piece's median; None where not known."""
@@ -51,7 +51,7 @@ class Passage:
         return [None, *(None if step is None or step < 0 else step / unit for step in steps)]
 
 
-def list_windows(lengths: Sequence[int], window: int) -> list[tuple[int, int]]:
+def list_window_starts(lengths: Sequence[int], window: int) -> list[tuple[int, int]]:
     """Return windows that do not overlap: the number of a piece, and where each begins in it."""
     return [
         (number, start)
@@ -194,7 +194,7 @@ def compare_fingerings(
     notes = [pair for event in events for pair in zip(*event, strict=True)]
     free = [pair for pair in notes if len(tuning.positions_of(tuning.pitch_of(pair[0]))) > 1]
     chords = [event for event in events if len(event[0]) > 1]
-    held, cut = count_cut_notes(predicted_grips, ringing)
+    held, cut = count_held_and_cut_notes(predicted_grips, ringing)
 
     def count_equal(pairs: Sequence[tuple[object, object]]) -> int:
         return sum(theirs == ours for theirs, ours in pairs)

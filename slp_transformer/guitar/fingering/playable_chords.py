@@ -43,7 +43,7 @@ class FingeringOptions:
     unplayable_policy: UnplayablePolicy = "refuse"
 
 
-def fit_moment(
+def fit_chord_to_guitar(
     pitches: Sequence[int], options: FingeringOptions
 ) -> tuple[dict[int, int], list[str], str]:
     """Make a moment fit for a guitar: pitches that one hand can take.
@@ -61,21 +61,25 @@ def fit_moment(
     notes: dict[int, int] = {}
     changes = []
     for place, pitch in enumerate(pitches):
-        moved = _nearest_octave(pitch, options) if options.unplayable_policy == "octave" else pitch
+        moved = (
+            _nearest_octave_on_neck(pitch, options)
+            if options.unplayable_policy == "octave"
+            else pitch
+        )
         if moved != pitch:
             changes.append(f"{format_pitch(pitch)} is moved to {format_pitch(moved)}")
         notes.setdefault(moved, place)
     if len(notes) < len(pitches):
         changes.append("a pitch that is there twice is taken once")
     notes = dict(sorted(notes.items()))
-    reason = _why_unplayable(tuple(notes), options)
+    reason = _explain_unplayable(tuple(notes), options)
     if reason and options.unplayable_policy == "drop":
         for pitch in _choose_dropped_pitches(tuple(notes), options):
             del notes[pitch]
             changes.append(f"{format_pitch(pitch)} is left out")
         reason = ""
     if reason and options.unplayable_policy == "octave":
-        octaves = _choose_octaves(tuple(notes), options)
+        octaves = _choose_moved_pitches(tuple(notes), options)
         left: dict[int, int] = {}
         for (pitch, place), octave in zip(notes.items(), octaves, strict=True):
             if octave is None:
@@ -88,14 +92,16 @@ def fit_moment(
     return notes, changes, reason
 
 
-def _why_unplayable(pitches: tuple[int, ...], options: FingeringOptions) -> str:
+def _explain_unplayable(pitches: tuple[int, ...], options: FingeringOptions) -> str:
     """Why a hand cannot take these notes; empty if it can."""
     if find_grips(pitches, options.tuning, options.max_fret, options.max_fret):
         return ""
     return explain_unplayable(pitches, options.tuning, options.max_fret)
 
 
-def _choose_octaves(pitches: tuple[int, ...], options: FingeringOptions) -> Sequence[int | None]:
+def _choose_moved_pitches(
+    pitches: tuple[int, ...], options: FingeringOptions
+) -> Sequence[int | None]:
     """Return where the notes of a chord are moved to so that a hand can take it; None: left out.
 
     As few as possible are moved, by one octave; of these the inner ones rather than the bass, and
@@ -112,13 +118,15 @@ def _choose_octaves(pitches: tuple[int, ...], options: FingeringOptions) -> Sequ
             return sum(moved), moved[-1], moved[0]
 
         for chord in sorted(product(*octaves), key=price):
-            if len(set(chord)) == len(chord) and not _why_unplayable(tuple(sorted(chord)), options):
+            if len(set(chord)) == len(chord) and not _explain_unplayable(
+                tuple(sorted(chord)), options
+            ):
                 return chord
     dropped = _choose_dropped_pitches(pitches, options)
     return [None if pitch in dropped else pitch for pitch in pitches]
 
 
-def _nearest_octave(pitch: int, options: FingeringOptions) -> int:
+def _nearest_octave_on_neck(pitch: int, options: FingeringOptions) -> int:
     """The nearest octave of a pitch that is on the neck; the pitch itself if none is."""
     octaves = [pitch + 12 * k for k in sorted(range(-10, 11), key=abs)]
     return next((p for p in octaves if options.tuning.positions_of(p, options.max_fret)), pitch)
@@ -128,7 +136,7 @@ def _choose_dropped_pitches(pitches: tuple[int, ...], options: FingeringOptions)
     """Return the notes to leave out: those off the neck, then inner ones until a grip exists."""
     dropped = [p for p in pitches if not options.tuning.positions_of(p, options.max_fret)]
     left = [p for p in pitches if p not in dropped]
-    while left and _why_unplayable(tuple(left), options):
+    while left and _explain_unplayable(tuple(left), options):
         # The melody counts most, then the bass; of the inner voices the lowest goes first.
         dropped.append(left.pop(1 if len(left) > 2 else 0))
     return dropped

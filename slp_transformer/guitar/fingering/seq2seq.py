@@ -15,10 +15,10 @@ import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.cache import KVCache
-from slp_transformer.data.batches import Batch, compute_checksum
+from slp_transformer.data.batches import Batch, values_crc32
 from slp_transformer.encoder_decoder import EncoderDecoder
 from slp_transformer.guitar.fingering.grips import Grip, allowed_next_notes
-from slp_transformer.guitar.fingering.passages import Passage, list_windows
+from slp_transformer.guitar.fingering.passages import Passage, list_window_starts
 from slp_transformer.guitar.fretboard import MAX_FRET, Note
 from slp_transformer.loss import IGNORE_INDEX
 from slp_transformer.masks import padding_mask
@@ -122,7 +122,7 @@ class FingeringDataset:
 
     def iter_eval(self, batch_size: int) -> Iterator[Batch]:
         """All windows that do not overlap, without noise."""
-        windows = list_windows([len(source) for source in self.sources], self.window_notes)
+        windows = list_window_starts([len(source) for source in self.sources], self.window_notes)
         for start in range(0, len(windows), batch_size):
             yield self.make_batch(windows[start : start + batch_size])
 
@@ -152,7 +152,7 @@ class FingeringDataset:
             "pieces": len(self.sources),
             "notes": len(ids) // 2,
             "window": self.window_notes,
-            "checksum": compute_checksum(ids.tolist()),
+            "checksum": values_crc32(ids.tolist()),
         }
 
 

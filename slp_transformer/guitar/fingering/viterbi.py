@@ -36,7 +36,6 @@ class HandCosts:
         per_fret_moved: for each fret moved.
         per_fret_from_position: for each fret away from `preferred_position`.
         preferred_position: fret of the preferred position; None for no preference.
-        per_cut_note: for striking a string that should still ring (see `ringing`).
     """
 
     per_fret: float = 0.1
@@ -49,7 +48,6 @@ class HandCosts:
     per_fret_moved: float = 0.6
     per_fret_from_position: float = 0.5
     preferred_position: int | None = None
-    per_cut_note: float = 2.0
 
     def grip_cost(self, grip: Grip, hand_fret: int) -> float:
         """Return the cost of a grip for a hand at this fret."""
@@ -129,7 +127,7 @@ def find_cheapest_path(
     roads = costs.move_costs()
     paid, held, came = [0.0 for _ in HAND_FRETS], [], []
     for t, choice in enumerate(candidate_grips):
-        by_hand = zip(*price_at_each_fret(choice, costs, extra_cost, t), strict=True)
+        by_hand = zip(*cost_at_each_hand_fret(choice, costs, extra_cost, t), strict=True)
         held.append([min(zip(prices, choice, strict=True)) for prices in by_hand])
         best = [min((v + m, k) for k, (v, m) in enumerate(zip(paid, road, strict=True)))
                 if t else (0.0, 0) for road in roads]  # fmt: skip
@@ -153,7 +151,8 @@ def price_grips(
     same at every moment: the cost of the cheapest fingering.
     """
     own = [
-        price_at_each_fret(choice, costs, extra_cost, t) for t, choice in enumerate(candidate_grips)
+        cost_at_each_hand_fret(choice, costs, extra_cost, t)
+        for t, choice in enumerate(candidate_grips)
     ]
     cheapest = [[min(at_hand) for at_hand in zip(*moment, strict=True)] for moment in own]
     roads = costs.move_costs()
@@ -173,7 +172,7 @@ def price_grips(
     ]
 
 
-def moments_by_doubt(prices: Sequence[Sequence[float]]) -> list[int]:
+def moments_most_doubtful_first(prices: Sequence[Sequence[float]]) -> list[int]:
     """The moments that have a choice, those first where another grip is almost as cheap.
 
     Args:
@@ -183,7 +182,7 @@ def moments_by_doubt(prices: Sequence[Sequence[float]]) -> list[int]:
     return sorted(margins, key=lambda t: margins[t])
 
 
-def price_at_each_fret(
+def cost_at_each_hand_fret(
     grips: Sequence[Grip], costs: HandCosts, extra_cost: ExtraGripCost | None, moment_index: int
 ) -> list[list[float]]:
     """For each grip of a moment, what it costs at each place of the hand."""

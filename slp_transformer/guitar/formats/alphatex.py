@@ -9,12 +9,12 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_moment
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_score_moment
 from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
     TiedNote,
-    check_same_bars,
+    check_tracks_have_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
@@ -51,12 +51,12 @@ def format_alphatex(*tracks: Tab) -> str:
         ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
             any note value; or the tracks' bars are not of the same lengths.
     """
-    check_same_bars(tracks)
-    title = _quote(tracks[0].title)
+    check_tracks_have_same_bars(tracks)
+    title = _quote_string(tracks[0].title)
     lines = [f"\\title {title}"] if title != '""' else []
     for number, tab in enumerate(tracks):
         measures = measures_from_tab(tab)
-        lines += [f"\\track {_quote(tab.track or 'Guitar')}", "\\staff {score tabs}"]
+        lines += [f"\\track {_quote_string(tab.track or 'Guitar')}", "\\staff {score tabs}"]
         lines.append(f"\\instrument {midi_program(tab.tuning)}")
         lines.append(f"\\tuning ({' '.join(map(format_pitch, tab.tuning.open_pitches))})")
         if tab.tuning.capo:
@@ -73,7 +73,7 @@ def format_alphatex(*tracks: Tab) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quote(text: str) -> str:
+def _quote_string(text: str) -> str:
     """Return a text in one line as alphaTex has strings."""
     return '"' + " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -277,7 +277,7 @@ class _AlphaTexParser:
                     self.commit_bar()
                 if self.voice == 2:
                     raise self.error("a tab has at most two voices")
-                self.reset_to_voice(2)
+                self.restart_in_voice(2)
             case "voice" | "staff" | "instrument":
                 pass
             case _:
@@ -289,7 +289,7 @@ class _AlphaTexParser:
         if self.finished:
             self.builder.bars = self.finished[0].bars
         self.track, self.pitches, self.capo = "", STANDARD.open_pitches, 0
-        self.reset_to_voice(1)
+        self.restart_in_voice(1)
 
     def commit_track(self) -> None:
         """Keep the track that ends here, if there is anything in it, and begin the next."""
@@ -299,7 +299,7 @@ class _AlphaTexParser:
         self.finished.append(self.builder)
         self.reset_track()
 
-    def reset_to_voice(self, voice: int) -> None:
+    def restart_in_voice(self, voice: int) -> None:
         """Go to the beginning of the piece, in voice 1 or 2."""
         self.voice, self.bar_index, self.bar_start = voice, 0, Fraction(0)
         self.reset_bar()
@@ -341,7 +341,7 @@ class _AlphaTexParser:
                 own = beat_effects if len(notes) == 1 else _parse_effects(effects) + beat_effects
                 self.parse_note(fret, int(string), own, length)
             self.elapsed += length
-            check_moment(self.elapsed)
+            check_score_moment(self.elapsed)
         self.has_notes = True
 
     def beat_duration(self, denominator: str) -> Fraction:
@@ -384,7 +384,7 @@ class _AlphaTexParser:
             elif name not in (*BEAT_EFFECTS, "t"):
                 self.warn(f"{{{name[:30]}}} is left out")
         event = NoteEvent(self.bar_start + self.elapsed, duration, note, techniques, self.voice)
-        self.builder.read_note(event, fret == "-" or any(name == "t" for name, _ in effects))
+        self.builder.add_note(event, fret == "-" or any(name == "t" for name, _ in effects))
 
 
 def _parse_effects(text: str) -> _Effects:

@@ -1,4 +1,6 @@
-"""Guitar Pro 7 and 8 files (`.gp`): a ZIP archive with XML, which is called GPIF, in it.
+"""Guitar Pro 6 to 8 files (`.gpx`, `.gp`): a container with XML, which is called GPIF, in it.
+
+That of Guitar Pro 6 is in `slp_transformer.guitar.formats.gpx`; the later ones are ZIP archives.
 
 Everything in it is in lists and is named by number: a bar names its voices, a voice its beats,
 a beat its rhythm and notes. String 0 is the lowest; frets count from the capo.
@@ -13,9 +15,10 @@ from slp_transformer._internal.bounds import (
     MAX_FILE_BYTES,
     MAX_NOTES,
     MAX_UNPACKED_BYTES,
-    check_moment,
-    parse_number,
+    check_score_moment,
+    parse_exact_number,
 )
+from slp_transformer.guitar.formats.gpx import is_gpx, read_gpx_member
 from slp_transformer.guitar.formats.guitar_pro import BEND_UNITS_PER_QUARTER_TONE
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
@@ -51,24 +54,31 @@ QUARTERS_OF_TEMPO_UNIT = {"1": 0.5, "3": 1.5, "4": 2.0, "5": 3.0}
 
 
 def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
-    """Read a Guitar Pro 7 or 8 file: a tab for each staff; one without strings has pitches alone.
+    """Read a Guitar Pro 6 to 8 file: a tab for each staff; one without strings has pitches alone.
 
     Returns:
         The tabs, each with the song's title, and the track's name where there are several; and what
         of the file is not in them.
 
     Raises:
-        ValueError: if there is no such file, it is no Guitar Pro 7 or 8 file or unpacks to more
+        ValueError: if there is no such file, it is no Guitar Pro 6 to 8 file or unpacks to more
             than 64 MiB, or it has no track that a tab can be made of.
     """
-    max_bytes, source = MAX_FILE_BYTES["Guitar Pro 7 and 8"], Path(path).name
+    max_bytes, source = MAX_FILE_BYTES["Guitar Pro 6 to 8"], Path(path).name
     content = read_bytes(path, "a Guitar Pro file", max_bytes)
-    with translate_read_errors(path, "a Guitar Pro 7 or 8 file"):
-        root = parse_xml(read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES))
+    with translate_read_errors(path, "a Guitar Pro 6, 7 or 8 file"):
+        root = parse_xml(
+            read_gpx_member(content, "score.gpif")
+            if is_gpx(content)
+            else read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES)
+        )
         song = _Song(root)
         builders: list[TabBuilder] = []
         for track in root.iterfind("Tracks/Track"):
-            is_drums = "drum" in track.findtext("InstrumentSet/Type", "").lower()
+            table = track.find("GeneralMidi[@table='Percussion']")
+            is_drums = (
+                table is not None or "drum" in track.findtext("InstrumentSet/Type", "").lower()
+            )
             # Older files have one staff, which is not named so.
             for staff in track.findall("Staves/Staff") or [track]:
                 pitches = staff.findtext("*/Property[@name='Tuning']/Pitches", "").split()
@@ -105,7 +115,7 @@ class _Song:
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
             header = self.headers[int(automation.findtext("Bar") or 0)]
-            place = parse_number(automation.findtext("Position") or "0")
+            place = parse_exact_number(automation.findtext("Position") or "0")
             tempo_bpm = min(max(round(tempo), 1), 1000)
             if place:
                 header.tempo_changes[place] = tempo_bpm
@@ -158,9 +168,9 @@ class _Song:
             bar = self.bars[master_bar.findtext("Bars", "").split()[place]]
             used = [name for name in bar.findtext("Voices", "").split() if name != "-1"]
             if len(used) > 2:
-                builder.omit("third and fourth voices are left out", number)
+                builder.record_omission("third and fourth voices are left out", number)
             if master_bar.find("TripletFeel") is not None:
-                builder.omit("bars in triplet feel are read as they are written", number)
+                builder.record_omission("bars in triplet feel are read as they are written", number)
             for voice, voice_name in enumerate(used[:2], start=1):
                 now = Fraction(0)
                 for beat_name in self.voices[voice_name].findtext("Beats", "").split():
@@ -176,25 +186,25 @@ class _Song:
                     if self.num_read > MAX_NOTES:
                         raise ValueError(f"it has more than {MAX_NOTES:,} notes and rests")
                     if length is None:
-                        builder.omit("grace notes are left out", number, len(notes))
+                        builder.record_omission("grace notes are left out", number, len(notes))
                         continue
                     for what in missing:
-                        builder.omit(f"{what} are left out", number, len(notes))
+                        builder.record_omission(f"{what} are left out", number, len(notes))
                     for name in notes if now < header.length_quarters else ():
                         element = self.notes[name]
                         if (name, beat_name) not in read:
                             read[name, beat_name] = _read_note(element, beat, num_strings)
                         note, techniques, is_tied = read[name, beat_name]
                         if element.find("Trill") is not None:
-                            builder.omit("trills are left out", number)
+                            builder.record_omission("trills are left out", number)
                         event = NoteEvent(begin + now, length, note, {*techniques}, voice)
-                        builder.read_note(event, is_tied)
+                        builder.add_note(event, is_tied)
                     if now >= header.length_quarters:
-                        builder.omit(AFTER_BAR, number, len(notes))
+                        builder.record_omission(AFTER_BAR, number, len(notes))
                     now += length
-                    check_moment(now)
+                    check_score_moment(now)
             mark = bar.findtext("SimileMark", "")
-            builder.repeat_bars(number, SIMILE_BARS.get(mark, 0))
+            builder.copy_earlier_bars(number, SIMILE_BARS.get(mark, 0))
             begin += header.length_quarters
 
 
@@ -253,7 +263,8 @@ def _read_note(
     if num_strings:
         note = Note(num_strings - int(value("String")), int(value("Fret")))
     else:
-        note = Note(0, int(value("Midi")))
+        usual = 12 * int(value("Octave")) + int(value("Tone"))  # as Guitar Pro 6 has pitches
+        note = Note(0, int(value("Midi", str(usual))))
     tie = element.find("Tie")
     is_tied = tie is not None and tie.get("destination") == "true"
     bends = ("BendOriginValue", "BendMiddleValue", "BendDestinationValue")

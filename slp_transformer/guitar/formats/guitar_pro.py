@@ -19,7 +19,7 @@ from slp_transformer._internal.extras import import_extra
 from slp_transformer.guitar.formats.notation import (
     Beat,
     TiedNote,
-    check_same_bars,
+    check_tracks_have_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.formats.safe_read import (
@@ -143,7 +143,7 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
     for header, bar, measure in zip(song.measureHeaders, headers, track.measures, strict=True):
         if header.tripletFeel.value:
             what = "bars in triplet feel are read as they are written"
-            builder.omit(what, header.number)
+            builder.record_omission(what, header.number)
         for number, voice in enumerate(measure.voices[:2], start=1):
             now = Fraction(0)
             for beat in voice.beats:
@@ -152,15 +152,15 @@ def _read_track(song: Any, track: Any, headers: list[BarHeader], library: Module
                     continue
                 for what, has_it in LEFT_OUT_OF_BEATS.items():
                     if has_it(beat.effect) and beat.notes:
-                        builder.omit(f"{what} are left out", header.number)
+                        builder.record_omission(f"{what} are left out", header.number)
                 for note in beat.notes if now < bar.length_quarters else ():
                     if note.type in (kinds.normal, kinds.dead, kinds.tie):
                         techniques = _read_techniques(note, builder, kinds, header.number)
                         place = Note(note.string, note.value)
                         event = NoteEvent(begin + now, length, place, techniques, number)
-                        builder.read_note(event, is_tied=note.type == kinds.tie)
+                        builder.add_note(event, is_tied=note.type == kinds.tie)
                 if now >= bar.length_quarters:
-                    builder.omit(AFTER_BAR, header.number, len(beat.notes))
+                    builder.record_omission(AFTER_BAR, header.number, len(beat.notes))
                 now += length
         begin += bar.length_quarters
     return builder
@@ -202,7 +202,7 @@ def _read_techniques(note: Any, builder: TabBuilder, kinds: Any, bar_number: int
         techniques.add(Technique("bend", max(1, min(size, 24))))
     for what, has_it in LEFT_OUT_OF_NOTES.items():
         if has_it(effect):
-            builder.omit(f"{what} are left out", bar_number)
+            builder.record_omission(f"{what} are left out", bar_number)
     return techniques
 
 
@@ -230,8 +230,8 @@ def format_guitar_pro(*tracks: Tab, version: int = 5) -> bytes:
             strings, frets above 99, repeats played more than 127 times, or notes shorter than any
             note value.
     """
-    check_same_bars(tracks)
-    if not _can_have_signs(tracks[0].bars, version):
+    check_tracks_have_same_bars(tracks)
+    if not _can_hold_playing_signs(tracks[0].bars, version):
         tracks = tuple(map(expand_repeats, tracks))
     for tab in tracks:
         _check_writable(tab)
@@ -240,7 +240,7 @@ def format_guitar_pro(*tracks: Tab, version: int = 5) -> bytes:
     return content.getvalue()
 
 
-def _can_have_signs(bars: Sequence[Bar], version: int) -> bool:
+def _can_hold_playing_signs(bars: Sequence[Bar], version: int) -> bool:
     """Return whether a file can have the signs of some bars: each once, and from version 5 on.
 
     PyGuitarPro has one sign to lead to and one that leads on for a bar.
@@ -270,7 +270,7 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
     """Return tabs as PyGuitarPro has songs."""
     parts = [measures_from_tab(tab, num_voices=1 + (version == 5)) for tab in tracks]
     tempo = parts[0][0].bar.tempo_bpm or DEFAULT_TEMPO_BPM
-    title = _shorten(tracks[0].title, 200)
+    title = _shorten_text(tracks[0].title, 200)
     song = gp.Song(title=title, tempo=tempo, measureHeaders=[], tracks=[])
     for number, measure in enumerate(parts[0], start=1):
         bar, (beats, unit) = measure.bar, measure.time_signature
@@ -292,7 +292,7 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
             setattr(header, attribute, gp.DirectionSign(words))
         song.addMeasureHeader(header)
     for number, (tab, measures) in enumerate(zip(tracks, parts, strict=True), start=1):
-        name = _shorten(tab.track, 40) or "Guitar"
+        name = _shorten_text(tab.track, 40) or "Guitar"
         track = gp.Track(song, number, 24, tab.tuning.capo, measures=[], name=name)
         track.channel = gp.MidiChannel(2 * number - 2, 2 * number - 1, midi_program(tab.tuning))
         track.strings = [
@@ -316,7 +316,7 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
     return song
 
 
-def _shorten(text: str, max_bytes: int) -> str:
+def _shorten_text(text: str, max_bytes: int) -> str:
     """Return a text in one line that has at most so many bytes."""
     return " ".join(text.split()).encode()[:max_bytes].decode(errors="ignore")
 

@@ -123,7 +123,7 @@ def read_midi_tabs(
     if moved := sum(note.start * unit % ticks > 0 for note in chosen):
         messages.append(f"{moved} notes are moved to the nearest of {unit} steps to a quarter note")
     used = sorted({note.track for note in chosen})
-    guitars = {track: _stated_tuning(contents.texts[track]) for track in used}
+    guitars = {track: _find_stated_tuning(contents.texts[track]) for track in used}
     if all(guitars.values()):
         parts = [
             (guitars[track], contents.track_names.get(track, ""), own)
@@ -140,11 +140,15 @@ def read_midi_tabs(
     found = []
     for guitar, name, notes in parts:
         strings = [channel for channel, _ in contents.programs[notes[0].track]]
-        builder = TabBuilder(name, guitar, _build_bars(contents, chosen, unit))
-        for note in _quantize(notes, ticks, unit):
-            place = _place_on_string(note, guitar, strings, path) if guitar else Note(0, note.pitch)
+        builder = TabBuilder(name, guitar, _build_bar_headers(contents, chosen, unit))
+        for note in _quantize_notes(notes, ticks, unit):
+            place = (
+                _find_place_by_channel(note, guitar, strings, path)
+                if guitar
+                else Note(0, note.pitch)
+            )
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
-            builder.read_note(NoteEvent(onset, end - onset, place))
+            builder.add_note(NoteEvent(onset, end - onset, place))
         found.append(builder)
     tabs, problems = build_tabs(contents.source, contents.track_names.get(1, ""), found)
     return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
@@ -178,7 +182,7 @@ def _split_by_instrument(
     ]
 
 
-def _stated_tuning(texts: list[str]) -> Tuning | None:
+def _find_stated_tuning(texts: list[str]) -> Tuning | None:
     """Return the guitar that the texts of a track state, in the words of the files written here.
 
     A text that comes to speak of a tuning says nothing of channels.
@@ -273,7 +277,7 @@ def _choose_steps_per_quarter(
     within `STRUM_SECONDS`; if they still are on none, it is `PERFORMANCE_STEPS_PER_QUARTER`.
     """
     ticks = contents.ticks_per_quarter
-    for played in (notes, strummed := _gather_strums(notes, contents)):
+    for played in (notes, strummed := _align_strums(notes, contents)):
         starts, ends = [note.start for note in played], [note.end for note in played]
         for moments in (starts + ends, starts):
             steps = ticks // gcd(ticks, *moments)
@@ -282,7 +286,7 @@ def _choose_steps_per_quarter(
     return steps_per_quarter or PERFORMANCE_STEPS_PER_QUARTER, strummed
 
 
-def _gather_strums(notes: list[_PlayedNote], contents: _MidiContents) -> list[_PlayedNote]:
+def _align_strums(notes: list[_PlayedNote], contents: _MidiContents) -> list[_PlayedNote]:
     """Return the notes, those that begin within 30 ms of each other beginning together."""
     gathered: list[_PlayedNote] = []
     tempos = deque(sorted(contents.tempos.items()))
@@ -302,7 +306,9 @@ def _nearest_step(tick: int, ticks_per_quarter: int, unit: int) -> int:
     return (2 * tick * unit + ticks_per_quarter) // (2 * ticks_per_quarter)
 
 
-def _quantize(notes: list[_PlayedNote], ticks_per_quarter: int, unit: int) -> list[_PlayedNote]:
+def _quantize_notes(
+    notes: list[_PlayedNote], ticks_per_quarter: int, unit: int
+) -> list[_PlayedNote]:
     """Return notes with times in steps; of those at one pitch that begin together the longest."""
     kept: dict[tuple[int, int, int], _PlayedNote] = {}
     for note in notes:
@@ -313,7 +319,9 @@ def _quantize(notes: list[_PlayedNote], ticks_per_quarter: int, unit: int) -> li
     return [kept[key] for key in sorted(kept)]
 
 
-def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) -> list[BarHeader]:
+def _build_bar_headers(
+    contents: _MidiContents, notes: list[_PlayedNote], unit: int
+) -> list[BarHeader]:
     """Return the bars of a file without notes.
 
     Raises:
@@ -352,7 +360,7 @@ def _build_bars(contents: _MidiContents, notes: list[_PlayedNote], unit: int) ->
     return bars
 
 
-def _place_on_string(
+def _find_place_by_channel(
     note: _PlayedNote, tuning: Tuning, channels: list[int], path: str | Path
 ) -> Note:
     """Return the place of a note; `channels` has the channel of each string, the first first.

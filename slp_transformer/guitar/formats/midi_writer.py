@@ -12,8 +12,8 @@ from typing import Any
 
 from slp_transformer.guitar.formats.midi import DRUM_CHANNEL, import_mido
 from slp_transformer.guitar.formats.notation import (
-    check_same_bars,
-    fill_durations,
+    check_tracks_have_same_bars,
+    with_durations_filled,
 )
 from slp_transformer.guitar.fretboard import midi_program
 from slp_transformer.guitar.playing_order import expand_repeats
@@ -45,8 +45,8 @@ def format_midi(*tracks: Tab, one_channel: bool = False) -> bytes:
         ValueError: if the tabs' steps are columns, they cannot be written down, or a note is higher
             than MIDI has.
     """
-    check_same_bars(tracks)
-    tabs = [fill_durations(add_time_signatures(expand_repeats(tab))) for tab in tracks]
+    check_tracks_have_same_bars(tracks)
+    tabs = [with_durations_filled(add_time_signatures(expand_repeats(tab))) for tab in tracks]
     mido, content = import_mido(), io.BytesIO()
     unit = lcm(*(require_steps_per_quarter(tab) for tab in tabs))
     file = mido.MidiFile(type=1, ticks_per_beat=max(1, 480 // unit) * unit, charset="utf-8")

@@ -10,7 +10,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_moment, parse_number
+from slp_transformer._internal.bounds import (
+    MAX_FILE_BYTES,
+    MAX_NOTES,
+    check_score_moment,
+    parse_exact_number,
+)
 from slp_transformer.guitar.formats.safe_read import (
     parse_xml,
     read_bytes,
@@ -65,8 +70,10 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             )
             content = read_zip_member(content, name, max_bytes)
         root = parse_xml(content)
-        if root.tag != "score-partwise":
-            raise ValueError("it is no score-partwise")
+        if root.tag == "score-timewise":
+            _make_partwise_in_place(root)
+        elif root.tag != "score-partwise":
+            raise ValueError("it is no score-partwise or score-timewise")
         names = {
             part.get("id"): part.findtext("part-name") or "" for part in root.iter("score-part")
         }
@@ -92,6 +99,18 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 bar.length_quarters, bar.tempo = length, tempo
                 bar.tempo_changes = next((b.tempo_changes for b in same if b.tempo_changes), {})
         return build_tabs(source, title, [part.place_notes() for part in parts])
+
+
+def _make_partwise_in_place(root: ET.Element) -> None:
+    """Turn measures that hold the parts into parts that hold the measures."""
+    parts: dict[str, ET.Element] = {}
+    for measure in root.findall("measure"):
+        for part in measure.findall("part"):
+            name = part.get("id", "")
+            whole = parts.setdefault(name, ET.Element("part", id=name))
+            ET.SubElement(whole, "measure", measure.attrib).extend(part)
+        root.remove(measure)
+    root.extend(parts.values())
 
 
 class _PlacedNote(NamedTuple):
@@ -131,13 +150,13 @@ class _PartReader:
             self.bars.append(bar)
             now = before = Fraction(0)
             for element in measure:
-                length = parse_number(element.findtext("duration") or "0") / self.divisions
+                length = parse_exact_number(element.findtext("duration") or "0") / self.divisions
                 match element.tag:
                     case "attributes":
                         self.read_attributes(element)
                         bar.time_signature = self.time_signature
                     case "note" if element.find("grace") is not None:
-                        self.builder.omit("grace notes are left out", len(self.bars))
+                        self.builder.record_omission("grace notes are left out", len(self.bars))
                     case "note":
                         begin = before if element.find("chord") is not None else now
                         self.read_note(element, begin, length)
@@ -152,7 +171,7 @@ class _PartReader:
                         if tempo := _read_tempo(element):
                             bar.tempo_changes[now] = tempo
                         bar.signs += _read_signs(element)
-                check_moment(now)
+                check_score_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
             bar.tempo = bar.tempo_changes.pop(Fraction(0), later_tempo)
             later_tempo = bar.tempo_changes[max(bar.tempo_changes)] if bar.tempo_changes else None
@@ -167,15 +186,15 @@ class _PartReader:
         if element.find("rest") is not None:
             return
         if element.find("cue") is not None:
-            self.builder.omit("cue notes are left out", number)
+            self.builder.record_omission("cue notes are left out", number)
             return
         self.num_drums += element.find("unpitched") is not None or staff in self.drum_staves
         if element.find("unpitched") is not None:
-            self.builder.omit("notes without a pitch are left out", number)
+            self.builder.record_omission("notes without a pitch are left out", number)
             return
         for what, path in LEFT_OUT.items():
             if element.find(path) is not None:
-                self.builder.omit(f"{what} are left out", number)
+                self.builder.record_omission(f"{what} are left out", number)
         self.notes.append(_PlacedNote(number - 1, begin, length, self.half_steps, element))
 
     def read_attributes(self, attributes: ET.Element) -> None:
@@ -187,7 +206,7 @@ class _PartReader:
         for element in attributes:
             match element.tag:
                 case "divisions":
-                    self.divisions = parse_number(element.text or "1")
+                    self.divisions = parse_exact_number(element.text or "1")
                 case "time" if element.find("beats") is not None:
                     beats = sum(map(int, (element.findtext("beats") or "4").split("+")))
                     unit = int(element.findtext("beat-type", "4"))
@@ -198,7 +217,9 @@ class _PartReader:
                     self.drum_staves.add(element.get("number", "1"))
                 case "measure-style" if (sign := element.find("measure-repeat")) is not None:
                     count = (
-                        int(parse_number(sign.text or "1")) if sign.get("type") == "start" else 0
+                        int(parse_exact_number(sign.text or "1"))
+                        if sign.get("type") == "start"
+                        else 0
                     )
                     self.bars_back = min(max(count, 0), MAX_NOTES)
                 case "clef" if element.findtext("sign") == "TAB":
@@ -227,7 +248,7 @@ class _PartReader:
         notes = fretted or self.notes
         left = sum(n.element.findtext("staff", "1") in staves for n in self.notes) - len(notes)
         if fretted and left > 0 and self.tab_staff not in staves:
-            self.builder.omit("notes without a string are left out", count=left)
+            self.builder.record_omission("notes without a string are left out", count=left)
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         first_voice: str | None = None
         open_pitches: dict[int, int] = {}
@@ -244,9 +265,9 @@ class _PartReader:
             number = 1 if voice == first_voice else 2
             event = NoteEvent(onset, duration, note, _read_techniques(element), number)
             ties = (element.find(path) for path in ("tie[@type='stop']", TIED))
-            self.builder.read_note(event, is_tied=any(tie is not None for tie in ties))
+            self.builder.add_note(event, is_tied=any(tie is not None for tie in ties))
         for number, bars_back in self.repeated:
-            self.builder.repeat_bars(number, bars_back)
+            self.builder.copy_earlier_bars(number, bars_back)
         stated = self.tunings.get(self.tab_staff or "1", {})
         if fretted:
             count = len(stated) or max(6, *open_pitches)

@@ -14,7 +14,7 @@ from slp_transformer.guitar.formats.notation import (
     Measure,
     NoteValue,
     TiedNote,
-    check_same_bars,
+    check_tracks_have_same_bars,
     measures_from_tab,
 )
 from slp_transformer.guitar.fretboard import Tuning, midi_program
@@ -39,23 +39,27 @@ def format_musicxml(*tracks: Tab) -> str:
         ValueError: if a tab cannot be written down, has no bar or no time, or notes shorter than
             any note value; or the tracks' bars are not of the same lengths.
     """
-    check_same_bars(tracks)
-    score = _element("score-partwise", version="4.0")
-    score.append(_element("work", _element("work-title", _printable(tracks[0].title))))
-    score.append(part_list := _element("part-list"))
+    check_tracks_have_same_bars(tracks)
+    score = _make_element("score-partwise", version="4.0")
+    score.append(
+        _make_element("work", _make_element("work-title", _without_unprintable(tracks[0].title)))
+    )
+    score.append(part_list := _make_element("part-list"))
     for number, tab in enumerate(tracks, start=1):
         part, instrument = f"P{number}", f"P{number}-I1"
         midi = (
-            _element("midi-channel", (number - 1) % 9 + 1),
-            _element("midi-program", midi_program(tab.tuning) + 1),
+            _make_element("midi-channel", (number - 1) % 9 + 1),
+            _make_element("midi-program", midi_program(tab.tuning) + 1),
         )
-        name = _printable(tab.track) or "Guitar"
+        name = _without_unprintable(tab.track) or "Guitar"
         part_list.append(
-            _element(
+            _make_element(
                 "score-part",
-                _element("part-name", name),
-                _element("score-instrument", _element("instrument-name", name), id=instrument),
-                _element("midi-instrument", *midi, id=instrument),
+                _make_element("part-name", name),
+                _make_element(
+                    "score-instrument", _make_element("instrument-name", name), id=instrument
+                ),
+                _make_element("midi-instrument", *midi, id=instrument),
                 id=part,
             )
         )
@@ -64,12 +68,12 @@ def format_musicxml(*tracks: Tab) -> str:
     return DOCTYPE + ET.tostring(score, encoding="unicode") + "\n"
 
 
-def _printable(text: str) -> str:
+def _without_unprintable(text: str) -> str:
     """Return a text in one line, without what XML cannot have."""
     return "".join(mark for mark in " ".join(text.split()) if mark.isprintable())
 
 
-def _element(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
+def _make_element(name: str, *content: ET.Element | str | int, **attributes: str) -> ET.Element:
     """Return an element with elements or text in it."""
     element = ET.Element(name, attributes)
     for each in content:
@@ -92,7 +96,7 @@ class _MusicXmlWriter:
 
     def part_element(self, name: str) -> ET.Element:
         """Return the part with all measures."""
-        part = _element("part", id=name)
+        part = _make_element("part", id=name)
         for number, measure in enumerate(self.measures, start=1):
             around = [None, *self.measures, None][number - 1 : number + 2 : 2]
             first, second = measure.voices
@@ -106,11 +110,11 @@ class _MusicXmlWriter:
             content += [note for beat in first for note in self.note_elements(beat, 1)]
             if second:
                 length = sum(self.to_divisions(beat.note_value) for beat in first)
-                content.append(_element("backup", _element("duration", length)))
+                content.append(_make_element("backup", _make_element("duration", length)))
                 content += [note for beat in second for note in self.note_elements(beat, 2)]
             content += [sign for sign, leads in zip(signs, leads_on, strict=True) if leads]
             content += self.barline_elements(measure, around[1], "right")
-            part.append(_element("measure", *content, number=str(number)))
+            part.append(_make_element("measure", *content, number=str(number)))
         return part
 
     def to_divisions(self, note_value: NoteValue) -> int:
@@ -122,22 +126,26 @@ class _MusicXmlWriter:
         if measure.bar.time_signature is None:
             return []
         beats, unit = measure.time_signature
-        time = _element("time", _element("beats", beats), _element("beat-type", unit))
+        time = _make_element(
+            "time", _make_element("beats", beats), _make_element("beat-type", unit)
+        )
         if not is_first:
-            return [_element("attributes", time)]
+            return [_make_element("attributes", time)]
         lines = [
-            _element("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
+            _make_element("staff-tuning", *_pitch_elements(pitch, "tuning-"), line=str(line))
             for line, pitch in enumerate(reversed(self.tuning.open_pitches), start=1)
         ]
-        capo = [_element("capo", self.tuning.capo)] if self.tuning.capo else []
+        capo = [_make_element("capo", self.tuning.capo)] if self.tuning.capo else []
         return [
-            _element(
+            _make_element(
                 "attributes",
-                _element("divisions", self.divisions),
-                _element("key", _element("fifths", 0)),
+                _make_element("divisions", self.divisions),
+                _make_element("key", _make_element("fifths", 0)),
                 time,
-                _element("clef", _element("sign", "TAB"), _element("line", 5)),
-                _element("staff-details", _element("staff-lines", len(lines)), *lines, *capo),
+                _make_element("clef", _make_element("sign", "TAB"), _make_element("line", 5)),
+                _make_element(
+                    "staff-details", _make_element("staff-lines", len(lines)), *lines, *capo
+                ),
             )
         ]
 
@@ -147,71 +155,79 @@ class _MusicXmlWriter:
         """Return the repeats and endings at one side of a measure."""
         bar, is_left, content = measure.bar, location == "left", []
         ends_repeat = not is_left and bar.num_plays > 1
-        if bar.endings and (ends_repeat or neighbor is None or neighbor.bar.endings != bar.endings):
+        if bar.endings and (neighbor is None or neighbor.bar.endings != bar.endings):
             numbers = ",".join(map(str, bar.endings))
             kind = "start" if is_left else "stop"
-            content.append(_element("ending", number=numbers, type=kind))
+            content.append(_make_element("ending", number=numbers, type=kind))
         if is_left and bar.starts_repeat:
-            content.append(_element("repeat", direction="forward"))
+            content.append(_make_element("repeat", direction="forward"))
         elif ends_repeat:
-            content.append(_element("repeat", direction="backward", times=str(bar.num_plays)))
-        return [_element("barline", *content, location=location)] if content else []
+            content.append(_make_element("repeat", direction="backward", times=str(bar.num_plays)))
+        return [_make_element("barline", *content, location=location)] if content else []
 
     def note_elements(self, beat: Beat, voice: int) -> list[ET.Element]:
         """Return one element for each note of a beat, the lowest first, or a rest."""
         value = beat.note_value
-        duration = _element("duration", self.to_divisions(value))
-        actual = _element("actual-notes", value.tuplet_notes)
-        normal = _element("normal-notes", value.tuplet_time)
+        duration = _make_element("duration", self.to_divisions(value))
+        actual = _make_element("actual-notes", value.tuplet_notes)
+        normal = _make_element("normal-notes", value.tuplet_time)
         length = [
-            _element("voice", voice),
-            _element("type", NOTE_TYPE_NAMES[value.denominator]),
-            *[_element("dot")] * value.is_dotted,
-            *[_element("time-modification", actual, normal)] * (value.tuplet_notes > 1),
+            _make_element("voice", voice),
+            _make_element("type", NOTE_TYPE_NAMES[value.denominator]),
+            *[_make_element("dot")] * value.is_dotted,
+            *[_make_element("time-modification", actual, normal)] * (value.tuplet_notes > 1),
         ]
         if not beat.notes:
-            return [_element("note", _element("rest"), duration, *length)]
+            return [_make_element("note", _make_element("rest"), duration, *length)]
         notes: list[ET.Element] = []
         for tied in reversed(beat.notes):
             pitch = self.tuning.pitch_of(tied.tab_note.note)
-            chord = [_element("chord")] if notes else []
-            ties = [_element("tie", type=kind) for kind in _tie_types(tied)]
+            chord = [_make_element("chord")] if notes else []
+            ties = [_make_element("tie", type=kind) for kind in _tie_types(tied)]
             dead = any(technique.kind == "dead" for technique in tied.tab_note.techniques)
-            head = [_element("notehead", "x")] if dead else []
+            head = [_make_element("notehead", "x")] if dead else []
             if any(technique.kind == "ghost" for technique in tied.techniques):
-                head = [_element("notehead", "x" if dead else "normal", parentheses="yes")]
-            content = [*chord, _element("pitch", *_pitch_elements(pitch)), duration, *ties, *length]
-            notes.append(_element("note", *content, *head, self.notations_element(tied)))
+                head = [_make_element("notehead", "x" if dead else "normal", parentheses="yes")]
+            content = [
+                *chord,
+                _make_element("pitch", *_pitch_elements(pitch)),
+                duration,
+                *ties,
+                *length,
+            ]
+            notes.append(_make_element("note", *content, *head, self.notations_element(tied)))
         return notes
 
     def notations_element(self, tied: TiedNote) -> ET.Element:
         """Return the ties, string and fret, and techniques of a note."""
         string, fret = tied.tab_note.note
         sizes: dict[str, int] = dict(tied.techniques)
-        notations = [_element("tied", type=kind) for kind in _tie_types(tied)]
+        notations = [_make_element("tied", type=kind) for kind in _tie_types(tied)]
         if "let ring" in sizes:
-            notations.append(_element("tied", type="let-ring"))
-        technical = [_element("string", string), _element("fret", fret)]
+            notations.append(_make_element("tied", type="let-ring"))
+        technical = [_make_element("string", string), _make_element("fret", fret)]
         for kind, name, mark in (("hammer", "hammer-on", "H"), ("pull", "pull-off", "P")):
             technical += self.spanner_elements(tied, name, kind in sizes, mark)
         half_steps = f"{max(1, sizes.get('bend', 0)) / 2:g}"
         others = {
-            "bend": _element("bend", _element("bend-alter", half_steps)),
-            "harmonic": _element("harmonic", _element("natural")),
+            "bend": _make_element("bend", _make_element("bend-alter", half_steps)),
+            "harmonic": _make_element("harmonic", _make_element("natural")),
         }
         technical += [element for kind, element in others.items() if kind in sizes]
         articulations = []
         for kind in sizes.keys() - others.keys():
             path = next(iter(TECHNIQUES[kind].musicxml), "")
             if found := re.fullmatch(r"notations/technical/\[other-technical='(.*)'\]", path):
-                technical.append(_element("other-technical", found[1]))
+                technical.append(_make_element("other-technical", found[1]))
             elif found := re.fullmatch(r"notations/technical/([\w-]+)", path):
-                technical.append(_element(found[1]))
+                technical.append(_make_element(found[1]))
             elif found := re.fullmatch(r"notations/articulations/([\w-]+)", path):
-                articulations.append(_element(found[1]))
+                articulations.append(_make_element(found[1]))
         slides = self.spanner_elements(tied, "slide", "slide" in sizes)
-        marks = [_element("articulations", *articulations)] if articulations else []
-        return _element("notations", *notations, *slides, *marks, _element("technical", *technical))
+        marks = [_make_element("articulations", *articulations)] if articulations else []
+        return _make_element(
+            "notations", *notations, *slides, *marks, _make_element("technical", *technical)
+        )
 
     def spanner_elements(
         self, tied: TiedNote, name: str, should_start: bool, *mark: str
@@ -221,10 +237,10 @@ class _MusicXmlWriter:
         ends = []
         if tied.is_struck and (string, name) in self.open_spanners:
             self.open_spanners.remove((string, name))
-            ends.append(_element(name, type="stop", number=str(string)))
+            ends.append(_make_element(name, type="stop", number=str(string)))
         if should_start:
             self.open_spanners.add((string, name))
-            ends.append(_element(name, *mark, type="start", number=str(string)))
+            ends.append(_make_element(name, *mark, type="start", number=str(string)))
         return ends
 
 
@@ -236,9 +252,9 @@ def _tie_types(tied: TiedNote) -> list[str]:
 def _pitch_elements(pitch: int, prefix: str = "") -> list[ET.Element]:
     """Return a pitch as letter, half steps from it, and octave."""
     name = NOTE_NAMES[pitch % 12]
-    alters = [_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
-    octave = _element(f"{prefix}octave", pitch // 12 - 1)
-    return [_element(f"{prefix}step", name[0]), *alters, octave]
+    alters = [_make_element(f"{prefix}alter", 1 if sign == "#" else -1) for sign in name[1:]]
+    octave = _make_element(f"{prefix}octave", pitch // 12 - 1)
+    return [_make_element(f"{prefix}step", name[0]), *alters, octave]
 
 
 def _sign_element(sign: str) -> ET.Element:
@@ -252,16 +268,18 @@ def _sign_element(sign: str) -> ET.Element:
         attributes = {"tocoda": own.leads_to}
     else:
         attributes = {"dacapo": "yes"} if own.leads_to == START else {"dalsegno": own.leads_to}
-    words = _element("direction-type", _element("words", own.summary))
-    return _element("direction", words, _element("sound", **attributes), placement="above")
+    words = _make_element("direction-type", _make_element("words", own.summary))
+    return _make_element(
+        "direction", words, _make_element("sound", **attributes), placement="above"
+    )
 
 
 def _tempo_element(tempo_bpm: int) -> ET.Element:
     """Return a tempo to see and to play in."""
-    beat, speed = _element("beat-unit", "quarter"), _element("per-minute", tempo_bpm)
-    return _element(
+    beat, speed = _make_element("beat-unit", "quarter"), _make_element("per-minute", tempo_bpm)
+    return _make_element(
         "direction",
-        _element("direction-type", _element("metronome", beat, speed)),
-        _element("sound", tempo=str(tempo_bpm)),
+        _make_element("direction-type", _make_element("metronome", beat, speed)),
+        _make_element("sound", tempo=str(tempo_bpm)),
         placement="above",
     )

@@ -28,8 +28,8 @@ from slp_transformer.guitar.tab import (
 from slp_transformer.guitar.timing import (
     add_time_signatures,
     bar_start_steps,
-    coarsest_grid,
     require_steps_per_quarter,
+    with_coarsest_grid,
 )
 
 
@@ -115,7 +115,7 @@ class Measure:
     voices: tuple[list[Beat], list[Beat]]
 
 
-def fill_durations(tab: Tab) -> Tab:
+def with_durations_filled(tab: Tab) -> Tab:
     """Return the tab with all durations filled in, as in notation and files.
 
     A note without a duration lasts until the next event of its voice, and at most to the end of its
@@ -138,7 +138,7 @@ def fill_durations(tab: Tab) -> Tab:
 
 def count_cut_notes(tab: Tab) -> int:
     """Return how many notes end before their time, since their string is struck again."""
-    filled = fill_durations(tab)
+    filled = with_durations_filled(tab)
     return sum(
         own < whole
         for before, after in zip(tab.iter_events(), filled.iter_events(), strict=True)
@@ -152,8 +152,8 @@ def round_trip_tab(tab: Tab, num_voices: int = 2) -> Tab:
     Raises:
         ValueError: if the tab's steps are columns, or a bar has no time signature.
     """
-    tab = _arrange_voices(fill_durations(add_time_signatures(tab)), num_voices)
-    return coarsest_grid(tab)
+    tab = _arrange_voices(with_durations_filled(add_time_signatures(tab)), num_voices)
+    return with_coarsest_grid(tab)
 
 
 def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
@@ -180,7 +180,7 @@ def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
     return tab.with_events(events)
 
 
-def check_same_bars(tracks: Sequence[Tab]) -> None:
+def check_tracks_have_same_bars(tracks: Sequence[Tab]) -> None:
     """Refuse tracks that cannot be written into one file.
 
     Raises:
@@ -240,7 +240,7 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
         for start, end in pairwise(starts)
         for own in [places[bisect_left(places, start) : bisect_left(places, end + 1)]]
         for begin in range(start, end, 4 * unit)
-        for window in _find_tuplets(own, begin, 4, unit)
+        for window in _iter_tuplets(own, begin, 4, unit)
     ]
     cuts.update(edge for start, end, _ in windows for edge in (start, end))
     beats: list[list[Beat]] = [[] for _ in tab.bars]
@@ -267,7 +267,7 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
     return beats
 
 
-def _find_tuplets(
+def _iter_tuplets(
     cuts: Sequence[int], start: int, quarters: Fraction | int, unit: int
 ) -> Iterator[tuple[int, int, int]]:
     """Find the stretches of a bar that tuplets fill: start, end, and how many notes divide it.
@@ -291,8 +291,8 @@ def _find_tuplets(
     half = Fraction(quarters) / 2
     middle = start + half * unit
     if middle.denominator == 1 and half >= Fraction(1, 8):
-        yield from _find_tuplets(cuts, start, half, unit)
-        yield from _find_tuplets(cuts, int(middle), half, unit)
+        yield from _iter_tuplets(cuts, start, half, unit)
+        yield from _iter_tuplets(cuts, int(middle), half, unit)
 
 
 def _split_into_note_values(steps: int, steps_per_quarter: int, tuplet: int = 1) -> list[NoteValue]:

@@ -20,15 +20,15 @@ from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
 from slp_transformer.guitar.formats.musicxml_writer import format_musicxml
-from slp_transformer.guitar.formats.notation import fill_durations
+from slp_transformer.guitar.formats.notation import with_durations_filled
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.playing_order import expand_repeats
+from slp_transformer.guitar.playing_order import expand_repeats, find_unclear_repeats
 from slp_transformer.guitar.tab import Bar, ReadProblem, Tab
 from slp_transformer.guitar.techniques import TECHNIQUES, TechniqueSigns
 from slp_transformer.guitar.timing import add_time_signatures, bar_start_steps, columns_to_steps
 
 
-def _format_tabs(*tracks: Tab) -> str:
+def _format_tabs_as_text(*tracks: Tab) -> str:
     """Return tabs as ASCII text, one below the other."""
     if len(tracks) > 1:
         tracks = tuple(
@@ -62,7 +62,6 @@ class TabFormat:
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
-        advice: what to do with one that is not read.
         page_reader: what reads it on the page "Finger a piece": midi, gp or xml; empty for nothing.
     """
 
@@ -74,7 +73,6 @@ class TabFormat:
     is_timed: bool = True
     reader_flags: tuple[str, ...] = ()
     writer_flags: tuple[str, ...] = ()
-    advice: str = ""
     page_reader: str = ""
 
     @property
@@ -83,24 +81,27 @@ class TabFormat:
         verbs = [verb for verb, can in (("read", self.reader), ("written", self.writer)) if can]
         lost = f"; without {', '.join(self.cannot_hold)}" if self.cannot_hold else ""
         names = ", ".join(f"`{suffix}`" for suffix in self.suffixes)
-        return f"{names}: {' and '.join(verbs) or f'neither read nor written, {self.advice}'}{lost}"
+        return f"{names}: {' and '.join(verbs)}{lost}"
 
 
-def _techniques(is_lost: Callable[[str, TechniqueSigns], bool]) -> tuple[str, ...]:
+def _techniques_without_sign(is_lost: Callable[[str, TechniqueSigns], bool]) -> tuple[str, ...]:
     """Return what the techniques are called that a kind of file has no sign for."""
     return tuple(
         dict.fromkeys(signs.plural for kind, signs in TECHNIQUES.items() if is_lost(kind, signs))
     )
 
 
-def _guitar_pro(version: int) -> TabFormat:
+def _guitar_pro_format(version: int) -> TabFormat:
     """Return the entry of a version that PyGuitarPro writes."""
     second_voice = ("marks of a second voice",) if version < 5 else ()
     return TabFormat(
         (f".gp{version}",),
         read_guitar_pro_tabs,
         partial(format_guitar_pro, version=version),
-        (*second_voice, *_techniques(lambda _, signs: signs.since_guitar_pro > version)),
+        (
+            *second_voice,
+            *_techniques_without_sign(lambda _, signs: signs.since_guitar_pro > version),
+        ),
         "guitarpro",
         page_reader="gp",
     )
@@ -112,19 +113,20 @@ FORMATS: Choices[TabFormat] = Choices(
         "ASCII tab": TabFormat(
             (".txt", ".tab"),
             read_tab_file,
-            _format_tabs,
+            _format_tabs_as_text,
             (
                 "lengths of notes",
                 "marks of a second voice",
-                *_techniques(lambda kind, signs: not signs.ascii and kind not in ("bend", "dead")),
+                *_techniques_without_sign(
+                    lambda kind, signs: not signs.ascii and kind not in ("bend", "dead")
+                ),
             ),
             is_timed=False,
         ),
-        "Guitar Pro 3": _guitar_pro(3),
-        "Guitar Pro 4": _guitar_pro(4),
-        "Guitar Pro 5": _guitar_pro(5),
-        "Guitar Pro 6": TabFormat((".gpx",), advice="save it as .gp or .gp5", page_reader="gp"),
-        "Guitar Pro 7 and 8": TabFormat((".gp",), read_gp_tabs, page_reader="gp"),
+        "Guitar Pro 3": _guitar_pro_format(3),
+        "Guitar Pro 4": _guitar_pro_format(4),
+        "Guitar Pro 5": _guitar_pro_format(5),
+        "Guitar Pro 6 to 8": TabFormat((".gp", ".gpx"), read_gp_tabs, page_reader="gp"),
         "MusicXML": TabFormat(
             (".musicxml", ".xml"), read_musicxml_tabs, format_musicxml, page_reader="xml"
         ),
@@ -136,7 +138,7 @@ FORMATS: Choices[TabFormat] = Choices(
             (
                 "the repeats, which are played out",
                 "marks of a second voice",
-                *_techniques(lambda kind, signs: True),
+                *_techniques_without_sign(lambda kind, signs: True),
             ),
             "mido",
             reader_flags=("tracks", "channels", "quantize"),
@@ -197,6 +199,11 @@ def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
     found = find_format(path)
     if one_channel:
         check_flag_has_effect("one_channel", path, found.writer_flags if found else ())
+    if Path(path).suffix.lower() == ".pdf":
+        raise ValueError(
+            f"{Path(path).name} is not written here: write a .musicxml, and print that by a "
+            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore."
+        )
     if found is None or found.writer is None:
         raise ValueError(
             f"{Path(path).name} does not say what to write: let it end in "
@@ -257,10 +264,11 @@ def read_any_tab_file(path: str | Path, **flags: Any) -> tuple[list[Tab], list[R
     """
     found = find_format(path)
     if found is not None and found.reader is not None:
-        return found.reader(Path(path), **flags)
-    if found is not None and found.advice:
-        name = next(name for name, each in FORMATS.items() if each is found)
-        raise ValueError(f"{path} is of {name}, which is not read: {found.advice}.")
+        tabs, problems = found.reader(Path(path), **flags)
+        unclear = find_unclear_repeats(tabs[0].bars).items() if tabs else ()
+        name = Path(path).name
+        problems += [ReadProblem(name, 0, f"{what} (bar {bar})") for what, bar in unclear]
+        return tabs, problems
     if Path(path).suffix.lower() in AUDIO_SUFFIXES:
         raise ValueError(
             f"{path} is a recording, and recordings are not read: make a MIDI file of it, as by "
@@ -295,7 +303,7 @@ def find_losses(tabs: Sequence[Tab], path: str | Path) -> list[str]:
     if found is None or read is not None:
         return describe_losses(tabs, read or [])
     held = Counter(what for tab in tabs for what, _, _ in _iter_details(tab, True))
-    return _count_losses({what: held[what] for what in found.cannot_hold if held[what]})
+    return _format_loss_counts({what: held[what] for what in found.cannot_hold if held[what]})
 
 
 def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
@@ -312,11 +320,11 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
             return [f"{len(every)} tracks, but {len(after)}"]
         lost["tracks without notes"] = len(every) - len(before)
     for own, read in zip(
-        map(_state_signatures, before), map(_state_signatures, after), strict=True
+        map(_with_signatures_stated, before), map(_with_signatures_stated, after), strict=True
     ):
         if len(before) == 1:
             own = replace(own, track="")
-        if any(map(_marks_of, own.bars)) and not any(map(_marks_of, read.bars)):
+        if any(map(_playing_marks, own.bars)) and not any(map(_playing_marks, read.bars)):
             played = expand_repeats(own)
             if len(played.bars) == len(read.bars):
                 lost["the repeats, which are played out"], own = 1, played
@@ -329,22 +337,22 @@ def describe_losses(before: Sequence[Tab], after: Sequence[Tab]) -> list[str]:
         for (what, place, _), count in missing.items():
             if what in NOTES or place not in gone:
                 lost[what] += count
-    return _count_losses(lost)
+    return _format_loss_counts(lost)
 
 
-def _state_signatures(tab: Tab) -> Tab:
+def _with_signatures_stated(tab: Tab) -> Tab:
     """Return a tab with the time signatures that its bars have, as a file must state them."""
     with contextlib.suppress(ValueError):  # no time, or a length that has no signature
         return add_time_signatures(tab)
     return tab
 
 
-def _count_losses(lost: Mapping[str, int]) -> list[str]:
+def _format_loss_counts(lost: Mapping[str, int]) -> list[str]:
     """Return losses in words; of what a tab has once, the number is not said."""
     return [what if what.startswith("the ") else f"{n:,} {what}" for what, n in lost.items()]
 
 
-def _marks_of(bar: Bar) -> tuple[Any, ...]:
+def _playing_marks(bar: Bar) -> tuple[Any, ...]:
     """Return what a bar says of the order of playing; nothing if it says nothing."""
     marks = bar.starts_repeat, max(bar.num_plays, 1), bar.endings, tuple(sorted(bar.signs))
     return marks if marks != (False, 1, (), ()) else ()
@@ -361,12 +369,12 @@ def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]
     optional = ("the capo", tab.tuning.capo), ("the tracks' names", track), ("the style", tab.style)
     yield from ((what, None, value) for what, value in optional if value)
     unit = tab.steps_per_quarter or 1
-    for start, bar in zip(bar_start_steps(tab), fill_durations(tab).bars, strict=False):
+    for start, bar in zip(bar_start_steps(tab), with_durations_filled(tab).bars, strict=False):
         where = Fraction(start, unit)
         for what, value in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
             if value:
                 yield what, where, value
-        if marks := _marks_of(bar):
+        if marks := _playing_marks(bar):
             yield "marks of repeats", where, marks
         for event in bar.events:
             for (string, fret), length, techniques, voice in event.tab_notes():

@@ -16,7 +16,7 @@ from slp_transformer._internal.bounds import (
     MAX_BARS,
     MAX_NOTES,
     MAX_STEPS,
-    check_moment,
+    check_score_moment,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import (
@@ -33,6 +33,8 @@ from slp_transformer.guitar.techniques import TECHNIQUES
 from slp_transformer.guitar.timing import drop_repeated_changes, find_common_steps_per_quarter
 
 AFTER_BAR = "notes after the end of their bar are left out"
+MAX_ENDING_BARS = 64
+"""Bars among which the sign of an ending is looked for behind a repeat inside it."""
 FALLBACK_STEPS_PER_QUARTER = 24
 """Steps to a quarter note for what is in no grid that a tab may have."""
 
@@ -54,22 +56,57 @@ class BarHeader:
 def extend_endings_in_place(headers: Sequence[BarHeader]) -> None:
     """Have each ending last until its repeat sign, where files mark only its first bar.
 
-    The last ending behind a sign needs none; one behind it is another repeat's.
+    The last ending behind a sign needs none; one behind it is another repeat's. A repeat inside an
+    ending, with a sign of its own, does not end it.
     """
-    open_from, has_sign = None, False
+    open_from, has_sign, nested_to = None, False, -1
     for number, header in enumerate(headers):
-        has_sign = has_sign and not header.starts_repeat
-        if header.endings:
+        if number <= nested_to:
+            continue
+        if header.endings and (open_from is None or headers[open_from].endings != header.endings):
             open_from = number
-        elif header.starts_repeat:
-            open_from = None
+        if header.starts_repeat:
+            rest = headers[number : number + MAX_ENDING_BARS]
+            own = headers[open_from].endings if open_from is not None else ()
+            end = _find_nested_repeat_end(rest, own, has_sign) if own else None
+            if end is not None:
+                nested_to = number + end
+                continue
+            has_sign = False
+            open_from = open_from if header.endings else None
         if header.num_plays > 1 and open_from is not None:
             own, after = headers[open_from].endings, headers[number + 1 : number + 2]
             if not has_sign or 1 in own or any(each.endings for each in after):
                 for inside in headers[open_from + 1 : number + 1]:
-                    inside.endings = own
+                    inside.endings = inside.endings or own
             open_from = None
         has_sign = has_sign or header.num_plays > 1
+
+
+def _find_nested_repeat_end(
+    headers: Sequence[BarHeader], ending: tuple[int, ...], is_last_ending: bool
+) -> int | None:
+    """Return the last bar of a repeat inside an ending, if the sign of the ending follows it.
+
+    Args:
+        headers: bars from the first of the repeat on.
+        ending: the numbers of the ending.
+        is_last_ending: whether the ending needs no sign, since one before it has one.
+    """
+    depth, end = 0, None
+    for number, header in enumerate(headers):
+        depth += header.starts_repeat
+        if end is not None and not depth and header.endings not in ((), ending):
+            if not headers[number - 1].endings:  # else a further ending of the repeat inside
+                return None
+            end = number if end == number - 1 else end
+        elif header.num_plays > 1 and depth:
+            depth -= 1
+            end = number if end is None and not depth else end
+        elif header.num_plays > 1:
+            followed = any(each.endings for each in headers[number + 1 : number + 2])
+            return end if followed or not is_last_ending else None
+    return None
 
 
 @dataclass
@@ -110,7 +147,7 @@ class TabBuilder:
     _notes_by_bar: dict[int, list[NoteEvent]] = field(default_factory=lambda: defaultdict(list))
     _last_by_voice_and_string: dict[tuple[int, int], NoteEvent] = field(default_factory=dict)
 
-    def omit(self, what: str, bar_number: int = 0, count: int = 1) -> None:
+    def record_omission(self, what: str, bar_number: int = 0, count: int = 1) -> None:
         """Count something that is left out.
 
         Args:
@@ -127,9 +164,9 @@ class TabBuilder:
         lengths = (bar.length_quarters for bar in self.bars)
         return max(1, bisect_right(list(accumulate(lengths, initial=Fraction(0))), onset_quarters))
 
-    def read_note(self, event: NoteEvent, is_tied: bool = False) -> None:
+    def add_note(self, event: NoteEvent, is_tied: bool = False) -> None:
         """Take in a note, or hold on the last one of its voice and string if it is tied to it."""
-        lane = event.voice, _lane(event.note)
+        lane = event.voice, _lane_key(event.note)
         struck = self._last_by_voice_and_string.get(lane)
         if not is_tied:
             self.notes.append(event)
@@ -143,9 +180,9 @@ class TabBuilder:
             what = "ties that continue no note are left out"
             # The first alone is looked for: each looks through all bars.
             known = what in self.omissions
-            self.omit(what, 0 if known else self.bar_number_at(event.onset_quarters))
+            self.record_omission(what, 0 if known else self.bar_number_at(event.onset_quarters))
 
-    def repeat_bars(self, bar_number: int, bars_back: int, num_bars: int = 1) -> None:
+    def copy_earlier_bars(self, bar_number: int, bars_back: int, num_bars: int = 1) -> None:
         """Copy the notes of earlier bars into bars that a sign says to play like them.
 
         Args:
@@ -161,7 +198,7 @@ class TabBuilder:
         for place in range(bar_number - 1, bar_number - 1 + num_bars):
             source = place - bars_back
             if source < 0 or place >= len(self.bars):
-                self.omit("signs to repeat a bar are left out", place + 1)
+                self.record_omission("signs to repeat a bar are left out", place + 1)
                 continue
             for note in self.notes[self._num_placed :]:
                 bar = bisect_right(self._starts, note.onset_quarters) - 1
@@ -183,7 +220,7 @@ class TabBuilder:
         unit = find_common_steps_per_quarter(moments)
         if unit is None:
             unit = FALLBACK_STEPS_PER_QUARTER
-            self.omit(f"times are rounded to {unit} steps to a quarter note")
+            self.record_omission(f"times are rounded to {unit} steps to a quarter note")
         steps = [round(start * unit) for start in starts]
         if steps[-1] > MAX_STEPS:
             raise ValueError(f"it has more than {MAX_STEPS:,} steps of 1/{unit} quarter note")
@@ -193,15 +230,15 @@ class TabBuilder:
             onset = min(round(struck.onset_quarters * unit), steps[-1] - 1)
             number = bisect_right(steps, onset) - 1
             moment = events[number][onset - steps[number]]
-            if _lane(struck.note) in moment:
+            if _lane_key(struck.note) in moment:
                 what = "notes on a string that is struck already are left out"
-                self.omit(what, number + 1)
+                self.record_omission(what, number + 1)
                 continue
             end = round((struck.onset_quarters + struck.duration_quarters) * unit)
             techniques = tuple(
                 sorted(struck.techniques, key=lambda t: ([*TECHNIQUES].index(t.kind), t))
             )
-            moment[_lane(struck.note)] = TabNote(
+            moment[_lane_key(struck.note)] = TabNote(
                 struck.note, max(1, end - onset), techniques, struck.voice
             )
         tuning = self.tuning
@@ -261,10 +298,10 @@ def check_piece_size(builders: Sequence[TabBuilder]) -> None:
         moment = Fraction(0)
         for bar in builder.bars:
             moment += bar.length_quarters
-            check_moment(moment)
+            check_score_moment(moment)
         for note in builder.notes:
-            check_moment(note.onset_quarters)
-            check_moment(note.onset_quarters + note.duration_quarters)
+            check_score_moment(note.onset_quarters)
+            check_score_moment(note.onset_quarters + note.duration_quarters)
 
 
 def build_tabs(
@@ -304,6 +341,6 @@ def _describe_omission(what: str, count: int, first_bar: int) -> str:
     return f"{count} {what}{where}" if count > 1 else what + where
 
 
-def _lane(note: Note) -> int:
+def _lane_key(note: Note) -> int:
     """What two notes at once cannot share: a string, or before strings are known a pitch."""
     return note.string or -note.fret

@@ -71,7 +71,7 @@ class HFForm:
     has_classes: bool = False
 
 
-def no_settings(_: Any) -> dict[str, Any]:
+def make_empty_settings(_: Any) -> dict[str, Any]:
     """Return no settings: a family's tables say it all."""
     return {}
 
@@ -131,8 +131,8 @@ class HFFamily:
     prefix: str
     tied: dict[str, str]
     ignored: tuple[str, ...]
-    read: Callable[[HFConfigReader], dict[str, Any]] = no_settings
-    write: Callable[[Any], dict[str, Any]] = no_settings
+    read: Callable[[HFConfigReader], dict[str, Any]] = make_empty_settings
+    write: Callable[[Any], dict[str, Any]] = make_empty_settings
     written: tuple[str, ...] = ()
     stored: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     transposed: bool = True
@@ -160,13 +160,13 @@ class HFFamily:
         Raises:
             ValueError: if it has a part that we don't have.
         """
-        settings.require(**self.required, quantization_config=False)
+        settings.check_usual_values(**self.required, quantization_config=False)
         found = settings.read(self.settings) | self.fixed | settings.read_token_ids()
         name, known = self.activations
         found["activation"] = settings.get_choice(name, known, next(iter(known)))
         return self.config_class(**found | self.read(settings))
 
-    def missing_parts(self, config: ModernConfig) -> Iterator[str]:
+    def iter_missing_parts(self, config: ModernConfig) -> Iterator[str]:
         """Yield the parts of a model of ours that this family has not, in words."""
         if type(config) is not self.config_class:
             yield f"parts of a {type(config).__name__.removesuffix('Config')}"
@@ -200,7 +200,7 @@ class HFFamily:
         Raises:
             ValueError: if the family has no such part.
         """
-        for part in sorted(self.missing_parts(config)):
+        for part in sorted(self.iter_missing_parts(config)):
             raise ValueError(f"{self.model_type} has no {part}.")
         activation, known = self.activations
         sizes, ends = with_default_sizes(config), config.end_ids
@@ -214,7 +214,7 @@ class HFFamily:
             **self.write(config),
         }
 
-    def find_param(self, ours: str, config: ModernConfig) -> tuple[HFTensor, ...]:
+    def find_published_tensors(self, ours: str, config: ModernConfig) -> tuple[HFTensor, ...]:
         """Return the tensors that one of ours is made of, side by side."""
         owner, _, leaf = ours.rpartition(".")
         if leaf in ("gamma", "beta"):

@@ -39,7 +39,7 @@ def rope_from_hf(
     base = rope.get_optional("rope_theta", float) or settings.get(base_name, float, 10000.0)
     found: dict[str, Any] = {"rope_base": base}
     if share is None:
-        rope.require(partial_rotary_factor=1.0)
+        rope.check_usual_values(partial_rotary_factor=1.0)
     else:
         found["rotary_share"] = rope.get("partial_rotary_factor", float, share)
     if choice is None:

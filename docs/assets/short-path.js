@@ -1,0 +1,71 @@
+/* What the short path leaves out is folded. A switch below the title shows all of it, here and on
+   the next pages; whatever leads into a fold opens it. */
+
+(() => {
+  const KEY = "slp-sections",
+    ALL = "all",
+    FOLD = "details.slp-more",
+    SWITCH = ".slp-path input";
+  const wantsAll = () => {
+    try {
+      return localStorage.getItem(KEY) === ALL;
+    } catch {
+      return false;
+    }
+  };
+  const remember = (/** @type {boolean} */ all) => {
+    try {
+      localStorage.setItem(KEY, all ? ALL : "path");
+    } catch {
+      // nothing is remembered where nothing may be
+    }
+  };
+
+  /** @param {(Element | Document)[]} places @param {boolean} all */
+  const show = (places, all) => {
+    for (const place of places) {
+      if (place instanceof Element && place.matches(FOLD)) place.toggleAttribute("open", all);
+      for (const fold of place.querySelectorAll(FOLD)) fold.toggleAttribute("open", all);
+    }
+    /** @type {NodeListOf<HTMLInputElement>} */
+    const switches = document.querySelectorAll(SWITCH);
+    for (const one of switches) one.checked = all;
+  };
+
+  /* The place that an address names is shown, and what is folded around it opens. */
+  const reveal = (/** @type {string} */ hash) => {
+    const target = document.getElementById(decodeURIComponent(hash.slice(1)));
+    const fold = target?.closest(FOLD);
+    if (!fold || fold.hasAttribute("open")) return;
+    fold.setAttribute("open", "");
+    target.scrollIntoView();
+  };
+
+  if (wantsAll()) {
+    show([document], true);
+    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  }
+  reveal(location.hash);
+  addEventListener("hashchange", () => reveal(location.hash));
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element && event.target.closest("a[href*='#']");
+    if (!(link instanceof HTMLAnchorElement)) return;
+    if (link.pathname === location.pathname && link.host === location.host)
+      setTimeout(() => reveal(link.hash)); // after the browser has gone there
+  });
+  document.addEventListener("change", (event) => {
+    if (!(event.target instanceof HTMLInputElement) || !event.target.matches(SWITCH)) return;
+    if (event.target.checked === wantsAll()) return; // set by a script
+    const heading = [...document.querySelectorAll("article h2, article h3")].find(
+      (one) => one.getBoundingClientRect().bottom > 0,
+    );
+    const before = heading?.getBoundingClientRect().top ?? 0;
+    remember(event.target.checked);
+    show([document], event.target.checked);
+    scrollBy(0, (heading?.getBoundingClientRect().top ?? 0) - before);
+  });
+  // What a server has put into an open page is folded or not as all else.
+  document.addEventListener("slp:replaced", (event) => {
+    if (wantsAll()) show(/** @type {CustomEvent<Element[]>} */ (event).detail, true);
+  });
+})();

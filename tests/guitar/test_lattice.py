@@ -1,0 +1,198 @@
+"""Fitted costs: the cheapest of all fingerings, what is remembered, and the likelihood of a fit."""
+
+import itertools
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from slp_transformer.guitar.fingering import features, fitted_costs, lattice
+from slp_transformer.guitar.fingering.features import Memory, classify_gaps
+from slp_transformer.guitar.fingering.fitted_costs import CUT, UNIT, FittedCosts, load_weights
+from slp_transformer.guitar.fingering.grips import find_grips
+from slp_transformer.guitar.fingering.lattice import FingeringLattice
+from slp_transformer.guitar.fingering.passages import Passage
+from slp_transformer.guitar.fingering.ringing import count_held_and_cut_notes
+from slp_transformer.guitar.fretboard import STANDARD, Note
+
+HANDS = (1, 5, 9)
+
+
+def random_passage(chance, num_moments, num_grips):
+    choices, moments = [], []
+    while len(choices) < num_moments:
+        pitches = tuple(sorted(chance.sample(range(45, 70), 1 + len(choices) % 2)))
+        if found := find_grips(pitches, STANDARD):
+            moments.append(pitches)
+            choices.append(chance.sample(found, min(num_grips, len(found))))
+    lasting = tuple(tuple(chance.choice([0, 1, 2, 5]) for _ in own) for own in moments)
+    onsets = tuple(itertools.accumulate(chance.choice([1.0, 1.0, 0.5, 2.0]) for _ in moments))
+    return Passage(STANDARD, tuple(moments), onsets=onsets, durations=lasting), choices
+
+
+def random_weights(chance, of=lambda name: True):
+    return {name: chance.randint(-512, 2048) * UNIT for name in load_weights() if of(name)}
+
+
+def is_of_memory(name):
+    return name.startswith(("elsewhere", "other grip"))
+
+
+def price_path(passage, path, costs):
+    """What a fingering costs with the hand where that is cheapest, from the features alone."""
+    classes, cost = classify_gaps(passage.onsets), 0.0
+    memory = Memory({}, {})
+    for t, (pitches, grip) in enumerate(zip(passage.moments, path, strict=True)):
+        if t:
+            last = passage.moments[t - 1]
+            cost += costs.price(features.pair_features(path[t - 1], grip, last, pitches))
+        cost += costs.price(features.memory_features(t, pitches, grip, memory))
+        memory = memory.remember(t, pitches, grip)
+    cost += costs.weights.get(CUT, 0) * count_held_and_cut_notes(path, passage.ringing())[1]
+    own = [[costs.price_at_each_fret(grip)[k] for k in range(len(HANDS))] for grip in path]
+    roads = [
+        costs.move_costs(classes[t], not any(note.fret for note in path[t - 1]))
+        for t in range(1, len(path))
+    ]
+    return cost + min(
+        sum(own[t][hand] for t, hand in enumerate(hands))
+        + sum(roads[t][b][a] for t, (a, b) in enumerate(itertools.pairwise(hands)))
+        for hands in itertools.product(range(len(HANDS)), repeat=len(path))
+    )
+
+
+def test_path_and_prices_are_the_cheapest_of_all(monkeypatch):
+    monkeypatch.setattr(fitted_costs, "HAND_FRETS", HANDS)
+    chance, num_cut = random.Random(3), 0
+    for _ in range(5):
+        passage, choices = random_passage(chance, 4, 2)
+        costs = FittedCosts(random_weights(chance, lambda name: not is_of_memory(name)))
+        every = {path: price_path(passage, path, costs) for path in itertools.product(*choices)}
+        found = FingeringLattice(passage, choices, costs)
+        path, prices = tuple(found.find_cheapest_path()), found.price_grips()
+        assert every[path] == min(every.values())
+        num_cut += count_held_and_cut_notes(path, passage.ringing())[0]
+        for t, choice in enumerate(choices):
+            through = [min(c for p, c in every.items() if p[t] == grip) for grip in choice]
+            assert prices[t] == through
+    assert num_cut > 0
+
+
+def test_a_pitch_stays_where_it_was_a_moment_ago_and_is_forgotten_later():
+    low, high, other = (Note(2, 5),), (Note(1, 0),), (Note(4, 2),)
+    weights = {"elsewhere than within 4 moments": 1.0, "frets": -0.125}
+    for gap, expected in ((2, high), (4, high), (5, low), (70, low)):
+        passage = Passage(STANDARD, ((64,), *((52,),) * (gap - 1), (64,)))
+        choices = [[high], *[[other]] * (gap - 1), [low, high]]
+        found = FingeringLattice(passage, choices, FittedCosts(weights))
+        assert found.find_cheapest_path()[-1] == expected
+    chords = [(Note(3, 0), Note(2, 0)), (Note(3, 0), Note(2, 0))]
+    elsewhere = (Note(4, 5), Note(3, 4))
+    passage = Passage(STANDARD, ((55, 59), (52,), (55, 59)))
+    choices = [chords[:1], [other], [elsewhere, chords[1]]]
+    costs = FittedCosts({"other grip than for the same chord": 2.0, "frets": -0.125})
+    assert FingeringLattice(passage, choices, costs).find_cheapest_path()[-1] == chords[1]
+
+
+def test_a_full_beam_still_has_a_price_for_each_grip():
+    chance = random.Random(4)
+    moments = tuple((p,) for p in chance.choices(range(55, 65), k=40))
+    passage = Passage(STANDARD, moments, (), tuple(map(float, range(40))), "", ((9.0,),) * 40)
+    choices = [find_grips(own, STANDARD) for own in moments]
+    costs = FittedCosts(random_weights(chance, lambda name: not is_of_memory(name)))
+    found = FingeringLattice(passage, choices, costs)
+    assert max(map(len, found._paid)) >= lattice.MAX_STATES
+    cheapest = [min(own) for own in found.price_grips()]
+    assert max(max(own) for own in found.price_grips()) < math.inf
+    assert cheapest == [cheapest[0]] * 40
+    assert FingeringLattice(Passage(STANDARD, ()), [], costs).price_grips() == []
+
+
+def test_what_a_guitarist_asks_for_is_a_cost_of_its_own():
+    grip = (Note(6, 0), Note(1, 3))
+    plain = FittedCosts(load_weights()).price_at_each_fret(grip)
+    asked = FittedCosts(load_weights(), open_string_cost=-1.0, preferred_position=7)
+    more = [b - a for a, b in zip(plain, asked.price_at_each_fret(grip), strict=True)]
+    assert more == [-1.0 + 0.5 * abs(hand - 7) for hand in range(1, 16)]
+
+
+def test_the_weights_that_the_package_brings_are_exact_and_each_is_used():
+    weights = load_weights()
+    assert all(weight / UNIT == int(weight / UNIT) for weight in weights.values())
+    chance, seen = random.Random(1), {CUT}
+    grips = [(Note(s, f),) for s in range(1, 7) for f in range(14)]
+    chords = [g for k in (2, 3) for _ in range(60) if len(g := random_chord(chance, k)) == k]
+    memory = Memory({}, {})
+    for grip in [*grips, *chords]:
+        seen |= {name for name, _ in features.grip_features(grip)}
+        for hand in range(1, 16):
+            seen |= {name for name, _ in features.hand_features(grip, hand)}
+        for before in chance.sample([*grips, *chords], 30):
+            both = [tuple(map(STANDARD.pitch_of, own)) for own in (before, grip)]
+            seen |= {name for name, _ in features.pair_features(before, grip, *both)}
+        pitches = tuple(map(STANDARD.pitch_of, grip))
+        memory = memory.remember(0, pitches, grip)
+        for lag in (2, 9, 33):
+            seen |= {name for name, _ in features.memory_features(lag, pitches, grip, memory)}
+    for time_class, was_open in itertools.product(features.TIME_CLASSES, (False, True)):
+        for apart in (1, 2, 7):
+            seen |= {n for n, _ in features.move_features(1, 1 + apart, time_class, was_open)}
+    assert set(weights) == seen
+
+
+def random_chord(chance, size):
+    strings = sorted(chance.sample(range(1, 7), size), reverse=True)
+    notes = [Note(string, chance.choice([0, 1, 2, 3, 5])) for string in strings]
+    return tuple(sorted(notes, key=lambda note: (STANDARD.pitch_of(note), -note.string)))
+
+
+def test_time_is_classed_by_the_piece_s_median():
+    assert classify_gaps([0.0, 1.0, 2.0, 2.5, 5.0]) == [
+        "unknown",
+        "usual",
+        "usual",
+        "short",
+        "long",
+    ]
+    assert classify_gaps([None, 1.0, 1.0, None]) == ["unknown"] * 4
+
+
+def test_the_likelihood_is_that_of_all_paths_counted_one_by_one(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from slp_transformer.guitar.fingering import cost_fitting
+
+    monkeypatch.setattr(cost_fitting, "HAND_FRETS", HANDS)
+    monkeypatch.setattr(fitted_costs, "HAND_FRETS", HANDS)
+    chance = random.Random(5)
+    passage, _ = random_passage(chance, 3, 1)
+    choices = [find_grips(own, STANDARD) for own in passage.moments]
+    assert all(2 <= len(choice) <= cost_fitting.MAX_GRIPS for choice in choices)
+    passage = replace(passage, grips=tuple(choice[-1] for choice in choices))
+    fitter = cost_fitting.CostFitter([passage], memory_noise=0.0)
+    weights = {name: chance.uniform(-0.5, 1) for name in fitter.names}
+    costs, classes = FittedCosts(weights), classify_gaps(passage.onsets)
+    fitter.weights.data[:] = torch.tensor(list(map(weights.get, fitter.names)), dtype=torch.float64)
+    total, of_written, memory = 0.0, 0.0, Memory({}, {})
+    past = []
+    for t, (pitches, written) in enumerate(zip(passage.moments, passage.grips, strict=True)):
+        past.append({
+            grip: costs.price(features.memory_features(t, pitches, grip, memory))
+            for grip in choices[t]
+        })  # fmt: skip
+        memory = memory.remember(t, pitches, written)
+    for path in itertools.product(*choices):
+        cost = sum(own[grip] for own, grip in zip(past, path, strict=True))
+        for t in range(1, len(path)):
+            both = passage.moments[t - 1 : t + 1]
+            cost += costs.price(features.pair_features(path[t - 1], path[t], *both))
+        for hands in itertools.product(range(len(HANDS)), repeat=len(path)):
+            more = sum(costs.price_at_each_fret(g)[h] for g, h in zip(path, hands, strict=True))
+            for t in range(1, len(path)):
+                move = (HANDS[hands[t - 1]], HANDS[hands[t]], classes[t])
+                was_open = not any(note.fret for note in path[t - 1])
+                more += costs.price(features.move_features(*move, was_open))
+            total += math.exp(-cost - more)
+            of_written += math.exp(-cost - more) * (path == passage.grips)
+    (loss,) = fitter.losses(torch.arange(1)).tolist()
+    assert loss == pytest.approx(math.log(total / of_written), rel=1e-9)
