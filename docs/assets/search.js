@@ -78,6 +78,7 @@ const SiteSearch = (() => {
     };
     const phrases = new Map();
     /* An object's address ends with its title, which the index says once. */
+    /** @type {Row[]} */
     const sections = index.sections.map(([place, title, ...more]) => {
       const name = place.endsWith("/#.") ? `slp_transformer.${place.split("/")[1]}.${title}` : "";
       return [name ? place.slice(0, -1) + name : place, title, ...more];
