@@ -3,6 +3,7 @@
 Usage::
 
     python benchmarks/growth.py text --megabytes 5 50 --save benchmarks/results/growth/text.json
+    python benchmarks/growth.py text --tokenizer words --stages prepare train evaluate --steps 2
     python benchmarks/growth.py guitar --notes 300 3000 --files 10 100 --save FILE
 
 Each stage is a process of its own, a command of `slp-transformer` or a script of a peer: bare
@@ -33,6 +34,7 @@ from torch import nn
 from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.guitar.tab import Tab
 
+STAGES = ["prepare", "tokenizers", "train", "PyTorch loop", "evaluate", "resume", "generate"]
 SIZES = {"--num-blocks": 1, "--model-dim": 32, "--num-heads": 4, "--context-length": 128}
 BATCH, VOCABULARY = 32, 2048
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -48,6 +50,8 @@ def main() -> None:
     text = what.add_parser("text", help="prepare, train, evaluate, resume, generate")
     text.add_argument("--megabytes", type=int, nargs="+", default=[5, 50, 500])
     text.add_argument("--steps", type=int, default=200)
+    text.add_argument("--tokenizer", choices=["bpe", "words", "characters"], default="bpe")
+    text.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
     guitar = what.add_parser("guitar", help="tab, convert, train tabs")
     guitar.add_argument("--notes", type=int, nargs="+", default=[300, 3000, 30_000])
     guitar.add_argument("--files", type=int, nargs="+", default=[10, 100, 1000])
@@ -130,9 +134,10 @@ def text_table(settings: argparse.Namespace) -> dict[str, Any]:
     for megabytes in settings.megabytes:
         text, run = Path(f"{megabytes}.txt"), Path(f"run-{megabytes}")
         write_text(text, megabytes)
-        begin = ("train", "text", text, "--tokenizer", "bpe", "--vocab-size", VOCABULARY)
+        begin = ["train", "text", text, "--tokenizer", settings.tokenizer]
+        begin += ["--vocab-size", VOCABULARY] if settings.tokenizer != "characters" else []
         stages = {
-            "prepare": [sys.executable, HERE, "prepare", text, f"tokens-{megabytes}"],
+            "prepare": [sys.executable, HERE, "prepare", text, settings.tokenizer],
             "tokenizers": [sys.executable, HERE, "tokenizers", text],
             "train": [*ours, *begin, "--out-dir", run, *how, "--steps", settings.steps],
             "PyTorch loop": [sys.executable, HERE, "loop", run / "tokens", settings.steps],
@@ -141,17 +146,19 @@ def text_table(settings: argparse.Namespace) -> dict[str, Any]:
             "generate": [*ours, "generate", run, "--max-new-tokens", 500, "--device", "cpu"],
         }
         stages["resume"] += ["--steps", settings.steps + 20]
-        row = {name: show(name, f"{megabytes} MB", measure(*w)) for name, w in stages.items()}
-        table[megabytes] = row
+        table[megabytes] = {
+            name: show(name, f"{megabytes} MB", measure(*stages[name])) for name in settings.stages
+        }
         text.unlink()
     return table
 
 
-def prepare(text: str, folder: str) -> None:
+def prepare(text: str, tokenizer: str) -> None:
     """Prepare a text, as `train` does before its first step."""
     from slp_transformer.data import prepare_corpus
 
-    prepare_corpus(text, "bpe", VOCABULARY, output_dir=folder)
+    size = VOCABULARY if tokenizer != "characters" else None
+    prepare_corpus(text, tokenizer, size, output_dir="tokens")
 
 
 def bare_tokenizers(text: str) -> None:

@@ -77,7 +77,13 @@ const SiteSearch = (() => {
       }
     };
     const phrases = new Map();
-    index.sections.forEach(([, title, text, , tasks], k) => {
+    /* An object's address ends with its title, which the index says once. */
+    /** @type {Row[]} */
+    const sections = index.sections.map(([place, title, ...more]) => {
+      const name = place.endsWith("/#.") ? `slp_transformer.${place.split("/")[1]}.${title}` : "";
+      return [name ? place.slice(0, -1) + name : place, title, ...more];
+    });
+    sections.forEach(([, title, text, , tasks], k) => {
       note(title, k, FIELDS.title);
       for (const task of tasks.split("|")) {
         note(task, k, FIELDS.tasks);
@@ -87,9 +93,9 @@ const SiteSearch = (() => {
       note(text, k, FIELDS.text);
     });
     const titles = new Map(
-      index.sections.filter(([place]) => !place.includes("#")).map((row) => [row[0], row[1]]),
+      sections.filter(([place]) => !place.includes("#")).map((row) => [row[0], row[1]]),
     );
-    return { ...index, places, titles, phrases };
+    return { ...index, sections, places, titles, phrases };
   };
 
   /** The words of the index that a word may mean, each with how well.

@@ -11,6 +11,7 @@ from html import unescape
 from pathlib import Path
 
 import notebook_html
+from chapter_source import PACKAGE
 from fontTools import subset
 from fontTools.ttLib import TTFont
 from fontTools.varLib.instancer import instantiateVariableFont
@@ -136,6 +137,7 @@ def _names(content: str) -> str:
         below = re.sub(r'<p class="slp-explained".*?</p>', "", below, flags=re.DOTALL)
         first = re.search(r"<p>(.*?(?:[.:](?=\s)|(?=</p>)))", below, flags=re.DOTALL)
         words = re.sub(r"<[^>]+>", "", first[1]) if first else ""
+        words = words[:60].rpartition(" ")[0] if len(words) > 60 else words
         found.append(f"{heading}<p>{words}</p>")
     return "".join(found)
 
@@ -158,7 +160,7 @@ def write_search(site: Path, equations: Iterable[tuple[str, list[str], str]]) ->
     of_boost = {BOOST[kind]: number for kind, number in kinds.items()}
     rows = [
         [
-            section["location"],
+            _short_place(section["location"], _plain(section["title"])),
             _plain(section["title"]),
             _plain(section["text"]),
             of_boost.get(section.get("boost", BOOST["page"]), kinds["page"]),
@@ -175,6 +177,13 @@ def write_search(site: Path, equations: Iterable[tuple[str, list[str], str]]) ->
     )
     (site / "search.json").write_text(text, "utf-8")
     shutil.rmtree(path.parent)
+
+
+def _short_place(location: str, title: str) -> str:
+    """Return an object's address without the name that its title says again; the search adds it."""
+    page = location.removeprefix("api/").partition("/")[0]
+    is_said = location == f"api/{page}/#{PACKAGE}.{page}.{title}"
+    return f"api/{page}/#." if is_said else location
 
 
 def _plain(html: str) -> str:

@@ -35,7 +35,8 @@ MAX_NUMBER = 10**6  # of whatever a score counts
 MAX_DENOMINATOR = 1 << 32  # of a moment in a score, in quarter notes
 
 # --- Published tokenizers, each of which runs in a process of its own ---
-MAX_TOKENIZER_SECONDS = 3.0  # processor time for a text, and more for
+MAX_TOKENIZER_SECONDS = 3.0  # processor time of the process, and more for
+TOKENIZER_SECONDS_PER_REQUEST = 0.05  # each request,
 TOKENIZER_BYTES_PER_SECOND = 50_000  # long texts,
 TOKENIZER_FILE_BYTES_PER_SECOND = 1_000_000  # and for large vocabularies as they are loaded
 MAX_TOKENIZER_BYTES = 128 << 20  # memory, and more for each byte

@@ -31,6 +31,7 @@ import torch
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.plugins import import_object, merge_entries
+from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.check import CHECKS, own_model
 from slp_transformer.check.class_report import report_on_class, report_on_file
 from slp_transformer.check.gradescope import read_points, write_results
@@ -82,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
             options, {place: file for place, file in lessons.items() if file is not None}
         )
     except ValueError as error:
-        print(f"check: {error}", file=sys.stderr)
+        print(escape_controls(f"check: {error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -90,7 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        print(f"check: {error.filename or 'a file'}: {error.strerror}.", file=sys.stderr)
+        said = f"check: {error.filename or 'a file'}: {error.strerror}."
+        print(escape_controls(said), file=sys.stderr)
         return 2
 
 
@@ -112,8 +114,8 @@ def _run_options(options: argparse.Namespace, flagged: Mapping[str, Path]) -> in
     path = Path(options.what)
     if options.new:
         write_template(path)
-        print(f"Written to {path}. Fill in a function, and run:")
-        print(f"  python -m slp_transformer.check {path}")
+        print(escape_controls(f"Written to {path}. Fill in a function, and run:"))
+        print(escape_controls(f"  python -m slp_transformer.check {path}"))
         return 0
     if not path.exists():
         raise ValueError(f"There is no check and no file named {path}.")
@@ -192,9 +194,9 @@ def print_progress(
         if verdict:
             _, changes, what = status.partition(" (It changes")
             status = "right" + changes + what
-        print(f"{chapters.get(name, ''):>2} {needed} {name:22} {status}")
+        print(escape_controls(f"{chapters.get(name, ''):>2} {needed} {name:22} {status}"))
         for line in verdict.example if verdict is not None and not verdict else ():
-            print(f"       {line}")
+            print(escape_controls(f"       {line}"))
         for other in parts.checks_called_by(name) if verdict is not None and not verdict else ():
             if not verdicts[other]:
                 print(f"       It uses {other}, which is not right yet.")
@@ -224,7 +226,7 @@ def print_progress(
             own_model.check_cache(own, own.model.embedding(ids[0, :-1]))
             print("With the cache, a head's output is the same.")
     except ValueError as error:
-        print(f"Not yet. {error}")
+        print(escape_controls(f"Not yet. {error}"))
         return 1
     print("The attention of its first block: a row for each word, a column for each word that it")
     print("reads, by its number, darker for more attention:")

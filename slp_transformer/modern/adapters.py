@@ -15,6 +15,7 @@ from slp_transformer._internal.atomic_write import apply_umask, fsync_path
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
+from slp_transformer._internal.tensor_files import open_tensors
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import LoRA, add_lora, iter_lora
 from slp_transformer.modern.bert import Bert
@@ -27,7 +28,6 @@ from slp_transformer.modern.pretrained import (
     write_folder_atomically,
 )
 from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE, is_pretrained_folder
-from slp_transformer.modern.weight_files import open_safetensors
 
 ADAPTER_FILE = "adapter_model.safetensors"
 PREFIX = "base_model.model."
@@ -168,7 +168,7 @@ def _read_lora_matrices(path: Path) -> dict[str, list[Tensor]]:
         ValueError: if it holds something else.
     """
     found: dict[str, dict[str, Tensor]] = {}
-    with open_safetensors(path) as file:
+    with open_tensors(path) as file:
         for name in file.keys():  # noqa: SIM118
             module, _, end = name.removeprefix(PREFIX).partition(".lora_")
             if not name.startswith(PREFIX) or end not in ("A.weight", "B.weight"):

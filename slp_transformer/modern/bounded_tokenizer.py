@@ -28,6 +28,7 @@ from slp_transformer._internal.bounds import (
     TOKENIZER_BYTES_PER_FILE_BYTE,
     TOKENIZER_BYTES_PER_SECOND,
     TOKENIZER_FILE_BYTES_PER_SECOND,
+    TOKENIZER_SECONDS_PER_REQUEST,
 )
 
 WORKER = Path(__file__).with_name("tokenizer_worker.py")
@@ -57,6 +58,7 @@ class BoundedTokenizer:
         self.process: subprocess.Popen[bytes] | None = None
         self.lock: threading.Lock = threading.Lock()
         self.stream_numbers: itertools.count[int] = itertools.count()
+        self.seconds_left: float = 0.0
         self.about: dict[str, Any] = {}
         self.ask("ready")
         self.vocab_size: int = self.about["vocab_size"]
@@ -113,14 +115,19 @@ class BoundedTokenizer:
                 raise
 
     def exchange(self, what: str, payload: bytes, options: Any) -> tuple[dict[str, Any], bytes]:
-        """Send a request and return the answer."""
+        """Send a request and return the answer.
+
+        What a process may take is for all requests together, and grows by a little with each:
+        otherwise a text, its tokens and each word could take as long as they may, one by one.
+        """
         assert self.process and self.process.stdin and self.process.stdout
-        seconds = MAX_TOKENIZER_SECONDS + len(payload) / TOKENIZER_BYTES_PER_SECOND
+        more = len(payload) / TOKENIZER_BYTES_PER_SECOND
         memory = MAX_TOKENIZER_BYTES + TOKENIZER_BYTES_PER_BYTE * len(payload)
         if what == "load":
-            seconds = MAX_TOKENIZER_SECONDS + len(payload) / TOKENIZER_FILE_BYTES_PER_SECOND
+            more = len(payload) / TOKENIZER_FILE_BYTES_PER_SECOND
             memory = MAX_TOKENIZER_BYTES + TOKENIZER_BYTES_PER_FILE_BYTE * len(payload)
-        head = {"do": what, "bytes": len(payload), "seconds": seconds, "memory": memory}
+        self.seconds_left = max(self.seconds_left, 0) + more + TOKENIZER_SECONDS_PER_REQUEST
+        head = {"do": what, "bytes": len(payload), "seconds": self.seconds_left, "memory": memory}
         with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer
             line = json.dumps(head | {"options": options}).encode()
             self.process.stdin.write(line + b"\n" + payload)
@@ -130,9 +137,12 @@ class BoundedTokenizer:
         content = self.process.stdout.read(answer["bytes"])
         if not line or len(content) < answer["bytes"]:
             self.process.wait()
+            seconds = MAX_TOKENIZER_SECONDS + more
             raise ValueError(
                 f"it takes more than {seconds:.0f} seconds of a processor, or {memory >> 20:,} MiB"
             )
+        left = self.seconds_left - answer.pop("seconds")
+        self.seconds_left = min(left, MAX_TOKENIZER_SECONDS)
         if "error" in answer:
             raise ValueError(answer["error"])
         return answer, content
@@ -148,6 +158,7 @@ class BoundedTokenizer:
             env=os.environ | quiet,
         )
         self.finalizer = weakref.finalize(self, end_process, self.process)
+        self.seconds_left = MAX_TOKENIZER_SECONDS
 
     def has_ended(self) -> bool:
         """Return whether there is no process that could answer."""

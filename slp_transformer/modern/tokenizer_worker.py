@@ -9,6 +9,7 @@ import json
 import math
 import signal
 import sys
+import time
 from array import array
 from collections.abc import Callable
 from typing import Any, BinaryIO
@@ -20,6 +21,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     while line := requests.readline():
         request = json.loads(line)
         payload = requests.read(request["bytes"])
+        begun = time.process_time()
         limit_resources(request["seconds"], request["memory"])
         try:
             answer, content = getattr(worker, request["do"])(payload, **request["options"])
@@ -27,7 +29,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             raise
         except BaseException as error:  # a panic of Rust's is no Exception
             answer, content = {"error": str(error)}, b""
-        answers.write(json.dumps({"bytes": len(content)} | answer).encode() + b"\n" + content)
+        head = {"bytes": len(content), "seconds": time.process_time() - begun}
+        answers.write(json.dumps(head | answer).encode() + b"\n" + content)
         answers.flush()
 
 

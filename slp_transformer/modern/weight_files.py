@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -11,6 +11,7 @@ from slp_transformer._internal.atomic_write import apply_umask, fsync_path
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
+from slp_transformer._internal.tensor_files import open_tensors
 from slp_transformer.modern.families.family import HFTensor
 from slp_transformer.modern.published_folders import (
     INDEX_FILE,
@@ -66,7 +67,7 @@ class WeightFiles:
             raise ValueError(f"{folder / INDEX_FILE} lists {missing[0]}, but no file has it.")
 
     def _read_header(self, path: Path, prefix: str, heads: tuple[str, ...]) -> None:
-        with open_safetensors(path) as file:
+        with open_tensors(path) as file:
             for name in file.keys():  # noqa: SIM118
                 known = name.replace("LayerNorm.gamma", "LayerNorm.weight")
                 known = known.replace("LayerNorm.beta", "LayerNorm.bias")
@@ -101,7 +102,7 @@ class WeightFiles:
     def read_tensor(self, source: HFTensor) -> Tensor:
         """Return a tensor in our orientation, mapped rather than read."""
         stored = self.tensors[source.name]
-        with open_safetensors(stored.path) as file:  # anew, to let go of the pages read
+        with open_tensors(stored.path) as file:  # anew, to let go of the pages read
             W = file.get_tensor(stored.name)
         W = W.T if source.transposed else W
         which, count = source.part
@@ -132,19 +133,6 @@ class WeightFiles:
 def column_widths(sources: tuple[HFTensor, ...], shape: torch.Size) -> list[int]:
     """Return how many columns of ours each of the tensors is."""
     return [source.columns or shape[-1] for source in sources]
-
-
-def open_safetensors(path: Path) -> Any:
-    """Map a safetensors file.
-
-    Raises:
-        ValueError: if it cannot be read.
-    """
-    safetensors = import_extra("safetensors", "Weights")
-    try:
-        return safetensors.safe_open(path, framework="pt")
-    except (OSError, safetensors.SafetensorError) as error:
-        raise ValueError(f"{path} holds no weights that can be read: {error}.") from None
 
 
 def write_weights(folder: Path, tensors: dict[str, Tensor]) -> None:

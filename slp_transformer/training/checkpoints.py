@@ -20,9 +20,8 @@ way around. So a process may be killed at any moment: each folder that has a che
 complete. The last one is that of the last step, and its evaluations say which is the best.
 """
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from pkgutil import resolve_name
@@ -45,6 +44,7 @@ from slp_transformer._internal.checksums import file_crc32
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
+from slp_transformer._internal.tensor_files import open_tensors, safetensors_error_class
 from slp_transformer.config import TransformerConfig
 from slp_transformer.lora import add_lora, lora_state_dict
 from slp_transformer.scaling_laws import count_parameters
@@ -180,11 +180,6 @@ def make_model_spec(model: nn.Module) -> dict[str, Any]:
     config = getattr(model, "config", None)
     settings = config if hasattr(config, "to_dict") else None
     return json.loads(json.dumps(ModelSpec(type(model).__name__, settings).to_dict()))
-
-
-def safetensors_error_class() -> type[Exception]:
-    """Return the error of safetensors for files that it cannot read or write."""
-    return import_extra("safetensors", "Checkpoints").SafetensorError
 
 
 # --- Loading -------------------------------------------------------------------------------------
@@ -325,28 +320,6 @@ def read_tensor_headers(path: Path) -> dict[str, tuple[list[int], str]]:
     with open_tensors(path) as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
         return {name: (x.get_shape(), x.get_dtype()) for name, x in slices.items()}
-
-
-@contextlib.contextmanager
-def open_tensors(path: Path) -> Iterator[Any]:
-    """Map a file of tensors.
-
-    Raises:
-        ValueError: if it cannot be read.
-    """
-    safe_open = import_extra("safetensors", "Checkpoints").safe_open
-    try:
-        try:
-            opened = safe_open(path, framework="pt")
-        except RuntimeError as error:  # by PyTorch, which opens the file once more to map it
-            raise OSError(str(error)) from None
-        with opened as file:
-            yield file
-    except (OSError, safetensors_error_class()) as error:
-        reason = error_message(error)
-        if isinstance(error, FileNotFoundError) and path.exists():  # as safetensors calls them all
-            reason = "the system could not open it this time; try again"
-        raise ValueError(f"{path} cannot be read: {reason}.") from None
 
 
 @torch.no_grad()

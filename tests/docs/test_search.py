@@ -14,6 +14,7 @@ INDEX = {
         ["a/#stop", "Stop and go on", "A run is saved at each evaluation.", 1, "resume training"],
         ["a/#norm", "Layer norm", "Attention comes after it.", 0, ""],
         ["api/#p.q.LayerNorm", "LayerNorm", "A norm.", 3, ""],
+        ["api/generation/#.", "beam_search", "Find the likeliest text.", 3, ""],
     ],
     "equations": {"8.20": ["a/#eq-mh-def", "Multi-head attention"]},
 }
@@ -77,3 +78,8 @@ def test_names_are_cut_into_words(ask):
         "slp_transformer.training.train": ["slp", "transformer", "training", "train"],
     }  # fmt: skip
     assert {text: ask(f"SiteSearch.words({json.dumps(text)})") for text in words} == words
+
+
+def test_an_object_is_found_at_its_whole_address(ask):
+    (found,) = ask("SiteSearch.find(known, 'beam_search')")
+    assert found["place"] == "api/generation/#slp_transformer.generation.beam_search"

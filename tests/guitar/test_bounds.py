@@ -13,9 +13,11 @@ from sampled import mostly_slow
 
 from slp_transformer._internal import bounds
 from slp_transformer._internal.bounds import check_score_moment, parse_exact_number
+from slp_transformer.guitar.formats import gpif, musicxml, tab_builder
 from slp_transformer.guitar.formats.gpif import read_gp_tabs
 from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
 from slp_transformer.guitar.formats.registry import FORMATS, read_any_tab_file
+from slp_transformer.guitar.formats.tab_builder import TabBuilder
 
 SCORE = (
     '<score-partwise><part-list><score-part id="P1"><part-name>x</part-name></score-part>'
@@ -136,3 +138,52 @@ def test_every_kind_of_file_that_is_read_has_a_bound():
     for name, each in FORMATS.items():
         words = re.findall(r"[A-Za-z]{4,}", name)
         assert each.reader is None or any(word in kinds for word in words), name
+
+
+def test_the_first_tie_that_continues_nothing_alone_is_looked_for(tmp_path, monkeypatch):
+    """Each would look through all bars."""
+    asked, look = [], TabBuilder.bar_number_at
+    monkeypatch.setattr(
+        TabBuilder, "bar_number_at", lambda self, at: asked.append(at) or look(self, at)
+    )
+    path, tied = tmp_path / "a.musicxml", NOTE.replace("</note>", '<tie type="stop"/></note>')
+    gap = "<forward><duration>1</duration></forward>"
+    path.write_text(SCORE % (NOTE % 1 + gap + (tied % 1) * 13 + NOTE % 1), encoding="utf-8")
+    read_musicxml_tabs(path)
+    assert len(asked) <= 1
+
+
+def test_bars_are_counted_before_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(tab_builder, "MAX_BARS", 7)
+    monkeypatch.setattr(musicxml, "_PartReader", None)
+    path = tmp_path / "a.musicxml"
+    path.write_text(SCORE % ("</measure><measure>" * 7), encoding="utf-8")
+    with pytest.raises(ValueError, match="it has more than 7 bars"):
+        read_musicxml_tabs(path)
+
+
+def test_a_note_that_a_guitar_pro_file_names_often_is_read_once(tmp_path, monkeypatch):
+    calls, read = [], gpif._read_note
+    monkeypatch.setattr(gpif, "_read_note", lambda *which: calls.append(which) or read(*which))
+    score = GPIF % ("0 " * 11)
+    with zipfile.ZipFile(tmp_path / "a.gp", "w") as archive:
+        archive.writestr("Content/score.gpif", score)
+    (tab,), _ = read_gp_tabs(tmp_path / "a.gp")
+    assert len(calls) == 1 and sum(len(event.notes) for event in tab.iter_events()) == 11
+    monkeypatch.setattr(gpif, "MAX_NOTES", 10)
+    with pytest.raises(ValueError, match="more than 10 notes and rests"):
+        read_gp_tabs(tmp_path / "a.gp")
+
+
+GPIF = (
+    "<GPIF><Score><Title>x</Title></Score><MasterTrack/>"
+    "<MasterBars><MasterBar><Time>4/4</Time><Bars>0</Bars></MasterBar></MasterBars>"
+    "<Tracks><Track id='0'><Name>g</Name><Staves><Staff><Properties><Property name='Tuning'>"
+    "<Pitches>40 45 50 55 59 64</Pitches></Property></Properties></Staff></Staves></Track></Tracks>"
+    "<Bars><Bar id='0'><Voices>0 -1 -1 -1</Voices></Bar></Bars>"
+    "<Voices><Voice id='0'><Beats>%s</Beats></Voice></Voices>"
+    "<Beats><Beat id='0'><Rhythm ref='0'/><Notes>0</Notes></Beat></Beats>"
+    "<Notes><Note id='0'><Properties><Property name='String'><String>1</String></Property>"
+    "<Property name='Fret'><Fret>3</Fret></Property></Properties></Note></Notes>"
+    "<Rhythms><Rhythm id='0'><NoteValue>16th</NoteValue></Rhythm></Rhythms></GPIF>"
+)

@@ -62,6 +62,28 @@ def test_a_bomb_is_one_sentence_and_the_next_text_has_a_process_again(parts, say
     assert tokenizer.vocab_size == 95 and tokenizer.kind == "BPE"
 
 
+@posix
+def test_requests_share_what_a_process_may_take(monkeypatch):
+    """A text and each of its tokens may not take, one by one, as long as they may together."""
+    ours, left = BoundedTokenizer(content()), []
+    exchange = BoundedTokenizer.exchange
+
+    def watched(self, what, payload, options):
+        answer = exchange(self, what, payload, options)
+        left.append(self.seconds_left)
+        return answer
+
+    monkeypatch.setattr(BoundedTokenizer, "exchange", watched)
+    monkeypatch.setattr(bounded_tokenizer, "TOKENIZER_SECONDS_PER_REQUEST", 0.0)
+    monkeypatch.setattr(bounded_tokenizer, "TOKENIZER_BYTES_PER_SECOND", 1e30)
+    for _ in range(3):
+        ours.encode("a b " * 5000, False)
+    assert 3 >= left[0] > left[1] > left[2] > 0
+    ours.seconds_left = -7.0
+    monkeypatch.setattr(bounded_tokenizer, "TOKENIZER_SECONDS_PER_REQUEST", 0.05)
+    assert ours.encode("ab", False) == [97, 98] and 0 < ours.seconds_left <= 0.05
+
+
 def test_what_a_bounded_tokenizer_does_is_what_the_library_does():
     library = tokenizers.Tokenizer.from_str(content(decoder={"type": "Fuse"}))
     ours = PretrainedTokenizer(library)

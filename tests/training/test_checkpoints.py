@@ -11,12 +11,14 @@ from dataclasses import asdict
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 from tiny_training import STREAM, files, run, same, stop_at
 from tiny_training import with_dropout as tiny
 
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer._internal.atomic_write import NotSyncedError
 from slp_transformer._internal.json_files import write_json
+from slp_transformer._internal.tensor_files import open_tensors
 from slp_transformer.modern import ModernConfig, ModernLM
 from slp_transformer.training import checkpoints
 from slp_transformer.training.callbacks import METRICS_FILE
@@ -394,6 +396,18 @@ def test_weights_deleted_before_pytorch_maps_them_are_a_sentence(tmp_path, monke
     monkeypatch.setattr(torch.UntypedStorage, "from_file", late)
     with pytest.raises(ValueError, match=r"model\.safetensors cannot be read: .*No such file"):
         load_model(tmp_path)
+
+
+def test_an_error_of_mapping_is_a_sentence_also_after_opening_and_no_other_error_is(tmp_path):
+    """Some versions of safetensors have PyTorch map the file for the first tensor."""
+    path = tmp_path / "a.safetensors"
+    save_file({"a": torch.zeros(3)}, path)
+    with pytest.raises(ValueError, match=r"a\.safetensors cannot be read: unable to open file"):
+        with open_tensors(path):
+            raise RuntimeError(f"unable to open file <{path}> in read-only mode")
+    with pytest.raises(RuntimeError, match="^sizes differ$"):
+        with open_tensors(path):
+            raise RuntimeError("sizes differ")
 
 
 def test_a_folder_that_is_not_flushed_is_told_as_written(tmp_path, monkeypatch):

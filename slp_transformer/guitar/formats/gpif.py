@@ -32,6 +32,7 @@ from slp_transformer.guitar.formats.tab_builder import (
     NoteEvent,
     TabBuilder,
     build_tabs,
+    check_bar_count,
     extend_endings_in_place,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
@@ -107,6 +108,7 @@ class _Song:
             for path in ("Bars/Bar", "Voices/Voice", "Beats/Beat", "Notes/Note", "Rhythms/Rhythm")
         )
         self.master_bars = root.findall("MasterBars/MasterBar")
+        check_bar_count(len(self.master_bars))
         self.headers = [_read_master_bar(bar) for bar in self.master_bars]
         extend_endings_in_place(self.headers)
         for automation in root.iterfind("MasterTrack/Automations/Automation[Type='Tempo']"):
@@ -124,7 +126,7 @@ class _Song:
                 after.tempo = header.tempo_changes[max(header.tempo_changes)]
         if root.find("MasterTrack/Anacrusis") is not None and self.headers:
             self.shorten_pickup()
-        self.num_beats = 0
+        self.num_read = 0
 
     def shorten_pickup(self) -> None:
         """Have the first bar, a pickup, last only as long as what is in it."""
@@ -153,8 +155,11 @@ class _Song:
             place: which staff of all tracks it is, from 0.
 
         Raises:
-            ValueError: for more than 200,000 beats.
+            ValueError: for more than 200,000 notes and rests.
         """
+        # A file may name an element as often as it likes: each is looked into once.
+        beats: dict[str, tuple[list[str], Fraction | None, list[str]]] = {}
+        read: dict[tuple[str, str], tuple[Note, set[Technique], bool]] = {}
         num_strings = len(builder.tuning.open_pitches) if builder.tuning else 0
         begin = Fraction(0)
         for number, (header, master_bar) in enumerate(
@@ -170,23 +175,29 @@ class _Song:
                 now = Fraction(0)
                 for beat_name in self.voices[voice_name].findtext("Beats", "").split():
                     beat = self.beats[beat_name]
-                    notes = beat.findtext("Notes", "").split()
-                    self.num_beats += 1
-                    if self.num_beats > MAX_NOTES:
-                        raise ValueError(f"it has more than {MAX_NOTES:,} beats")
-                    if beat.find("GraceNotes") is not None:
+                    if beat_name not in beats:
+                        names = beat.findtext("Notes", "").split()
+                        missing = [w for w, at in LEFT_OUT.items() if beat.find(at) is not None]
+                        is_grace = beat.find("GraceNotes") is not None
+                        length = None if is_grace else self.beat_length(beat)
+                        beats[beat_name] = names, length, missing
+                    notes, length, missing = beats[beat_name]
+                    self.num_read += max(len(notes), 1)
+                    if self.num_read > MAX_NOTES:
+                        raise ValueError(f"it has more than {MAX_NOTES:,} notes and rests")
+                    if length is None:
                         builder.record_omission("grace notes are left out", number, len(notes))
                         continue
-                    length = self.beat_length(beat)
-                    for what, path in LEFT_OUT.items():
-                        if beat.find(path) is not None:
-                            builder.record_omission(f"{what} are left out", number, len(notes))
+                    for what in missing:
+                        builder.record_omission(f"{what} are left out", number, len(notes))
                     for name in notes if now < header.length_quarters else ():
                         element = self.notes[name]
-                        note, techniques, is_tied = _read_note(element, beat, num_strings)
+                        if (name, beat_name) not in read:
+                            read[name, beat_name] = _read_note(element, beat, num_strings)
+                        note, techniques, is_tied = read[name, beat_name]
                         if element.find("Trill") is not None:
                             builder.record_omission("trills are left out", number)
-                        event = NoteEvent(begin + now, length, note, techniques, voice)
+                        event = NoteEvent(begin + now, length, note, {*techniques}, voice)
                         builder.add_note(event, is_tied)
                     if now >= header.length_quarters:
                         builder.record_omission(AFTER_BAR, number, len(notes))

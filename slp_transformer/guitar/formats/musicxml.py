@@ -27,6 +27,7 @@ from slp_transformer.guitar.formats.tab_builder import (
     NoteEvent,
     TabBuilder,
     build_tabs,
+    check_bar_count,
 )
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.playing_signs import parse_playing_sign
@@ -76,6 +77,7 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
         names = {
             part.get("id"): part.findtext("part-name") or "" for part in root.iter("score-part")
         }
+        check_bar_count(sum(1 for _ in root.iter("measure")))  # of all parts, as they cost
         title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
         drums = {
             part.get("id")
@@ -248,7 +250,7 @@ class _PartReader:
         if fretted and left > 0 and self.tab_staff not in staves:
             self.builder.record_omission("notes without a string are left out", count=left)
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
-        voices: list[str] = []
+        first_voice: str | None = None
         open_pitches: dict[int, int] = {}
         for index, begin, duration, half_steps, element in notes:
             onset = starts[index] + begin
@@ -258,9 +260,9 @@ class _PartReader:
                 places = (element.findtext(f"{TECHNICAL}/{tag}", "") for tag in Note._fields)
                 note = Note(*map(int, places))
                 open_pitches.setdefault(note.string, pitch - note.fret - self.capo)
-            if (voice := element.findtext("voice", "1")) not in voices:
-                voices.append(voice)
-            number = min(voices.index(voice) + 1, 2)
+            voice = element.findtext("voice", "1")
+            first_voice = voice if first_voice is None else first_voice
+            number = 1 if voice == first_voice else 2
             event = NoteEvent(onset, duration, note, _read_techniques(element), number)
             ties = (element.find(path) for path in ("tie[@type='stop']", TIED))
             self.builder.add_note(event, is_tied=any(tie is not None for tie in ties))

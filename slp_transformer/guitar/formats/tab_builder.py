@@ -178,7 +178,9 @@ class TabBuilder:
             struck.techniques |= event.techniques
         else:
             what = "ties that continue no note are left out"
-            self.record_omission(what, self.bar_number_at(event.onset_quarters))
+            # The first alone is looked for: each looks through all bars.
+            known = what in self.omissions
+            self.record_omission(what, 0 if known else self.bar_number_at(event.onset_quarters))
 
     def copy_earlier_bars(self, bar_number: int, bars_back: int, num_bars: int = 1) -> None:
         """Copy the notes of earlier bars into bars that a sign says to play like them.
@@ -270,6 +272,16 @@ class TabBuilder:
             following[struck.note.string] = struck
 
 
+def check_bar_count(count: int) -> None:
+    """Refuse a file of too many bars: in a format with bars as elements, before they are read.
+
+    Raises:
+        ValueError: if there are.
+    """
+    if count > MAX_BARS:
+        raise ValueError(f"it has more than {MAX_BARS:,} bars")
+
+
 def check_piece_size(builders: Sequence[TabBuilder]) -> None:
     """Refuse a piece that is too large, before anything is made of its numbers.
 
@@ -279,8 +291,7 @@ def check_piece_size(builders: Sequence[TabBuilder]) -> None:
     if sum(len(builder.notes) for builder in builders) > MAX_NOTES:
         raise ValueError(f"it has more than {MAX_NOTES:,} notes")
     for builder in builders:
-        if len(builder.bars) > MAX_BARS:
-            raise ValueError(f"it has more than {MAX_BARS:,} bars")
+        check_bar_count(len(builder.bars))
         for number, bar in enumerate(builder.bars, start=1):
             if bar.length_quarters > MAX_BAR_QUARTERS:
                 raise ValueError(f"bar {number} has more than {MAX_BAR_QUARTERS:,} quarter notes")
