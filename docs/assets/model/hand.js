@@ -15,8 +15,9 @@ import { FINGERING, SHARPS } from "./constants.js";
 /** @typedef {{ grip: number, before: number, cost: number, after: number, isKept: boolean,
     total: number }} Way */
 /** @typedef {{ places: Map<number, number[]>, chords: Map<string, string> }} Memory */
-/** @typedef {{ grip: number | null, held: Held, memory: Memory, least?: number,
-    before?: number }} State a grip that was struck, what rings on, what is remembered */
+/** @typedef {{ grip: number | null, held: Held, memory: Memory }} State a grip that was struck, what
+    rings on, what is remembered */
+/** @typedef {State & { least: number, before: number }} Reached a state and the cheapest way there */
 /** @typedef {{ position: number | null, openStringCost: number }} Asked */
 /** @typedef {[string, number]} Feature */
 /** @typedef {{ t: number, others: Other[] }} Doubt */
@@ -340,7 +341,7 @@ function hold(ringing, t, held, grip) {
     .sort((a, b) => a[0] - b[0]);
 }
 /** The states that stay in the beam, the cheapest; and of each grip the cheapest it leads to, which
-    stays, too. @type {(reached: State[], ways: Way[]) => [number[], Map<number, Way>]} */
+    stays, too. @type {(reached: Reached[], ways: Way[]) => [number[], Map<number, Way>]} */
 function keepCheapest(reached, ways) {
   const best = new Map();
   for (const way of ways)
@@ -444,7 +445,10 @@ export class Lattice {
     const own = this.choices[t][grip],
       pitches = this.moments[t];
     return {
-      places: new Map([...places, ...own.map(([string], k) => [pitches[k], [string, t]])]),
+      places: new Map([
+        ...places,
+        ...own.map(([string], k) => /** @type {[number, number[]]} */ ([pitches[k], [string, t]])),
+      ]),
       chords: own.length > 1 ? new Map([...chords, [`${pitches}`, `${own}`]]) : chords,
     };
   }
@@ -465,7 +469,7 @@ export class Lattice {
     for (const [t, choice] of this.choices.entries()) {
       const ways = /** @type {Way[]} */ ([]),
         paid = /** @type {number[][]} */ ([]),
-        reached = /** @type {State[]} */ ([]),
+        reached = /** @type {Reached[]} */ ([]),
         numbers = new Map();
       for (const grip of t === fixed && only !== null ? [only] : this.inOrder[t])
         for (const [before, state] of states.entries()) {
