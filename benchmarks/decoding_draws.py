@@ -40,8 +40,8 @@ def main() -> None:
     pieces = guitar.make_practice_corpus(seed=0, num_pieces=200)
     stream = torch.tensor(guitar.encode_all_tabs(pieces, tokenizer))
     val, stream = stream[:3000], stream[3000:]
-    tuning = tokenizer.tuning_tokens(guitar.STANDARD)
-    prompt = tokenizer.to_ids(["<bos>", *tuning])
+    unseen = guitar.make_practice_corpus(seed=1, num_pieces=PIECES)
+    prompts = [tokenizer.encode(piece)[:12] for piece in unseen]
     for seed in range(options.models):
         torch.manual_seed(seed)
         model = TransformerLM(TransformerConfig(len(tokenizer), 96, 96, num_blocks=2))
@@ -54,12 +54,10 @@ def main() -> None:
             shares = []
             for draw in range(options.draws):
                 luck = torch.Generator().manual_seed(draw)
-                found = generate(
-                    model, [prompt] * PIECES, stop=tokenizer.eos_id, generator=luck, **way
-                )
+                found = generate(model, prompts, stop=tokenizer.eos_id, generator=luck, **way)
                 texts = [one.ids for one in found]
                 wrong = sum(tokenizer.decode(ids).num_invalid_tokens for ids in texts)
-                written = sum(len(ids) - len(prompt) for ids in texts)
+                written = sum(len(one.new_ids) for one in found)
                 again = sum(map(repeated_share, texts)) / PIECES
                 shares.append(f"{wrong / written:.1%} slips {again:.1%} repeats")
             print(f"model {seed}  {name:17} {' | '.join(shares)}", flush=True)

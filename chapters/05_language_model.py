@@ -467,9 +467,10 @@ plotting.bars(
 # computed.
 #
 # **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with stubs for the
-# parts of chapters 1 to 6b; your solutions can be pasted into it as they are.
+# parts of chapters 1 to 7; your solutions can be pasted into it as they are.
 # `python -m slp_transformer.check mine.py` checks them, and when those marked * are right it trains this
-# chapter's model with them. With `--html progress.html` it also marks what is right and what is wrong on the
-# drawing at the top of this page.
+# chapter's model with them. Once `draw` (chapter 6) is right, it also writes: sentences, with `--text FILE` a text
+# like yours, and with `--tabs` a piece for guitar (chapter 12), as a MIDI file that you can play. With
+# `--html progress.html` it also marks what is right and what is wrong on the drawing at the top of this page.
 #
 # Next: [Decoding](06_decoding.py), where the model writes.

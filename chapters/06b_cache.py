@@ -25,30 +25,41 @@
 #
 # Here Q is a single row, $\mathbf q_i$ [1×d_k], while K is [i×d_k] and V is [i×d_v]. All rows of K and V
 # except the last were already computed at earlier steps, so we keep them. Below, one head of a model does
-# this. The model is untrained, and its 60 tokens are random: what follows holds for any weights and any
-# text.
+# this. To have a model that writes, we let one learn a thousand characters of *Moby-Dick* by heart, which takes
+# some seconds.
 
 # %%
 import torch
 
-from slp_transformer import (
-    TransformerConfig,
-    TransformerLM,
-    next_word_probabilities,
-    plotting,
-)
+from slp_transformer import TransformerConfig, TransformerLM, plotting
+from slp_transformer.data import load_moby_dick, train_tokenizer
+from slp_transformer.training import train
 
-torch.manual_seed(6)
 torch.set_num_threads(1)  # a model this small is fastest on one core
-vocab_size, N, d, L = 355, 96, 96, 2
-model = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=L))
-model.requires_grad_(False)
-ids = torch.randint(vocab_size, (60,))
+text, N = load_moby_dick(), 96
+text = text[text.index("Call me") :][:1000]
+tokenizer = train_tokenizer([text], token_type="characters")
+stream, vocab_size = torch.tensor(tokenizer.encode(text)), tokenizer.vocab_size
+
 
 # %%
+def trained(d, L, steps):
+    torch.manual_seed(6)
+    model = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=L))
+    how = {"steps": steps, "eval_interval": steps, "batch_size": 8}
+    record = train(model, stream, stream, learning_rate=5e-3, **how)[-1]
+    print(f"d = {d}, L = {L}: {record.val_loss:.2f} nats per character")
+    return model.requires_grad_(False)
+
+
+d, L = 64, 2
+model, ids = trained(d, L, 500), stream[400:460]
+
+# %%
+from slp_transformer import next_word_probabilities
+
 block = model.stack.blocks[0]
 head = block.attention.heads[0]
-head.W_Q = 40 * head.W_Q  # so that the weights differ visibly
 T1 = block.norm_1(model.embedding(ids))  # the head's input
 K, V, rows = [], [], []
 for t_i in T1:
@@ -154,12 +165,24 @@ plotting.show_source(LayerCache.update, only=["self.K[", "self.V[", "return"])
 # %%
 from slp_transformer import generate
 
-prompt = ids[:4].tolist()
+prompt = ids[:16].tolist()
 (full,) = generate(model, [prompt], temperature=0)
-print(f"{len(full.ids)} tokens, ended by the {full.finish_reason}")
+print(f"{len(full.ids)} tokens, ended by the {full.finish_reason}:")
+print(tokenizer.decode(full.ids))
 assert full.finish_reason == "window" and len(full.ids) == N
 for row in generate(model, [prompt], temperature=0, cached=False):
-    assert row.ids == full.ids  # the same words without a cache
+    assert row.ids == full.ids  # the same characters without a cache
+
+# %% [markdown]
+# Give each new token the position 0 instead, a mistake that raises no error, and the text is another:
+
+# %%
+embed = model.embedding.forward
+model.embedding.forward = lambda ids, start=0: embed(ids, 0)
+(broken,) = generate(model, [prompt], temperature=0)
+model.embedding.forward = embed
+print(tokenizer.decode(broken.ids))
+assert broken.ids != full.ids
 
 # %% [markdown]
 # Prompts of a batch may have different lengths, and each text is the same as it would be alone:
@@ -271,24 +294,25 @@ torch.testing.assert_close(torch.stack(accepted) + replaced, p)
 print(f"{sum(accepted):.0%} of such a draft's tokens are accepted")
 
 # %% [markdown]
-# Our draft is the same model without its second block. At temperature 0 a token is accepted if it is
+# Our draft has one block of half the width, trained on the same text. At temperature 0 a token is accepted if it is
 # the large model's own choice, so the text is the same, with fewer calls of the large model. The draft proposes
-# four tokens at a time; if all are right, the same call gives a fifth. Here the fewest possible calls are
-# enough:
+# four tokens at a time; if all are right, the same call gives a fifth. So 16 calls would be the fewest. An untrained
+# draft is no help:
 
 # %%
-draft = TransformerLM(TransformerConfig(vocab_size, N, d, num_blocks=1))
-draft.load_state_dict(model.state_dict(), strict=False)
-calls = []
+draft = trained(32, 1, 500)
+torch.manual_seed(6)
+untrained = TransformerLM(draft.config).requires_grad_(False)
+calls, counts = [], {}
 model.register_forward_pre_hook(lambda *_: calls.append(1))
-for name, drafts in {
-    "alone": {},
-    "with a draft": {"draft_model": draft},
-}.items():
+drafts = {"alone": None, "draft": draft, "untrained draft": untrained}
+for name, one in drafts.items():
     calls.clear()
-    (row,) = generate(model, [prompt], temperature=0, **drafts)
+    (row,) = generate(model, [prompt], temperature=0, draft_model=one)
     assert row.ids == full.ids
+    counts[name] = len(calls)
     print(f"{name}: {len(calls)} calls for {N - len(prompt)} tokens")
+assert counts["draft"] < counts["untrained draft"]
 
 # %% [markdown]
 # ## Try it
@@ -311,7 +335,7 @@ for name, drafts in {
 #
 #    </details>
 #
-# 3. Make the model four times as wide (d = 384). Does the cache save a larger or a smaller share of the
+# 3. Make the model four times as wide, `trained(256, L, 1)`: for times, one step is enough. Does the cache save a larger or a smaller share of the
 #    time?
 #
 #    <details><summary>What happens</summary>

@@ -196,7 +196,9 @@ plotting.lines(curves, x="log₁₀ of operations", y="nats per character")
 
 # %% [markdown]
 # Read the curves from left to right. With the fewest tokens the small model is ahead; with the most, each
-# larger model has a lower loss. So should more compute go into a larger model or into more tokens?
+# larger model has a lower loss. So should more compute go into a larger model or into more tokens? Kaplan and others
+# put most of it into the model. Hoffmann et al. (2022) trained over 400 models and found that both should grow in equal
+# proportion, with about 20 tokens for each parameter. And here?
 
 # %%
 compute = {}

@@ -537,3 +537,6 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #    The attention pattern cannot say. Ablate the head and see by how much the loss rises.
 #
 #    </details>
+#
+# Next: [Encoder and decoder](10_encoder_decoder.py), where a second stack reads another text, and attention
+# connects the two.

@@ -537,5 +537,10 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    </details>
 #
+# **Your own Transformer plays.** Once the parts of `mine.py` are right ([chapter 5](05_language_model.py) says how),
+# `python -m slp_transformer.check mine.py --tabs` trains them on this corpus, draws each token by your `draw` under
+# the grammar's mask, and writes `my_tab.mid`. Open it in a music player, or drop it on
+# [Finger a piece](../docs/fingering.md) and press Play.
+#
 # Next: [Pitch to tab](13_pitch_to_tab.py). To read and write tab files, see the reference of
 # <autoref identifier="slp_transformer.guitar">slp_transformer.guitar</autoref>.

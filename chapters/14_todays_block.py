@@ -655,3 +655,15 @@ plotting.interactive_lines(
 #    be rotated.
 #
 #    </details>
+#
+# ## What to read next
+#
+# This is the last chapter. From here,
+#
+# - read [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (Vaswani et al. 2017): no equation of it is new to you;
+# - read a model that people use, such as `modeling_llama.py` of Hugging Face's `transformers`, or
+#   [nanoGPT](https://github.com/karpathy/nanoGPT), which trains GPT-2;
+# - look further inside with
+#   [A Mathematical Framework for Transformer Circuits](https://transformer-circuits.pub/2021/framework/index.html) (Elhage et al. 2021);
+# - go on in the book with post-training, which makes an assistant of a language model;
+# - or train on something of your own: [a task of your own](../docs/own-task.md) is one file.

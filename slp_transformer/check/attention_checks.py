@@ -60,6 +60,10 @@ def _softmax_cases() -> list[Inputs]:
     "sigmoid: Each score goes through a sigmoid; the weights should sum to 1.",
     lambda scores: scores.sigmoid(),
     "−scores: The sign is reversed: the smallest score gets the largest weight.",
+    "base 2: The powers have base 2; they should have base e, as `exp` takes them.",
+    lambda scores: (
+        (powers := 2 ** (scores - scores.amax(-1, keepdim=True))) / powers.sum(-1, keepdim=True)
+    ),
     "mean subtracted [mean for amax]: What is subtracted is not the largest score, so a score far "
     "above the others still overflows: subtract the largest.",
     "largest subtracted once: The largest score is subtracted above the line alone; the sum below "
@@ -93,6 +97,11 @@ def _sum_cases() -> list[Inputs]:
     "alpha_i = 1: The rows are added up without their weights.",
     "mean: The sum is divided by the number of rows; the weights sum to 1 already.",
     lambda alpha_i, right: right / len(alpha_i),
+    "mean of all rows: The sum is divided by the number of rows; the weights sum to 1 already.",
+    lambda rows, right: right / len(rows),
+    "all rows without weights: The rows are added up without their weights, even those that have "
+    "none.",
+    lambda rows: rows.sum(0),
     "last row left out: The last weight and its row are left out: j runs up to i.",
     lambda alpha_i, rows, solve: solve(alpha_i[:-1], rows),
     "first row left out: The first weight and its row are left out: j begins at the first.",
