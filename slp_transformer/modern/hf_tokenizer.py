@@ -200,7 +200,9 @@ class StreamingDecoder:
         self.pending_ids.append(i)
         try:
             text = self.tokenizer.library.decode_next(self.stream, i)
-        except ValueError:  # bytes that are no character: the library gives up, and begins anew
+        except ValueError as error:  # bytes that are no character: the library begins anew
+            if self.tokenizer.library.has_ended():  # by its limits, and would be once more
+                raise ValueError(f"The tokenizer cannot decode these tokens: {error}.") from None
             text = self.tokenizer.decode(self.pending_ids)
         if text:
             self.pending_ids = []

@@ -110,6 +110,17 @@ def test_its_process_ends_with_it_and_starts_again_when_it_was_killed():
     assert second.wait(timeout=20) != 0
 
 
+def test_a_token_whose_text_took_too_much_is_not_decoded_once_more():
+    ours = PretrainedTokenizer(BoundedTokenizer(content()))
+    stream = ours.stream_decoder()
+    assert stream.decode_next(97) == "a"
+    ours.library.process.kill()
+    ours.library.process.wait()
+    with pytest.raises(ValueError, match="The tokenizer cannot decode these tokens: it takes more"):
+        stream.decode_next(98)
+    assert ours.library.process is None
+
+
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
