@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from slp_transformer import EncoderDecoder, TransformerConfig
 from slp_transformer.guitar import prepare_tab_dataset
 from slp_transformer.guitar.fingering import seq2seq
-from slp_transformer.guitar.fingering.grips import finger_lowest_frets
+from slp_transformer.guitar.fingering.grips import place_on_lowest_frets
 from slp_transformer.guitar.fingering.passages import (
     compare_fingerings,
     passage_from_tab,
@@ -69,7 +69,7 @@ def main() -> None:
         row = {key: round(shares[key], 4) for key in ("strings", "chords")}
         print(json.dumps({"way": name, **more, **row}), flush=True)
 
-    say("lowest fret", lambda p: finger_lowest_frets(p.moments, p.tuning))
+    say("lowest fret", lambda p: place_on_lowest_frets(p.moments, p.tuning))
     say("hand-written costs", lambda p: find_cheapest_fingering(p.moments, p.tuning))
     for noise in (0.0, 0.1):
         for seed in range(3):

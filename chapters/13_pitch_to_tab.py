@@ -375,6 +375,14 @@ measure(
 #    81.0 and 82.9%. With four beams it is 82.0, 79.5 and 80.8%, instead of 81.0, 85.2 and 82.1%.
 #
 #    </details>
+#
+# 3. Search with a single beam: `num_beams=1`. Which row of numbers comes back?
+#
+#    <details><summary>What happens</summary>
+#
+#    That of the encoder-decoder: a beam of one keeps the most probable place at each note, and nothing else.
+#
+#    </details>
 
 # %% [markdown]
 # ## To remember

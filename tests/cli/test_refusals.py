@@ -223,7 +223,7 @@ def test_configuration(toml, sentence, check, tmp_path):
     (["tabs", "--tuning", "drop-d"], 'no choice "drop-d": did you mean "drop-D"?'),
     (["tabs", "--key", "H"], '--key has no choice "H"'),
     (["tabs", "--style", "Jazz"], "--style has no effect here: this model has no tokens for it"),
-    (["tabs", "--output", "q.pdf"], "q.pdf does not say what to write"),
+    (["tabs", "--output", "q.doc"], "q.doc does not say what to write"),
     (["tabs", "--prompt", "la la"], "The prompt is not tablature"),
 )
 def test_generate(words, sentence, check):

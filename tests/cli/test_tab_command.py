@@ -210,7 +210,8 @@ def test_models_of_the_hand_are_asked(song, tmp_path):
     ("flags", "said"),
     [
         (["-o", "none/x.txt"], "There is no folder none"),
-        (["-o", "x.pdf"], "x.pdf does not say what to write"),
+        (["-o", "x.doc"], "x.doc does not say what to write"),
+        (["-o", "x.pdf"], "x.pdf is not written here: write a .musicxml, and print that"),
         (["--tuning", "banjo"], 'There is no tuning "banjo"'),
         (["--capo", "30"], "--capo must be from 0 to 12, not 30"),
         (["--max-fret", "0"], "--max-fret must be from 1 to 36, not 0"),

@@ -276,6 +276,8 @@ def test_a_string_that_is_struck_again_ends_the_note_before(tmp_path, suffix):
 
 
 def test_a_name_that_says_nothing_is_refused(tmp_path):
-    for name in ("piece.pdf", "piece"):
+    for name in ("piece.doc", "piece"):
         with pytest.raises(ValueError, match=r"let it end in \.atex, \.gp3, \.gp4, \.gp5, \.mid"):
             registry.write_tab(timed(Bar(4, ())), tmp_path / name)
+    with pytest.raises(ValueError, match=r"piece\.pdf is not written here: write a \.musicxml"):
+        registry.write_tab(timed(Bar(4, ())), tmp_path / "piece.pdf")

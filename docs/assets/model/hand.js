@@ -15,9 +15,9 @@ import { FINGERING, SHARPS } from "./constants.js";
 /** @typedef {{ grip: number, before: number, cost: number, after: number, isKept: boolean,
     total: number }} Way */
 /** @typedef {{ places: Map<number, number[]>, chords: Map<string, string> }} Memory */
-/** @typedef {{ grip: number | null, held: Held, memory: Memory }} State a grip that was struck, what
-    rings on, what is remembered */
-/** @typedef {State & { least: number, before: number }} Reached a state and the cheapest way there */
+/** @typedef {{ grip: number | null, held: Held, memory: Memory }} State a grip that was struck,
+    what rings on, what is remembered */
+/** @typedef {State & { least: number, before: number }} Reached a state, the cheapest way there */
 /** @typedef {{ position: number | null, openStringCost: number }} Asked */
 /** @typedef {[string, number]} Feature */
 /** @typedef {{ t: number, others: Other[] }} Doubt */
