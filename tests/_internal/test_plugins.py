@@ -172,6 +172,7 @@ def test_a_plug_in_of_another_package_adds_what_has_no_name_yet_and_a_broken_one
     )
 
 
+@pytest.mark.slow
 def test_the_task_of_the_page_is_complete_short_and_runs_as_shown(tmp_path):
     blocks = {kind: re.search(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)[1] for kind in
               ("python", "toml", "sh")}  # fmt: skip

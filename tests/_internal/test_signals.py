@@ -11,7 +11,6 @@ from pathlib import Path
 import own_process
 import pytest
 from commands import SIZES
-from sampled import mostly_slow
 from tiny_training import STREAM, run, same, with_dropout
 
 from slp_transformer._internal.json_files import read_json
@@ -99,8 +98,9 @@ def step_of(folder: str) -> int:
     return json.loads((checkpoint_folder(folder) / "checkpoint.json").read_text("utf-8"))["step"]
 
 
+@pytest.mark.slow
 @POSIX
-@pytest.mark.parametrize("name", mostly_slow(["SIGINT", "SIGTERM"], "SIGTERM"))  # SIGHUP: below
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])  # SIGHUP: below
 def test_the_command_ends_with_the_signal_s_code_and_says_how_to_go_on(at, name):
     started = begun("a b")
     for _ in range(20):  # whoever presses again and again loses nothing, and hears no traceback

@@ -183,6 +183,7 @@ def generated(name, *words):
     return read_any_tab_file(name)[0][0]
 
 
+@pytest.mark.slow
 def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys):
     make_tabs("tabs", *[""] * 4)
     Path("tabs/notes.txt").write_text("No tab here.\n", encoding="utf-8")
@@ -281,6 +282,7 @@ def test_a_key_that_is_asked_for_allows_the_notes_of_its_scale_alone():
     assert said & low == low - {f"TAB<6,{fret}>" for fret in (2, 6, 9, 11)} and "POS<2>" in said
 
 
+@pytest.mark.slow
 def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
     make_tabs("tabs", "Jazz", "Blues", "")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)
@@ -297,6 +299,7 @@ def test_guitar_plays_in_a_style_that_its_tabs_told(at, capsys):
         assert "--style must be one that this model knows, Blues, Jazz." in said
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_split_and_its_styles_whatever_becomes_of_its_tabs(at, capsys):
     make_tabs("tabs", "Jazz", "Blues", "")
     fine("train", "tabs", "tabs", "--out-dir", "g", *SMALL)

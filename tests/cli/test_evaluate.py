@@ -56,6 +56,7 @@ def test_evaluate_shows_the_samples_that_generate_writes(text_run, capsys):
     assert "samples" not in result(capsys, "evaluate", "a")
 
 
+@pytest.mark.slow
 def test_evaluate_puts_tabs_beside_those_of_people(at, capsys):
     Path("tabs").mkdir()
     for number, tab in enumerate(make_practice_corpus(seed=3, num_pieces=12)):

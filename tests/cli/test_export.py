@@ -74,6 +74,7 @@ def test_a_run_becomes_a_folder_that_transformers_opens(run, at, capsys):
     assert "already" in refused(capsys, "export", run, "exported")
 
 
+@pytest.mark.slow
 def test_a_lora_run_keeps_a_and_b_alone_with_the_hash_of_all_files_of_its_base(at, capsys):
     last, base = checkpoint_folder("tuned"), load_lora_base(checkpoint_folder("tuned"))
     assert base.published and base.rank == 2 and not (last / "model.safetensors").exists()

@@ -94,6 +94,7 @@ def test_whoever_imports_the_package_keeps_their_ctrl_c(start, slow_torch, at):
     assert code == -signal.SIGINT and said.endswith("KeyboardInterrupt\n")
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize(
     ("source", "begun"), [("long.txt", "a/tokens/.*.writing"), ("-", "a/.*.writing")]

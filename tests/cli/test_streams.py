@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from commands import SENTENCE, SMALL, fine, refused
 from own_process import OWN
+from sampled import mostly_slow
 
 from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.cli import main
@@ -39,15 +40,19 @@ def shell(line: str) -> subprocess.CompletedProcess:
 @pytest.mark.usefixtures("at")
 @pytest.mark.parametrize(
     ("words", "code", "says"),
-    [
-        ("tab a.tab >&-", 0, ""),
-        ("tab a.tab 2>&-", 0, ""),
+    mostly_slow(
+        [
+            ("tab a.tab >&-", 0, ""),
+            ("tab a.tab 2>&-", 0, ""),
+            ("tab a.tab <&- >&- 2>&-", 0, ""),
+            ("tab none.tab 2>&-", 2, ""),
+            ("tab none.tab 2>/dev/full", 2, ""),
+            ("tab a.tab >/dev/full", 2, "Standard output could not be .*written: No space left"),
+            ("--version >/dev/full 2>/dev/full", 2, ""),
+        ],
         ("tab a.tab <&- >&- 2>&-", 0, ""),
-        ("tab none.tab 2>&-", 2, ""),
-        ("tab none.tab 2>/dev/full", 2, ""),
-        ("tab a.tab >/dev/full", 2, "Standard output could not be .*written: No space left"),
-        ("--version >/dev/full 2>/dev/full", 2, ""),
-    ],
+        unpack=True,
+    ),
 )
 def test_a_closed_or_full_stream_is_no_traceback(words, code, says):
     if "/dev/full" in words and not Path("/dev/full").exists():

@@ -71,6 +71,7 @@ def test_what_is_not_read_is_named(change, said):
     assert said in str(error.value)
 
 
+@pytest.mark.slow
 def test_any_walk_along_what_is_allowed_adds_up():
     tokenizer = TuneTokenizer([BOS, EOS, *dict.fromkeys(WORDS), "M:2/4", "K:Am"])
     session, chance = TuneSession(tokenizer), random.Random(3)

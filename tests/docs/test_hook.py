@@ -207,9 +207,13 @@ BROKEN = "# %% [markdown]\n# # Bad\n\n# %%\nstart = 1\n\n# %%\n"  # the last cel
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("x = 1\n\ny = x / 0\n", "line 10 (cell 3): ZeroDivisionError: division by zero"),
+        pytest.param(
+            "x = 1\n\ny = x / 0\n",
+            "line 10 (cell 3): ZeroDivisionError: division by zero",
+            marks=pytest.mark.slow,
+        ),
         ("def inner():\n    raise KeyError('k')\n\n\ninner()\n", "line 12 (cell 3): KeyError: 'k'"),
-        ("x = 1\ny = = 2\n", "line 9 (cell 3): SyntaxError"),
+        pytest.param("x = 1\ny = = 2\n", "line 9 (cell 3): SyntaxError", marks=pytest.mark.slow),
     ],
 )
 def test_a_chapter_that_raises_names_file_line_and_cell(project, cell, message):

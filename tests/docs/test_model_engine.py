@@ -98,7 +98,7 @@ def run_files(tmp_path_factory):
     return files
 
 
-@pytest.fixture(scope="module", params=["v8", "chromium"])
+@pytest.fixture(scope="module", params=mostly_slow(["v8", "chromium"], "v8"))
 def engine(request):
     made = Racer() if request.param == "v8" else Chromium(request.getfixturevalue("browser"))
     made.run("() => { globalThis.kept = {} }")
@@ -582,6 +582,7 @@ def weights_cases(files):
     yield "one more", tensors_edited(files, lambda h: h.update(W=h[name])), "W is 13 × 17, not no"
 
 
+@pytest.mark.slow
 def test_damaged_weights_end_in_one_sentence(engine, run_files):
     for case, files, said in weights_cases(run_files("the book's")):
         assert_sentence(refusal(engine, files), said, case)
