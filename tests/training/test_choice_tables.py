@@ -105,6 +105,11 @@ def test_every_way_of_sharing_is_a_strategy_of_its_own(monkeypatch):
     assert len(made) == len(PARALLEL) and all(issubclass(kind, Strategy) for kind in made)
 
 
+@pytest.mark.parametrize("setting", TABLES)
+def test_every_entry_says_what_it_is(setting):
+    assert all(entry.summary.strip() for entry in TABLES[setting].values())
+
+
 def test_no_name_acts_as_another():
     config = TrainConfig(steps=9)
     object.__setattr__(config, "schedule", "sine")
