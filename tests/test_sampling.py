@@ -9,6 +9,7 @@ import types
 
 import pytest
 import torch
+from sampled import mostly_slow
 from torch import tensor
 from writers import make
 
@@ -273,22 +274,19 @@ def test_an_option_that_is_not_in_the_table_is_refused():
         generate(make(), [[3]], typical=0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("drafted", mostly_slow([False, True], False))
 @pytest.mark.parametrize("name", SAMPLING)
-def test_every_option_makes_a_difference_to_generate(name):
+def test_every_option_makes_a_difference_to_generate(name, drafted):
     """With a draft model, too; and what only draws changes no greedy word, so it is refused."""
     option, model = SAMPLING[name], make()
     with torch.no_grad():
         model.embedding.tokens.E.mul_(0.4)  # no word is certain
-    for more in ({}, {"draft_model": make(seed=1)}):
-        texts = [
-            [
-                generate(model, [[3, 1]], 9, generator=seeded(s), **more, **own)[0].ids
-                for s in range(4)
-            ]
-            for own in ({name: EACH[name]}, {name: option.neutral}, {})
-        ]
-        assert texts[0] != texts[1] == texts[2]
+    more = {"draft_model": make(seed=1)} if drafted else {}
+    texts = [
+        [generate(model, [[3, 1]], 9, generator=seeded(s), **more, **own)[0].ids for s in range(4)]
+        for own in ({name: EACH[name]}, {name: option.neutral}, {})
+    ]
+    assert texts[0] != texts[1] == texts[2]
     how = {"temperature": 0, name: EACH[name]}
     if option.greedy_at is None and option.only_drawing:
         with pytest.raises(ValueError, match=f"{name} has no effect with temperature 0"):
