@@ -103,7 +103,7 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # $$
 
 
-# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips below zero to about −0.28 and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line." caption="ReLU and Swish" figure="swish"
+# %% alt="Curves of ReLU and Swish from −4 to 4. Swish with beta 1 dips a little below zero and then rises; with beta 4 it lies almost on ReLU, which is flat at zero and then a straight line." caption="ReLU and Swish" figure="swish"
 def swish(x, beta=1.0):
     return x * torch.sigmoid(beta * x)
 

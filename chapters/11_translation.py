@@ -226,7 +226,7 @@ def eta(step, d, warmup):
     return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
-# %% alt="The paper's learning rate over 20,000 steps: a straight climb to 0.0007 at step 4,000, then a fall, ever slower, to about 0.0003." caption="The paper's learning rate" figure="warmup"
+# %% alt="The paper's learning rate over 20,000 steps: a straight climb until step 4,000, then a fall, ever slower." caption="The paper's learning rate" figure="warmup"
 from slp_transformer.training.train_config import TrainConfig
 
 paper = TrainConfig.of_2017(model_dim=512, warmup_steps=4000)

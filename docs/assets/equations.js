@@ -75,7 +75,7 @@
     box.showPopover();
     stand(link);
     const formula = box.querySelector(".slp-preview-formula");
-    if (formula && formula.scrollWidth > formula.clientWidth) formula.setAttribute("tabindex", "0");
+    formula?.setAttribute("tabindex", "0"); // it may scroll once its fonts are there
   };
   const hide = () => {
     clearTimeout(timer);

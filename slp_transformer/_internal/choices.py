@@ -109,7 +109,7 @@ class Choices(Mapping[str, ChoiceT]):
     def to_markdown(self) -> str:
         """Return a table for the docs: a row for each choice."""
         rows = [f"| `{name}` | {entry.summary} |" for name, entry in self.items()]
-        return "\n".join((f"| {self.name} | |", "|---|---|", *rows))
+        return "\n".join((f"| {self.name} | what it is |", "|---|---|", *rows))
 
 
 def allowed_values_of(hint: Any) -> tuple[Any, ...] | None:

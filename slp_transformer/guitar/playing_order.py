@@ -126,7 +126,7 @@ def find_playing_order(bars: Sequence[Bar]) -> list[int]:
     """Return the places of the bars, from 0, in the order in which they are played.
 
     Raises:
-        ValueError: if that would be more than 100,000 bars.
+        ValueError: if that would be more than 10,000 bars.
     """
     repeats = _find_repeats(bars)
     order: list[int] = []

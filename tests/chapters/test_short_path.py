@@ -1,5 +1,7 @@
 """The short path: what belongs to it, how long it takes, and that it runs alone."""
 
+import ast
+import builtins
 import re
 import subprocess
 import sys
@@ -118,8 +120,25 @@ def test_marks_survive_jupyter(stem):
     assert short_path.marks_of(back) == short_path.marks_of(cells)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stem", sorted(ON_PATH))
+def test_the_path_uses_no_name_that_a_folded_cell_makes(stem):
+    """Told from the code, since the models of chapters 7 and 12 take a minute each to train."""
+    code = [cell.source for cell in short_path.path_cells(read(stem)) if cell.cell_type == "code"]
+    nodes = [node for cell in code for node in ast.walk(ast.parse(cell))]
+    made, used = set(dir(builtins)), set()
+    for node in nodes:
+        match node:
+            case ast.Name(name, ast.Load()):
+                used.add(name)
+            case ast.Name(name) | ast.arg(name) | ast.FunctionDef(name) | ast.ClassDef(name):
+                made.add(name)
+            case ast.alias(name, asname):
+                made.add(asname or name.partition(".")[0])
+    assert used - made == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stem", sorted(ON_PATH - {"07_training", "12_guitar_tab"}))
 def test_the_path_runs_alone(stem, tmp_path):
     code = [cell.source for cell in short_path.path_cells(read(stem)) if cell.cell_type == "code"]
     script = tmp_path / f"{stem}.py"

@@ -395,7 +395,7 @@ def test_a_bad_chapter_fails_the_build(project, text, message):
         page.unlink()
     (project / "docs" / "index.md").write_text("# Home\n", encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "-d", str(project / "site")],
+        [sys.executable, "-P", "-m", "mkdocs", "build", "-d", str(project / "site")],
         cwd=project, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, encoding="utf-8",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip

@@ -118,7 +118,7 @@ def test_every_chapter_and_every_module_of_the_package_has_a_page(pages):
         assert f"chapters/{stem}/index.html" in pages
     for module in modules_of_the_package():
         name, *inner = module.split(".")
-        if inner and f"api/{name}.{inner[0]}/index.html" in pages:
+        while inner and f"api/{name}.{inner[0]}/index.html" in pages:
             name, inner = f"{name}.{inner[0]}", inner[1:]
         page = pages[f"api/{name}/index.html"]
         anchor = f"slp_transformer.{module}"

@@ -325,7 +325,7 @@ def _build_bar_headers(
     """Return the bars of a file without notes.
 
     Raises:
-        ValueError: if there are more than 100,000 bars.
+        ValueError: if there are more than 10,000 bars.
     """
     ticks, bars = contents.ticks_per_quarter, list[BarHeader]()
     last = max(_nearest_step(note.start, ticks, unit) + 1 for note in notes)
