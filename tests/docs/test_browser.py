@@ -386,18 +386,18 @@ def test_a_chapter_is_printed_on_white_with_its_answers_at_the_back(browser, add
     assert list(sizes) == [*names, "all"] and sizes["all"] > max(map(sizes.get, names)) > 100_000
 
 
-def test_long_code_of_the_package_is_folded_with_its_first_line_and_printed_whole(browser, address):
-    with opened(browser, f"{address}chapters/01_attention/") as page:
+def test_a_long_call_that_draws_is_folded_with_its_first_line_and_printed_whole(browser, address):
+    with opened(browser, f"{address}chapters/03_one_matrix/") as page:
         first_heading = page.locator("article h2").first.bounding_box()["y"]
         modules = page.locator(".slp-links a[href*='/api/']")
         assert modules.first.bounding_box()["y"] > first_heading  # below what is read
         fold = page.locator(".slp-fold").first
         code = fold.locator("pre code")
-        assert fold.locator("summary").inner_text() == "def attention(…)"
+        assert fold.locator("summary").inner_text() == "plotting.panels(…)"
         assert not code.is_visible()
         fold.locator("summary").press("Enter")
         code.wait_for(state="visible")
-        assert code.text_content().startswith("def attention(")
+        assert code.text_content().startswith("plotting.panels(")
         fold.locator("summary").press("Enter")
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
