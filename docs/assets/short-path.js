@@ -32,9 +32,18 @@
     for (const one of switches) one.checked = all;
   };
 
+  /** The element that an address ends with; none where that is damaged. @param {string} hash */
+  const named = (hash) => {
+    try {
+      return document.getElementById(decodeURIComponent(hash.slice(1)));
+    } catch {
+      return null;
+    }
+  };
+
   /* The place that an address names is shown, and what is folded around it opens. */
   const reveal = (/** @type {string} */ hash) => {
-    const target = document.getElementById(decodeURIComponent(hash.slice(1)));
+    const target = named(hash);
     const fold = target?.closest(FOLD);
     if (!fold || fold.hasAttribute("open")) return;
     fold.setAttribute("open", "");
@@ -43,7 +52,7 @@
 
   if (wantsAll()) {
     show([document], true);
-    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+    named(location.hash)?.scrollIntoView();
   }
   reveal(location.hash);
   addEventListener("hashchange", () => reveal(location.hash));

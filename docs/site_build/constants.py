@@ -27,12 +27,12 @@ from slp_transformer.data.text_tokenizer import (
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
     NUM_STRING_FEATURES,
+    OTHER_GRIP,
     TIME_CLASSES,
 )
 from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
 from slp_transformer.guitar.fingering.fitted_costs import (
     CUT,
-    OTHER_GRIP,
     PER_FRET_FROM_POSITION,
     load_weights,
 )

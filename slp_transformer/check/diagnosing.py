@@ -309,7 +309,7 @@ class Check:
             pairs = [two for two in combinations(self.mistakes, 2) if not lone.issuperset(two)]
             names += [two for two in pairs if not all(n.startswith("then ") for n in two)]
         for mistakes in names:
-            if self._do_explain(mistakes, cases, found):
+            if self._mistakes_explain(mistakes, cases, found):
                 text = " And: ".join(sentences[mistake] for mistake in mistakes)
                 short = tuple(mistake.partition(" (")[0] for mistake in mistakes)
                 lines = self._example_lines(cases[i], right[i], found[i])
@@ -333,7 +333,9 @@ class Check:
         cases = self.cases(**sizes)
         return [c for c in cases if not one_row or c[self.arguments[0]].dim() == 1]
 
-    def _do_explain(self, mistakes: Sequence[str], cases: list[Case], found: list[Any]) -> bool:
+    def _mistakes_explain(
+        self, mistakes: Sequence[str], cases: list[Case], found: list[Any]
+    ) -> bool:
         ways = [tuple(mistakes), *((*mistakes, accepted) for accepted in self.accepted)]
         return any(
             all(

@@ -190,7 +190,12 @@ def test_the_figure_has_every_sampling_option_that_needs_no_text(touch):
     y = pytest.approx(torch.tensor(u).softmax(-1).tolist(), abs=1e-6)
     assert touch("filtered", u, first) == y
     for name in names:
-        assert touch("filtered", u, first | {name: SAMPLING[name].example}) != y
+        own = {name: SAMPLING[name].example}
+        (ours,) = next_word_probabilities(
+            filter_logits(torch.tensor([u]), torch.tensor([[0]]), **own)
+        )
+        theirs = touch("filtered", u, first | own)
+        assert theirs != y and theirs == pytest.approx(ours.tolist(), abs=1e-5)
     assert touch("filtered", u, first | {"temperature": 0}) == [1, 0, 0, 0]
 
 

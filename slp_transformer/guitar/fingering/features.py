@@ -20,6 +20,12 @@ TIME_CLASSES = ("unknown", "short", "usual", "long")
 """Time since the moment before, against the piece's median (`classify_gaps`)."""
 MEMORY_LAGS = (4, 16, 64)
 """Moments after which a pitch's last place is remembered less; after the last one no more."""
+OTHER_GRIP = "other grip than for the same chord"
+
+
+def elsewhere_within(lag: int) -> str:
+    """Return the name of a pitch on another string than so many moments before, 1 to 64."""
+    return f"elsewhere than within {next(most for most in MEMORY_LAGS if lag <= most)} moments"
 
 
 def grip_features(grip: Grip) -> Features:
@@ -152,10 +158,9 @@ def memory_features(t: int, pitches: tuple[int, ...], grip: Grip, memory: Memory
         string, when = memory.places.get(pitch, (0, 0))
         lag = t - when
         if string and 1 < lag <= MEMORY_LAGS[-1]:
-            within = next(most for most in MEMORY_LAGS if lag <= most)
-            yield f"elsewhere than within {within} moments", int(string != note.string)
+            yield elsewhere_within(lag), int(string != note.string)
     if len(grip) > 1 and pitches in memory.chords:
-        yield "other grip than for the same chord", int(memory.chords[pitches] != grip)
+        yield OTHER_GRIP, int(memory.chords[pitches] != grip)
 
 
 def classify_gaps(onsets: Sequence[float | None]) -> list[str]:

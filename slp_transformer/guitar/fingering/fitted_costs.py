@@ -12,7 +12,9 @@ from pathlib import Path
 
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
+    OTHER_GRIP,
     Features,
+    elsewhere_within,
     grip_features,
     hand_features,
     move_features,
@@ -25,7 +27,6 @@ COSTS_FILE = Path(__file__).with_name("fitted_costs.json")
 UNIT = 1 / 1024
 """What a weight is a whole multiple of."""
 CUT = "cut notes"
-OTHER_GRIP = "other grip than for the same chord"
 PER_FRET_FROM_POSITION = 0.5
 """For each fret that the hand is away from a position that is preferred."""
 
@@ -93,10 +94,7 @@ class FittedCosts:
 
     def memory_costs(self) -> list[float]:
         """Return what another string for a pitch costs after so many moments, by their number."""
-        names = [
-            f"elsewhere than within {next(most for most in MEMORY_LAGS if lag <= most)} moments"
-            for lag in range(2, MEMORY_LAGS[-1] + 1)
-        ]
+        names = map(elsewhere_within, range(2, MEMORY_LAGS[-1] + 1))
         return [0.0, 0.0, *(self.weights.get(name, 0.0) for name in names)]
 
 
