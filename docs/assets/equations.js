@@ -12,6 +12,18 @@
   const known = () =>
     (asked ??= fetch(new URL("previews.json", base())).then((answer) => answer.json()));
 
+  /* A page without formulas has no styles for them: its first preview waits for them. */
+  let coming = null;
+  const styled = () => {
+    if (document.querySelector('link[href$="katex.min.css"]')) return coming;
+    const styles = Object.assign(document.createElement("link"), {
+      rel: "stylesheet",
+      href: new URL("assets/katex/katex.min.css", base()),
+    });
+    document.head.prepend(styles);
+    return (coming = new Promise((go) => (styles.onload = styles.onerror = go)));
+  };
+
   /* The preview stands after its link, so that the keyboard goes from one to the other. */
   const box = document.createElement("span");
   box.className = "slp-preview";
@@ -39,13 +51,6 @@
     const ways = Object.assign(document.createElement("span"), { className: "slp-preview-ways" });
     ways.append(...links);
     box.replaceChildren(title, formula, place, ways);
-    if (equation.formula && !document.querySelector('link[href$="katex.min.css"]')) {
-      const styles = Object.assign(document.createElement("link"), {
-        rel: "stylesheet",
-        href: new URL("assets/katex/katex.min.css", base()),
-      });
-      document.head.prepend(styles);
-    }
   };
   const stand = (link) => {
     const [line] = link.getClientRects(),
@@ -61,6 +66,7 @@
     // of a figure of this page
     const picture = document.getElementById(slugOf(link))?.closest(".slp-fig");
     const equation = picture ?? (await known()).equations[slugOf(link)];
+    if (equation?.formula) await styled();
     if (!equation || wanted !== link || shownFor === link) return;
     hide();
     wanted = shownFor = link;
@@ -74,8 +80,6 @@
     link.after(box);
     box.showPopover();
     stand(link);
-    const formula = box.querySelector(".slp-preview-formula");
-    formula?.setAttribute("tabindex", "0"); // it may scroll once its fonts are there
   };
   const hide = () => {
     clearTimeout(timer);

@@ -10,7 +10,7 @@ document.head.appendChild = (/** @type {any} */ node) =>
 (() => {
   const boxes =
     ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, " +
-    ".slp-touched, .katex-display, .md-typeset pre > code";
+    ".slp-touched, .katex-display, .slp-preview-formula, .md-typeset pre > code";
   let frame = 0;
   const look = () => {
     // all are read before any is changed, or each change would be laid out
@@ -31,7 +31,8 @@ document.head.appendChild = (/** @type {any} */ node) =>
   addEventListener("DOMContentLoaded", soon);
   addEventListener("load", soon);
   addEventListener("resize", soon);
-  addEventListener("toggle", soon, true); // what was folded
+  addEventListener("toggle", soon, true); // what was folded, and a preview
+  document.fonts.addEventListener("loadingdone", soon); // letters have other widths now
   addEventListener("slp:replaced", soon, true); // what a server has changed on an open page
   addEventListener("contentvisibilityautostatechange", soon, true); // what was off the screen
 })();

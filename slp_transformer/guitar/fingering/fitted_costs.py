@@ -54,6 +54,7 @@ class FittedCosts:
         self.per_other_grip: float = weights.get(OTHER_GRIP, 0.0)
         self._at_hands: dict[Grip, list[float]] = {}
         self._pairs: dict[tuple[object, ...], float] = {}
+        self._moves: dict[tuple[str, bool], list[list[float]]] = {}
 
     def price(self, features: Features) -> float:
         """Return the cost of some features."""
@@ -84,13 +85,13 @@ class FittedCosts:
 
     def move_costs(self, time_class: str, was_open: bool) -> list[list[float]]:
         """Return what moving to each place of the hand (a row) from each other one costs."""
-        return [
-            [
-                self.price(move_features(before, after, time_class, was_open))
-                for before in HAND_FRETS
+        key = (time_class, was_open)
+        if key not in self._moves:
+            self._moves[key] = [
+                [self.price(move_features(before, after, *key)) for before in HAND_FRETS]
+                for after in HAND_FRETS
             ]
-            for after in HAND_FRETS
-        ]
+        return self._moves[key]
 
     def memory_costs(self) -> list[float]:
         """Return what another string for a pitch costs after so many moments, by their number."""
