@@ -64,6 +64,9 @@ def test_a_page_is_the_file_with_one_script_right_behind_its_article(server, fol
     assert ask(server, f"/_live/page/{digest}")[1] == own
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert "Set-Cookie" not in answer.headers  # all ports of a machine would get it
     assert "Access-Control-Allow-Origin" not in answer.headers
 
 

@@ -288,6 +288,8 @@ def test_chapters_have_run_and_can_be_downloaded(site, pages):
         notebook = json.loads((folder / f"{stem}.ipynb").read_text(encoding="utf-8"))
         assert any(cell.get("outputs") for cell in notebook["cells"]), stem
         assert {f"{stem}.py", f"{stem}.ipynb"} <= set(pages[f"chapters/{stem}/index.html"].links)
+        html = (folder / "index.html").read_text(encoding="utf-8")
+        assert "slp-cell" not in html and "/_live/" not in html, stem  # a server's alone
 
 
 def test_chapters_and_reference_link_both_ways(pages):
