@@ -231,6 +231,9 @@ def test_a_page_that_opens_computes_its_styles_once(site):
     assert "data-md-color-scheme" in palette.read_text("utf-8")
     assert "data-md-color-switching" not in palette.read_text("utf-8")
     assert (site / "index.html").read_text("utf-8").count('<meta name="color-scheme"') == 1
+    (bundle,) = site.glob("assets/javascripts/bundle.*.min.js")
+    (second,) = re.findall(r'"color-scheme"\}\);(.{25})', bundle.read_text("utf-8"))
+    assert "appendChild" not in second
 
 
 def test_ids_are_unique(pages):
