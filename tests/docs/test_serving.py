@@ -450,6 +450,8 @@ def test_the_token_leaves_the_address_and_nothing_runs_by_itself(chapter, runnin
 def test_a_cell_is_changed_run_kept_and_put_back(chapter, asked):
     cell = chapter.locator(".slp-cell").nth(0)
     built = chapter.locator(".slp-output", has_text="built")
+    cell.get_by_role("button", name="Edit").click()
+    assert built.is_visible()  # until there is another
     cell.get_by_role("button", name="Run").click()
     cell.get_by_text("Ran in 0.5 s.").wait_for()
     assert asked.pop() == ("run", {"chapter": "01_one", "cell": 0, "texts": {}})
@@ -501,6 +503,7 @@ def test_a_page_without_the_token_has_no_buttons(running, folder, browser):
     until(page, "document.querySelector('script[src$=\"cells.js\"]')")
     page.wait_for_timeout(300)
     assert page.locator(".slp-cell button").count() == 0
+    assert page.get_by_text("the link that the terminal shows").is_visible()
 
 
 @pytest.mark.slow
