@@ -309,6 +309,14 @@ def until(page, expression):
 
 # --- In a browser --------------------------------------------------------------------------------
 
+
+def write(path, text):
+    """Writes a page as a build does: whoever asks meanwhile gets the old one or the new one."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
+
+
 BLOCKS = """
 <h1 id="t">Title</h1>
 <p style="height: 1500px">long</p>
@@ -347,7 +355,7 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
         '<div class="slp-output"><p style="height: 300px">an output</p></div>'
         '<input type="number" value="1"><input type="text" value="new">',
     )
-    path.write_text(PAGE.format(changed).replace("slp-chapter", "slp-chapter slp-stale"), "utf-8")
+    write(path, PAGE.format(changed).replace("slp-chapter", "slp-chapter slp-stale"))
     server.announce(["a/"])
     until(page, 'document.querySelector("#last").textContent === "after"')
     state = page.evaluate(
@@ -380,7 +388,7 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
     page.wait_for_timeout(300)
     assert page.evaluate("document.documentElement.dataset.updates") == "1"
     # Blocks that are gone go, and what a reader did outlives a reload.
-    path.write_text(PAGE.format(BLOCKS.format(last="third")), encoding="utf-8")
+    write(path, PAGE.format(BLOCKS.format(last="third")))
     server.announce(None)
     until(page, 'document.querySelector("#last").textContent === "third"')
     assert page.evaluate('document.querySelectorAll(".slp-output").length') == 0
@@ -396,7 +404,7 @@ def test_a_page_that_missed_something_catches_up_when_it_is_looked_at(server, fo
     path.write_text(PAGE.format("<p>one</p>"), encoding="utf-8")
     page = browser.new_page()
     page.goto(f"{server.url}a/")
-    path.write_text(PAGE.format("<p>two</p>"), encoding="utf-8")  # nobody says so
+    write(path, PAGE.format("<p>two</p>"))  # nobody says so
     page.evaluate(
         """() => {
         for (const state of ["hidden", "visible"]) {

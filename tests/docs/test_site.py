@@ -202,6 +202,7 @@ def test_home_shows_the_numbers_of_one_draft(site):
     (label,) = re.findall(r'<span class="eq">(.*?)</span>', html)
     assert re.sub("<[^>]+>", "", label) == "head-par · 7.34"
     assert re.search(rf'id="slp-draft"><option value="{newest}">', html)
+    assert "(8.21, Jan 2026 draft) in chapter 2" in html  # which the newest does not have
 
 
 def test_a_missing_page_leads_on(site):
