@@ -476,15 +476,17 @@ def again(folder: Path, port: int, context: BrowserContext, shoot: Any) -> dict[
 
 # --- An edited sentence --------------------------------------------------------------------------
 
+LOADS = ("as it is", "one core busy")
+
 
 def edits(folder: Path, port: int, browser: Browser, shots: Path | None) -> dict[str, Any]:
     """Change a sentence of a chapter, several times, and time until the open page shows it."""
     result: dict[str, Any] = {}
     with serving(folder, port) as served:
         address = served.link.partition("#")[0]
-        for load in ("as it is", "one core busy"):
+        for load in LOADS:
             busy = None
-            if load != "as it is":
+            if load == LOADS[1]:
                 busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             for stem in (FIRST, LONGEST):
                 path = next((folder / "chapters").glob(f"{stem}*.py"))
