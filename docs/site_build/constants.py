@@ -24,6 +24,7 @@ from slp_transformer.data.text_tokenizer import (
     UNKNOWN_TOKEN,
     TokenType,
 )
+from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
     NUM_STRING_FEATURES,
@@ -122,6 +123,14 @@ def constants() -> dict[str, Shared]:
         "KEY_NAMES": Shared(KEY_NAMES, names, "The keys that have a token."),
         "TIME_SIGNATURES": Shared(
             TIME_SIGNATURES, "[number, number][]", "The time signatures that have a token."
+        ),
+        "NOTATED_STEPS": Shared(
+            NOTATED_STEPS_PER_QUARTER, numbers, "Steps that a quarter note has in notation."
+        ),
+        "METER_OF_COLUMNS": Shared(
+            METER_OF_COLUMNS,
+            "Record<number, [[number, number], number]>",
+            "What bars of so many columns are taken for: time signature, columns to a quarter.",
         ),
         "NOTE_VALUES": Shared(
             notation.NOTE_VALUE_DENOMINATORS, numbers, "Whole notes, halves, quarters …"
