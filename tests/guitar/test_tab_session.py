@@ -11,8 +11,8 @@ from slp_transformer.guitar.bar_lengths import (
     NOTATED_STEPS_PER_QUARTER,
     count_bar_steps,
 )
-from slp_transformer.guitar.fretboard import TUNINGS, is_playable_grip
 from slp_transformer.guitar.formats.registry import read_any_tab_file
+from slp_transformer.guitar.fretboard import TUNINGS, is_playable_grip
 from slp_transformer.guitar.tab_session import TabSession
 from slp_transformer.guitar.timing import time_signature_of
 

@@ -138,7 +138,8 @@ export class TabReader {
     const { tab, last, steps, maxPosition } = this,
       lengths = tab.bars.map((bar) => bar.steps);
     if (kind === "STEPS") return NOTATED_STEPS.includes(number);
-    if (kind === "METRE") return text === "none" || barSteps(asPair(text, "/"), tab.unit).length > 0;
+    if (kind === "METRE")
+      return text === "none" || barSteps(asPair(text, "/"), tab.unit).length > 0;
     if (steps && (last === "BAR" || last === "LONGER")) {
       const wanted = this.lengthsThatFill(lengths),
         canGrow = this.canBecome(steps + maxPosition, wanted);
