@@ -38,6 +38,7 @@ from slp_transformer.guitar.fingering.fitted_costs import (
     load_weights,
 )
 from slp_transformer.guitar.fingering.lattice import MAX_STATES
+from slp_transformer.guitar.fingering.playable_chords import EASY
 from slp_transformer.guitar.fingering.ringing import HEARD_SHARE
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
 from slp_transformer.guitar.formats import midi, notation
@@ -157,12 +158,18 @@ def constants() -> dict[str, Shared]:
                 "fingerReach": {f"{a}-{b}": reach for (a, b), reach in FINGER_REACH_MM.items()},
                 "heardShare": HEARD_SHARE,
                 "maxStates": MAX_STATES,
+                "easy": {
+                    "position": EASY["preferred_position"],
+                    "openStringPreference": EASY["open_string_preference"],
+                    "maxSpan": EASY["max_span"],
+                },
             },
             "{ weights: Record<string, number>, handFrets: number[], timeClasses: string[], "
             "memoryLags: number[], numStringFeatures: number, "
             "costNames: { cut: string, otherGrip: string }, perFretFromPosition: number, "
             "openStringCost: number, maxFret: number, maxSpan: number, numFingers: number, "
-            "fingerReach: Record<string, number>, heardShare: number, maxStates: number }",
+            "fingerReach: Record<string, number>, heardShare: number, maxStates: number, "
+            "easy: { position: number, openStringPreference: number, maxSpan: number } }",
             "What a hand pays, and how far it reaches.",
         ),
         "FILE_KINDS": Shared(

@@ -16,12 +16,9 @@ from guitar_pieces import random_piece
 from model_stage import answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
-from slp_transformer.guitar.fingering.fingering_pieces import (
-    find_doubtful_moments,
-    find_fingerings,
-    piece_from_tab,
-)
+from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab

@@ -1,10 +1,8 @@
 """Notes that ring on: what is held, and what is cut."""
 
-from slp_transformer.guitar.fingering.fingering_pieces import (
-    find_fingerings,
-    piece_from_tab,
-)
+from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.fingering.ringing import (
     HEARD_SHARE,
     count_held_and_cut_notes,
