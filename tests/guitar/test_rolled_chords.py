@@ -45,7 +45,8 @@ def test_a_wide_chord_is_played_from_the_bass_up_and_ends_when_it_did():
 
 def test_parts_share_the_time_before_what_comes_next():
     thick = (40, 45, 50, 55, 59, 64, 67)
-    tab, found, _ = rolled([(4, {0: thick, 1: (60,), 3: (41, 83)})], unit=8)
+    bars = [(4, {0: thick, 1: (60,), 3: (41, 83)}), (4, {0: (60,)})]
+    tab, found, _ = rolled(bars, unit=8)
     # one thirty-second before the next note: two sixty-fourths
     assert tab.steps_per_quarter == 16 and tab.bars[0].steps == 8
     assert [(step, own) for step, own, _ in found[0]] == [
