@@ -45,6 +45,7 @@ from slp_transformer.guitar.formats import midi, notation
 from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
 from slp_transformer.guitar.hand import FINGER_REACH_MM, NUM_FINGERS
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER
 from slp_transformer.guitar.tab_tokenizer import (
     MAX_BARS_BACK,
     MAX_CAPO,
@@ -190,12 +191,13 @@ def constants() -> dict[str, Shared]:
             {
                 "maxNotes": MAX_MIDI_NOTES,
                 "maxExactUnit": midi.MAX_EXACT_STEPS_PER_QUARTER,
+                "maxMixedUnit": MAX_STEPS_PER_QUARTER,
                 "performanceUnit": midi.PERFORMANCE_STEPS_PER_QUARTER,
                 "drumChannel": midi.DRUM_CHANNEL,
                 "strumSeconds": midi.STRUM_SECONDS,
             },
-            "{ maxNotes: number, maxExactUnit: number, performanceUnit: number, "
-            "drumChannel: number, strumSeconds: number }",
+            "{ maxNotes: number, maxExactUnit: number, maxMixedUnit: number, "
+            "performanceUnit: number, drumChannel: number, strumSeconds: number }",
             "Limits of MIDI files, and how they are read.",
         ),
     }

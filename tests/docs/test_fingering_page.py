@@ -145,6 +145,30 @@ def test_a_midi_file_is_read_as_the_package_reads_it(shared, tmp_path, unit):
         assert {(Fraction(n["start"], own), n["pitch"]) for n in theirs["notes"]} == ours
 
 
+@pytest.mark.parametrize("early", [0, 9])
+def test_quintuplets_beside_triplets_are_read_and_written_as_the_package_does(
+    shared, tmp_path, early
+):
+    starts = [480 * beat + 480 * k // n for beat, n in enumerate((3, 5, 4, 3)) for k in range(n)]
+    ends = [*starts[1:], 4 * 480]
+    played = [(a, b - early, 60 + a % 7) for a, b in zip(starts, ends, strict=True)]
+    content = midi_bytes(("A", 24, 1, played))
+    (found,) = read_by_the_page(shared, [content])
+    assert found["unit"] == 60
+    assert [(n["start"] * 8, n["end"] * 8) for n in found["notes"]] == list(
+        zip(starts, ends, strict=True)
+    )
+    drop(shared, "tuplets.mid", content)
+    assert "tu (5 4)" in shared.evaluate(TEX_OF, [base64.b64encode(content).decode()])
+
+
+TEX_OF = """async ([content]) => {
+  const { readMidi, intoBars, pitchesAsTex } = await import("/assets/model/midi.js");
+  const midi = readMidi(Uint8Array.from(atob(content), (c) => c.charCodeAt(0)), 999);
+  return pitchesAsTex(intoBars(midi, midi.notes), "A");
+}"""
+
+
 @pytest.mark.parametrize(
     ("length", "unit", "jitter"),
     [(480, 2, 15), (240, 2, 15), (120, 4, 15), (160, 12, 15), (240, 2, 0), (480, 1, 0)],

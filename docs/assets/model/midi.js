@@ -1,7 +1,7 @@
 /* A MIDI file's notes in bars, and as alphaTex. Bounded: what is too large, damaged or no MIDI file
    is refused in a sentence. As slp_transformer.guitar.formats.midi has it: grid, strums, bars. */
 
-import { MIDI, SHARPS } from "./constants.js";
+import { MIDI, SHARPS, TUPLETS } from "./constants.js";
 import { Refusal } from "./engine.js";
 import { gcd, signatureOf, stretches } from "./tab.js";
 
@@ -219,6 +219,37 @@ function guessGrid(notes, { ticks, tempos }) {
   );
 }
 
+const ODD_PARTS = TUPLETS.map(([notes]) => notes);
+
+/** Whether the moments of each beat lie on a grid that a beat of notation can have; beats may differ.
+   @type {(moments: number[], ticks: number) => boolean} */
+function isNotated(moments, ticks) {
+  const sizes = new Map();
+  for (const moment of moments) {
+    const beat = Math.floor(moment / ticks);
+    sizes.set(beat, gcd(sizes.get(beat) ?? ticks, moment));
+  }
+  return [...sizes.values()].every((size) => {
+    const grid = ticks / size;
+    return grid <= MIDI.maxExactUnit && ODD_PARTS.includes(grid / (grid & -grid));
+  });
+}
+
+/** Let notes end where another begins or a beat does, the nearest of these.
+   @type {(notes: Note[], ticks: number) => Note[]} */
+function endAtStarts(notes, ticks) {
+  const starts = [...new Set(notes.map(({ start }) => start))].sort((a, b) => a - b);
+  return notes.map((note) => {
+    const beat = note.end - (note.end % ticks);
+    let after = starts.findIndex((start) => start >= note.end);
+    if (after < 0) after = starts.length;
+    const near = [beat, beat + ticks, ...starts.slice(Math.max(0, after - 1), after + 1)]
+      .filter((place) => place > note.start)
+      .sort((a, b) => Math.abs(a - note.end) - Math.abs(b - note.end));
+    return { ...note, end: near[0] };
+  });
+}
+
 /** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or
    the one that fits a performance; or on the one that is asked for, in steps to a quarter note.
    @type {(midi: Midi, chosen: Note[], asked?: number) => Barred} */
@@ -227,15 +258,23 @@ export function intoBars(midi, chosen, asked = 0) {
     strummed = gatherStrums(chosen, midi);
   const unitOf = (/** @type {number[]} */ moments) => ticks / moments.reduce(gcd, ticks),
     startsOf = (/** @type {Sounding[]} */ own) => own.map(({ start }) => start);
-  const notated = [chosen, strummed].find((own) => unitOf(startsOf(own)) <= MIDI.maxExactUnit);
+  const inQuarters = midi.signatures.every(([, [, kind]]) => kind <= 4);
+  const notated = [chosen, strummed].find(
+    (own) =>
+      unitOf(startsOf(own)) <= (inQuarters ? MIDI.maxMixedUnit : MIDI.maxExactUnit) &&
+      isNotated(startsOf(own), ticks),
+  );
   /** @type {Sounding[]} */
   let notes = notated ?? strummed;
   let grid = guessGrid(strummed, midi),
     isExact = false;
   if (notated) {
     const coarse = unitOf(startsOf(notes)),
-      fine = unitOf(notes.flatMap(({ start, end }) => [start, end]));
-    isExact = fine === coarse || fine <= MAX_UNIT_OF_ENDS;
+      isMixed = coarse > MIDI.maxExactUnit,
+      moments = notes.flatMap(({ start, end }) => [start, end]);
+    if (isMixed && !isNotated(moments, ticks)) notes = endAtStarts(notated, ticks);
+    const fine = unitOf(notes.flatMap(({ start, end }) => [start, end]));
+    isExact = fine === coarse || fine <= (isMixed ? MIDI.maxMixedUnit : MAX_UNIT_OF_ENDS);
     grid = isExact ? fine : coarse;
   }
   isExact &&= !asked || asked === grid;
