@@ -379,6 +379,27 @@ function writeVoice(notes, bars, unit, withHeader) {
 /** @type {(pitch: number) => string} */
 const pitchName = (pitch) => `${SHARPS[pitch % 12].toLowerCase()}${Math.floor(pitch / 12) - 1}`;
 
+/** Put the note that a bar begins with into the second voice if it is as low as others there.
+   @type {(voices: [Sounding[], Sounding[]], bars: Bar[]) => void} */
+function moveFirstBasses(voices, bars) {
+  const [first, second] = voices,
+    lowestAt = new Map([...first].reverse().map((note) => [note.start, note])),
+    moved = new Set();
+  let k = 0;
+  for (const { start, steps } of bars) {
+    while (second[k]?.start < start) k++;
+    let highest = -1;
+    for (let i = k; second[i]?.start < start + steps; i++)
+      highest = Math.max(highest, second[i].pitch);
+    const lowest = lowestAt.get(start);
+    if (!lowest || lowest.pitch > highest) continue;
+    if (second[k].start < lowest.end || second[k - 1]?.end > start) continue;
+    moved.add(lowest);
+  }
+  voices[0] = first.filter((note) => !moved.has(note));
+  voices[1] = [...second, ...moved].sort((a, b) => a.start - b.start);
+}
+
 /** Music in alphaTex, as pitches in two voices: a note held while higher ones begin is in the
    second. @type {(music: Barred, title: string) => string} */
 export function pitchesAsTex({ unit, bars, notes }, title) {
@@ -403,6 +424,7 @@ export function pitchesAsTex({ unit, bars, notes }, title) {
     if (held && over) busy = note.end;
     voices[held && over ? 1 : 0].push(note);
   });
+  moveFirstBasses(voices, bars);
   const quoted = JSON.stringify(title.replace(/["\\]/g, "'"));
   const head =
     `\\title ${quoted}\n\\track "Guitar"\n\\staff {score tabs}\n\\tuning piano\n\\instrument ` +
