@@ -221,7 +221,7 @@ function guessGrid(notes, { ticks, tempos }) {
 
 const ODD_PARTS = TUPLETS.map(([notes]) => notes);
 
-/** Whether the moments of each beat lie on a grid that a beat of notation can have; beats may differ.
+/** Whether the moments of each beat lie on a grid that a beat of notation can have.
    @type {(moments: number[], ticks: number) => boolean} */
 function isNotated(moments, ticks) {
   const sizes = new Map();
