@@ -117,8 +117,8 @@ def execute(options: TabOptions) -> None:
     try:
         tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
     except UnplayableError as error:
-        others = [each for each in UNPLAYABLE_HINTS if each != options.unplayable]
-        hints = ", ".join(f"{each} {UNPLAYABLE_HINTS[each]}" for each in others)
+        policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
+        hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
         raise ValueError(f"{error} --unplayable can do something: {hints}.") from None
     print_remarks([f"{where}: {what}" for where, what in changes])
     count = len(tabs_and_grips)
