@@ -122,6 +122,24 @@ def test_short_ends_do_not_make_steps_finer(tmp_path):
     assert [duration for _, duration, _ in sounding(tab)] == [1, 1, 1]
 
 
+def test_the_sustain_pedal_lets_notes_ring_on(tmp_path):
+    def pedal(tick, value, channel=1):
+        return tick, mido.Message("control_change", channel=channel - 1, control=64, value=value)
+
+    said = [pedal(100, 127), pedal(1440, 0), pedal(1900, 64, channel=2)]
+    said += [*note(0, 480, 48), *note(480, 960, 52), *note(960, 1440, 55), *note(1440, 1920, 60)]
+    (tab,), problems = read_midi_tabs(midi_file(tmp_path / "pedal.mid", said))
+    assert problems == []
+    rings = {
+        tab.tuning.pitch_of(each.note): [own.kind for own in each.techniques]
+        for event in tab.iter_events()
+        for each in event.tab_notes()
+    }
+    # the third note ends with the pedal, the last comes after it
+    assert rings == {48: ["let ring"], 52: ["let ring"], 55: [], 60: []}
+    assert [length for _, length, _ in sounding(tab)] == [1, 1, 1, 1]
+
+
 @pytest.mark.parametrize("early", [0, 7])
 def test_quintuplets_are_read_beside_triplets_and_sixteenths(tmp_path, early):
     starts = [480 * beat + 480 * k // n for beat, n in enumerate((3, 5, 4)) for k in range(n)]

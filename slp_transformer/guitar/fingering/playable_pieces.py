@@ -53,6 +53,12 @@ class PlayablePiece:
         ]
         return replace(self, moments=moments)
 
+    def ringing_steps(self, moment: PlayableMoment, note: TabNote) -> float:
+        """Return how long the string of a note should be left alone: one that rings on, its bar."""
+        rings = any(technique.kind == "let ring" for technique in note.techniques)
+        rest = self.tab.bars[moment.bar_number - 1].steps - moment.step if rings else 0
+        return float(max(note.duration_steps, rest))
+
     def describe_place(self, moment: PlayableMoment) -> str:
         """Return where a moment is: its bar, its number and, where there is time, its beat."""
         unit, bars = self.tab.steps_per_quarter, self.tab.bars[: moment.bar_number]

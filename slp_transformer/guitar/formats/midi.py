@@ -31,7 +31,7 @@ from slp_transformer.guitar.formats.tab_builder import (
     build_tabs,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab, Technique
 from slp_transformer.guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
 
 MAX_EXACT_STEPS_PER_QUARTER = 24
@@ -39,6 +39,7 @@ MAX_EXACT_STEPS_PER_QUARTER = 24
 PERFORMANCE_STEPS_PER_QUARTER = 12
 """Steps to a quarter note for what is in no such grid, as people play."""
 DRUM_CHANNEL = 10
+SUSTAIN_PEDAL = 64
 GUITAR_PROGRAMS = range(24, 32)
 """General MIDI's guitars."""
 STRUM_SECONDS = 0.03
@@ -51,13 +52,17 @@ def import_mido() -> ModuleType:
 
 
 class _PlayedNote(NamedTuple):
-    """A note of a MIDI file, with times in ticks; tracks and channels count from 1."""
+    """A note of a MIDI file, with times in ticks; tracks and channels count from 1.
+
+    One that `rings` is held by the sustain pedal after its key is let go.
+    """
 
     start: int
     end: int
     pitch: int
     channel: int
     track: int
+    rings: bool = False
 
 
 @dataclass
@@ -150,7 +155,8 @@ def read_midi_tabs(
                 else Note(0, note.pitch)
             )
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
-            builder.add_note(NoteEvent(onset, end - onset, place))
+            techniques = {Technique("let ring")} if note.rings else set[Technique]()
+            builder.add_note(NoteEvent(onset, end - onset, place, techniques))
         found.append(builder)
     tabs, problems = build_tabs(contents.source, contents.track_names.get(1, ""), found)
     return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
@@ -223,6 +229,14 @@ def _read_contents(path: str | Path) -> _MidiContents:
 def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]) -> None:
     """Add the messages of one track."""
     now, sounding = 0, defaultdict[tuple[int, int], deque[int]](deque)
+    pedaled: defaultdict[int, list[_PlayedNote]] = defaultdict(list)  # by channel, while it is down
+    down: set[int] = set()
+
+    def lift_pedal(channel: int) -> None:
+        for note in pedaled.pop(channel, []):
+            is_long = 2 * (now - note.end) >= contents.ticks_per_quarter
+            contents.notes.append(note._replace(rings=is_long))
+
     for message in track:
         now += message.time
         match message.type:
@@ -231,7 +245,14 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
             case "note_on" | "note_off":
                 key = message.note, message.channel + 1
                 if starts := sounding[key]:
-                    contents.notes.append(_PlayedNote(starts.popleft(), now, *key, track_number))
+                    note = _PlayedNote(starts.popleft(), now, *key, track_number)
+                    (pedaled[key[1]] if key[1] in down else contents.notes).append(note)
+            case "control_change" if message.control == SUSTAIN_PEDAL:
+                if message.value >= 64:
+                    down.add(message.channel + 1)
+                else:
+                    down.discard(message.channel + 1)
+                    lift_pedal(message.channel + 1)
             case "pitchwheel" if message.pitch:
                 contents.pitch_bends[message.channel + 1] += 1
             case "set_tempo" if message.tempo:
@@ -249,6 +270,8 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
                 contents.texts[track_number].append(message.text)
             case "program_change":
                 contents.programs[track_number].append((message.channel + 1, message.program))
+    for channel in tuple(pedaled):
+        lift_pedal(channel)
     left = [
         _PlayedNote(start, now, *key, track_number)
         for key, starts in sounding.items()
