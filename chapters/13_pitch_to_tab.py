@@ -30,7 +30,7 @@ print(f"fingerings of eight notes: {prod(counts):,}")
 
 # %% [markdown]
 # The notes that sound together form a *moment*, and they constrain each other: each needs a string of its
-# own, and the pressed frets must lie within the hand's span. A way to play all notes of a moment is a
+# own, and four fingers must reach the pressed frets. A way to play all notes of a moment is a
 # *grip*. We try every combination of places, and keep those that one hand can hold:
 
 # %%
