@@ -194,10 +194,12 @@ def constants() -> dict[str, Shared]:
                 "maxMixedUnit": MAX_STEPS_PER_QUARTER,
                 "performanceUnit": midi.PERFORMANCE_STEPS_PER_QUARTER,
                 "drumChannel": midi.DRUM_CHANNEL,
+                "sustainPedal": midi.SUSTAIN_PEDAL,
                 "strumSeconds": midi.STRUM_SECONDS,
             },
             "{ maxNotes: number, maxExactUnit: number, maxMixedUnit: number, "
-            "performanceUnit: number, drumChannel: number, strumSeconds: number }",
+            "performanceUnit: number, drumChannel: number, sustainPedal: number, "
+            "strumSeconds: number }",
             "Limits of MIDI files, and how they are read.",
         ),
     }

@@ -162,6 +162,27 @@ def test_quintuplets_beside_triplets_are_read_and_written_as_the_package_does(
     assert "tu (5 4)" in shared.evaluate(TEX_OF, [base64.b64encode(content).decode()])
 
 
+def test_the_sustain_pedal_lets_notes_ring_on(shared, tmp_path):
+    track = mido.MidiTrack([mido.Message("control_change", control=64, value=127)])
+    for pitch in (48, 52, 55):
+        track.append(mido.Message("note_on", note=pitch))
+        track.append(mido.Message("note_off", note=pitch, time=480))
+    track.append(mido.Message("control_change", control=64, value=0))
+    file, content = mido.MidiFile(ticks_per_beat=480, tracks=[track]), io.BytesIO()
+    file.save(file=content)
+    (found,) = read_by_the_page(shared, [content.getvalue()])
+    assert [note["rings"] for note in found["notes"]] == [True, True, False]
+    tex = shared.evaluate(TEX_OF, [base64.b64encode(content.getvalue()).decode()])
+    assert tex.count("{lr}") == 2
+    drop(shared, "pedal.mid", content.getvalue())
+    kinds = [
+        [own.kind for own in each.techniques]
+        for event in download(shared, "gp", tmp_path).iter_events()
+        for each in event.tab_notes()
+    ]
+    assert kinds == [["let ring"], ["let ring"], []]
+
+
 TEX_OF = """async ([content]) => {
   const { readMidi, intoBars, pitchesAsTex } = await import("/assets/model/midi.js");
   const midi = readMidi(Uint8Array.from(atob(content), (c) => c.charCodeAt(0)), 999);

@@ -265,9 +265,13 @@ function makeLattice(freeAt = -1) {
     position: easy?.position ?? null,
     openStringCost: -FINGERING.openStringCost * preference,
   };
-  const lasting = piece.moments.map(({ notes }) =>
-    notes.map(({ note }) => chain(note).reduce((all, { beat }) => all + beat.displayDuration, 0)),
-  );
+  const lasting = piece.moments.map(({ notes, bar, start }) => {
+    const rest = bar.masterBar.start + bar.masterBar.calculateDuration() - start;
+    return notes.map(({ note }) => {
+      const own = chain(note).reduce((all, { beat }) => all + beat.displayDuration, 0);
+      return note.isLetRing ? Math.max(own, rest) : own;
+    });
+  });
   const onsets = piece.moments.map(({ start }) => start);
   const moments = piece.moments.map(({ notes }) => notes.map(({ pitch }) => pitch));
   return new Lattice(moments, choices, ringingOf(onsets, lasting), asked);

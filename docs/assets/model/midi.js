@@ -17,7 +17,8 @@ const MAX_BARS = 3000,
   MAX_BEATS = 32; // that can be drawn
 
 /** @typedef {[number, number]} Signature */
-/** @typedef {{ start: number, end: number, pitch: number }} Sounding */
+/** @typedef {{ start: number, end: number, pitch: number, rings?: boolean }} Sounding One that rings
+     is held by the sustain pedal. */
 /** @typedef {Sounding & { channel: number, track: number }} Note */
 /** @typedef {{ ticks: number, notes: Note[], signatures: [number, Signature][],
      tempos: [number, number][], names: Map<number, string>, programs: Map<string, number>,
@@ -89,10 +90,19 @@ function readTrack(view, track, found) {
     }
     throw new Refusal(`It is damaged: a length in track ${track} is none.`);
   };
+  /** @type {Map<number, Note[]>} */
+  const pedaled = new Map(); // by channel whose pedal is down
   /** @type {(channel: number, pitch: number, end: number) => void} */
   const stop = (channel, pitch, end) => {
     const start = sounding.get(channel * 128 + pitch)?.shift();
-    if (start !== undefined) found.notes.push({ start, end, pitch, channel, track });
+    if (start !== undefined)
+      (pedaled.get(channel) ?? found.notes).push({ start, end, pitch, channel, track });
+  };
+  /** @type {(channel: number) => void} */
+  const liftPedal = (channel) => {
+    for (const note of pedaled.get(channel) ?? [])
+      found.notes.push({ ...note, rings: 2 * (now - note.end) >= found.ticks });
+    pedaled.delete(channel);
   };
   while (at < view.byteLength) {
     now += number();
@@ -135,6 +145,10 @@ function readTrack(view, track, found) {
         if (found.notes.length > MIDI.maxNotes)
           throw new Refusal(`It has more than ${MIDI.maxNotes.toLocaleString("en")} notes.`);
       } else if (kind === 8 || kind === 9) stop(channel, first, now);
+      else if (kind === 11 && first === MIDI.sustainPedal) {
+        if (second < 64) liftPedal(channel);
+        else if (!pedaled.has(channel)) pedaled.set(channel, []);
+      }
     } else
       throw new Refusal(
         `It is damaged: in track ${track} there is no message where one should begin.`,
@@ -142,6 +156,7 @@ function readTrack(view, track, found) {
   }
   for (const [key, starts] of sounding)
     while (starts.length) stop(Math.floor(key / 128), key % 128, now);
+  for (const channel of [...pedaled.keys()]) liftPedal(channel);
   found.length = Math.max(found.length, now);
 }
 
@@ -284,11 +299,11 @@ export function intoBars(midi, chosen, asked = 0) {
   const stepOf = (/** @type {number} */ tick) =>
     Math.floor((2 * tick * grid + ticks) / (2 * ticks)) * (unit / grid);
   const kept = new Map();
-  for (const { start, end, pitch } of notes) {
+  for (const { start, end, pitch, rings } of notes) {
     const from = stepOf(start),
       to = Math.max(from + unit / grid, stepOf(end)),
       key = from * 128 + pitch;
-    kept.set(key, { pitch, start: from, end: Math.max(to, kept.get(key)?.end ?? 0) });
+    kept.set(key, { pitch, rings, start: from, end: Math.max(to, kept.get(key)?.end ?? 0) });
   }
   notes = [...kept.values()].sort((a, b) => a.start - b.start || a.pitch - b.pitch);
   if (!isExact) holdUntilNext(notes, unit);
@@ -365,7 +380,12 @@ function writeVoice(notes, bars, unit, withHeader) {
             const own = sounding.filter((note) => note.start <= now && note.end > now);
             return values.map(({ size, text }) => {
               const written = own
-                .map((note) => `${pitchName(note.pitch)}${note.start < now ? "{t}" : ""}`)
+                .map((note) => {
+                  const marks = [note.start < now ? "t" : "", note.rings ? "lr" : ""].filter(
+                    Boolean,
+                  );
+                  return pitchName(note.pitch) + (marks.length ? `{${marks.join(" ")}}` : "");
+                })
                 .join(" ");
               now += size;
               return `${written ? `(${written})` : "r"}${text}`;
