@@ -45,13 +45,19 @@ def list_bar_steps(
     Args:
         time_signature: the time signature; None for any that has a token.
         steps_per_quarter: steps to a quarter note; None for columns, of which any number in
-            `NOTATED_STEPS_PER_QUARTER` may be one.
+            `NOTATED_STEPS_PER_QUARTER` may be one, and each beat has one at least.
     """
     if time_signature is None and steps_per_quarter is None:
         return frozenset(METER_OF_COLUMNS)
     signatures = TIME_SIGNATURES if time_signature is None else (time_signature,)
-    units = NOTATED_STEPS_PER_QUARTER if steps_per_quarter is None else (steps_per_quarter,)
-    return frozenset(count_bar_steps(each, unit) for each in signatures for unit in units) - {0}
+    if steps_per_quarter is not None:
+        return frozenset(count_bar_steps(each, steps_per_quarter) for each in signatures) - {0}
+    lengths = (
+        (count_bar_steps(each, unit), each[0])
+        for each in signatures
+        for unit in NOTATED_STEPS_PER_QUARTER
+    )
+    return frozenset(steps for steps, beats in lengths if steps % beats == 0) - {0}
 
 
 def take_columns_as_time(

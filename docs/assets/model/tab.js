@@ -41,11 +41,11 @@ function asPair(text, mark = ",") {
    @type {(signature: Signature | null, unit: number | null) => number[]} */
 function barSteps(signature, unit) {
   if (!signature && !unit) return Object.keys(METER_OF_COLUMNS).map(Number);
-  return (signature ? [signature] : TIME_SIGNATURES)
-    .flatMap(([beats, kind]) =>
-      (unit ? [unit] : NOTATED_STEPS).map((one) => (4 * beats * one) / kind),
-    )
-    .filter(Number.isInteger);
+  return (signature ? [signature] : TIME_SIGNATURES).flatMap(([beats, kind]) =>
+    (unit ? [unit] : NOTATED_STEPS)
+      .map((one) => (4 * beats * one) / kind)
+      .filter((steps) => Number.isInteger(unit ? steps : steps / beats)),
+  );
 }
 
 /** Reads tokens one by one, and knows which may come next. */
