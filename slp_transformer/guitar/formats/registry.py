@@ -62,7 +62,8 @@ class TabFormat:
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
-        page_reader: what reads it on the page "Finger a piece": midi, gp or xml; empty for nothing.
+        page_reader: what reads it on the page "Finger a piece": midi, gp, xml or text; empty for
+            nothing.
     """
 
     suffixes: tuple[str, ...]
@@ -122,6 +123,7 @@ FORMATS: Choices[TabFormat] = Choices(
                 ),
             ),
             is_timed=False,
+            page_reader="text",
         ),
         "Guitar Pro 3": _guitar_pro_format(3),
         "Guitar Pro 4": _guitar_pro_format(4),
@@ -202,7 +204,8 @@ def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
     if Path(path).suffix.lower() == ".pdf":
         raise ValueError(
             f"{Path(path).name} is not written here: write a .musicxml, and print that by a "
-            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore."
+            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore; or drop "
+            "the piece on the site's page 'Finger a piece', and press Print."
         )
     if found is None or found.writer is None:
         raise ValueError(
@@ -374,6 +377,8 @@ def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]
         for what, value in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
             if value:
                 yield what, where, value
+        for step, bpm in bar.tempo_changes:
+            yield "tempos", where + Fraction(step, unit), bpm
         if marks := _playing_marks(bar):
             yield "marks of repeats", where, marks
         for event in bar.events:
