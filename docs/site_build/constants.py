@@ -180,10 +180,13 @@ def constants() -> dict[str, Shared]:
                 "maxMisfit": text_time.MAX_MISFIT,
                 "minStepColumns": text_time.MIN_STEP_COLUMNS,
                 "pickupShare": text_time.PICKUP_SHARE,
+                "usualMeters": [list(meter) for meter in text_time.USUAL_METERS],
+                "maxBarsToTry": text_time.MAX_BARS_TO_TRY,
                 "meterOfGridSteps": text_time.METER_OF_GRID_STEPS,
             },
             "{ grids: number[], gridCost: number, columnScales: number[], maxMisfit: number, "
             "minStepColumns: number, pickupShare: number, "
+            "usualMeters: [number, number][], maxBarsToTry: number, "
             "meterOfGridSteps: Record<string, [number, number]> }",
             "How the columns of a text become time.",
         ),

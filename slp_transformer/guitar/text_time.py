@@ -30,6 +30,8 @@ MIN_FITTING_SHARE = 0.5  # of the bars, below which they contradict each other
 MIN_RELIABLE_SHARE = 0.7  # of bars whose letters fill the meter, or another that is as common
 LETTER_FACTORS = (Fraction(1, 2), Fraction(2), Fraction(4))  # other note values than the meter's
 MAX_UNIT_OF_BAR = 8  # parts of a quarter note in which a time signature can be
+USUAL_METERS = ((4, 4), (3, 4))
+MAX_BARS_TO_TRY = 64
 METER_OF_GRID_STEPS = {3: (3, 4), 5: (5, 4), 7: (7, 8), 9: (9, 8)}
 """The meter of a bar by the odd factor of its number of quick notes."""
 
@@ -75,7 +77,7 @@ def infer_timing(tab: Tab) -> FoundTime:
     inner = [bar for bar in tab.bars[1:-1] if bar.events] or [b for b in tab.bars if b.events]
     meter = stated or next((b.time_signature for b in tab.bars if b.time_signature), None)
     is_stated = meter is not None
-    signature = meter or _find_meter_of_letters(inner) or _guess_meter(inner)
+    signature = meter or _find_meter_of_letters(inner) or _choose_meter(inner)
     usual_width = median(bar.steps for bar in inner)
     has_pickup = len(tab.bars) > 1 and tab.bars[0].steps < PICKUP_SHARE * usual_width
     letters = _judge_letters(tab.bars, signature)
@@ -189,6 +191,17 @@ def _fit_letters(
         return None
     places = [int(onset * grid) for onset in (Fraction(0), *onsets)]
     return _Fit(0.0, 0.0, grid, tuple(b - a for a, b in pairwise(places)), is_stated=True)
+
+
+def _choose_meter(bars: Sequence[Bar]) -> tuple[int, int]:
+    """Return the meter that bars with notes fit best: what their gaps suggest, or a usual one."""
+    some = bars[:MAX_BARS_TO_TRY]
+
+    def total_cost(meter: tuple[int, int]) -> float:
+        quarters = Fraction(4 * meter[0], meter[1])
+        return sum(_fit_bar_to_quarters(bar, quarters, None).cost for bar in some)
+
+    return min(dict.fromkeys((_guess_meter(bars), *USUAL_METERS)), key=total_cost)
 
 
 def _guess_meter(bars: Sequence[Bar]) -> tuple[int, int]:

@@ -169,6 +169,17 @@ function guessMeter(bars) {
   return TEXT_TIME.meterOfGridSteps[odd] ?? [4, 4];
 }
 
+/** The meter that bars with notes fit best: what their gaps suggest, or a usual one.
+   @type {(bars: Bar[]) => Signature} */
+function chooseMeter(bars) {
+  const some = bars.slice(0, TEXT_TIME.maxBarsToTry);
+  const costs = [guessMeter(bars), ...TEXT_TIME.usualMeters].map((meter) => ({
+    meter,
+    cost: sum(some.map((bar) => fitBar(bar, meter, 0).cost)),
+  }));
+  return costs.reduce((best, one) => (one.cost < best.cost ? one : best)).meter;
+}
+
 /** The gaps of a bar shared out over its meter; those of a pickup as those of other bars.
    @type {(bar: Bar, meter: Signature, usualWidth: number) => Fit} */
 function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
@@ -217,7 +228,7 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
 function withTime(bars, stated) {
   const inner = bars.slice(1, -1).filter(({ moments }) => moments.length),
     usual = inner.length ? inner : bars.filter(({ moments }) => moments.length);
-  const signature = stated ?? guessMeter(usual),
+  const signature = stated ?? chooseMeter(usual),
     usualWidth = median(usual.map(({ steps }) => steps));
   const hasPickup = bars.length > 1 && bars[0].steps < TEXT_TIME.pickupShare * usualWidth;
   const fits = bars.map((bar, k) => fitBar(bar, signature, hasPickup && !k ? usualWidth : 0));
