@@ -168,7 +168,8 @@
     } else
       find("how").textContent = isText
         ? `${file.name} has no six rows of tab one below the other.`
-        : `${file.name} is no text of tab (.txt, .tab, up to ${MAX_FILE_BYTES.text / 2 ** 20} MB); ` +
+        : `${file.name} is no text of tab (.txt, .tab), or larger than ` +
+          `${MAX_FILE_BYTES.text / 2 ** 20} MB; ` +
           "“Finger a piece” takes other files.";
   };
   if (pieces.length) {

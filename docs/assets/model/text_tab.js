@@ -1,5 +1,5 @@
-/* ASCII tab as people type it, read for the page "Finger a piece": six rows to a system, bars between
-   common bar lines, a column a moment; and the time of each bar by its gaps, as
+/* ASCII tab as people type it, read for the page "Finger a piece": six rows to a system, bars
+   between common bar lines, a column a moment; and the time of each bar by its gaps, as
    slp_transformer.guitar.text_time finds it. Techniques, repeats and several guitars are for
    `slp-transformer convert`, which reads far more. */
 
@@ -21,8 +21,12 @@ const NAMES = "([A-Ga-g][#b♯♭]?)",
     `tuning\\W{0,5}${Array(STRINGS).fill(NAMES).join("[\\s,-]*")}(?![\\w#])`,
     "i",
   );
-const METER =
-  /\b(?:time(?: signature)?|timing|met(?:re|er)|takt)\s*[:=-]?\s*(\d{1,2})\s*\/\s*(1|2|4|8|16)(?![\d,/])|(?<![\d/,])([2-9]|12)\/([248])(?=\s+time\b|\s*$)/i;
+const METER = new RegExp(
+  String.raw`\b(?:time(?: signature)?|timing|met(?:re|er)|takt)\s*[:=-]?\s*` +
+    String.raw`(\d{1,2})\s*/\s*(1|2|4|8|16)(?![\d,/])` +
+    String.raw`|(?<![\d,/])([2-9]|12)/([248])(?=\s+time\b|\s*$)`,
+  "i",
+);
 const CAPO = /^\W*[ck]apo\b[\s:=#-]*(?:(?:on|at|fret|bund)\s+)*(\d{1,2}|[IVX]+)(?:st|nd|rd|th)?\b/i;
 const ROMAN = "0 I II III IV V VI VII VIII IX X XI XII".split(" ");
 
@@ -157,7 +161,8 @@ function barsOf(systems) {
 
 // --- Time --------------------------------------------------------------------------------------
 
-/** The likeliest meter by how many of the commonest gap fill a bar. @type {(bars: Bar[]) => Signature} */
+/** The likeliest meter by how many of the commonest gap fill a bar.
+   @type {(bars: Bar[]) => Signature} */
 function guessMeter(bars) {
   const gaps = bars.flatMap(({ moments }) =>
     moments.slice(1).map(({ step }, k) => step - moments[k].step),
@@ -224,7 +229,8 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
   return { cost: 1, grid, steps: edges.slice(1).map((edge, k) => edge - edges[k]) };
 }
 
-/** Bars of columns as bars of time. @type {(bars: Bar[], stated: Signature | null) => Pick<Tab, "bars" | "unit" | "signature">} */
+/** Bars of columns as bars of time.
+   @type {(bars: Bar[], stated: Signature | null) => Pick<Tab, "bars" | "unit" | "signature">} */
 function withTime(bars, stated) {
   const inner = bars.slice(1, -1).filter(({ moments }) => moments.length),
     usual = inner.length ? inner : bars.filter(({ moments }) => moments.length);
