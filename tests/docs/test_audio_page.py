@@ -36,7 +36,7 @@ def test_every_piece_can_be_played_and_stands_there_as_text():
         assert compute_playable_share(tab.iter_events()) == 1.0
     texts = [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", stage, re.DOTALL)]
     assert len(texts) == len(heard()) and all("tuning: " in text for text in texts)
-    assert stage.count("<button") == len(heard()) + 2
+    assert stage.count("<button") == len(heard()) + 3  # Play, Stop, Print
 
 
 def test_pieces_in_one_meter_come_first():

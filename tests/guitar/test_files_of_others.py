@@ -295,6 +295,17 @@ def test_measures_that_hold_the_parts_are_read_like_parts_that_hold_measures(tmp
     ]
 
 
+def test_a_tie_to_another_fret_is_struck(tmp_path):
+    def fretted(step, fret, tie=""):
+        technical = f"<technical><string>2</string><fret>{fret}</fret></technical>"
+        return quarter(step, f"<notations>{tie}{technical}</notations>")
+
+    stop = '<tied type="stop"/>'
+    notes = fretted("C", 1), fretted("C", 1, stop), fretted("D", 3, stop)
+    (tab,), _ = xml(tmp_path, "".join(notes))
+    assert sounding(tab) == [(0, 2, 60), (2, 1, 62)]
+
+
 def test_parts_of_a_group_that_have_numbers_alone_are_named_by_it(tmp_path):
     parts = {"P1": "I", "P2": "II", "P3": "Bass"}
     listed = "".join(

@@ -269,6 +269,7 @@ class _PartReader:
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         first_voice: str | None = None
         open_pitches: dict[int, int] = {}
+        last_pitches: dict[tuple[int, int], int] = {}  # by voice and string
         for index, begin, duration, half_steps, element in notes:
             onset = starts[index] + begin
             pitch = _read_pitch(element.find("pitch")) + half_steps
@@ -282,7 +283,10 @@ class _PartReader:
             number = 1 if voice == first_voice else 2
             event = NoteEvent(onset, duration, note, _read_techniques(element), number)
             ties = (element.find(path) for path in ("tie[@type='stop']", TIED))
-            self.builder.add_note(event, is_tied=any(tie is not None for tie in ties))
+            is_same = last_pitches.get((number, note.string), pitch) == pitch or not fretted
+            last_pitches[number, note.string] = pitch
+            has_tie = any(tie is not None for tie in ties)
+            self.builder.add_note(event, is_tied=has_tie and is_same)
         for number, bars_back in self.repeated:
             self.builder.copy_earlier_bars(number, bars_back)
         stated = self.tunings.get(self.tab_staff or "1", {})
