@@ -115,6 +115,11 @@ def test_a_bar_whose_letters_are_of_another_length_keeps_that():
     assert starts == [0, 3, 6, 9, 12, 16, 19, 22, 25, 28]
 
 
+def test_a_bar_of_another_length_in_which_letters_are_missing_is_fitted_by_its_columns():
+    found = timed(lettered(*[EVEN] * 4, ("Q   Q ", "0-2-3-"), *[EVEN] * 4))
+    assert onsets(found.tab)[4] == [0, 1, 2]
+
+
 def test_where_nothing_is_stated_the_letters_say_the_meter():
     found = timed(lettered(*[("Q E E Q Q Q", "0-2-3-5-7-8-")] * 3, head="A study\n"))
     assert found.tab.bars[0].time_signature == (5, 4)
