@@ -16,11 +16,9 @@ const STRINGS = 6,
   MAX_STATEMENT = 1000, // columns of a line in which something is stated
   MAX_FRET = 24;
 const ROW = /^\s*(?:\d{1,3}\s+)?([A-Ga-g][#b]?)?\s*(?=[-|:])([-0-9|:*~=hpbrstxXoO/\\()<>^. ]+)$/;
-const NAMES = "([A-Ga-g][#b♯♭]?)",
-  STATED = new RegExp(
-    `tuning\\W{0,5}${Array(STRINGS).fill(NAMES).join("[\\s,-]*")}(?![\\w#])`,
-    "i",
-  );
+const NAME = "([A-Ga-g][#b♯♭]?)",
+  SIX_NAMES = Array(STRINGS).fill(NAME).join("[\\s,-]*"),
+  STATED = new RegExp(`tuning\\W{0,5}${SIX_NAMES}(?![\\w#])`, "i");
 const METER = new RegExp(
   String.raw`\b(?:time(?: signature)?|timing|met(?:re|er)|takt)\s*[:=-]?\s*` +
     String.raw`(\d{1,2})\s*/\s*(1|2|4|8|16)(?![\d,/])` +
