@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import nn
 
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
 
@@ -27,6 +29,38 @@ def check_feature_axis(name: str, X: Tensor, model_dim: int) -> None:
             f"{name} has shape {format_shape(X)}, but must be [... × tokens × {model_dim}]: "
             f"model_dim is {model_dim} here."
         )
+
+
+def refuse_other_device(name: str, X: Tensor, module: nn.Module) -> None:
+    """Refuse an input on another device than a module's weights, once PyTorch has.
+
+    Raises:
+        ValueError: naming both devices.
+    """
+    W = next(module.parameters(), X)
+    if X.device != W.device:
+        raise ValueError(
+            f"{name} must be where the weights are, on {W.device}, not on {X.device}: write "
+            f'.to("{W.device}"), or move the model.'
+        )
+
+
+def refuse_unfit_rows(name: str, X: Tensor, module: nn.Module) -> None:
+    """Refuse rows that do not fit a module's weights, once PyTorch has: that is never too strict.
+
+    Raises:
+        ValueError: naming both devices, types or sizes.
+    """
+    refuse_other_device(name, X, module)
+    W = next(module.parameters(), X)
+    if X.dtype != W.dtype:
+        raise ValueError(
+            f"{name} must have the type of the weights, {W.dtype}, not {X.dtype}: write "
+            f".to({W.dtype}), or give the model the other type."
+        )
+    for part in module.children():  # the widths of attention are those of the whole block
+        if isinstance(width := getattr(part, "model_dim", None), int):
+            check_feature_axis(name, X, width)
 
 
 def check_attention_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
@@ -104,14 +138,14 @@ def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
             f"The mask has type {mask.dtype}, but masks here are additive: a floating-point "
             "tensor that is 0 where attention is allowed and -inf where it is not, as made by "
             "causal_mask or padding_mask. From a boolean `allowed`, write "
-            "torch.zeros(allowed.shape).masked_fill(~allowed, -torch.inf)."
+            "torch.zeros(allowed.shape).masked_fill(~allowed, -torch.inf)." + see("conventions")
         )
     if is_keep_mask(mask):
         raise ValueError(
             "The mask has ones and zeros, but masks here are additive: 0 where attention is "
             "allowed and -inf where it is not, as made by causal_mask or padding_mask. From `keep` "
             "with 1 where attention is allowed, write "
-            "torch.zeros(keep.shape).masked_fill(keep == 0, -torch.inf)."
+            "torch.zeros(keep.shape).masked_fill(keep == 0, -torch.inf)." + see("conventions")
         )
     axes = zip(reversed(mask.shape), reversed(shape), strict=False)
     if not 2 <= mask.dim() <= len(shape) or any(size not in (1, axis) for size, axis in axes):
@@ -132,6 +166,29 @@ def is_keep_mask(mask: Tensor) -> bool:
     if mask.max() != 1:  # one pass tells nearly every additive mask apart
         return False
     return bool(((mask == 0) | (mask == 1)).all())
+
+
+def check_no_left_padding(mask: Tensor) -> None:
+    """Refuse a mask of texts padded on the left, for a model that counts positions from the left.
+
+    On an accelerator the values are not looked at, since that would make it wait.
+
+    Raises:
+        ValueError: saying which positions to pass.
+    """
+    if mask.device.type != "cpu" or is_traced(mask) or mask.dim() < 2 or not mask.numel():
+        return
+    hidden = -torch.finfo(torch.float16).max  # from here on, whatever stands for -inf
+    if not (mask[..., 0] <= hidden).all(dim=-1).any():  # one column tells nearly all others apart
+        return
+    columns = (mask <= hidden).all(dim=-2)
+    if (columns[..., 0] & ~columns.all(dim=-1)).any():  # a text that is padding alone has no words
+        raise ValueError(
+            "The mask hides the first tokens from all others, as padding on the left does, but "
+            "positions would be counted from them: pass position_ids=((ids != pad_id)"
+            ".cumsum(-1) - 1).clamp(min=0), or torch.arange(N) if they are to be counted so."
+            + see("padding")
+        )
 
 
 def check_token_axis(ids: Any) -> None:

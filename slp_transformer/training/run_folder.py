@@ -17,6 +17,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from slp_transformer._internal.atomic_write import make_random_folder, remove_path
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import load_validated, read_json, validate_json
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
@@ -406,7 +407,7 @@ def check_settings_unchanged(name: str, before: dict[str, Any], now: dict[str, A
         if name not in free and before.get(name) != now.get(name)
     ]
     if differences:
-        raise ValueError("; ".join(differences))
+        raise ValueError(f"{'; '.join(differences)}.{see('resume')}")
 
 
 def flatten_dict(prefix: str, value: Any) -> dict[str, Any]:
