@@ -32,6 +32,7 @@ from slp_transformer import (
 from slp_transformer.attention import attention
 from slp_transformer.embedding import one_hot_lookup
 from slp_transformer.modern import ModernConfig, ModernLM
+from slp_transformer.training import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -371,6 +372,10 @@ def test_what_other_libraries_call_an_argument_is_answered_with_what_does_it_her
         (lambda: ModernConfig(V, head_dim=7), "ModernConfig .* is key_dim and value_dim. See .Set"),
         (lambda: block(batch_first=True), "no setting batch_first: the batch is always the first"),
         (lambda: block(device="cpu"), "TransformerBlock has no setting device: .*torch.device"),
+        (
+            lambda: TrainConfig(lr=1.0),
+            "TrainConfig has no setting lr: here that is learning_rate.$",
+        ),
         (lambda: block(stray=1), "unexpected keyword argument 'stray'"),  # in Python's words
     ],
 )

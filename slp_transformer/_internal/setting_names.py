@@ -76,6 +76,33 @@ OTHERS = {
     "max_seq_len": "context_length",
 }
 
+TRAINING = {
+    "lr": "learning_rate",
+    "epochs": "steps",
+    "num_epochs": "steps",
+    "num_train_epochs": "steps",
+    "max_steps": "steps",
+    "max_iters": "steps",
+    "per_device_train_batch_size": "batch_size",
+    "eval_steps": "eval_interval",
+    "grad_clip": "max_grad_norm",
+    "lr_scheduler_type": "schedule",
+    "warmup": "warmup_steps",
+    "warmup_iters": "warmup_steps",
+    "beta2": "adam_beta2",
+    "fp16": "bf16",
+    "max_length": "max_new_tokens, sequence_length",
+    "max_seq_length": "sequence_length",
+    "output_dir": "out_dir",
+    "model": "init_from",
+    "model_name_or_path": "init_from",
+    "lora_r": "lora_rank",
+    "do_sample": "temperature",
+    "eos_token": "stop",
+    "stop_strings": "stop",
+}
+"""Names of flags, and of arguments of `train`, by those of Hugging Face's and nanoGPT's scripts."""
+
 HINTS = {
     "batch_first": "the batch is always the first axis, so leave it out",
     "device": "make it within `with torch.device(...):`, or move it by .to(...)",
@@ -86,7 +113,7 @@ HINTS = {
 
 def list_foreign_names() -> dict[str, str]:
     """Return for each name of elsewhere the names of ours."""
-    found = HUGGING_FACE | OTHERS
+    found = HUGGING_FACE | OTHERS | TRAINING
     for ours, rows in SETTINGS_ELSEWHERE.items():
         for name in ", ".join(filter(None, rows)).split(", "):
             known = found.get(name, "").split(", ")
@@ -119,6 +146,11 @@ def refuse_foreign_settings(made: type, given: Iterable[str]) -> None:
         ours = FOREIGN_NAMES[name].replace(", ", " and ")
         own = any(word in known for word in ours.split(" and "))
         where = "" if own else ", of TransformerConfig or of modern.ModernConfig"
-        raise TypeError(
-            f"{made.__name__} has no setting {name}: here that is {ours}{where}.{see('settings')}"
-        )
+        page = "" if name in TRAINING else see("settings")
+        raise TypeError(f"{made.__name__} has no setting {name}: here that is {ours}{where}.{page}")
+
+
+def find_flags_of_ours(flag: str) -> list[str]:
+    """Return the flags that may be meant by one that another program has."""
+    ours = FOREIGN_NAMES.get(flag.removeprefix("--").replace("-", "_"), "")
+    return [f"--{name.replace('_', '-')}" for name in ours.split(", ") if name]
