@@ -10,7 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import refuse_unfit_rows
+from slp_transformer._internal.argument_checks import (
+    BLOCK_HINTS,
+    refuse_unfit_rows,
+    refuse_unknown_arguments,
+)
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.dropout import Dropout
@@ -116,9 +120,13 @@ class ResidualBlock(HookedModule):
             H, the stream going out.
 
         Raises:
+            TypeError: if an argument is called as PyTorch's blocks call it.
             ValueError: if a shape, type or device does not fit, or `H_enc` is missing or not
                 wanted.
         """
+        if options:
+            whose = type(self).__name__
+            refuse_unknown_arguments(whose, options.keys() & BLOCK_HINTS.keys(), BLOCK_HINTS)
         if self.cross_attention is not None and H_enc is None:
             raise ValueError(
                 "This block has cross-attention and needs the encoder's output: pass H_enc."

@@ -22,6 +22,7 @@ from slp_transformer import (
     TransformerConfig,
     TransformerLM,
     TransformerStack,
+    add_lora,
     causal_mask,
     fused_attention,
     lm_head,
@@ -31,7 +32,7 @@ from slp_transformer import (
 )
 from slp_transformer.attention import attention
 from slp_transformer.embedding import one_hot_lookup
-from slp_transformer.modern import ModernConfig, ModernLM
+from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained
 from slp_transformer.training import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -382,6 +383,23 @@ def test_what_other_libraries_call_an_argument_is_answered_with_what_does_it_her
 def test_what_other_libraries_call_a_setting_is_answered_with_ours(make, sentence):
     with pytest.raises(TypeError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: block()(rows(N, D), is_causal=True), "TransformerBlock has .* write causal=True."),
+        (lambda: stack()(rows(N, D), attn_mask=LOWER), "no argument attn_mask: a mask is additive"),
+        (lambda: block()(rows(N, D), stray=1), "unexpected keyword argument 'stray'"),
+        (lambda: lm()(ids(N), output_attentions=True), r"patch_activations\(model, ..\*.alpha"),
+        (lambda: add_lora(lm(), r=2), "add_lora has no argument r: give rank."),
+        (lambda: add_lora(lm(), 2, lora_alpha=4), "no argument lora_alpha: α/r is a part of B"),
+        (lambda: from_pretrained("x", torch_dtype=None), "from_pretrained has .* give dtype."),
+    ],
+)
+def test_arguments_by_the_names_of_other_libraries_are_answered_with_ours(call, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        call()
 
 
 def test_ids_on_another_device_are_refused_with_the_name_of_the_right_one(monkeypatch):

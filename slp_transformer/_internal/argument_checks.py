@@ -1,7 +1,8 @@
 """Refusals of tensors that do not fit a model or each other, in one sentence each."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import nn
@@ -9,6 +10,9 @@ from torch import nn
 from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def is_all_finite(tensor: Tensor) -> bool:
@@ -107,8 +111,28 @@ MODEL_HINTS = {
     "input_ids": "the ids are its first argument",
     "past_key_values": "keys and values are kept by cache=KVCache()",
     "use_cache": "keys and values are kept by cache=KVCache()",
+    "output_hidden_states": "interpret.patch_activations(model, ['*.H']) reads them",
+    "output_attentions": "interpret.patch_activations(model, ['*.alpha']) reads them",
+    "token_type_ids": "only BERT has segments",
+    "return_dict": "what it returns are the logits",
 }
 """What Hugging Face's arguments of a model's call are here."""
+
+BLOCK_HINTS = {
+    "is_causal": "write causal=True",
+    **dict.fromkeys(
+        ("attn_mask", "src_mask", "tgt_mask", "attention_mask"),
+        "a mask is additive, and the second argument",
+    ),
+    **dict.fromkeys(
+        ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask"),
+        "padding is hidden by a mask too: mask=padding_mask(ids, pad_id)",
+    ),
+    "memory": "the encoder's output is H_enc",
+    "memory_mask": "the mask of H_enc is enc_mask",
+    "need_weights": "attention alone returns them, by return_weights=True",
+}
+"""What PyTorch's arguments of a block's call are here."""
 
 
 def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[str, str]) -> None:
@@ -125,6 +149,26 @@ def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[st
     for name in names:
         hint = f": {hints[name]}" if name in hints else ""
         raise TypeError(f"{whose} has no argument {name}{hint}.")
+
+
+def refuse_foreign_arguments(
+    hints: Mapping[str, str],
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let a function refuse arguments that others' functions have with what does the same here.
+
+    Args:
+        hints: what does the same, by the argument's name.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            refuse_unknown_arguments(function.__name__, kwargs.keys() & hints.keys(), hints)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
