@@ -1,10 +1,5 @@
 /* What every page does: it makes what scrolls reachable, and prints answers last. */
 
-/* The theme's script adds an element that says which colors the page has, which the page says
-   already: a browser would compute all styles anew, twice. */
-document.head.appendChild = (/** @type {any} */ node) =>
-  node.name === "color-scheme" ? node : Node.prototype.appendChild.call(document.head, node);
-
 /* A box that scrolls can be reached by the keyboard, and shows that there is more; others are no
    stop. */
 (() => {

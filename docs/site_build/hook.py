@@ -203,7 +203,7 @@ def run_chapters() -> None:
 def on_post_build(config):
     site.reference.save()
     postprocess.write_search(Path(config.site_dir), pages.equation_places())
-    postprocess.drop_switching(Path(config.site_dir))
+    postprocess.style_once(Path(config.site_dir))
     if not site.serving:
         postprocess.cut(Path(config.site_dir))
         postprocess.name_landmarks(Path(config.site_dir))

@@ -94,6 +94,7 @@ class Kernel:
 
     Attributes:
         executed: the sources of the cells that ran, in their order.
+        exercises: those of the exercises that ran, by their numbers; they may run in any order.
         used: when it was used last.
     """
 
@@ -105,6 +106,7 @@ class Kernel:
         """
         self.root = root
         self.executed: list[str] = []
+        self.exercises: dict[int, str] = {}
         self.used = time.monotonic()
         self._package = stamps([root / PACKAGE])
         self._place = TemporaryDirectory(prefix="slp_cells_", ignore_cleanup_errors=True)
@@ -193,18 +195,27 @@ class Kernels:
         self._busy: dict[Key, threading.Lock] = {}
         self._lock = threading.Lock()
 
-    def run(self, key: Key, above: list[str], source: str) -> Iterator[Event]:
+    def run(
+        self,
+        key: Key,
+        above: list[str],
+        source: str,
+        called: dict[int, str] | None = None,
+        exercise: int | None = None,
+    ) -> Iterator[Event]:
         """Run a cell after those above it.
 
         Args:
             key: the chapter and its part.
             above: the sources of the cells above, from the first on.
             source: of the cell.
+            called: the sources of the exercises whose functions it calls, by their numbers.
+            exercise: the cell's number, if it is an exercise itself.
 
         Yields:
             What happens: "progress" with the number of cells above that ran, "note" with a
             sentence, "outputs" of the cell so far, and "end" with how it ended: "ok", "error",
-            "failed above" with the place of that cell among those above, or "dead".
+            "failed above" with the place of that cell among those above and called, or "dead".
         """
         start = time.monotonic()
         with self._lock:
@@ -218,18 +229,26 @@ class Kernels:
                 if kernel.has_old_package or kernel.executed[:shared] != above[:shared]:
                     self.restart(key)
                     kernel = self._get(key)
-                for number in range(len(kernel.executed), len(above)):
-                    yield {"kind": "progress", "done": number, "of": len(above)}
-                    *_, made = kernel.run(above[number])
+                missing = [(place, None, above[place]) for place in range(len(above))]
+                del missing[: len(kernel.executed)]
+                for place, (number, text) in enumerate((called or {}).items(), len(above)):
+                    if kernel.exercises.get(number) != text:
+                        missing.append((place, number, text))
+                of = len(above) + len(called or {})
+                for place, number, text in missing:
+                    yield {"kind": "progress", "done": place, "of": of}
+                    *_, made = kernel.run(text)
                     if has_error(made):
                         yield {"kind": "outputs", "outputs": made.outputs}
-                        yield {"kind": "end", "state": "failed above", "at": number}
+                        yield {"kind": "end", "state": "failed above", "at": place}
                         return
-                    kernel.executed.append(above[number])
-                del kernel.executed[len(above) :]
+                    _keep(kernel, number, text)
+                if exercise is None:
+                    del kernel.executed[len(above) :]
                 for made in kernel.run(source):
                     yield {"kind": "outputs", "outputs": made.outputs}
-                kernel.executed.append(source)
+                if exercise is None or not has_error(made):
+                    _keep(kernel, exercise, source)
                 state = "error" if has_error(made) else "ok"
                 yield {"kind": "end", "state": state, "seconds": time.monotonic() - start}
             except KernelError as error:
@@ -269,6 +288,14 @@ class Kernels:
             running, self._running = list(self._running.values()), {}
         for kernel in running:
             kernel.close()
+
+
+def _keep(kernel: Kernel, exercise: int | None, source: str) -> None:
+    """Keep what a kernel has run: a cell, or an exercise with its number."""
+    if exercise is None:
+        kernel.executed.append(source)
+    else:
+        kernel.exercises[exercise] = source
 
 
 def has_error(made: Collected) -> bool:

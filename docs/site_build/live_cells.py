@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -73,15 +74,17 @@ class LiveCells:
             self.kernels.restart(key)
         elif action == "run":
             texts = {int(place): str(text) for place, text in asked.get("texts", {}).items()}
-            above = above_of(chapter, number)
             source = texts.get(number, shown_source(cells[number]))
+            above = above_of(chapter, number)
             before = [texts.get(place, cells[place].source) for place in above]
-            for event in self.kernels.run(key, before, source):
+            called = called_above(chapter, number, source, texts)
+            own = number if exercises.is_exercise(cells[number]) else None
+            for event in self.kernels.run(key, before, source, called, own):
                 if "outputs" in event:
                     shown = self.as_html(chapter, number, event.pop("outputs"))
                     event |= {"kind": "html", "html": shown}
                 if event.get("state") == "failed above":
-                    event["at"] = above[event["at"]]
+                    event["at"] = [*above, *called][event["at"]]
                 yield event
         else:
             raise ValueError("There is no such action.")
@@ -126,6 +129,30 @@ def above_of(chapter: Chapter, number: int) -> list[int]:
     first = 0 if number < own else own
     cells = chapter.code_cells
     return [place for place in range(first, number) if not exercises.is_exercise(cells[place])]
+
+
+DEFINED = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
+
+
+def called_above(
+    chapter: Chapter, number: int, source: str, texts: dict[int, str]
+) -> dict[int, str]:
+    """Return the exercises above whose functions a cell calls, as the reader has written them.
+
+    Args:
+        chapter: the chapter.
+        number: the cell's.
+        source: of the cell.
+        texts: what the reader has changed, by the cells' numbers.
+    """
+    found: dict[int, str] = {}
+    for place in sorted((place for place in texts if place < number), reverse=True):
+        if not exercises.is_exercise(chapter.code_cells[place]):
+            continue
+        names = DEFINED.findall(texts[place])
+        if names and re.search(rf"\b({'|'.join(names)})\b", "\n".join([source, *found.values()])):
+            found[place] = texts[place]
+    return dict(sorted(found.items()))
 
 
 def shown_source(cell: nbformat.NotebookNode) -> str:

@@ -341,9 +341,12 @@ def link_from(page) -> Link:
         url = relative(f"chapters/{stem}/", page)
         url = f"{'' if url == './' else url}#eq-{slug}"
         # Home has the numbers of the newest draft, others those of the first.
-        number = equation.numbers[-1 if page.url in ("", "./") else 0] if equation.numbers else slug
-        short = number.partition(" in the ")[0]
-        text = f"({short})" if short.replace(".", "").replace("-", "").isdigit() else number
+        is_home = page.url in ("", "./")
+        number = equation.numbers[-1 if is_home else 0] if equation.numbers else slug
+        short, _, draft = number.partition(" in the ")
+        is_older = is_home and draft and draft != [*site.book.drafts.values()][-1]
+        shown = f"({short}, {draft})" if is_older else f"({short})"
+        text = shown if short.replace(".", "").replace("-", "").isdigit() else number
         return url, f"{text} in chapter {site.summaries[stem].number}"
 
     return found

@@ -247,13 +247,21 @@ def _cut(path: Path, characters: set[str]) -> None:
 
 
 SWITCHING = re.compile(r"\[data-md-color-switching\][^{}]*\{[^{}]*\}")
+SECOND_SCHEME = re.compile(
+    r'(\w+\("meta",\{name:"color-scheme"\}\);)document\.head\.appendChild\(\w\);'
+)
 
 
-def drop_switching(site_dir: Path) -> None:
-    """Take a rule for all elements out of Material's palette, which needs it only for a fade.
+def style_once(site_dir: Path) -> None:
+    """Let a page of Material's that opens compute its styles once, not three times.
 
-    Its script sets and unsets the attribute as each page opens, and every style is computed again.
+    Its palette has a rule for all elements, for a fade alone, whose attribute its script sets and
+    unsets as each page opens; and the script adds the element that says which colors the page has,
+    which our pages have already.
     """
     for path in site_dir.glob("assets/stylesheets/palette.*.css"):
         css = SWITCHING.sub("", path.read_text("utf-8"))
         path.write_text(css, encoding="utf-8", newline="")
+    for path in site_dir.glob("assets/javascripts/bundle.*.min.js"):
+        script = SECOND_SCHEME.sub(r"\1", path.read_text("utf-8"))
+        path.write_text(script, encoding="utf-8", newline="")

@@ -27,6 +27,7 @@ class FakeKernel:
 
     def __init__(self, root):
         self.executed, self.ran, self.used, self.closed = [], [], 0.0, False
+        self.exercises = {}
         self.has_old_package = False
         FakeKernel.made.append(self)
 
@@ -54,8 +55,8 @@ def few(tmp_path):
     return Kernels(tmp_path, FakeKernel)
 
 
-def run(few, above, source, key=("01", "chapter")):
-    *events, end = few.run(key, above, source)
+def run(few, above, source, key=("01", "chapter"), **more):
+    *events, end = few.run(key, above, source, **more)
     assert end.pop("kind") == "end"
     end.pop("seconds", None)
     return end["state"], events, end
@@ -96,6 +97,22 @@ def test_it_stops_at_the_first_cell_above_that_fails(few):
     assert FakeKernel.made[0].ran == ["a", "raise"]
     assert run(few, ["a", "b"], "c")[0] == "ok"  # mended: what ran before it stays
     assert FakeKernel.made[0].ran == ["a", "raise", "b", "c"]
+
+
+def test_exercises_run_in_any_order_and_those_they_call_before_them(few):
+    run(few, ["a"], "three", exercise=3)
+    run(few, ["a"], "one", exercise=1)
+    run(few, ["a"], "four", called={1: "one", 2: "two"}, exercise=4)
+    run(few, ["a"], "four", called={1: "one", 2: "two"}, exercise=4)
+    (kernel,) = FakeKernel.made
+    assert kernel.ran == ["a", "three", "one", "two", "four", "four"]
+    run(few, ["a"], "four", called={1: "ONE", 2: "two"}, exercise=4)
+    assert kernel.ran[-2:] == ["ONE", "four"]
+    run(few, ["a", "b"], "c")  # a cell between exercises
+    run(few, ["a"], "raise", exercise=1)
+    state, events, end = run(few, ["a"], "four", called={1: "raise"}, exercise=4)
+    assert (state, end["at"]) == ("failed above", 1) and events[0]["of"] == 2
+    assert kernel.ran[6:][2:] == ["b", "c", "raise", "raise"] and len(FakeKernel.made) == 1
 
 
 def test_an_error_of_the_cell_itself_is_one(few):

@@ -64,6 +64,9 @@ def test_a_page_is_the_file_with_one_script_right_behind_its_article(server, fol
     assert ask(server, f"/_live/page/{digest}")[1] == own
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert "Set-Cookie" not in answer.headers  # all ports of a machine would get it
     assert "Access-Control-Allow-Origin" not in answer.headers
 
 
@@ -306,6 +309,14 @@ def until(page, expression):
 
 # --- In a browser --------------------------------------------------------------------------------
 
+
+def write(path, text):
+    """Writes a page as a build does: whoever asks meanwhile gets the old one or the new one."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
+
+
 BLOCKS = """
 <h1 id="t">Title</h1>
 <p style="height: 1500px">long</p>
@@ -344,7 +355,7 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
         '<div class="slp-output"><p style="height: 300px">an output</p></div>'
         '<input type="number" value="1"><input type="text" value="new">',
     )
-    path.write_text(PAGE.format(changed).replace("slp-chapter", "slp-chapter slp-stale"), "utf-8")
+    write(path, PAGE.format(changed).replace("slp-chapter", "slp-chapter slp-stale"))
     server.announce(["a/"])
     until(page, 'document.querySelector("#last").textContent === "after"')
     state = page.evaluate(
@@ -377,7 +388,7 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
     page.wait_for_timeout(300)
     assert page.evaluate("document.documentElement.dataset.updates") == "1"
     # Blocks that are gone go, and what a reader did outlives a reload.
-    path.write_text(PAGE.format(BLOCKS.format(last="third")), encoding="utf-8")
+    write(path, PAGE.format(BLOCKS.format(last="third")))
     server.announce(None)
     until(page, 'document.querySelector("#last").textContent === "third"')
     assert page.evaluate('document.querySelectorAll(".slp-output").length') == 0
@@ -393,7 +404,7 @@ def test_a_page_that_missed_something_catches_up_when_it_is_looked_at(server, fo
     path.write_text(PAGE.format("<p>one</p>"), encoding="utf-8")
     page = browser.new_page()
     page.goto(f"{server.url}a/")
-    path.write_text(PAGE.format("<p>two</p>"), encoding="utf-8")  # nobody says so
+    write(path, PAGE.format("<p>two</p>"))  # nobody says so
     page.evaluate(
         """() => {
         for (const state of ["hidden", "visible"]) {
@@ -447,6 +458,8 @@ def test_the_token_leaves_the_address_and_nothing_runs_by_itself(chapter, runnin
 def test_a_cell_is_changed_run_kept_and_put_back(chapter, asked):
     cell = chapter.locator(".slp-cell").nth(0)
     built = chapter.locator(".slp-output", has_text="built")
+    cell.get_by_role("button", name="Edit").click()
+    assert built.is_visible()  # until there is another
     cell.get_by_role("button", name="Run").click()
     cell.get_by_text("Ran in 0.5 s.").wait_for()
     assert asked.pop() == ("run", {"chapter": "01_one", "cell": 0, "texts": {}})
@@ -498,6 +511,7 @@ def test_a_page_without_the_token_has_no_buttons(running, folder, browser):
     until(page, "document.querySelector('script[src$=\"cells.js\"]')")
     page.wait_for_timeout(300)
     assert page.locator(".slp-cell button").count() == 0
+    assert page.get_by_text("the link that the terminal shows").is_visible()
 
 
 @pytest.mark.slow

@@ -202,6 +202,7 @@ def test_home_shows_the_numbers_of_one_draft(site):
     (label,) = re.findall(r'<span class="eq">(.*?)</span>', html)
     assert re.sub("<[^>]+>", "", label) == "head-par · 7.34"
     assert re.search(rf'id="slp-draft"><option value="{newest}">', html)
+    assert "(8.21, Jan 2026 draft) in chapter 2" in html  # which the newest does not have
 
 
 def test_a_missing_page_leads_on(site):
@@ -231,6 +232,9 @@ def test_a_page_that_opens_computes_its_styles_once(site):
     assert "data-md-color-scheme" in palette.read_text("utf-8")
     assert "data-md-color-switching" not in palette.read_text("utf-8")
     assert (site / "index.html").read_text("utf-8").count('<meta name="color-scheme"') == 1
+    (bundle,) = site.glob("assets/javascripts/bundle.*.min.js")
+    (second,) = re.findall(r'"color-scheme"\}\);(.{25})', bundle.read_text("utf-8"))
+    assert "appendChild" not in second
 
 
 def test_ids_are_unique(pages):
@@ -288,6 +292,8 @@ def test_chapters_have_run_and_can_be_downloaded(site, pages):
         notebook = json.loads((folder / f"{stem}.ipynb").read_text(encoding="utf-8"))
         assert any(cell.get("outputs") for cell in notebook["cells"]), stem
         assert {f"{stem}.py", f"{stem}.ipynb"} <= set(pages[f"chapters/{stem}/index.html"].links)
+        html = (folder / "index.html").read_text(encoding="utf-8")
+        assert "slp-cell" not in html and "/_live/" not in html, stem  # a server's alone
 
 
 def test_chapters_and_reference_link_both_ways(pages):

@@ -26,6 +26,9 @@
   }
   const token = given?.[1] ?? kept(TOKEN);
   const stem = /\/chapters\/([^/]+)\/(?:index\.html)?$/.exec(location.pathname)?.[1];
+  const links = document.querySelector(".slp-links");
+  if (stem && !token)
+    links?.append(" ", "Cells can be run here by whoever opens the link that the terminal shows.");
   if (!token || !stem) return;
 
   const make = (tag, attributes = {}, ...inside) => {
@@ -59,12 +62,13 @@
 
   /* What the page shows of a cell as it was built: its code, and below that its outputs. */
   const shownOf = (mark) => {
-    const found = { code: null, hidden: [] };
+    const found = { code: null, codes: [], outputs: [] };
     for (let one = mark.nextElementSibling; one; one = one.nextElementSibling) {
       if (one.matches(".slp-cell, h1, h2, h3, h4, p, ul, ol, .slp-solution")) break;
       if (!found.code && one.querySelector("pre")) found.code = one;
-      if (found.code && one.matches(".highlight, .slp-fold, .slp-output, .slp-fig"))
-        found.hidden.push(one);
+      if (!found.code) continue;
+      if (one.matches(".highlight, .slp-fold")) found.codes.push(one);
+      if (one.matches(".slp-output, .slp-fig")) found.outputs.push(one);
     }
     return found;
   };
@@ -75,6 +79,7 @@
     constructor(mark) {
       this.mark = mark;
       this.number = numberOf(mark);
+      this.hasRun = this.isRunning = false;
       this.readPage();
       this.status = make("p", { class: "slp-cell-status", role: "status" });
       this.place = make("div", { class: "slp-cell-editor" });
@@ -126,8 +131,20 @@
       return this.mark.classList.contains("is-open");
     }
 
+    /* The editor stands for the code; the outputs of the build stay until there are others. */
     hideShown() {
-      for (const one of this.shown.hidden) one.hidden = true;
+      for (const one of this.shown.codes) one.hidden = true;
+      for (const one of this.shown.outputs) {
+        one.hidden = this.hasRun;
+        one.classList.toggle("slp-outdated", this.isRunning || this.text !== this.built);
+      }
+    }
+
+    showAll() {
+      for (const one of [...this.shown.codes, ...this.shown.outputs]) {
+        one.hidden = false;
+        one.classList.remove("slp-outdated");
+      }
     }
 
     say(words, link) {
@@ -156,6 +173,7 @@
     changed(text) {
       this.text = text;
       keep(this.key, text === this.built ? null : text);
+      this.hideShown();
     }
 
     putBack() {
@@ -167,7 +185,8 @@
       this.mark.classList.remove("is-open");
       this.output.hidden = true;
       this.output.replaceChildren();
-      for (const one of this.shown.hidden) one.hidden = false;
+      this.hasRun = false;
+      this.showAll();
       this.editButton.hidden = false;
       this.backButton.hidden = true;
       this.say("");
@@ -211,8 +230,8 @@
       } catch {
         /* said below */
       }
-      this.setBusy(false);
       this.isRunning = false;
+      this.setBusy(false);
       this.finish(end);
       return end.state === "ok";
     }
@@ -222,6 +241,7 @@
       this.stopButton.hidden = !busy;
       this.runButton.disabled = busy;
       if (busy) this.output.classList.add("slp-outdated");
+      this.hideShown();
     }
 
     take(event) {
@@ -239,6 +259,8 @@
     }
 
     show(html) {
+      this.hasRun = true;
+      this.hideShown();
       this.output.classList.remove("slp-outdated");
       const page = new DOMParser().parseFromString(html, "text/html");
       const inner = page.querySelector(".slp-output");
@@ -251,7 +273,8 @@
 
     finish(end) {
       this.restartButton.hidden = false;
-      if (this.output.classList.contains("slp-outdated")) this.show("");
+      const hasRun = end.state === "ok" || end.state === "error";
+      if (hasRun && this.output.classList.contains("slp-outdated")) this.show("");
       const seconds = end.seconds === undefined ? "" : ` in ${end.seconds.toFixed(1)} s`;
       if (end.state === "ok") this.say(`Ran${seconds}.`);
       else if (end.state === "error") this.say("It raised an error.");
@@ -307,7 +330,6 @@
     make("a", { href: url, download: `${stem}.ipynb` }).click();
     URL.revokeObjectURL(url);
   };
-  const links = document.querySelector(".slp-links");
   if (links && document.querySelector(".slp-cell"))
     links.append(
       " ",

@@ -1,0 +1,117 @@
+"""Cells of an open page: what runs for each, and that no solution ever does."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+import pytest
+
+pytest.importorskip("mkdocs_jupyter")
+
+import live_cells  # noqa: E402
+from state import site  # noqa: E402
+
+SOLUTION = "# solution\n    return {0}\n    # end"
+EXERCISE = "def {0}(x):\n    " + SOLUTION + "\n\n\ncheck({0})"
+
+
+def cell(source, *tags):
+    return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags)})
+
+
+@dataclass(frozen=True)
+class Chapter:
+    path: Path = Path("01_one.py")
+    script: str = "# %%\na = 1\n\n# %%\nb = 2\n"
+    code_cells: list = field(
+        default_factory=lambda: [
+            cell("a = 1"),
+            cell("b = 2"),
+            cell("given"),
+            *(cell(EXERCISE.format(name), "exercise") for name in ("one", "two", "three")),
+            cell("between"),
+        ],
+        hash=False,
+    )
+
+
+class Kernels:
+    """Notes what it is asked to run."""
+
+    def __init__(self, events=()):
+        self.asked, self.events = [], events
+
+    def run(self, key, above, source, called, exercise):
+        self.asked.append((key, above, source, called, exercise))
+        yield from self.events
+
+    def interrupt(self, key):
+        self.asked.append(("stop", key))
+
+    def restart(self, key):
+        self.asked.append(("restart", key))
+
+
+@pytest.fixture
+def live(monkeypatch):
+    monkeypatch.setattr(site, "chapters", [Chapter()], raising=False)
+    made = live_cells.LiveCells(Path())
+    made.kernels = Kernels()
+    return made
+
+
+def ask(live, number, action="run", **texts):
+    asked = {"chapter": "01_one", "cell": number}
+    asked["texts"] = {name.removeprefix("cell_"): text for name, text in texts.items()}
+    events = list(live.answer(action, asked))
+    return live.kernels.asked[-1], events
+
+
+def test_a_cell_of_the_chapter_runs_after_those_above_it_as_the_page_shows_them(live):
+    key = ("01_one", "chapter")
+    assert ask(live, 1)[0] == (key, ["a = 1"], "b = 2", {}, None)
+    assert ask(live, 1, cell_0="a = 5", cell_1="b")[0] == (key, ["a = 5"], "b", {}, None)
+
+
+def test_no_solution_ever_runs(live):
+    for number in range(3, 7):
+        (key, above, source, called, _), _ = ask(live, number)
+        assert key == ("01_one", "exercises")
+        assert "return" not in "".join([*above, source, *called.values()])
+    assert "your lines here" in ask(live, 4)[0][2]
+
+
+def test_the_reader_s_own_exercises_run_where_they_are_called(live):
+    one, two = "def one(x):\n    return 1", "def two(x):\n    return one(x)"
+    mine = {"cell_3": one, "cell_4": two, "cell_5": "def three(x):\n    return two(x)"}
+    assert ask(live, 5, **mine)[0][3:] == ({3: one, 4: two}, 5)
+    assert ask(live, 4, **mine)[0][3:] == ({3: one}, 4)
+    assert ask(live, 5, **mine | {"cell_5": "def three(x): ..."})[0][3:] == ({}, 5)
+    assert ask(live, 6, **mine)[0][1:] == (["given"], "between", {}, None)
+
+
+def test_a_failure_is_told_with_the_number_of_its_cell(live):
+    live.kernels.events = [{"kind": "end", "state": "failed above", "at": 1}]
+    texts = {"cell_3": "def one(x): 1 / 0", "cell_4": "def two(x): return one(x)"}
+    _, (end,) = ask(live, 4, **texts)
+    assert end["at"] == 3
+
+
+@pytest.mark.parametrize(
+    ("action", "asked"),
+    [
+        ("run", {"chapter": "02", "cell": 0}),
+        ("run", {"chapter": "01_one", "cell": 7}),
+        ("run", {"chapter": "01_one", "cell": -1}),
+        ("run", {"chapter": "01_one", "cell": "0"}),
+        ("open", {"chapter": "01_one", "cell": 0}),
+    ],
+)
+def test_what_there_is_not_is_refused(live, action, asked):
+    with pytest.raises(ValueError, match="There is no such"):
+        list(live.answer(action, asked))
+
+
+def test_stop_and_restart_are_of_the_cell_s_own_kernel(live):
+    assert ask(live, 4, "stop")[0] == ("stop", ("01_one", "exercises"))
+    assert ask(live, 0, "restart")[0] == ("restart", ("01_one", "chapter"))
