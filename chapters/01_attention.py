@@ -6,10 +6,9 @@
 # Compute attention one token at a time, from a weighted sum to several heads. Each equation has a name, and its
 # numbers in both sets of drafts.
 #
-# You will be able to write each equation of the section as a short loop, give the shape of every
-# vector, explain why the scores are scaled, and recognize the same equations in the package's code.
-# You need to know what a dot product is. If PyTorch is new to you, read
-# [ten minutes of PyTorch](../docs/pytorch.md) first; letters and shapes are on the
+# You will be able to write each equation as a short loop, give the shape of every vector, say why scores are
+# scaled, and recognize the equations in the package's code. You need to know what a dot product is; if PyTorch
+# is new to you, read [ten minutes of PyTorch](../docs/pytorch.md) first. Letters and shapes are on the
 # [notation](../docs/notation.md) page. About 60 minutes.
 
 # %% [markdown]
@@ -21,8 +20,8 @@
 # get the largest weights.
 #
 # In a real model the rows are learned, and their numbers have no names. Ours are set by hand, so that you can
-# predict the results. Each row has five features: is this a person, a thing, an action, a quality, or
-# glue that holds a sentence together? *It* is weakly a thing, and glue.
+# predict the results. Five features say whether a word is a person, a thing, an action, a quality, or glue that
+# holds a sentence together. *It* is weakly a thing, and glue.
 
 # %%
 import torch
@@ -42,9 +41,9 @@ X = torch.tensor([features[word] for word in words]).float()
 N, d = X.shape
 
 # %% [markdown]
-# Before any formula, try it. On the site you can change the rows in [Figure](#fig-rows-to-change) and watch how much
-# *it* reads of each word: make *it* more of a person, or *guitarist* a thing. Where do the shares come from? The next
-# section computes them.
+# Before any formula, try it: on the site, change the rows in [Figure](#fig-rows-to-change) and watch how much
+# *it* reads of each word. Make *it* more of a person, or *guitarist* a thing. The next section computes the
+# shares.
 
 # %% alt="The matrix X, nine words by five features: person, thing, action, quality, glue. “guitarist” has 3 for person, “tuned” 3 for action, “string” 3 for thing, “flat” 2 for quality; “it” has 1 for thing and 1 for glue; “the”, “because” and “was” have 1 for glue." caption="The rows of X: change a number and watch the weights" figure="rows-to-change"
 from slp_transformer import plotting
@@ -53,8 +52,8 @@ names = ["person", "thing", "action", "quality", "glue"]
 plotting.interactive_scores(X, words, names, start=words.index("it"))
 
 # %% [markdown]
-# The book counts from 1, Python from 0: the book's $\mathbf x_1$ is `X[0]`, and with i counted from 0, the
-# tokens up to and including i are `X[:i + 1]`. A row $[1\times d]$ of the book is a vector of d numbers here.
+# The book counts from 1, Python from 0: the book's $\mathbf x_1$ is `X[0]`, and the tokens up to and including
+# i are `X[:i + 1]`. A row $[1\times d]$ of the book is a vector of d numbers here.
 
 # %% [markdown]
 # ## The simplest attention
@@ -86,9 +85,9 @@ assert a_it.shape == (d,)
 print("¾ string + ¼ it =", a_it.tolist())
 
 # %% [markdown]
-# *It* has become much more of a thing. Next, the weights have to be computed from the rows themselves.
-# The simplest measure of the similarity between two rows is their dot product. (PyTorch writes
-# [`@`](../docs/pytorch.md#the-product) for this, and for products of matrices as well.)
+# *It* has become much more of a thing. Next, the weights have to be computed from the rows themselves. The
+# simplest measure of similarity is the dot product of two rows. (PyTorch writes
+# [`@`](../docs/pytorch.md#the-product) for it, and for products of matrices.)
 #
 # <span class="eq" id="eq-simple-score">simple-score · 8.7 · 7.7</span>
 #
@@ -109,9 +108,9 @@ for j in range(IT + 1):
     print(f"it · {words[j]:9} = {scores_it[j]:.0f}")
 
 # %% [markdown]
-# A score can be any number. Softmax turns the scores of one token into weights, which are positive and
-# sum to 1. Only the tokens up to i take part, in the denominator's sum too. (PyTorch's softmax needs
-# to know along which [axis](../docs/pytorch.md#axes-dim); −1 is the last.)
+# Softmax turns the scores of one token into weights, which are positive and sum to 1. Only the tokens up to i
+# take part, in the denominator too. (PyTorch's softmax needs to know along which
+# [axis](../docs/pytorch.md#axes-dim); −1 is the last.)
 #
 # <span class="eq" id="eq-simple-softmax">simple-softmax · 8.8 · 7.8</span>
 #
@@ -124,9 +123,8 @@ for j in range(IT + 1):
 # \tag{8.8 · 7.8}
 # $$
 #
-# In 32-bit floats, exp overflows for scores above about 88.7. Subtracting the largest score from all of
-# them leaves the weights unchanged, because its exponential cancels in the fraction, and keeps every
-# exponential at or below 1.
+# In 32-bit floats, exp overflows for scores above about 88.7. Subtracting the largest score from all leaves the
+# weights unchanged, because its exponential cancels in the fraction, and no exponential is above 1.
 
 
 # %%
@@ -145,8 +143,8 @@ torch.testing.assert_close(alpha_it.sum(), torch.tensor(1.0))
 print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
 
 # %% [markdown]
-# Here are the three equations together, for one token and then for all, and the weights of *it* as a heat map
-# (the book's Fig. 8.3 · 7.3).
+# Here are the three equations together, for one token and for all, with the weights of *it* as a heat map (Fig.
+# 8.3 · 7.3). They also compute what stands below [Figure](#fig-rows-to-change).
 
 
 # %% alt="Heat strip of the weights of “it” over the seven words up to itself. “string” has 0.53, “it” itself 0.20, each “the” and “because” 0.07, “guitarist” and “tuned” 0.03." caption="The weights of “it” in the simplest attention (Fig. 8.3 · 7.3)"
@@ -163,16 +161,13 @@ assert A_simple.shape == (N, d)
 plotting.heatmap(alpha_it, rows=["it"], columns=words[: IT + 1], top=1)
 
 # %% [markdown]
-# The scores and weights below [Figure](#fig-rows-to-change) are computed by these three equations.
-
-# %% [markdown]
 # ### No looking ahead
 #
-# Every sum stops at i. So a row can affect the outputs at its own position and later ones, but never earlier
-# ones. This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). We
-# can check this with derivatives. PyTorch's `jacobian` gives all of them: how much each number of the outputs changes
-# with each number of the inputs. Where all are 0, the output does not read the input. Let the sums run over all j
-# instead, and see what the third output reads then.
+# Every sum stops at i. So a row affects the outputs at its own position and later ones, never earlier ones.
+# This is *causal* attention: information flows from left to right (Fig. 8.4 · 7.4). Derivatives can check this.
+# PyTorch's `jacobian` says how much each number of the outputs changes with each number of the inputs; where
+# all of these are 0, the output does not read the input. Let the sums run over all j instead, and see what the
+# third output reads then.
 
 
 # %%
@@ -203,10 +198,9 @@ plotting.interactive_steps("The sums run over", sums)
 # %% [markdown]
 # ## Query, key and value
 #
-# The simplest attention has two flaws. First, *tuned* has nothing in common with
-# the words before it, so it reads almost only itself. A verb that looks for *who did it* needs a
-# person, but a person does not resemble a verb. Second, the score is symmetric: *guitarist* gets the same
-# score with *tuned* as *tuned* with *guitarist*.
+# The simplest attention has two flaws. First, *tuned* has nothing in common with the words before it, so it
+# reads almost only itself. A verb needs to know *who did it*, but a person does not resemble a verb. Second,
+# the score is symmetric: *guitarist* gets the same score with *tuned* as *tuned* with *guitarist*.
 
 # %%
 TUNED, GUITARIST = words.index("tuned"), words.index("guitarist")
@@ -229,11 +223,10 @@ assert score(X[TUNED], X[GUITARIST]) == score(X[GUITARIST], X[TUNED])
 # \tag{8.9 · 7.9}
 # $$
 #
-# Rows are on the left and weights multiply on the right, in the book and in all our code.
-# Queries and keys must have the same size $d_k$, since their dot product is taken; values
-# may have another size $d_v$. Here is a head with $d_k=2$ and $d_v=3$. The first number of a key says *I
-# am a person*, the second *I am a thing*. An action asks for a person; things and qualities ask
-# for a thing.
+# Weights multiply on the right, in the book and in our code. Queries and keys must have the same size $d_k$,
+# since their dot product is taken; values may have another size $d_v$. Here is a head with $d_k=2$ and $d_v=3$.
+# The first number of a key says *I am a person*, the second *I am a thing*. An action asks for a person; things
+# and qualities ask for a thing.
 
 # %%
 d_k, d_v = 2, 3
@@ -251,8 +244,8 @@ print("tuned offers    ", k_i.tolist())
 print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 
 # %% [markdown]
-# In the final form the indices distinguish the roles: i is the token that asks, and j runs over
-# the tokens that may answer, including i itself.
+# In the final form the indices distinguish the roles: i asks, and j runs over the tokens that may answer,
+# including i.
 #
 # <span class="eq" id="eq-qkv-final">qkv-final · 8.10 · 7.10</span>
 #
@@ -263,7 +256,8 @@ print("tuned passes on ", v_i.tolist(), " (person, thing, action)")
 # \tag{8.10 · 7.10}
 # $$
 #
-# The score is now the dot product of query and key, divided by $\sqrt{d_k}$.
+# The score is now the dot product of query and key, divided by $\sqrt{d_k}$: a sum of $d_k$ terms spreads like
+# $\sqrt{d_k}$, and when scores are far apart, one token gets all the weight.
 #
 # <span class="eq" id="eq-scaled-score">scaled-score · 8.11 · 7.11</span>
 #
@@ -355,7 +349,7 @@ for word in ("tuned", "it", "flat"):
 
 # %% [markdown]
 # A head's output has size $d_v$. One more matrix maps it back to the model's size d, so that
-# it can be added to the token's row, as in [chapter 2](02_block.py).
+# [chapter 2](02_block.py) can add it to the token's row.
 #
 # <span class="eq" id="eq-head-out">head-out · 8.14 · 7.14</span>
 #
@@ -373,7 +367,7 @@ a_it = head_it @ W_O
 assert a_it.shape == (d,)
 print("a_it =", ", ".join(f"{value:.2f}" for value in a_it))
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Where the code leaves the book"
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The text around <a href="#eq-head-out">(8.14)</a> speaks of multiplying on the left; the equation and the code multiply on the right. The Feb 2024 draft had no $\mathbf W^O$ for a single head. And the book's matrices are [inputs × outputs] without a bias, while PyTorch's <code>nn.Linear</code> keeps the transpose and adds a bias by default: that is why the package has plain matrices.</p></div>
 
 # %% [markdown] tags=["more"] gist="Each step for one token, with its shape and its numbers"
@@ -467,9 +461,9 @@ plotting.heatmap(alpha, rows=words, columns=words, top=1)
 # %% [markdown]
 # ## Several heads
 #
-# One head has one set of weights for each token, so it can answer only one question at a time. *It* might
-# need to know both *which thing am I?* and *what happened to it?* So there are A heads, each with its own
-# matrices. The superscript c is the head's number, not a power.
+# One head has one set of weights for each token, so it answers one question at a time. *It* might need to know
+# both *which thing am I?* and *what happened to it?* So there are A heads, each with its own matrices. The
+# superscript c is the head's number, not a power.
 #
 # <span class="eq" id="eq-mh-qkv">mh-qkv · 8.15 · 7.15</span>
 #
@@ -480,8 +474,8 @@ plotting.heatmap(alpha, rows=words, columns=words, top=1)
 # \tag{8.15 · 7.15}
 # $$
 #
-# <autoref identifier="slp_transformer.multi_head.MultiHeadAttention">MultiHeadAttention</autoref>
-# lets us read and set each head's matrices in this form. Ours has four heads:
+# <autoref identifier="slp_transformer.multi_head.MultiHeadAttention">MultiHeadAttention</autoref> lets us set
+# each head's matrices. Ours has four heads:
 #
 # | head | who asks | for what |
 # |---|---|---|
@@ -531,8 +525,8 @@ for c in range(A):  # the book's head 1 is heads[0]
 # \tag{8.18 · 7.18}
 # $$
 #
-# Nothing is learned on this page, so PyTorch need not record how each number was computed;
-# [`no_grad`](../docs/pytorch.md#gradients) turns that off.
+# (Nothing is learned here, so [`no_grad`](../docs/pytorch.md#gradients) tells PyTorch not to record how each
+# number was computed.)
 
 
 # %% alt="Heat map of the weights of “it”, one row for each of four heads. Head 1 and head 4 are even at 0.14. Head 2 puts 0.88 on string. Head 3 puts 0.92 on tuned." caption="What “it” reads through each of four heads"
@@ -551,9 +545,8 @@ names = [f"head {c + 1}" for c in range(A)]
 plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 
 # %% [markdown]
-# *It* reads *string* with its second head and *tuned* with its third, in the same step. To make
-# one vector of the four, concatenate them ($\oplus$) and multiply by
-# $\mathbf W^O$, now $[Ad_v\times d]$, which gives a row of the model's size.
+# *It* reads *string* with its second head and *tuned* with its third. To make one vector of the four,
+# concatenate them ($\oplus$) and multiply by $\mathbf W^O$, now $[Ad_v\times d]$.
 #
 # <span class="eq" id="eq-mh-concat">mh-concat · 8.19 · 7.19</span>
 #
@@ -694,9 +687,8 @@ plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
 # - Queries and keys decide where to look; values are what is read there.
 # - Scores are divided by $\sqrt{d_k}$, so that their spread does not grow with $d_k$ and the softmax
 #   keeps a gradient.
-# - No sum goes beyond i, so later tokens cannot affect earlier outputs.
-# - Heads work in parallel, each with its own matrices; their outputs are concatenated, and
-#   $\mathbf W^O$ maps them back to size d.
+# - No sum goes beyond i, so no token affects earlier outputs.
+# - Each head has its own matrices; their outputs are concatenated, and $\mathbf W^O$ maps them back to size d.
 
 # %% [markdown]
 # ## Test yourself
@@ -705,8 +697,7 @@ plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
 #
 #    <details><summary>Answer</summary>
 #
-#    The mean of the values so far. Equal scores give equal weights, whatever the scores
-#    are.
+#    The mean of the values so far, whatever the scores are.
 #
 #    </details>
 #
@@ -723,8 +714,8 @@ plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
 #
 #    <details><summary>Answer</summary>
 #
-#    The score is a dot product of a query and a key. Values are only scaled and added to
-#    each other, and $\mathbf W^O$ can have any number of rows.
+#    The score is a dot product of a query and a key. Values are only scaled and added up, and $\mathbf W^O$ can
+#    have any number of rows.
 #
 #    </details>
 #

@@ -5,17 +5,15 @@
 #
 # Build a Transformer block from its parts, and follow one token through it, from x to h.
 #
-# You will be able to write the feedforward layer, layer norm and the six steps of a block; say
-# what each step adds to a token's row; and avoid the two classic mistakes with layer
-# norm. Read first: [Attention](01_attention.py). About 60 minutes.
+# You will be able to write the feedforward layer, layer norm and the six steps of a block, and say what each
+# step adds to a token's row. Read first: [Attention](01_attention.py). About 60 minutes.
 
 # %% [markdown]
 # ## The feedforward layer
 #
-# Attention moves information between tokens. The feedforward layer then processes each row on its
-# own, with the same network at every position. Each hidden unit computes the dot product of the row
-# with a column of $\mathbf W_1$ and adds its bias; if the sum is positive, the unit adds that multiple of
-# a row of $\mathbf W_2$.
+# Attention moves information between tokens. The feedforward layer then processes each row on its own, with the
+# same network at every position. Each hidden unit takes the dot product of the row with a column of
+# $\mathbf W_1$ and adds its bias; if the sum is positive, it adds that multiple of a row of $\mathbf W_2$.
 #
 # <span class="eq" id="eq-ffn">ffn · 8.21 in the Jan 2026 draft</span>
 #
@@ -39,10 +37,9 @@ def ffn(x_i, W_1, b_1, W_2, b_2):
 
 
 # %% [markdown]
-# Here is a network that you can run in your head. The row has three features: *pronoun*, *string*, and
-# *found*, which says that the pronoun refers to the string. One hidden unit adds the
-# first two and subtracts 1, so it is above 0 only when both are present: a logical *and*. It writes the
-# third feature.
+# Here is a network to run in your head. The row has three features: *pronoun*, *string*, and *found*, which
+# says that the pronoun refers to the string. One hidden unit adds the first two and subtracts 1, so it is above
+# 0 only when both are present: a logical *and*. It writes the third feature.
 
 # %%
 W_1 = torch.tensor([[1.0], [1.0], [0.0]])  # reads pronoun and string
@@ -170,11 +167,9 @@ for layer in (plain, gated):
 # %% [markdown]
 # ## Layer norm
 #
-# Attention and the feedforward layer are the two *sublayers* of a block. Their inputs can grow from block
-# to block, as the end of this chapter shows. Layer norm brings them to the same scale, for each token
-# separately: it shifts the d numbers of a
-# row to mean 0 and scales them to standard deviation 1. Other tokens and other sentences of the batch play no
-# part.
+# Attention and the feedforward layer are the two *sublayers* of a block. Their inputs can grow from block to
+# block, as the end of this chapter shows. Layer norm brings them to the same scale, each token on its own: it
+# shifts the d numbers of a row to mean 0 and scales them to standard deviation 1.
 #
 # <span class="eq" id="eq-ln-mean">ln-mean · 8.22 · 7.23</span>
 #
@@ -227,8 +222,8 @@ assert x_hat.tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
 assert mean_and_deviation(x_hat) == (0, 1)
 
 # %% [markdown]
-# Try other rows: add a number to all, or multiply all. The row after layer norm stays the same, except for −x,
-# where every sign changes.
+# Add a number to all, or multiply all. The row after layer norm stays the same, except for −x, where every sign
+# changes.
 
 # %% alt="Two rows of eight numbers. Above: 2, 4, 4, 4, 5, 5, 7, 9. After layer norm: −1.5, −0.5, −0.5, −0.5, 0, 0, 1, 2. Numbers below the mean of 5 became negative." caption="A row before and after normalizing: mean 0, standard deviation 1"
 rows = {"x": x, "x + 7": x + 7, "3x": 3 * x, "3x + 7": 3 * x + 7, "−x": -x}
@@ -246,8 +241,8 @@ torch.testing.assert_close(normalize(-x), -x_hat)
 plotting.interactive_steps("Row", states)
 
 # %% [markdown]
-# The scale and offset of the row are lost: three times the row plus seven gives the same result. Two learned
-# vectors, a gain γ and an offset β for each feature, can restore what is useful.
+# So the scale and offset of the row are lost. Two learned vectors, a gain γ and an offset β for each feature,
+# can restore what is useful.
 #
 # <span class="eq" id="eq-ln">ln · 8.25 · 7.26</span>
 #
@@ -273,8 +268,8 @@ torch.testing.assert_close(norm(x), loop)
 print("LayerNorm(x) =", ", ".join(f"{v:g}" for v in loop.tolist()))
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.layer_norm.LayerNorm">LayerNorm</autoref> leaves the arithmetic
-# to PyTorch, which does it in one step. The assertion above shows that the loop gives the same result.
+# <autoref identifier="slp_transformer.layer_norm.LayerNorm">LayerNorm</autoref> leaves the arithmetic to
+# PyTorch, with the same result as the loop.
 
 # %%
 plotting.show_source(LayerNorm.forward)
@@ -323,11 +318,11 @@ assert (LayerNorm(8)(flat) == 0).all()
 # %% [markdown]
 # ## The residual stream
 #
-# Each token's row runs up through the model as its *residual stream*. Each sublayer reads a normalized
-# copy of the residual stream and *adds* its output to it. Nothing is ever overwritten.
+# Each token's row runs up through the model as its *residual stream*. Each sublayer reads a normalized copy of
+# it and *adds* its output to it. Nothing is ever overwritten.
 #
-# To see this, we make nine rows whose features have names. Each word has a 1 for its own kind.
-# The last feature, *found*, is 0 everywhere: the block will fill it in.
+# To see this, we make nine rows whose features have names. Each word has a 1 for its kind. The last feature,
+# *found*, is 0 everywhere: the block will fill it in.
 
 # %%
 words = "the guitarist tuned the string because it was flat".split()
@@ -344,12 +339,13 @@ for i in range(N):  # the book's x_1 is X[0]
 # We set the weights of a block by hand, with one attention head of $d_k=d_v=1$ and one hidden unit.
 #
 # - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature *string*.
-# - The unit is the *and* from above: pronoun and string together write *found*. A single 1 among eight features has a
-#   standard deviation of $\sqrt7/8\approx0.33$, so layer norm puts it $1/0.33\approx3.02$ above the zeros. So what the
-#   head copies is divided by 3, and the threshold, 3.6, lies between one of the two (3.02) and both (4.62).
+# - The unit is the *and* from above: pronoun and string together write *found*. A single 1 among eight features
+#   has a standard deviation of $\sqrt7/8\approx0.33$, so layer norm puts it $1/0.33\approx3.02$ above the
+#   zeros. So what the head copies is divided by 3. Two 1s in a row stand only $\sqrt{16/3}\approx2.31$ above
+#   its zeros each, and the threshold, 3.6, lies between one 1 (3.02) and both (4.62).
 #
-# Layer norm shifts every row, so a feature that was 0 no longer is. Subtracting *found*,
-# which is 0 in every word, undoes the shift.
+# Layer norm shifts every row, so that zeros become other numbers. Subtracting *found*, which was 0, undoes the
+# shift.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -369,8 +365,7 @@ block.ffn.W_2.data = eye[FOUND][None]
 # %% [markdown]
 # ## Six steps for one token
 #
-# First the attention half: normalize, attend, add. Only the second step reads other tokens' rows;
-# everything else in a block works on one row.
+# First the attention half: normalize, attend, add. Only the second step reads other tokens' rows.
 #
 # <span class="eq" id="eq-t1">t1 · 8.26 · 7.27</span>
 #
@@ -393,7 +388,7 @@ block.ffn.W_2.data = eye[FOUND][None]
 # \tag{8.28 · 7.29}
 # $$
 #
-# The code passes only the tokens up to i to the attention, so there is no future to mask.
+# The code passes only the tokens up to i, so there is no future to mask.
 
 
 # %%
@@ -412,7 +407,7 @@ print(f"“it” before: pronoun {X[it, PRONOUN]:.2f}, string {X[it, STRING]:.2f
 print(f"“it” after:  pronoun {t3[PRONOUN]:.2f}, string {t3[STRING]:.2f}")
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The drafts list different contexts for the second step: <a href="#eq-t2">(8.27)</a> names all N tokens, <a href="#eq-t2">(7.28)</a> those up to i − 1. The sums behind both run over j ≤ i: a token attends to itself and to earlier tokens. So the code takes the list to be $\mathbf t^1_1$ to $\mathbf t^1_i$: <code>X[: i + 1]</code>.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>For the second step <a href="#eq-t2">(8.27)</a> lists all N tokens, <a href="#eq-t2">(7.28)</a> those up to i − 1. The sums behind both run over j ≤ i, so the code takes $\mathbf t^1_1$ to $\mathbf t^1_i$: <code>X[: i + 1]</code>.</p></div>
 
 # %% [markdown]
 # Then the feedforward half, in the same pattern: normalize, compute, add.
@@ -459,17 +454,16 @@ for word in ("string", "it"):
 # %% [markdown]
 # ### All tokens, and the package
 #
-# The package does the same six steps for all rows at once. (`point` is a hook: it returns its input, and
-# lets other code record it. `drop` is dropout, which sets numbers chosen at random to 0 in training; it is off
-# by default.)
+# The package does the same six steps for all rows at once. (`point` returns its input, and lets other code
+# record it. `drop` is dropout, which sets random numbers to 0 in training; it is off by default.)
 
 # %%
 steps = ["T1", "T2", 'T3 = point("T3', "T4", "T5", "return"]
 plotting.show_source(TransformerBlock._forward_pre_norm, only=steps)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> keeps T1 to T5, H and
-# the attention weights α of each block. Each row must equal what the loop computes.
+# <autoref identifier="slp_transformer.hooks.record_activations">record_activations</autoref> keeps T1 to T5, H
+# and the weights α of each block. Each row must equal that of the loop.
 
 # %%
 from slp_transformer import record_activations
@@ -488,9 +482,9 @@ assert H is trace["H"] and H.shape == (N, d)
 # %% [markdown]
 # ### What each sublayer writes
 #
-# The book draws a head that carries information from one residual stream to another (Fig. 8.8 · 7.8).
-# This is our head: *it* reads *string*. The other words ask for nothing. Their scores are all 0, so their
-# weights are equal, and each word takes the mean over the tokens up to itself.
+# The book draws a head that carries information from one residual stream to another (Fig. 8.8 · 7.8). In ours,
+# *it* reads *string*. The other words ask for nothing: their scores are 0, so each takes the mean over the
+# tokens up to itself.
 
 # %% alt="Lines from nine input words to nine output words. From the output it, one strong line leads to the input string; every other output has equal lines to itself and all earlier words, fainter the more there are." caption="A head carries information from one stream to another (Fig. 8.8 · 7.8)"
 alpha = trace["alpha"][0]
@@ -500,10 +494,10 @@ print(f"“because” gives “string” {alpha[because, string]:.3f}, one sixth
 plotting.flow(alpha.detach(), rows=words, columns=words, row=it)
 
 # %% [markdown]
-# Here is the block as a sum (Fig. 8.7 · 7.7): the input, what attention added, what the feedforward
-# layer added, and the output. Attention wrote into the column *string*: strongly at *it*, weakly at the
-# other words from *string* on. With the weak values, the hidden unit's input stays below its threshold, so the
-# feedforward layer wrote at one word only.
+# Here is the block as a sum (Fig. 8.7 · 7.7): the input, what attention added, what the feedforward layer
+# added, and the output. Attention wrote into the column *string*: strongly at *it*, weakly at the other words
+# from *string* on. These weak values leave the hidden unit below its threshold, so the feedforward layer wrote
+# at one word only.
 
 # %% alt="Four matrices of nine words by eight features: X plus T2 plus T5 equals H. X has a single one per word. T2 has one strong cell, in row “it” and column string, and faint ones in the same column for other words from “string” on. T5 has one cell, in row “it” and column found. In H the row of “it” has pronoun, string and found." caption="The block as a sum: what each sublayer adds (Fig. 8.7 · 7.7)"
 torch.testing.assert_close(X + trace["T2"] + trace["T5"], H)
@@ -691,17 +685,17 @@ plotting.show_source(TransformerStack.forward, only=["for", "return"])
 #
 #    <details><summary>What happens</summary>
 #
-#    Closer to twice: with 24 blocks it is 50.0, with 96 it is 85.0, which is 1.7 times as large. The
-#    sublayers add vectors in nearly random directions, so the squares of the norms add up, and the norm
-#    grows roughly like the square root of the number of blocks.
+#    Closer to twice: over seeds 0 to 4 it is 41 to 50 with 24 blocks, and 85 to 94 with 96, 1.7 to 2.2 times as
+#    large. The sublayers add vectors in nearly random directions, so the squares of the norms add up, and the
+#    norm grows roughly like the square root of the number of blocks.
 #
 #    </details>
 
 # %% [markdown]
 # ## To remember
 #
-# - A block has two sublayers: attention, which moves information between tokens, and the feedforward
-#   layer, which works on each row separately.
+# - A block has two sublayers: attention moves information between tokens, the feedforward layer works on each
+#   row.
 # - Each reads a normalized copy of the residual stream and adds its output to it. Nothing is overwritten.
 # - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β can undo that.
 # - Pre-norm normalizes before each sublayer and needs one more norm at the top; post-norm normalizes
@@ -715,8 +709,8 @@ plotting.show_source(TransformerStack.forward, only=["for", "return"])
 #
 #    <details><summary>Answer</summary>
 #
-#    Pre-norm returns its input, since nothing is added. Post-norm returns the normalized input, since its
-#    norms are in the residual stream.
+#    Pre-norm returns its input, since nothing is added. Post-norm normalizes it, since its norms are in the
+#    residual stream.
 #
 #    </details>
 #

@@ -5,17 +5,15 @@
 #
 # Turn the loops over tokens and heads into matrix products, and check that the results stay the same.
 #
-# You will be able to write attention and the block for all tokens at once; build masks and explain
-# how they differ from PyTorch's; and split a matrix into heads and join it again, knowing when
-# memory is shared. Read first: [Attention](01_attention.py) and [The block](02_block.py).
-# About 70 minutes.
+# You will be able to write attention and the block for all tokens at once; build masks, and say how they differ
+# from PyTorch's; and split a matrix into heads and join it again. Read first: [Attention](01_attention.py) and
+# [The block](02_block.py). About 70 minutes.
 
 # %% [markdown]
 # ## Queries, keys and values of all tokens
 #
-# Stack the tokens' rows into a matrix $\mathbf X$ of size $[N\times d]$. Since
-# each token is a row and weights multiply on the right, one product gives all queries:
-# row i of the product is row i of $\mathbf X$ times the matrix.
+# Stack the tokens' rows into a matrix $\mathbf X$ of size $[N\times d]$. Since weights multiply on the right,
+# one product gives all queries: its row i is row i of $\mathbf X$ times the matrix.
 #
 # <span class="eq" id="eq-QKV">QKV · 8.32 · 7.33</span>
 #
@@ -26,9 +24,9 @@
 # \tag{8.32 · 7.33}
 # $$
 #
-# Here are four words with the five features of chapter 1: person, thing, action, quality,
-# glue. An action asks for a person *and* a thing, *the* asks for the thing it belongs to, and
-# a thing asks for a person. The key of glue is negative, so that these queries avoid it.
+# Here are four words with chapter 1's features: person, thing, action, quality, glue. An action asks for a
+# person *and* a thing, *the* for the thing it belongs to, and a thing for a person. The key of glue is
+# negative, so that these queries avoid it.
 
 # %%
 import torch
@@ -50,8 +48,8 @@ for i in range(N):  # chapter 1's form, one token at a time
 # %% [markdown]
 # ## All scores in one product
 #
-# The score of tokens i and j is the dot product of row i of $\mathbf Q$ and row j of $\mathbf K$.
-# A matrix product with the transpose computes this for every pair.
+# The score of tokens i and j is the dot product of row i of $\mathbf Q$ and row j of $\mathbf K$. A product
+# with the transpose computes this for every pair.
 #
 # <span class="eq" id="eq-QK^T">QK^T · Fig. 8.9 · Fig. 7.9</span>
 #
@@ -77,8 +75,8 @@ plotting.heatmap(S, rows=words, columns=words, title="QKᵀ", shape="N × N")
 # %% [markdown]
 # ## The mask
 #
-# In chapter 1 the sums simply stopped at i. A matrix product computes all scores, so those above
-# the diagonal are set to −∞, for which $\exp$ gives 0. The book does this by adding a matrix.
+# In chapter 1 the sums stopped at i. A matrix product computes all scores, so those above the diagonal are set
+# to −∞, for which $\exp$ gives 0, by adding a matrix.
 #
 # <span class="eq" id="eq-mask">mask · Fig. 8.10 · Fig. 7.10</span>
 #
@@ -342,8 +340,7 @@ plotting.panels(padding, "+", causal, "=", both)
 # %% [markdown]
 # ## Several heads in parallel
 #
-# Each head does the same with its own matrices. Note the index: in the first two equations i
-# counts **heads**, not tokens.
+# Each head does the same with its own matrices. In the first two equations i counts **heads**, not tokens.
 #
 # <span class="eq" id="eq-mh-par-qkv">mh-par-qkv · 8.35 · 7.36</span>
 #
@@ -370,8 +367,8 @@ plotting.panels(padding, "+", causal, "=", both)
 # \tag{8.37 · 7.38}
 # $$
 #
-# Here the heads are side by side, as blocks of columns of one matrix $[N\times Ad_v]$. We test with
-# random weights, since the results must agree for any weights, and with sizes that all differ.
+# Here the heads are blocks of columns of one matrix $[N\times Ad_v]$. We test with random weights, since the
+# results must agree for any, and with sizes that all differ.
 
 
 # %%
@@ -420,12 +417,12 @@ torch.testing.assert_close(mha_by_heads(X, mha), expected)
 # ## Splitting and joining heads
 #
 # Computing all heads at once needs a step that is easy to get wrong: giving each head its own columns, and
-# putting the outputs side by side again. Most mistakes here raise no error and give the right shape. So we
+# putting the outputs side by side again. Many mistakes here raise no error and give the right shape. So we
 # choose numbers that show where they come from.
 #
-# $\mathbf X$ is a staircase whose rows sum to 1, 2, 3, 4, 5. From
-# here on `A` is the number of heads again. All entries of a head's $\mathbf W^Q$ are equal: 1 for head 1, 10 for
-# head 2, 100 for head 3. So a query of 40 can only be that of token 4 in head 2.
+# The rows of $\mathbf X$ sum to 1, 2, 3, 4, 5, and `A` is the number of heads again. All entries of a head's
+# $\mathbf W^Q$ are equal: 1 for head 1, 10 for head 2, 100 for head 3. So a query of 40 can only be that of
+# token 4 in head 2.
 
 # %% alt="X is a staircase of ones: row 1 has one, row 5 has five. Times W_Q, whose three column pairs are all 1, all 10 and all 100, it gives Q: row i reads i, i, 10i, 10i, 100i, 100i." caption="Numbers that show where they come from"
 N, A, d, d_k = 5, 3, 7, 2
@@ -459,7 +456,7 @@ for c in range(A):
     torch.testing.assert_close(split[c], (X @ mha.heads[c].W_Q).detach())
 
 # %% [markdown]
-# [Figure](#fig-heads-step-by-step) shows the steps one at a time: follow the 40 from Q to head 2.
+# Follow the 40 from Q to head 2 in [Figure](#fig-heads-step-by-step):
 
 # %% alt="Q of head 1 has the columns 1 to 5, head 2 the columns 10 to 50, head 3 the columns 100 to 500, each five rows by two columns: every head has all tokens in order, and nothing from another head." caption="From one matrix to heads" figure="heads-step-by-step"
 steps = {}
@@ -505,12 +502,12 @@ plotting.show_source(split_heads, join_heads)
 # %% [markdown]
 # ### Right ways to join
 #
-# `alpha @ V` gives a new tensor $[A\times N\times d_v]$, with one head after another in memory. So that we can
-# follow the numbers, we fill it with those of `split`.
+# `alpha @ V` gives a new tensor $[A\times N\times d_v]$, with one head after another in memory. To follow the
+# numbers, we fill it with those of `split`.
 #
-# The first right way undoes the two steps: transpose back, then merge the last two axes. This time the
-# numbers have to move, since the parts of a row are far apart in memory.
-# `view` raises an error; `reshape` and `flatten` make a copy.
+# The first right way undoes the two steps: transpose back, then merge the last two axes. Now the numbers have
+# to move, since the parts of a row are far apart in memory: `view` raises an error, `reshape` and `flatten`
+# make a copy.
 
 
 # %%
@@ -557,7 +554,7 @@ torch.testing.assert_close(added, joined @ mha.W_O)
 # %% [markdown]
 # ### The tempting wrong way
 #
-# `heads` has the right number of elements, so why not view it in the new shape directly?
+# Why not view `heads` in the new shape directly?
 
 # %% alt="Left, joined correctly: row i reads i, i, 10i, 10i, 100i, 100i. Right, a view without the transpose: row 1 reads 1, 1, 2, 2, 3, 3, row 2 reads 4, 4, 5, 5, 10, 10. A row mixes several tokens, where it should hold one token of all heads." caption="Joined correctly, and by a view alone"
 wrong = heads.view(N, A * d_k)  # no error, no warning
@@ -572,10 +569,10 @@ wrong_panel = plotting.Panel(wrong, "view alone", "N × Adᵥ", top=500)
 plotting.panels(right_panel, "≠", wrong_panel)
 
 # %% [markdown]
-# The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1.
-# With the future in its row, the first token can see what it must predict. A model
-# [with this mistake](../docs/break-it.md) reached a training loss of 0.002, where 0.231 is the lowest
-# possible without cheating; given only the words before, its loss was 1.1 to 1.3.
+# The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1. So
+# the first token can see what it must predict. Models [with this mistake](../docs/break-it.md) had a training
+# loss of 0.002, where 0.231 is the lowest possible without cheating; given only the words before, it was 1.1
+# (medians of three seeds, `benchmarks/results/mistakes`).
 
 # %% [markdown] tags=["more"] gist="The same mistake in splitting: made twice it cancels, and gradients find it"
 # The same mistake can be made in splitting, by a view straight to $[A\times N\times d_k]$. If you make both, they
@@ -631,8 +628,7 @@ for name, m in maps.items():
 # %% [markdown]
 # ## The block in two lines
 #
-# Layer norm and the feedforward layer work on each row separately, so they can be applied to
-# $\mathbf X$ directly. A whole block is then two lines, one for each half.
+# Layer norm and the feedforward layer work on each row of $\mathbf X$, so a whole block is two lines:
 #
 # <span class="eq" id="eq-O">O · 8.38 · 7.39</span>
 #
@@ -714,14 +710,13 @@ for name, T in dict(T1=T1, T2=T2, T3=T3, T4=T4, T5=T5, H=H).items():
     torch.testing.assert_close(passes[0][name], T)
 torch.testing.assert_close(T3, O)
 
-# %% [markdown]
+# %% [markdown] tags=["more"] gist="Where the code leaves the book"
 # <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Next to <a href="#eq-T5">(8.44)</a> the text once has the feedforward layer read $\mathbf T^3$; the equation, and the code, have it read $\mathbf T^4$. The index i counts tokens in section 8.1 and heads in <a href="#eq-mh-par-qkv">(8.35)</a> and <a href="#eq-mh-par-head">(8.36)</a>; the code says <code>c</code> for a head everywhere else. The letter A stands both for the number of heads and for the output of attention. The Feb 2024 draft gives the same steps in post-norm order: <code>TransformerBlock(..., norm="post")</code>.</p></div>
 
 # %% [markdown]
 # ## Stacking blocks
 #
-# The output of one block is the input of the next. Both have the same shape, so any number of blocks can
-# be stacked.
+# The output of one block is the input of the next. Both have the same shape, so blocks can be stacked.
 #
 # <span class="eq" id="eq-stack">stack · prose of 8.3 · prose of 7.3</span>
 #
@@ -729,7 +724,7 @@ torch.testing.assert_close(T3, O)
 # \mathbf X^{\ell}=\mathbf H^{\ell-1}
 # $$
 #
-# At the top there is one more layer norm, which the book mentions in its prose.
+# At the top there is one more layer norm (in the book's prose).
 
 # %%
 from slp_transformer import TransformerStack
@@ -798,12 +793,11 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 # ## To remember
 #
 # - One product gives the queries of all tokens, and another gives the scores of all pairs.
-# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch
-#   has two opposite conventions for boolean masks.
+# - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch's two boolean
+#   conventions are opposites.
 # - All heads are one tensor with a head axis: a view and a transpose split it, a transpose and a reshape
 #   join it.
-# - A wrong reshape still has the right shape. Compare with the loop, using sizes that all differ, to find
-#   the mistake.
+# - A wrong reshape still has the right shape. Compare with the loop, using sizes that all differ.
 # - A block is two lines, O = X + MHA(LayerNorm(X)) and H = O + FFN(LayerNorm(O)), and blocks stack.
 
 # %% [markdown]

@@ -5,17 +5,15 @@
 #
 # Turn words into the rows of X: one row for what a token is, plus one for where it is.
 #
-# You will be able to look up embeddings with and without one-hot rows; show by experiment that
-# attention alone ignores word order; add learned or sinusoidal positions;
-# and explain what limits the length of a sequence. Read first: [Attention](01_attention.py) and
-# [One matrix X](03_one_matrix.py). About 45 minutes.
+# You will be able to look up embeddings with and without one-hot rows; show that attention alone ignores word
+# order; add positions; and say what limits the length of a sequence. Read first: [Attention](01_attention.py)
+# and [One matrix X](03_one_matrix.py). About 45 minutes.
 
 # %% [markdown]
 # ## Words become numbers
 #
-# A vocabulary gives every word a number, its id. Ours has the eight words of one sentence;
-# `the` occurs twice but has only one id. A real vocabulary has tens of thousands of entries, and many of
-# them are parts of words.
+# A vocabulary gives every word a number, its id. Ours has the eight words of one sentence; `the` occurs twice
+# but has one id. A real vocabulary has tens of thousands of entries, many of them parts of words.
 
 # %%
 import torch
@@ -31,9 +29,9 @@ print("ids:", ids.tolist())
 # %% [markdown]
 # ## One row of E for each word
 #
-# The embedding matrix $\mathbf E$ has one row for each word of the vocabulary. Usually
-# its numbers are learned; here they are set by hand, so that you can read them. Five columns say what kind of
-# word each one is. The last two are 0 for now.
+# The embedding matrix $\mathbf E$ has one row for each word of the vocabulary. Its numbers are learned; here
+# they are set by hand, so that you can read them. Five columns say what kind of word it is. The last two are 0
+# for now.
 
 # %%
 features = ["noun", "verb", "music", "alive", "function", "early", "late"]
@@ -52,9 +50,9 @@ E = torch.tensor(
 d = E.shape[1]
 
 # %% [markdown]
-# One way to select row $w$ of $\mathbf E$ is to multiply by a one-hot row: zeros, and a single 1
-# at position $w$. The 1 keeps one row, and the zeros remove the others. So a look-up is a
-# matrix product, and gradients pass through it.
+# To select row $w$ of $\mathbf E$, multiply by a one-hot row: zeros, and a single 1 at position $w$. The 1
+# keeps one row, and the zeros remove the others. So a look-up is a matrix product, and gradients pass through
+# it.
 #
 # <span class="eq" id="eq-onehot">onehot · Figs 8.12-8.13 · Figs 7.12-7.13</span>
 #
@@ -153,10 +151,9 @@ assert gradient.tolist() == [2, 1, 1, 1, 0, 0, 0, 0]
 # %% [markdown]
 # ## Why this is not enough
 #
-# A head's output is a weighted sum, and a sum does not depend on the order of its terms. Without
-# a mask, shuffling the tokens only shuffles the outputs. The same is true of
-# a whole block, since its other parts work on each row separately. In mathematical terms, the block is
-# *permutation equivariant*; each token sees the others as a bag of words.
+# A head's output is a weighted sum, and a sum does not depend on the order of its terms. Without a mask,
+# shuffling the tokens only shuffles the outputs. The same is true of a whole block, whose other parts work on
+# each row separately. It is *permutation equivariant*: each token sees the others as a bag of words.
 
 # %%
 from slp_transformer import TransformerBlock
@@ -168,8 +165,8 @@ shuffled = torch.randperm(N)
 torch.testing.assert_close(block(X[shuffled]), block(X)[shuffled])
 
 # %% [markdown]
-# So in the two sentences below `string` gets the same output, up to rounding, although in one it is tuned and in
-# the other it tunes. The weights are random; the argument above holds for any weights.
+# So in the two sentences below `string` gets the same output, up to rounding, although in one it is tuned and
+# in the other it tunes.
 
 
 # %%
@@ -210,9 +207,9 @@ assert not torch.allclose(plain, mixed, atol=1e-3)
 # %% [markdown]
 # ## One row of P for each position
 #
-# The direct way is to add to each token's row a second row that depends only on its position. The
-# position matrix $\mathbf P$ has one row for each position, and is learned like $\mathbf E$; $id(i)$ is
-# the id of token i. (The August 2026 draft calls it $\mathbf E_{pos}$.)
+# So we add to each token's row a second row that depends only on its position. The position matrix $\mathbf P$
+# (in the August 2026 draft, $\mathbf E_{pos}$) has one row for each position, and is learned like $\mathbf E$;
+# $id(i)$ is the id of token i.
 #
 # <span class="eq" id="eq-X">X · prose of 8.4 and Fig. 8.14 · prose of 7.4 and Fig. 7.14</span>
 #
@@ -220,8 +217,7 @@ assert not torch.allclose(plain, mixed, atol=1e-3)
 # \mathbf X_i=\mathbf E[id(i)]+\mathbf P[i]
 # $$
 #
-# We set it by hand again: the first position is *early*, the last one *late*, and those between
-# are some of both.
+# By hand again: the first position is *early*, the last *late*, and those between are some of both.
 
 # %%
 P = torch.zeros(N, d)
@@ -244,8 +240,8 @@ plotting.panels(
 )
 
 # %% [markdown]
-# Both parts share one row, but they can still be told apart: we put them into separate columns,
-# and training can find separate directions. Now order matters.
+# Both parts share one row, but can be told apart: ours have columns of their own, and training can find
+# separate directions. Now order matters.
 
 # %%
 X_other = E[ids[shuffled]] + P  # other words at the same positions
@@ -450,7 +446,7 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 # - An embedding is a row of E; as a product, it is a one-hot row times E.
 # - Without positions, attention sees a bag of words: shuffled rows give shuffled outputs.
 # - X is the sum of the token's row and the position's row, without a factor.
-# - Learned positions end with their matrix, and a row learns only from texts that reach it.
+# - Learned positions end with their matrix.
 # - Sinusoidal positions come from a formula; the dot product of two of them depends only on their distance.
 
 # %% [markdown]
@@ -470,8 +466,8 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 #
 #    <details><summary>Answer</summary>
 #
-#    The last rows belong to different words, so they differ; but neither depends on the order of the two words
-#    before it. The row of *bites* differs too: it sees *dog* in one sentence and *man* in the other.
+#    The last rows belong to different words, so they differ; but neither depends on the order of the words
+#    before it. The row of *bites* differs too: it sees *dog* in one sentence, *man* in the other.
 #
 #    </details>
 #
@@ -480,9 +476,8 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 #
 #    <details><summary>Answer</summary>
 #
-#    There is no row for the last token, and the package raises an error. Sinusoidal positions can be computed
-#    for any position (in the package, set a larger `context_length`), but the model was never trained on that
-#    one.
+#    There is no row for the last token, so the package raises an error. Sinusoidal positions can be computed
+#    for any position (set a larger `context_length`), but the model was not trained on that one.
 #
 #    </details>
 #

@@ -5,17 +5,15 @@
 #
 # Stack the blocks, put the language model head on top, and look at what a small model predicts.
 #
-# You will be able to follow token ids through a whole model, shape by shape, to a distribution
-# over the next word; compare that distribution with the text the model was trained on; and count
-# any model's parameters, GPT-3's included. Read first: [The block](02_block.py), [One matrix X](03_one_matrix.py),
-# [The input](04_input.py). About 45 minutes.
+# You will be able to follow token ids through a whole model to a distribution over the next word; compare it
+# with the text that the model was trained on; and count any model's parameters. Read first:
+# [The block](02_block.py), [One matrix X](03_one_matrix.py), [The input](04_input.py). About 45 minutes.
 
 # %% [markdown]
 # ## Eight sentences
 #
 # This is all the text that the model on this page will ever see. Whoever tightens something does so because it
-# was flat or low, and whoever loosens something, because it was sharp or high; after *tuned*, either may
-# follow.
+# was flat or low, whoever loosens something, because it was sharp or high; after *tuned*, either may follow.
 
 # %%
 text = """the guitarist tightened the string because it was flat .
@@ -33,9 +31,9 @@ print(f"|V| = {len(vocabulary)} words, {len(sentences[0])} in each sentence")
 
 # %% [markdown]
 # A model is made from one
-# <autoref identifier="slp_transformer.config.TransformerConfig">configuration</autoref>. This
-# one has rows of d = 32 and L = 3 blocks. By default the embeddings start with a standard deviation of 0.02,
-# which GPT-2 uses for rows of 768; a model as narrow as ours learns faster from larger values.
+# <autoref identifier="slp_transformer.config.TransformerConfig">configuration</autoref>. This one has rows of d
+# = 32 and L = 3 blocks. Embeddings start with a standard deviation of 0.02, which GPT-2 uses for rows of 768; a
+# model as narrow as ours learns faster from larger values.
 
 # %%
 import torch
@@ -56,9 +54,8 @@ P.data *= 5
 # %% [markdown]
 # ## The stack
 #
-# Here is the model of Fig. 8.16 (7.16) from its ids to the top, with every shape asserted. The blocks are
-# stacked as in [chapter 3](03_one_matrix.py#eq-stack), with the final layer norm from
-# [chapter 2](02_block.py) after the last one.
+# Here is the model of Fig. 8.16 (7.16) from its ids to the top. The blocks are stacked as in
+# [chapter 3](03_one_matrix.py#eq-stack), with the final layer norm after the last one.
 
 
 # %%
@@ -91,10 +88,9 @@ torch.testing.assert_close(H, model.stack(model.embedding(ids), causal=True))
 # %% [markdown]
 # ## The head
 #
-# The last row at the top, $\mathbf h^L_N$, has to predict the next word. It is compared with each word's
-# embedding by a dot product, and the most similar word gets the highest score. The scores are called
-# *logits*. At the bottom, the matrix E turns words into rows; at the top, its transpose turns a row
-# into scores of words. So $\mathbf E^\top$ is called the *unembedding*, and the weights are *tied*.
+# The last row at the top, $\mathbf h^L_N$, has to predict the next word. Its dot product with each word's
+# embedding is the word's score, or *logit*. At the bottom, the matrix E turns words into rows; at the top, its
+# transpose, the *unembedding*, turns a row into scores of words. So the weights are *tied*.
 #
 # <span class="eq" id="eq-logits">logits · 8.46 · 7.47</span>
 #
@@ -121,12 +117,11 @@ torch.testing.assert_close(model(ids)[-1], u)
 plotting.show_source(lm_head, TransformerLM.forward, only=["X", "H", "return"])
 
 # %% [markdown]
-# The package computes logits at *every* position at once, [N×|V|]: training needs a prediction
-# after each word, and thanks to the causal mask one pass gives all of them. Generation needs only
-# the last row.
+# The package computes logits at *every* position, [N×|V|]: training needs a prediction after each word, and
+# thanks to the causal mask one pass gives all. Generation needs only the last row.
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Taken literally, <a href="#eq-logits">(8.46)</a> reads the output of the last block. The final layer norm between the two is in the book's prose and in its figure, and here in <code>top_of_stack</code>. As in the book, the head has no matrix of its own and no bias; some models untie it. The 2025 draft mentions only the last token; the August 2026 draft also says that training uses all positions.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>Taken literally, <a href="#eq-logits">(8.46)</a> reads the output of the last block. The final layer norm between the two is in the book's prose and figure, and here in <code>top_of_stack</code>. The 2025 draft mentions only the last token; the August 2026 draft also says that training uses all positions.</p></div>
 
 # %% [markdown]
 # A softmax turns the logits into probabilities.
@@ -156,9 +151,9 @@ plotting.show_source(next_word_probabilities)
 # %% [markdown]
 # ## A few seconds of training
 #
-# So far the weights are random, and so are the predictions. A short training loop changes that: at each
-# position, it raises the probability of the word that actually came next. ([Chapter 7](07_training.py)
-# explains the loop, and `AdamW`, which moves each weight a little against its gradient.)
+# So far the weights are random, and so are the predictions. A training loop changes that: at each position, it
+# raises the probability of the word that came next. ([Chapter 7](07_training.py) explains it, and `AdamW`,
+# which moves each weight a little against its gradient.)
 
 # %%
 from torch.nn.functional import cross_entropy
@@ -179,10 +174,10 @@ for _ in range(350):
     )  # for a figure: the third sentence, up to “was”
 
 # %% [markdown]
-# How low can the loss go? No model can know whether the guitarist or the drummer comes after the first
-# *the*: each is in half of the sentences. Counting how often each word follows each beginning gives the
-# best possible predictions, and with them the lowest possible loss. The unit is the *nat*: the
-# loss is the mean of $-\ln$ of the probability that the model gave to each word that came next.
+# The loss is the mean of $-\ln$ of the probability of each word that came next; its unit is the *nat*. How low
+# can it go? No model can know whether the guitarist or the drummer comes after the first *the*: each is in half
+# of the sentences. Counting how often each word follows each beginning gives the best possible predictions, and
+# with them the lowest possible loss.
 
 # %%
 from collections import Counter
@@ -207,8 +202,8 @@ plotting.lines({"loss": losses}, x="step", y="nats per word", levels=levels)
 # %% [markdown]
 # ## What it predicts
 #
-# This is Fig. 8.15 (7.15) with real numbers: the logits after *the guitarist tightened the string because
-# it was*, and their softmax. Logits may be negative, and only their differences matter.
+# This is Fig. 8.15 (7.15) with real numbers: logits after *the guitarist tightened the string because it was*,
+# and their softmax. Only their differences matter.
 
 # %% alt="Bars of the sixteen logits u. Flat has by far the largest; sharp and low follow, and most other words are slightly negative." caption="The logits of the next word (Fig. 8.15 · 7.15, its lower half)"
 model.requires_grad_(False)
@@ -222,8 +217,8 @@ print(f"P(flat) = {y[vocabulary.index('flat')]:.2f}")
 plotting.bars(y, vocabulary, title="y", top=1)
 
 # %% [markdown]
-# After *tuned* the text has both *flat* and *sharp*, so the model should be undecided. In `Y`, row i is the
-# distribution after the words up to i; the last row is after *was*.
+# After *tuned* the text has both *flat* and *sharp*. In `Y`, row i is the distribution after the words up to i;
+# the last row is after *was*.
 
 # %%
 words = "the guitarist tuned the string because it was".split()
@@ -235,12 +230,12 @@ for word in ("flat", "sharp"):
     print(f"{word}: {model_says:.2f}, in the text {share(words, word):.2f}")
 
 # %% [markdown]
-# The figure has all rows. How did the model get there? Slide back to step 0: each word predicts itself, since E is tied and the
-# untrained blocks add little. By step 20 most words predict what comes after them, but after the second *the*
-# and after *was* the model cannot decide: the words of both instruments still have a share. To
-# rule out *drum*, *low* and *high*, it has to read words further back. The row of *the* learns this first:
-# after 30 steps, over seeds 0 to 5, *string* is 3 to 16 times as probable there as *drum*, while after *was* *flat* is
-# 1 to 6 times as probable as *low* (`benchmarks/results/chapter_seeds`).
+# How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and
+# the untrained blocks add little. By step 20 most words predict what comes after them, but after the second
+# *the* and after *was* the words of both instruments have a share. To rule out *drum*, *low* and *high*, the
+# model has to read words further back. The row of *the* learns this first: after 30 steps, over seeds 0 to 5,
+# *string* is 3 to 16 times as probable there as *drum*, while after *was* *flat* is 1 to 6 times as probable as
+# *low* (`benchmarks/results/chapter_seeds`).
 
 # %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word, while the model learns"
 states, ends = {}, ("flat", "sharp", "low", "high")
@@ -254,8 +249,8 @@ for step in (0, 10, 20, 30, 40, 350):
 plotting.interactive_steps("Training steps", states, start=5)
 
 # %% [markdown]
-# The loss asks only for the word that came next, and no one told the model how often each word occurs.
-# Yet its predictions match the frequencies in the text, after every beginning of every sentence:
+# The loss asks only for the word that came next. Yet the predictions match the frequencies in the text, after
+# every beginning of every sentence:
 
 # %%
 Y = next_word_probabilities(model(read))
@@ -429,8 +424,8 @@ plotting.bars(
 # ## To remember
 #
 # - A language model is an input encoding, a stack of blocks, a final layer norm and a head.
-# - The head compares the last row with every word's embedding; its scores are the logits, and their
-#   softmax is the distribution over the next word.
+# - The head compares the last row with every word's embedding; the softmax of these logits is the distribution
+#   over the next word.
 # - Every position predicts its next word in one pass, and the causal mask keeps it from looking ahead.
 # - Trained only to predict the next word, the model learns the frequencies of the text.
 # - The matrices of L blocks have about $12Ld^2$ numbers.
@@ -463,8 +458,7 @@ plotting.bars(
 #
 #    </details>
 #
-# On the page [One sentence](../docs/model.md) this model runs in your browser, and shows how each of its numbers is
-# computed.
+# On the page [One sentence](../docs/model.md) this model runs in your browser, number by number.
 #
 # **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with stubs for the
 # parts of chapters 1 to 7; your solutions can be pasted into it as they are.

@@ -5,18 +5,17 @@
 #
 # Turn a model's distribution over the next word into text.
 #
-# You will be able to choose a word greedily or at random; reshape a distribution with temperature,
-# top-k and top-p; measure what each choice costs; and search for a probable text with beams. Read
-# first: [The language model](05_language_model.py). About 65 minutes.
+# You will be able to choose a word greedily or at random; reshape a distribution with temperature, top-k and
+# top-p; measure what each costs; and search for a probable text with beams. Read first:
+# [The language model](05_language_model.py). About 65 minutes.
 
 # %% [markdown]
 # ## Choosing a word
 #
 # ### Four words
 #
-# The book's example: a vocabulary of four words, and the *logits* that a model gives them, one number
-# for each word. A logit can be any number; the larger it is, the more probable the word. The softmax
-# turns logits into a distribution, y.
+# The book's example: a vocabulary of four words, and the *logits* that a model gives them. The larger a word's
+# logit, the more probable it is. The softmax turns logits into a distribution, y.
 
 # %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="The book's four words"
 import torch
@@ -59,14 +58,13 @@ print("greedy says", words[most_probable(y)])
 plotting.show_source(greedy)
 
 # %% [markdown]
-# The package's version works on the logits directly: the softmax preserves their order, so the largest
-# logit belongs to the most probable word.
+# The package's version takes the logits: the largest belongs to the most probable word.
 
 # %% [markdown]
 # ### A random draw
 #
-# The alternative is to choose at random, each word as often as its probability says, and to go on
-# until the model produces the end-of-text token.
+# The alternative is to choose at random, each word as often as its probability says, until the end-of-text
+# token comes.
 #
 # <span class="eq" id="eq-random">random · section 7.4 · section 7.6.2</span>
 #
@@ -74,7 +72,7 @@ plotting.show_source(greedy)
 # w_t\sim P(w\mid\mathbf w_{<t})\quad\text{until the end-of-text token}
 # $$
 #
-# By hand: lay the probabilities end to end from 0 to 1, throw a dart, and see whose stretch it hits.
+# Lay the probabilities end to end from 0 to 1, throw a dart, and see whose stretch it hits.
 
 # %%
 from slp_transformer.sampling import sample
@@ -94,11 +92,9 @@ by_hand = torch.bincount(torch.tensor([spin(y, dart) for dart in darts]))
 plotting.show_source(sample)
 
 # %% [markdown]
-# <autoref identifier="slp_transformer.sampling.sample">sample</autoref> gets the same odds in another
-# way: each word waits for a random time, which is shorter on average the more probable the word is, and
-# the first to arrive wins. In code, each probability is divided by a random number from an exponential
-# distribution, and the largest quotient wins. That needs no running total, and it works for all rows of a batch
-# at once.
+# <autoref identifier="slp_transformer.sampling.sample">sample</autoref> gets the same odds in another way: each
+# probability is divided by a random number from an exponential distribution, and the largest quotient wins.
+# That needs no running total, and works for all rows of a batch at once.
 
 # %% alt="Heat map of three rows by four words: the probabilities y are 0.44, 0.33, 0.15, 0.08; the shares of 5,000 draws by hand and by the package are close to them." caption="Shares of 5,000 draws, and the probabilities"
 generator = torch.Generator().manual_seed(6)
@@ -110,7 +106,7 @@ plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 # %% [markdown]
 # ### Temperature
 #
-# Temperature is a dial between greedy decoding and a plain draw, and beyond the draw. The plain softmax is
+# Temperature is a dial between greedy decoding and a plain draw, and beyond. The plain softmax is
 #
 # <span class="eq" id="eq-temperature">temperature · section 7.4 · 7.50-7.51</span>
 #
@@ -126,8 +122,8 @@ plotting.heatmap(shares, ["y", "by hand", "sample"], words, top=1)
 # \tag{7.51}
 # $$
 #
-# Dividing by a τ below 1 spreads the logits further apart, so the most probable word becomes even more
-# probable; a τ above 1 moves them closer together.
+# A τ below 1 spreads the logits further apart, so the most probable word becomes even more probable; a τ above
+# 1 moves them closer together.
 
 # %%
 from slp_transformer.sampling import temperature
@@ -151,15 +147,14 @@ Y = torch.stack([with_temperature(u, tau) for tau in taus])
 plotting.heatmap(Y, [f"τ = {tau}" for tau in taus], words, top=1)
 
 # %% [markdown]
-# As τ goes to 0, the most probable word takes all the probability, as in greedy decoding. As τ grows, all words
+# As τ goes to 0, the most probable word takes all the probability, as in greedy decoding; as τ grows, all words
 # become equally probable.
 
 # %% [markdown]
 # ### Top-k
 #
-# A real vocabulary has tens of thousands of words. Each unlikely word has a tiny probability, but
-# together they add up, and sooner or later one of them is drawn. Top-k cuts them off before drawing: it
-# keeps the k most probable words and renormalizes their probabilities.
+# In a real vocabulary, tens of thousands of unlikely words add up, and sooner or later one of them is drawn.
+# Top-k cuts them off: it keeps the k most probable words and renormalizes their probabilities.
 #
 # <span class="eq" id="eq-top-k">top-k · section 8.6.1 · section 7.6.4</span>
 #
@@ -190,8 +185,8 @@ for k in (1, 2, 3, 4):
 plotting.show_source(top_k)
 
 # %% [markdown]
-# The package cuts logits rather than probabilities: it sets them to −∞, and the softmax that follows
-# renormalizes. This way several cuts can be applied one after the other.
+# The package sets logits to −∞, and the softmax that follows renormalizes. So several cuts can follow each
+# other.
 
 # %% [markdown]
 # ### Top-p
@@ -233,8 +228,8 @@ plotting.show_source(top_p)
 # %% [markdown]
 # The package sorts, adds up, and drops every word *before* which the sum has already reached p.
 #
-# Now apply the same k and the same p to our distribution and to two others. Where the model is sure,
-# top-p keeps one word and top-k three; where it is unsure, top-p keeps all four.
+# Now the same k and p for our distribution and two others. Where the model is sure, top-p keeps one word and
+# top-k three; where it is unsure, top-p keeps all four.
 
 # %% alt="Nine rows by four words. Logits as in the book: y .44 .33 .15 .08, top-k of 3 keeps .48 .36 .16, top-p of 0.8 keeps the same three. Sure: y .95 .05 0 0; top-k keeps three words, top-p one. Unsure: y .28 .27 .24 .22; top-k drops the last, top-p keeps all four." caption="Top-k and top-p on three distributions"
 rows, names = [], []
@@ -262,7 +257,8 @@ torch.testing.assert_close(cut[0], one_by_one)
 plotting.show_source(filter_logits, only=["if", "u =", "for"])
 
 # %% [markdown] tags=["path"]
-# [Figure](#fig-dials) shows temperature and all cuts on the book's four words. On the site it has a dial for each.
+# On the site [Figure](#fig-dials) has a dial for each. (Min-p, not in the book, keeps words with at least that
+# share of the largest probability.)
 
 # %% alt="Bars of four probabilities: all 0.443, the 0.328, your 0.148, that 0.081." caption="Temperature, top-k, top-p and min-p on one distribution" figure="dials"
 plotting.interactive_sampling(u, words)
@@ -626,8 +622,8 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    Slips become fewer, except at the ends: at 2 the tail is too fat for p = 0.9, and at 0.25 there is little
-#    to cut. Repeats rise at low temperatures, since what is cut off is also what is new.
+#    It cuts off the tail, and with it slips, but also what is new. At 0.25 there is little to cut; at 2 the
+#    tail is so fat that much of it stays. Draw with several seeds before you trust a small difference.
 #
 #    </details>
 #
@@ -635,7 +631,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    To no cut: what is beyond 0.99 is rarely drawn.
+#    To no cut: what is beyond 0.99 is drawn less than once in a hundred steps.
 #
 #    </details>
 #
@@ -666,7 +662,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 # - A model gives a distribution; the text depends just as much on how you choose from it.
 # - Temperature reshapes the distribution. Top-k and top-p cut off its tail, by count or by probability.
-# - Each of them trades variety against slips. Measure both before you choose.
+# - Each trades variety against slips. Measure both.
 # - The most probable words one by one need not make the most probable text. Beam search keeps
 #   several hypotheses to find a more probable one.
 # - The most probable text need not be the best: it repeats itself, and it is short unless the score is
@@ -689,7 +685,7 @@ assert beamed.score > mean_score(drawn.ids)
 #    <details><summary>Answer</summary>
 #
 #    [(8.48)](#eq-top-p) asks for a set whose sum is at least p. Without the word that crosses it, the sum is
-#    too small; and if the first word alone exceeds p, nothing would be left.
+#    too small; and if the first word alone exceeds p, none is left.
 #
 #    </details>
 #
@@ -698,7 +694,7 @@ assert beamed.score > mean_score(drawn.ids)
 #    <details><summary>Answer</summary>
 #
 #    No. A hypothesis is dropped when four others are better at that step, and the greedy text can be among
-#    the dropped ones although it catches up later. Only keeping all hypotheses guarantees the best text.
+#    these although it catches up later. Only keeping all guarantees the best text.
 #
 #    </details>
 #

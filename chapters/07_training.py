@@ -5,20 +5,19 @@
 #
 # Train a model to predict the next token: the loss, one step, the loop, and five models to compare.
 #
-# You will be able to compute cross-entropy and perplexity by hand; explain why one pass gives a loss at every
-# position; do a whole training step yourself, the optimizer included; and see what each part of
-# the Transformer is worth, from a table of character pairs to a language model. Read first:
-# [The language model](05_language_model.py). About 75 minutes; the comparison can wait for another day.
+# You will be able to compute cross-entropy and perplexity by hand; say why one pass gives a loss at every
+# position; do a training step yourself, the optimizer included; and see what each part of the Transformer is
+# worth. Read first: [The language model](05_language_model.py). About 75 minutes; the comparison can wait for
+# another day.
 
 # %% [markdown]
 # ## One word
 #
-# A model has read *the guitarist tuned the*, and gives four words the probabilities below. The next word in the
-# text is *guitar*. How wrong was the model?
+# A model has read *the guitarist tuned the*, and gives four words the probabilities below. The next word is
+# *guitar*. How wrong was the model?
 #
-# Write the truth as a distribution too, with all of its probability on the word that came next: a one-hot
-# row y. The model's prediction, which chapters 5 and 6 called y, is ŷ. Cross-entropy compares the two,
-# word by word:
+# The truth is a distribution too, with all probability on the word that came next: a one-hot row y. The
+# prediction, which chapters 5 and 6 called y, is ŷ. Cross-entropy compares the two:
 #
 # <span class="eq" id="eq-ce-full">ce-full · 7.53 in the Aug 2026 draft</span>
 #
@@ -50,8 +49,7 @@ L = cross_entropy_full(y_hat, y)
 print(f"loss {L:.3f} nats")
 
 # %% [markdown]
-# Three of the four terms are multiplied by 0. What remains is the negative log probability of the word that
-# came next:
+# Three of the four terms are 0. What remains is the negative log probability of the word that came next:
 #
 # <span class="eq" id="eq-ce">ce · prose of 8.7 · 7.54</span>
 #
@@ -73,8 +71,8 @@ for following in range(4):
     torch.testing.assert_close(cross_entropy(y_hat, following), full)
 
 # %% [markdown]
-# The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing,
-# each halving costs another $\ln 2\approx 0.69$, and a probability of 0 costs infinitely much:
+# The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing, and each halving
+# another $\ln 2\approx 0.69$:
 
 # %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1." caption="The loss at a word, by its probability"
 chances = [i / 100 for i in range(1, 101)]
@@ -84,7 +82,7 @@ plotting.lines({"−log ŷ": costs}, x="ŷ of the next word", y="nats", at=chanc
 # %% [markdown]
 # ## A mean over positions
 #
-# A text with T words to predict gives T such numbers. The loss of the text is their mean.
+# The loss of a text with T words to predict is the mean of theirs.
 #
 # <span class="eq" id="eq-ce-mean">ce-mean · section 8.7 · 7.55</span>
 #
@@ -163,8 +161,8 @@ plotting.interactive_steps("Steps", states)
 # %% [markdown]
 # ## Teacher forcing
 #
-# A text is its own answer key. At every position the model reads the *true* words so far, whatever it would
-# have guessed, and predicts the next one. So the targets are the inputs, shifted by one place:
+# At every position the model reads the *true* words so far, whatever it would have guessed, and predicts the
+# next one. So the targets are the inputs, shifted by one place:
 
 # %%
 from slp_transformer.data.batches import TokenWindowSource
@@ -180,8 +178,8 @@ assert reads.tolist() == stream[:-1].tolist()
 assert targets.tolist() == stream[1:].tolist()
 
 # %% [markdown]
-# Which of the words in the lower row may a prediction in the upper row use? By the causal mask, all that
-# come before it in the text.
+# By the causal mask, a prediction in the upper row may use the words of the lower row that come before it in
+# the text.
 
 # %% alt="Eight words that are read are in the lower row, eight words to predict in the upper row, shifted by one: “guitarist” is above “the”, “tuned” above “guitarist”, and so on to “flat” above “was”. Lines lead to each word from the word below it and from all words to its left; the four lines to “string” stand out." caption="Each word is predicted from those before it"
 from slp_transformer import causal_mask
@@ -192,8 +190,7 @@ target_words = [vocabulary[w] for w in targets]
 plotting.flow(allowed, rows=target_words, columns=read_words, row=3)
 
 # %% [markdown]
-# This is why training is fast: eight predictions from eight different contexts take one pass, not
-# eight, since each row sees only its own context.
+# This is why training is fast: eight predictions take one pass, since each row sees only its own context.
 
 # %%
 from slp_transformer import TransformerConfig, TransformerLM
@@ -207,8 +204,8 @@ for i in range(N):
     torch.testing.assert_close(one_more[-1], U[i])
 
 # %% [markdown]
-# Each position has its own loss, and the loss of the text is their mean (Fig. 8.17 · 7.22). This model is
-# untrained, so every loss is near $\ln 8\approx2.08$, that of a uniform guess among eight words:
+# Each position has its own loss (Fig. 8.17 · 7.22). This model is untrained, so each is near
+# $\ln 8\approx2.08$, that of a uniform guess among eight words:
 
 # %% alt="Bars of the loss at each of eight positions, minus the logarithm of the probability of the word to predict there. The model is untrained, and all of them are near 2.1 nats." caption="The loss at each position, whose mean is the loss" figure="loss-by-position"
 each = F.cross_entropy(U, targets, reduction="none").detach()
@@ -218,8 +215,8 @@ print(f"mean {mean:.3f} nats; uniform guess {log(8):.3f}")
 plotting.bars(each, target_words, title="−log ŷ of the next word", decimals=2)
 
 # %% [markdown]
-# A corpus is one long sequence of tokens. A batch consists of windows cut from it at random places; the targets
-# are the same windows, one token later.
+# A corpus is one long sequence of tokens. A batch is windows cut from it at random; the targets are the same
+# windows, one token later.
 
 # %%
 from slp_transformer.data.batches import draw_random_windows
@@ -422,7 +419,8 @@ plotting.show_source(training_step, only=lines)
 # %% [markdown]
 # ## The loop
 #
-# The training loop draws a batch, makes a step, and repeats.
+# The training loop draws a batch, makes a step, and repeats. A step computes the loss and its gradient, and
+# AdamW moves each weight a little against it.
 
 # %%
 from copy import deepcopy
@@ -454,17 +452,17 @@ assert predicted == target_words
 print(f"loss {record.val_loss:.3f}; it predicts:", *predicted)
 
 # %% [markdown]
-# The model has memorized its one sentence. Besides running the loop,
-# <autoref identifier="slp_transformer.training.train_function.train">train</autoref> measures the validation loss,
-# saves checkpoints, resumes, stops early, and picks the device.
+# The model has memorized its one sentence.
+# <autoref identifier="slp_transformer.training.train_function.train">train</autoref> also measures the
+# validation loss, saves checkpoints, resumes, stops early, and picks the device.
 
 # %% [markdown]
 # ## What each part is worth
 #
-# What does each part of the Transformer contribute? We build the model up from almost nothing, in the order of Andrej
-# Karpathy's lecture *Let's build GPT* (2023), train five versions on the same text, and compare their validation losses. All five read the same number of characters at the
-# same learning rate. The text is the beginning of *Moby-Dick*, which comes with the package, and the tokens are
-# characters. Put the path of a text file into `corpus` to use a text of your own.
+# We build the model up from almost nothing, in the order of Andrej Karpathy's lecture *Let's build GPT* (2023),
+# and compare the validation losses of five versions. All read the same number of characters at the same
+# learning rate. The text is the beginning of *Moby-Dick*, and the tokens are characters. (Put the path of a
+# text of your own into `corpus`.)
 
 # %%
 from slp_transformer.data import iter_documents, train_tokenizer
@@ -481,8 +479,8 @@ print(f"a uniform guess among {vocab_size}: {log(vocab_size):.2f} nats")
 
 # %% [markdown]
 # The first four models read windows of 8 characters, 32 at a time. After training, each writes 200 characters:
-# it starts from a space and draws each character from its prediction after the last 8. All of them use the
-# same random numbers, so where the texts differ, the models differ.
+# it starts from a space and draws each from its prediction after the last 8. All use the same random numbers,
+# so where the texts differ, the models differ.
 
 # %%
 from textwrap import fill
@@ -519,9 +517,8 @@ def compare(name, model, window=N, batch_size=32):
 # %% [markdown]
 # ### A bigram model
 #
-# The first model sees only the last character. For each character it has a row of logits, which makes a
-# matrix [|V|×|V|]; an embedding with rows as long as the vocabulary is the whole model. A model that
-# predicts from the last token alone is called a *bigram* model.
+# A *bigram* model sees only the last character. It has a row of logits for each, a matrix [|V|×|V|]: an
+# embedding with rows as long as the vocabulary.
 
 # %%
 from slp_transformer.embedding import TokenEmbedding
@@ -556,9 +553,8 @@ plotting.heatmap(chosen, lefts, [c.replace(" ", "␣") for c in rights], top=1)
 # ### One head
 #
 # To look further back, a model needs attention. In the second model each character is a row of d = 32, with its
-# position added; one head looks back; and the language model head from [chapter 5](05_language_model.py) turns
-# rows into logits. There is no residual stream, no norm and no feedforward layer. One head is
-# multi-head attention with A = 1.
+# position added; one head (A = 1) looks back; and [chapter 5](05_language_model.py)'s language model head turns
+# rows into logits. There is no residual stream, no norm and no feedforward layer.
 
 # %%
 from torch import nn
@@ -578,7 +574,7 @@ class Attends(nn.Module):
 
 
 # %% [markdown]
-# As in chapter 5, narrow models learn faster from initial values larger than GPT-2's 0.02.
+# As in chapter 5, a narrow model starts from larger values than GPT-2's.
 
 
 # %%
@@ -596,8 +592,7 @@ compare("one head", scale_up(one, one.input))
 # ### Four heads
 #
 # Now the same matrices are split into four heads, each with queries of size 8 instead of 32. The number of
-# parameters is the same, but a position can now look at several places at once and keep what it finds there
-# apart.
+# parameters is the same, but a position can look at several places at once.
 
 # %%
 torch.manual_seed(0)
@@ -623,14 +618,14 @@ print("on itself:", *(f"{w:.2f}" for w in weights[:, -1]))
 plotting.heatmap(weights, names, places, top=1)
 
 # %% [markdown]
-# All of them put most weight on the character itself: without a residual stream, a head is the only way for it
-# to reach the output. The four heads differ in how far back they look.
+# All of them look mainly at the character itself: without a residual stream, a head is the only way for it to
+# reach the output. The four heads differ in how far back they look.
 
 # %% [markdown]
 # ### Blocks
 #
-# The fourth model adds the feedforward layer, the layer norms and the residual stream, and stacks three such
-# blocks: it is a `TransformerLM`.
+# The fourth model adds the feedforward layer, layer norms and the residual stream, in three blocks: it is a
+# `TransformerLM`.
 
 # %%
 torch.manual_seed(0)
@@ -642,8 +637,8 @@ compare("blocks", scale_up(small, small.embedding))
 # %% [markdown]
 # ### More room
 #
-# Eight characters are hardly more than a word. The last model has a window of 64, and rows twice as wide. It reads
-# the same number of characters, as 12 windows of 64 in each of 800 steps, while the others take 2,400.
+# Eight characters are little more than a word. The last model has a window of 64, and rows twice as wide. It
+# reads as many characters, as 12 windows in each of 800 steps, while the others take 2,400.
 
 # %%
 torch.manual_seed(0)
@@ -667,10 +662,10 @@ axes = {"x": "thousands of characters read", "y": "nats per character"}
 plotting.lines(curves, **axes)
 
 # %% [markdown]
-# Each model has a lower loss than the one before, in one run each. One head passes on a single mixture of the characters so far;
-# four heads pass on four. The blocks add what they find to the residual stream, and process it position by position
-# in the feedforward layer. The last model is wider, makes fewer steps, and reads longer windows, in which most
-# characters have a longer context; this run does not separate these effects.
+# Each model has a lower loss than the one before, in one run each. One head passes on a single mixture of the
+# characters so far; four heads pass on four. The blocks add what they find to the residual stream, and process
+# it in the feedforward layer. The last model is wider, makes fewer steps, and reads longer windows; this run
+# does not separate these effects.
 
 # %% [markdown] tags=["more"] gist="Five models on a million characters of Shakespeare, and what the last one writes"
 # ## On Tiny Shakespeare
@@ -734,8 +729,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    The loss falls far below all the others: the head reads the answer, which is in its window. The text
-#    shows that it has learned nothing useful.
+#    The head can read the answer, which is in its window at all positions but the last. When it writes, there
+#    is no answer to read.
 #
 #    </details>
 #
@@ -744,7 +739,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    They know which characters were there, but not where. Their loss ends closer to that of the one head.
+#    Which characters were there, but not where.
 #
 #    </details>
 #
@@ -752,7 +747,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes, but by less each time.
+#    The queries have 4 numbers, then 2. Compare the losses of several seeds before you answer: small
+#    differences between single runs say little.
 #
 #    </details>
 #
@@ -761,8 +757,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    The training loss keeps falling, while the validation loss turns and rises. If `compare` passes
-#    `early_stopping_patience=3` on to `train`, training stops after three evaluations without
+#    What the model memorizes of so short a text lowers its training loss alone: watch where the two part. If
+#    `compare` passes `early_stopping_patience=3` on to `train`, training stops after three evaluations without
 #    improvement.
 #
 #    </details>
@@ -779,13 +775,11 @@ plotting.lines(recorded, **axes) if recorded else None
 # %% [markdown]
 # ## To remember
 #
-# - The loss of a word is $-\ln$ of the probability that the model gave it, and the loss of a text is the mean
-#   over its words, in nats.
+# - The loss of a word is $-\ln$ of its probability, and the loss of a text is the mean over its words, in nats.
 # - The target is the next token: the input, shifted by one. One pass gives the loss at every position.
 # - Perplexity is e to the power of the loss; use it only to compare models with the same tokens.
 # - A step computes the loss and its gradient, clips the gradient, and moves each weight a little against it.
-# - Judge a model on held-out text. Attention, more heads, blocks, and more room each lowered the validation
-#   loss here.
+# - Judge a model on held-out text.
 
 # %% [markdown]
 # ## Test yourself
@@ -803,8 +797,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>Answer</summary>
 #
-#    A uniform guess costs $\ln 100\approx4.6$. Initial weights that are too large make the model sure of
-#    wrong words.
+#    A uniform guess costs $\ln 100\approx4.6$. Too large initial weights make the model sure of wrong words.
 #
 #    </details>
 #

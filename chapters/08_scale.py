@@ -209,9 +209,9 @@ for C, found in sorted(compute.items()):
     print(f"C = {C:.1e}: best of {among} is N = {N:,} with {loss:.3f}")
 
 # %% [markdown]
-# Here, wherever two or three of the nine cost the same, the smallest one, which read the most, is best; the 29
-# runs below show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best model at each
-# cost, not every model.
+# In this run of one seed each, where two or three of the nine cost about the same, a small one that read more
+# is best; the 29 runs below show when a larger one overtakes it. The law [(8.51)](#eq-L(C)) describes the best
+# model at each cost, not every model.
 #
 # Now a prediction. We fit L(N) to the three models that read the most, and predict the loss of a model
 # four times as large as the largest. Then we train that model.
@@ -226,9 +226,9 @@ N, loss = measure(64, 2**19)
 print(f"N = {N:6,}: predicted {law(N):.3f}, found {loss:.3f}")
 
 # %% [markdown]
-# Three points lie within 0.02 nats of a line, but the fourth is more than 0.17 below it: the model of
-# width 64 is much better than predicted. A good fit says little about how far a law can be extrapolated.
-# (The exponent found from these three small models is about half of the 0.047 found from more models below.)
+# Three points lie close to a line, but the fourth is far below it: the model of width 64 is much better than
+# predicted. A good fit says little about how far a law can be extrapolated. (The exponent found from these
+# three small models is smaller than the one found from more models below.)
 #
 # ## A million characters
 #
@@ -509,11 +509,10 @@ blue = {"before": unknown} | {name: b for name, (_, b) in results.items()}
 plotting.bars(list(blue.values()), list(blue), title="nats a token on blues")
 
 # %% [markdown]
-# The second number is the loss on blues, the first that on the styles learned before. With 5% of the
-# weights, LoRA achieves 65% of the improvement that training all weights gives in these 120 steps; with
-# 12%, in the feedforward layers too, 74%. Learning the new style costs some of the old:
-# every copy gets worse on the first styles, and the one that learned the most gets worst. With LoRA the
-# base model is still there underneath.
+# The second number is the loss on blues, the first that on the styles learned before. With a small share of the
+# weights, LoRA achieves a large part of the improvement that training all weights gives in these 120 steps, and
+# more with the feedforward layers, too. Learning the new style costs some of the old: every copy gets worse on
+# the first styles. With LoRA the base model is still there underneath.
 #
 # Merging adds AB to W. The outputs stay the same up to rounding, and the model is an ordinary one again,
 # as fast as before. Or remove A and B, and the base model is back, bit for bit.
@@ -568,8 +567,7 @@ assert torch.equal(student(ids), base(ids))
 # ## To remember
 #
 # - On logarithmic axes a scaling law is a straight line; its slope α is small.
-# - A law holds where it was fitted, and a little beyond; ours missed by 0.04 to almost 0.18 nats one or two
-#   steps ahead.
+# - A law holds where it was fitted, and a little beyond; ours missed one or two steps ahead.
 # - $12\,n_{layer}\,d^2$ counts the book's block; gated layers and shared heads change it.
 # - A cache grows with tokens, blocks and key-value heads, and each new token reads what is filled of it.
 # - LoRA learns W + AB with W frozen; once merged, it costs nothing.

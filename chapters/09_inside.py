@@ -86,10 +86,10 @@ print(f"{before:.3f} nats; without block 1's attention {without:.3f},")
 print(f"without its second head {no_head:.3f}")
 
 # %% [markdown]
-# Neither ablation costs more than 0.01 nats: this model makes little use of block 1's attention. Afterwards
-# the model is as before, bit for bit. To record attention weights, the package has to compute them, which
-# PyTorch's `scaled_dot_product_attention` ([chapter 3](03_one_matrix.py)) need not do; where nothing is
-# recorded, that function is still used.
+# Neither ablation costs much: this model makes little use of block 1's attention. Afterwards the model is as
+# before, bit for bit. To record attention weights, the package has to compute them, which PyTorch's
+# `scaled_dot_product_attention` ([chapter 3](03_one_matrix.py)) need not do; where nothing is recorded, that
+# function is still used.
 
 # %% [markdown]
 # ## What heads look at
@@ -125,8 +125,8 @@ for place in (best, least):
 plotting.panels(*panels)
 
 # %% [markdown]
-# The pattern is strongest in block 0, above all in its first head. Uniform weights would score 0.06, and
-# no head of the blocks above scores more than 0.08, so there the pattern is nearly absent.
+# The pattern is in block 0, above all in its first head. The heads of the blocks above score about as much as
+# uniform weights would.
 #
 # ## The residual stream, sublayer by sublayer
 #
@@ -162,7 +162,7 @@ torch.testing.assert_close(top, model(windows[:, :-1]))
 plotting.show_source(logit_lens)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's text does not mention the final layer norm here. The last layer's stream is read through it, though, so most who use the lens apply it at every layer; without it the rows have norms that the head never sees in training. Below are both.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book's text does not mention the final layer norm here. The last layer's stream is read through it, though, so many who use the lens apply it at every layer; without it the rows have norms unlike those that the head met in training. Below are both.</p></div>
 
 # %% alt="Loss of the logit lens over the sublayers passed, with and without the final norm, and a dashed line for a uniform guess at 4.3. Both fall steeply where block 0's feedforward layer has written, and little after it; the curve without the norm stays above the other there." caption="The loss of the logit lens, sublayer by sublayer"
 from slp_transformer.loss import next_token_loss
@@ -181,11 +181,10 @@ axes = {"x": "sublayers passed", "y": "nats per character"}
 plotting.lines(curves, levels=levels, **axes)
 
 # %% [markdown]
-# At the bottom the lens with the norm is far worse than a uniform guess. Since E is tied, a row of X is most
-# like the row of its own character in E, so the lens predicts the token that was just read. Of the 5.0 nats
-# between the first loss and the last, 4.1 come from the feedforward layer of block 0, which also writes most to
-# the stream; the four sublayers after it together lower the loss by another 0.12 nats. Without the norm the
-# loss is lower before that layer, close to a uniform guess, and 0.3 to 0.4 nats higher after it.
+# At the bottom the lens with the norm is far worse than a uniform guess. Since E is tied, a row of X resembles
+# the row of its own character in E, so the lens predicts the token that was just read. The loss falls mainly at
+# the feedforward layer of block 0, which also writes the longest rows; the four sublayers after it change it
+# little. Without the norm the loss is lower before that layer, close to a uniform guess, and higher after it.
 #
 # One line, character by character: the probability that each inner row gives to the character that
 # actually follows.
@@ -280,7 +279,7 @@ class Orders:
 # Two blocks of two heads. The matrices start larger than GPT-2's, and the embeddings even more so than in
 # chapter 7.
 
-# %% alt="Loss over 1,400 steps, with a dashed line for a uniform guess at 3.18. It falls slowly to 2.8 in the first 400 steps, then within 200 steps to 0.6, and slowly again to 0.2." caption="The loss while induction arises"
+# %% alt="Loss over 1,400 steps, with a dashed line for a uniform guess at 3.18. It falls slowly at first, then steeply, and slowly again." caption="The loss while induction arises"
 torch.manual_seed(0)
 finder = TransformerLM(TransformerConfig(V, N, 64, 2, 2))
 for W in finder.stack.parameters():
@@ -295,8 +294,7 @@ levels = {"uniform guess": torch.tensor(24.0).log().item()}
 plotting.lines({"loss": points}, x="step", y="nats", levels=levels)
 
 # %% [markdown]
-# For 400 steps little happens. Then, within 200 steps, the loss falls from 2.8 to 0.6. What has formed in
-# between?
+# For some hundred steps little happens. Then the loss falls steeply. What has formed in between?
 #
 # ### Found by their score
 #
@@ -320,7 +318,7 @@ def loss_by_position():
     return each.mean(dim=0)
 
 
-# %% alt="The loss over the positions of a sequence in which the second 16 tokens repeat the first. In the first half it falls from about 12 nats to 6, in the second it is almost 0." caption="The loss at each position of a sequence that repeats"
+# %% alt="The loss over the positions of a sequence in which the second 16 tokens repeat the first. The first time it is far above a uniform guess, the second time almost 0." caption="The loss at each position of a sequence that repeats"
 by_position = loss_by_position()
 first, second = by_position[:15].mean(), by_position[16:].mean()
 print(f"first time {first:.3f}, second {second:.3f}")
@@ -329,8 +327,8 @@ axes = {"x": "position", "y": "nats"}
 plotting.lines({"loss": by_position}, levels=levels, **axes)
 
 # %% [markdown]
-# The model has the rule. (In the first half it does worse than a uniform guess, which costs 3.18 nats. In
-# training such tokens never counted in the loss, so it did not learn to be unsure about them.)
+# The model has the rule. (The first time it does worse than a uniform guess: in training such tokens did not
+# count in the loss, so it did not learn to be unsure about them.)
 
 # %%
 with torch.no_grad(), patch_activations(finder) as seen:
@@ -357,11 +355,11 @@ for l in range(2):
 plotting.panels(*panels)
 
 # %% [markdown]
-# Both heads of block 0 attend to the previous token, with 0.8 and 0.7 of their weight, where uniform weights
-# would have 0.1; both of block 1 attend to what came after this token the first time, with 0.85 and 0.87
-# instead of 0.04. That is the pair that the book draws in Fig. 8.20. Here it is for one token. The tokens at
-# positions 2 and 3 come again at 18 and 19. Where does the one at 19 attend? On the site, choose the tokens at 18 and
-# at 5 in [Figure](#fig-induction) as well: the one at 5 is met for the first time, and finds nothing to copy.
+# Both heads of block 0 attend to the previous token, both of block 1 to what came after this token the first
+# time, with far more of their weight than uniform weights would have there. That is the pair that the book
+# draws in Fig. 8.20. Here it is for one token. The tokens at positions 2 and 3 come again at 18 and 19. Where
+# does the one at 19 attend? On the site, choose the tokens at 18 and at 5 in [Figure](#fig-induction) as well:
+# the one at 5 is met for the first time, and finds nothing to copy.
 
 # %% alt="Four tokens of the first time, at places 2 to 5, and two of the second, at places 18 and 19. From the token at place 19 the strongest line leads to place 4: to what came after the same token the first time." caption="An induction head: the token that came again looks at what came after it the first time" figure="induction"
 picked = [2, 3, 4, 5, 18, 19]
@@ -397,7 +395,7 @@ for l in range(2):
 for name, each in lost.items():
     print(f"{name:15} {each[16:].mean():.2f}")
 
-# %% alt="The loss at each position without both heads of block 0 and, for comparison, with all heads. In the first half both fall from 12 nats or more to 6 or 7. In the second, the loss is almost 0 with all heads and 6 without these two." caption="The loss at each position when heads are ablated"
+# %% alt="The loss at each position without both heads of block 0 and, for comparison, with all heads. The first time both are far above a uniform guess. The second time, the loss is almost 0 with all heads, and as high as the first time without these two." caption="The loss at each position when heads are ablated"
 states = {}
 for name, each in lost.items():
     says = f"Ablated: {name}. {each[16:].mean():.2f} nats on the repeat."
@@ -406,9 +404,9 @@ for name, each in lost.items():
 plotting.interactive_steps("Ablated", states, start=3)
 
 # %% [markdown]
-# Without one head it still drops, to less than 0.6 nats, so the block's other head still does most of the work.
-# Without both heads of a block, either block, the model is worse than a uniform guess, with 3.8 nats or more:
-# neither block predicts the repeats without the heads of the other.
+# Without one head it still drops, so the block's other head can do much of the work. Without both heads of a
+# block, either block, the model is worse than a uniform guess: neither block predicts the repeats without the
+# heads of the other.
 #
 # ### Two circuits
 #
@@ -474,8 +472,8 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    <details><summary>What happens</summary>
 #
-#    Each token now reads from the positions that mattered in the other line, and the loss on this line rises
-#    from 1.37 to 1.60 nats. In block 1 or 2 the same change moves it by 0.02 or less.
+#    Each token now reads from the positions that mattered in the other line, and the loss on this line rises,
+#    in one run from 1.39 to 1.62 nats. With the same change in block 1 or 2 it is 1.40 or 1.41.
 #
 #    </details>
 #
@@ -484,8 +482,7 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    <details><summary>What happens</summary>
 #
-#    No: at the end it is still at 2.7 nats. With a single block, no lower block can record which token came
-#    before.
+#    No. With a single block, no lower block can record which token came before.
 #
 #    </details>
 #
@@ -494,9 +491,9 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    <details><summary>What happens</summary>
 #
-#    It rises from 0.003 to 1.00 nats. No sequence has 16 different tokens now. At 46% of the positions, the
-#    current token has already been followed by two or more different tokens, so the rule has no single answer:
-#    there the loss is 2.19. At the others it is 0.003, as before.
+#    It rises, in one run from 0.003 to 1.00 nats. No sequence has 16 different tokens now. At 46% of the
+#    positions, the current token has already been followed by two or more different tokens, so the rule has no
+#    single answer: there the loss is 2.19. At the others it is 0.003, as before.
 #
 #    </details>
 
@@ -525,8 +522,8 @@ plotting.heatmap(words[:16, :16], title=title, decimals=None)
 #
 #    <details><summary>Answer</summary>
 #
-#    E is tied, so each logit is the product of a character's row with another row of E, and usually a
-#    row's product with itself is the largest.
+#    E is tied, so each logit is the product of a character's row with a row of E, and a row's product with
+#    itself is a sum of squares.
 #
 #    </details>
 #

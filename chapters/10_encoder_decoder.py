@@ -650,10 +650,10 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 # step should attend to. It follows this diagonal because that lowers the loss. (The last row writes
 # `end`; its weights can be anything.)
 #
-# It is tempting to read such a map as an explanation. Be careful. With half the learning rate, the same
-# model learns to reverse licks just as well, but its map is smeared over neighboring notes: an encoder
-# row also contains information about its neighbors, so attending to one of them works too. A map shows
-# where a model attends; other patterns can give the same outputs.
+# It is tempting to read such a map as an explanation. Be careful. With half the learning rate, the same model
+# reversed all unseen licks too, in one run, but its map was smeared over neighboring notes: an encoder row also
+# contains information about its neighbors, so attending to one of them works too. A map shows where a model
+# attends; other patterns can give the same outputs.
 
 # %% [markdown]
 # ## Try it
@@ -666,8 +666,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    <details><summary>What happens</summary>
 #
-#    Unseen licks still come out right, but the assertion about the diagonal fails, and the map shows
-#    why.
+#    Unseen licks still come out right, in one run all of 106, but the assertion about the diagonal fails, and
+#    the map shows why.
 #
 #    </details>
 #
@@ -675,8 +675,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    <details><summary>What happens</summary>
 #
-#    The model has learned with padding, which a single lick does not have. None of the 106 unseen licks
-#    comes out right.
+#    The model has learned with padding, which a single lick does not have. In one run none of 106 unseen licks
+#    came out right.
 #
 #    </details>
 #
@@ -684,8 +684,8 @@ assert alpha[:n].argmax(dim=1).tolist() == list(range(n - 1, -1, -1))
 #
 #    <details><summary>What happens</summary>
 #
-#    For a copy the diagonal runs the other way. For sorting there is no diagonal: each row attends to the
-#    note that it writes, wherever that is in the lick.
+#    For a copy, in one run, the diagonal went the other way. For sorting there can be no diagonal: the note
+#    that a row writes may be anywhere in the lick.
 #
 #    </details>
 

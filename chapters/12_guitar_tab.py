@@ -5,16 +5,16 @@
 #
 # Train a language model on guitar tablature, and let it write only what its grammar allows.
 #
-# You will be able to say why tablature is more than notes, turn a tab into tokens and back, turn a
-# grammar into a mask over the next token, and judge a model's pieces by a guitarist's question: can they
-# be played? Read first: [The language model](05_language_model.py). About 55 minutes.
+# You will be able to say why tablature is more than notes, turn a tab into tokens and back and a grammar into a
+# mask, and judge a model's pieces by a guitarist's question: can they be played? Read first:
+# [The language model](05_language_model.py). About 55 minutes.
 
 # %% [markdown]
 # ## One note, many places
 #
 # A pitch says what sounds; a guitarist also has to know where to play it. The E above middle C is the open
-# first string, but also the fifth fret of the second, the ninth of the third, and so on. Tablature records
-# the place, string and fret, so it contains something that a score leaves out: the fingering.
+# first string, but also the fifth fret of the second, the ninth of the third, and so on. Tablature records the
+# place, string and fret, and so the fingering, which a score leaves out.
 
 # %%
 import torch
@@ -38,15 +38,14 @@ plotting.heatmap(neck.float(), rows=strings, columns=frets, decimals=None)
 # ## The corpus
 #
 # The package generates practice pieces from music theory: scales in positions (places of the hand), arpeggios,
-# chord progressions with picking patterns, twelve-bar blues, in several keys and tunings. So there is nothing
-# to download.
+# chords with picking patterns, twelve-bar blues, in several keys and tunings.
 #
 # A note or chord is called an *event*. One hand can play every event of the corpus: no two notes share a
 # string, and the fretted notes are at most four frets apart.
 #
-# Here is how to read a tab. The six lines are the strings, with the highest on top. A number is a fret, and
-# 0 is an open string. Time runs from left to right, and numbers in the same column sound together. After the
-# first `|`, each one ends a bar.
+# In a tab, the six lines are the strings, with the highest on top. A number is a fret, and 0 is an open string.
+# Time runs from left to right, and numbers in the same column sound together. After the first `|`, each one
+# ends a bar.
 
 # %%
 from slp_transformer.guitar import (
@@ -78,13 +77,12 @@ print(format_tab(corpus[0]))
 # %% [markdown]
 # ## From tab to tokens
 #
-# A language model reads a sequence of tokens. `TAB<string,fret>` is a note at this place on the neck, and
-# `WITH<string,fret>` another one that sounds with it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that
-# the notes after it start k steps after the bar line; without it they start on the bar line. A bar that has
-# occurred before is a single token: `SAME<1>` repeats the bar before, `SAME<2>` the one before that. A header
-# names the tuning and the capo (a clamp that raises all strings), the steps per quarter note (here three), the
-# time signature and the key. No note is lost: decoding the ids gives the same bars back. (The details are in
-# the reference of
+# `TAB<string,fret>` is a note at this place on the neck, and `WITH<string,fret>` another one that sounds with
+# it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that the notes after it start k steps after the bar
+# line; without it they start on the bar line. A bar that has occurred before is a single token: `SAME<1>`
+# repeats the bar before, `SAME<2>` the one before that. A header names the tuning and the capo (a clamp that
+# raises all strings), the steps per quarter note (here three), the time signature and the key. Decoding the ids
+# gives the same bars back. (Details:
 # <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>.)
 
 # %%
@@ -99,8 +97,8 @@ print(*tokenizer.to_tokens(ids[:9]), "…")
 
 # %% [markdown]
 # One piece in ten is *held out*: we never train on it, only measure the loss. The others, joined end to end,
-# are the training data. From here on, `corpus` means these pieces alone. (For your own tabs, pass their folder
-# to `prepare_tab_dataset` as the first argument.)
+# are the training data, and from here on, `corpus`. (For your own tabs, pass their folder to
+# `prepare_tab_dataset`.)
 
 # %%
 from slp_transformer.guitar import prepare_tab_dataset
@@ -114,10 +112,9 @@ print(f"{len(stream):,} tokens to train on, {len(unseen):,} held out")
 # %% [markdown]
 # ## Training
 #
-# The model is chapter 5's, and so is its task: at every position, predict the next token. Two baselines
-# put its loss in perspective. A uniform model gives each token the probability $1/|V|$, so its loss is
-# $\ln|V|$ nats per token. A unigram model knows how often each token occurs but ignores the context; its
-# loss is the mean of $-\ln$ of those frequencies over the held-out tokens.
+# Model and task are chapter 5's. Two baselines put the loss in perspective. A uniform model gives each token
+# the probability $1/|V|$, so its loss is $\ln|V|$ nats per token. A unigram model knows how often each token
+# occurs but ignores the context; its loss is the mean of $-\ln$ of those frequencies over the held-out tokens.
 
 # %%
 from math import log
@@ -162,9 +159,8 @@ records = train(
 assert records[-1].val_loss < unigram / 2
 
 # %% [markdown]
-# Each step trains on eight windows from random places in the training data. Every 70 steps we measure the
-# loss on the held-out pieces, the validation loss. The training loss is the mean since the last such
-# measurement.
+# Each step trains on eight random windows. Every 70 steps we measure the loss on the held-out pieces, the
+# validation loss. The training loss is the mean since the last measurement.
 
 # %%
 last = records[-1]
@@ -182,14 +178,14 @@ plotting.lines(
 )
 
 # %% [markdown]
-# Both end far below the unigram loss, so the model uses the context. But the curves separate: part of what
-# the model learns is specific to its training pieces. The validation loss is the one to report.
+# Both end far below the unigram loss, so the model uses the context. But the curves separate: part of what the
+# model learns is specific to its training pieces. So report the validation loss.
 
 # %% [markdown]
 # ## Sampling pieces
 #
-# We give the model the beginning of a piece, `<bos>`, a tuning and no capo, and sample one token after another
-# until it produces `<eos>` or its context window is full.
+# From the beginning of a piece, `<bos>`, a tuning and no capo, we sample one token after another until the
+# model produces `<eos>` or its context window is full.
 
 # %%
 from slp_transformer.generation import generate
@@ -218,10 +214,10 @@ print(f"{ill_formed} of {length:,} tokens break the grammar of tab")
 # %% [markdown]
 # ## A grammar rules out tokens
 #
-# The tokens follow a grammar: notes that sound together are written from the low strings to the high ones,
-# and the times within a bar (`POS<k>`) only increase. The model had to learn this like everything else, and
-# sometimes gets it wrong. We can rule such mistakes out. Take a tiny grammar: a guitar with two strings, LOW
-# and HIGH, and bars with two positions. This function returns the tokens that may come next:
+# The tokens follow a grammar: notes that sound together are written from the low strings to the high ones, and
+# the times within a bar (`POS<k>`) only increase. The model sometimes gets it wrong. We can rule that out. Take
+# a guitar with two strings, LOW and HIGH, and bars with two positions. This function returns the tokens that
+# may come next:
 
 # %%
 names = ["BAR", "POS<1>", "POS<2>", "LOW", "HIGH", "END"]
@@ -240,8 +236,8 @@ def allowed(tokens):
 
 
 # %% [markdown]
-# The rest works like the mask of [attention](03_one_matrix.py#eq-mask): add −∞ to the logits of all
-# other tokens. The softmax gives them probability 0, and the allowed tokens keep their ratios.
+# As in the mask of [attention](03_one_matrix.py#eq-mask), add −∞ to the logits of all other tokens. The softmax
+# gives them probability 0, and the allowed tokens keep their ratios.
 
 
 # %% alt="Heat map of two rows, the next token after BAR POS of 1 and LOW without the mask and with it. With the mask, POS of 1 and LOW have probability 0 and the four others more than before." caption="The next token after BAR POS<1> LOW, without the mask and with it"
@@ -290,8 +286,8 @@ assert good == 200
 
 # %% [markdown] tags=["path"]
 # For the full grammar of tab, `allowed_next_ids` returns the tokens that may come next, and
-# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> masks the others. The
-# grammar must allow real pieces; here is the first one:
+# <autoref identifier="slp_transformer.generation.decoding.generate">generate</autoref> masks the others. It
+# must allow real pieces; here is the first one:
 
 # %%
 ids = tokenizer.encode(corpus[0])
@@ -351,10 +347,12 @@ print(format_tab(pieces[number].tab))
 # %% [markdown] tags=["more"] gist="How many chords one hand can hold: the corpus’s, the model’s, and two baselines’"
 # ## Can it be played?
 #
-# One hand can play a chord if each note has a string of its own, each fret is on the neck, and the
-# *span*, from the lowest fretted note to the highest, is at most four frets. The grammar guarantees the
-# first two: the strings of a chord come in order, so none is used twice, and no token stands for a fret
-# beyond the neck. It does not limit the span. That, the model has to learn.
+# One hand can play a chord if each note has a string of its own, each fret is on the neck, four fingers
+# reach the frets (the index may lie across the strings), and the *span*, from the lowest fretted note to the
+# highest, is at most four frets. The grammar guarantees the first two: the strings of a chord come in order,
+# so none is used twice, and no token stands for a fret beyond the neck. It knows nothing of fingers. That,
+# the model has to learn; `slp-transformer generate` masks such chords, too, and lengths of bars that do not
+# fill the time signature.
 #
 # A single note always fits, and two often do by chance, so we count only chords of three or more notes. For
 # comparison, we draw as many chords as the corpus has, of the same sizes, in two ways. *By chance*: each note
@@ -457,9 +455,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    At 0.3 far fewer tokens break the grammar, and nearly every chord can be held; but fewer pieces reach
-#    `<eos>`. At 1.5 the model samples from the tail: several times as many tokens break the grammar as at 0.8,
-#    and fewer chords can be held.
+#    At 0.3 the model keeps to its most probable tokens, which follow the grammar more often, and repeats
+#    itself; at 1.5 it samples from the tail, where the mistakes are.
 #
 #    </details>
 #
@@ -469,9 +466,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Yes: with the mask, more of its chords of three or more notes use the open sixth string, which now sounds
-#    a D, than with the header of standard tuning. The tuning is a token like any other, and the corpus has pieces in
-#    drop D.
+#    It can: the tuning is a token like any other, and the corpus has pieces in drop D. Count the chords that
+#    use the open sixth string, which now sounds a D, under each header.
 #
 #    </details>
 #
@@ -481,9 +477,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    Within 140 steps the training loss falls far below where it was with all the pieces, while the
-#    validation loss is lowest at its first measurement, and rises to above that of the uniform model. The
-#    model has memorized its ten pieces, and is often confidently wrong about others.
+#    The model memorizes its ten pieces, so its training loss falls further than with all of them, and the
+#    validation loss does not follow: it is confidently wrong about others.
 #
 #    </details>
 #
@@ -491,8 +486,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>What happens</summary>
 #
-#    The corpus and the model: at 3 they lose nothing, since these chords are shapes that fit under one hand.
-#    The other two groups lose 9 and 13 percentage points, the bigram most. At 2, every group loses something.
+#    The corpus: at 3 it loses nothing, since its chords are shapes that fit under one hand. The bigram's group
+#    loses 9 percentage points, that by chance 6. At 2, the corpus loses 3 as well.
 #
 #    </details>
 
@@ -500,8 +495,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # ## To remember
 #
 # - A pitch has several places on the neck. Tablature says which one, so it records the fingering.
-# - Any sequence of symbols can be modeled as a language: places, positions and bar lines become tokens,
-#   and the model stays the same.
+# - Places, positions and bar lines become tokens, and the model stays the same.
 # - A loss alone says little. Compare it with a uniform and a unigram model, on held-out pieces.
 # - A mask makes it impossible to break the grammar, so measure what the grammar leaves open.
 # - Report a share with its count, and with a baseline that obeys the same rules.
@@ -514,7 +508,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    <details><summary>Answer</summary>
 #
 #    Its tokens are places, such as `TAB<string,fret>`, and several of them sound an E4. Nothing is lost, since
-#    the tuning gives the pitch of each place. But a pitch does not tell you its place.
+#    the tuning gives the pitch of each place.
 #
 #    </details>
 #
@@ -522,8 +516,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 #    <details><summary>Answer</summary>
 #
-#    That it was trained on the held-out pieces, or that it sees the token that it has to predict. Music
-#    leaves choices open, and no honest model is certain of all of them.
+#    That it was trained on the held-out pieces, or sees the token that it has to predict. Music leaves choices
+#    open, and no honest model is certain of them all.
 #
 #    </details>
 #
