@@ -141,6 +141,8 @@ class ResidualBlock(HookedModule):
         across = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
         try:
             H = self._steps(self, self.hook_point("X", X), here, across)
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError:
             refuse_unfit_rows("X", X, self)
             raise

@@ -415,11 +415,23 @@ def test_ids_on_another_device_are_refused_with_the_name_of_the_right_one(monkey
         lm()(ids(N))
 
 
-def test_rows_of_other_types_are_taken_where_products_take_them():
-    """Under autocast, and where rows are less precise than the norms alone."""
+def test_rows_of_other_types_are_taken_under_autocast(monkeypatch):
+    """There other errors stay what they are, and everywhere a lack of memory does."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert block()(rows(N, D), causal=True).shape == (N, D)
         assert block()(rows(N, D).bfloat16()).shape == (N, D)
+    layer, error = block(), RuntimeError("something else")
+
+    def fail(*_, **__):
+        raise error
+
+    layer.attention = torch.nn.Identity()
+    monkeypatch.setattr(layer.attention, "forward", fail)
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(RuntimeError, match="else"):
+        layer(rows(N, D).bfloat16())
+    layer.norm_1, error = torch.nn.Identity(), torch.OutOfMemoryError("no memory")
+    with pytest.raises(torch.OutOfMemoryError):
+        layer(rows(N, D).double())
 
 
 def test_masks_that_hide_first_tokens_for_other_reasons_are_taken():

@@ -57,7 +57,7 @@ def refuse_unfit_rows(name: str, X: Tensor, module: nn.Module) -> None:
     """
     refuse_other_device(name, X, module)
     W = next(module.parameters(), X)
-    if X.dtype != W.dtype:
+    if X.dtype != W.dtype and not torch.is_autocast_enabled(X.device.type):
         raise ValueError(
             f"{name} must have the type of the weights, {W.dtype}, not {X.dtype}: write "
             f".to({W.dtype}), or give the model the other type."
