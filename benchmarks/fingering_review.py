@@ -4,6 +4,7 @@ Usage::
 
     python benchmarks/fingering_review.py DATA/valid.jsonl
     python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --hand RUN ...
+    python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --answers 6 --least-certain
 
 DATA and RUN are as in ``pitch_to_tab.py``. Each piece is fingered as ``slp-transformer tab`` does
 it: at the lowest costs, or with trained hands. Then it asks how the least certain moment is played:
@@ -11,7 +12,8 @@ the one in which another grip is almost as cheap, as ``tab --review`` finds it. 
 written grip, is pinned, the rest follows, and so on. For 0, 1, 3 and 6 answers to a hundred moments
 of a piece (rounded) it prints the answers given and, over the moments that were **not** asked
 about, the shares of strings and chords that are right. Beside it stand questions about moments
-drawn at random, with as many answers. With ``--at-once`` the questions between two of these
+drawn at random, with as many answers, unless ``--least-certain`` leaves them out; ``--answers``
+takes other numbers. With ``--at-once`` the questions between two of these
 numbers are asked together, as ``tab --review N`` lists them. A moment whose written grip is none
 that one hand can take is asked about, and left as it is.
 """
@@ -36,7 +38,7 @@ from slp_transformer.guitar.fingering.passages import (
 )
 from slp_transformer.guitar.fingering.viterbi import moments_most_doubtful_first
 
-ANSWERS_PER_HUNDRED = (0, 1, 3, 6)
+DEFAULT_ANSWERS_PER_HUNDRED = (0, 1, 3, 6)
 
 Choices = list[Sequence[Grip]]
 Poser = Callable[[Passage, Choices], FingeringLattice]
@@ -105,14 +107,18 @@ def answer(
 
 
 def measure(
-    passages: Sequence[Passage], picker: Picker, pose: Poser, at_once: bool
+    passages: Sequence[Passage],
+    picker: Picker,
+    pose: Poser,
+    at_once: bool,
+    answers: Sequence[int] = DEFAULT_ANSWERS_PER_HUNDRED,
 ) -> Iterator[dict]:
     """Yield for each number of answers how many were given, and the shares of the rest."""
     results = []
     for passage in passages:
-        counts = [round(k * len(passage.moments) / 100) for k in ANSWERS_PER_HUNDRED]
+        counts = [round(k * len(passage.moments) / 100) for k in answers]
         results.append(answer(passage, picker, counts, pose, at_once))
-    for per_hundred, own in zip(ANSWERS_PER_HUNDRED, zip(*results, strict=True), strict=True):
+    for per_hundred, own in zip(answers, zip(*results, strict=True), strict=True):
         counts = sum_metrics([metrics for _, metrics in own])
         shares = counts.to_shares()
         yield {
@@ -131,12 +137,21 @@ def main() -> None:
     parser.add_argument("passages", type=Path, help="pieces with a written fingering, JSON Lines")
     parser.add_argument("--hand", type=Path, nargs="+", metavar="RUN", help="models of the hand")
     parser.add_argument("--at-once", action="store_true", help="ask all questions of a row at once")
+    parser.add_argument(
+        "--answers",
+        type=int,
+        nargs="+",
+        default=DEFAULT_ANSWERS_PER_HUNDRED,
+        metavar="N",
+        help="to a hundred moments, in order [0 1 3 6]",
+    )
+    parser.add_argument("--least-certain", action="store_true", help="no questions at random")
     arguments = parser.parse_args()
     passages = read_passages_jsonl(arguments.passages)
     hands = arguments.hand
     pose = pose_by_hand(load_hand_ensemble(*hands)) if hands else pose_by_costs
-    for picker in (at_random, least_certain):
-        for result in measure(passages, picker, pose, arguments.at_once):
+    for picker in (least_certain,) if arguments.least_certain else (at_random, least_certain):
+        for result in measure(passages, picker, pose, arguments.at_once, arguments.answers):
             print(json.dumps({"asked": picker.__name__} | result), flush=True)
 
 

@@ -347,10 +347,12 @@ print(format_tab(pieces[number].tab))
 # %% [markdown] tags=["more"] gist="How many chords one hand can hold: the corpus’s, the model’s, and two baselines’"
 # ## Can it be played?
 #
-# One hand can play a chord if each note has a string of its own, each fret is on the neck, and the
-# *span*, from the lowest fretted note to the highest, is at most four frets. The grammar guarantees the
-# first two: the strings of a chord come in order, so none is used twice, and no token stands for a fret
-# beyond the neck. It does not limit the span. That, the model has to learn.
+# One hand can play a chord if each note has a string of its own, each fret is on the neck, four fingers
+# reach the frets (the index may lie across the strings), and the *span*, from the lowest fretted note to the
+# highest, is at most four frets. The grammar guarantees the first two: the strings of a chord come in order,
+# so none is used twice, and no token stands for a fret beyond the neck. It knows nothing of fingers. That,
+# the model has to learn; `slp-transformer generate` masks such chords, too, and lengths of bars that do not
+# fill the time signature.
 #
 # A single note always fits, and two often do by chance, so we count only chords of three or more notes. For
 # comparison, we draw as many chords as the corpus has, of the same sizes, in two ways. *By chance*: each note

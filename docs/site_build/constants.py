@@ -24,6 +24,7 @@ from slp_transformer.data.text_tokenizer import (
     UNKNOWN_TOKEN,
     TokenType,
 )
+from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
     NUM_STRING_FEATURES,
@@ -37,12 +38,14 @@ from slp_transformer.guitar.fingering.fitted_costs import (
     load_weights,
 )
 from slp_transformer.guitar.fingering.lattice import MAX_STATES
+from slp_transformer.guitar.fingering.playable_chords import EASY
 from slp_transformer.guitar.fingering.ringing import HEARD_SHARE
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
 from slp_transformer.guitar.formats import midi, notation
 from slp_transformer.guitar.formats.registry import FORMATS
 from slp_transformer.guitar.fretboard import MAX_FRET, MAX_SPAN, TUNINGS, format_pitch
 from slp_transformer.guitar.hand import FINGER_REACH_MM, NUM_FINGERS
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER
 from slp_transformer.guitar.tab_tokenizer import (
     MAX_BARS_BACK,
     MAX_CAPO,
@@ -123,6 +126,14 @@ def constants() -> dict[str, Shared]:
         "TIME_SIGNATURES": Shared(
             TIME_SIGNATURES, "[number, number][]", "The time signatures that have a token."
         ),
+        "NOTATED_STEPS": Shared(
+            NOTATED_STEPS_PER_QUARTER, numbers, "Steps that a quarter note has in notation."
+        ),
+        "METER_OF_COLUMNS": Shared(
+            METER_OF_COLUMNS,
+            "Record<number, [[number, number], number]>",
+            "What bars of so many columns are taken for: time signature, columns to a quarter.",
+        ),
         "NOTE_VALUES": Shared(
             notation.NOTE_VALUE_DENOMINATORS, numbers, "Whole notes, halves, quarters …"
         ),
@@ -148,12 +159,18 @@ def constants() -> dict[str, Shared]:
                 "fingerReach": {f"{a}-{b}": reach for (a, b), reach in FINGER_REACH_MM.items()},
                 "heardShare": HEARD_SHARE,
                 "maxStates": MAX_STATES,
+                "easy": {
+                    "position": EASY["preferred_position"],
+                    "openStringPreference": EASY["open_string_preference"],
+                    "maxSpan": EASY["max_span"],
+                },
             },
             "{ weights: Record<string, number>, handFrets: number[], timeClasses: string[], "
             "memoryLags: number[], numStringFeatures: number, "
             "costNames: { cut: string, otherGrip: string }, perFretFromPosition: number, "
             "openStringCost: number, maxFret: number, maxSpan: number, numFingers: number, "
-            "fingerReach: Record<string, number>, heardShare: number, maxStates: number }",
+            "fingerReach: Record<string, number>, heardShare: number, maxStates: number, "
+            "easy: { position: number, openStringPreference: number, maxSpan: number } }",
             "What a hand pays, and how far it reaches.",
         ),
         "FILE_KINDS": Shared(
@@ -174,12 +191,15 @@ def constants() -> dict[str, Shared]:
             {
                 "maxNotes": MAX_MIDI_NOTES,
                 "maxExactUnit": midi.MAX_EXACT_STEPS_PER_QUARTER,
+                "maxMixedUnit": MAX_STEPS_PER_QUARTER,
                 "performanceUnit": midi.PERFORMANCE_STEPS_PER_QUARTER,
                 "drumChannel": midi.DRUM_CHANNEL,
+                "sustainPedal": midi.SUSTAIN_PEDAL,
                 "strumSeconds": midi.STRUM_SECONDS,
             },
-            "{ maxNotes: number, maxExactUnit: number, performanceUnit: number, "
-            "drumChannel: number, strumSeconds: number }",
+            "{ maxNotes: number, maxExactUnit: number, maxMixedUnit: number, "
+            "performanceUnit: number, drumChannel: number, sustainPedal: number, "
+            "strumSeconds: number }",
             "Limits of MIDI files, and how they are read.",
         ),
     }

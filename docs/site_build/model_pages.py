@@ -29,11 +29,9 @@ from slp_transformer.guitar import (
     read_tab_file,
 )
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
-from slp_transformer.guitar.fingering.fingering_pieces import (
-    find_fingerings,
-    piece_from_tab,
-)
+from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex
 from slp_transformer.guitar.formats.guitar_pro import format_guitar_pro
 from slp_transformer.guitar.formats.midi_writer import format_midi

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from slp_transformer.guitar import Note, TabTokenizer, Tuning, format_tab
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
+from slp_transformer.guitar.bar_lengths import list_bar_steps, take_columns_as_time
 from slp_transformer.guitar.formats.registry import (
-    add_time_if_needed,
     check_writable_suffix,
     find_format,
+    has_no_time,
     write_tab,
 )
 from slp_transformer.guitar.fretboard import is_playable_grip
@@ -20,7 +21,6 @@ from slp_transformer.guitar.theory import (
     key_pitch_classes,
 )
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
-from slp_transformer.guitar.token_reader import fits_columns
 from slp_transformer.tasks.generation_session import GeneratedText, GenerationSession
 
 MAX_TUNING_TOKENS = 8  # <bos>, six OPEN, CAPO
@@ -80,14 +80,14 @@ class TabSession(GenerationSession):
     def allowed(self, ids: Sequence[int]) -> set[int] | None:
         """Return the tokens that may come next; a piece gets at least one bar after its prompt.
 
-        Notes that are struck together are what one hand can take.
+        Notes that are struck together are what one hand can take, and bars fill their time
+        signature.
         """
         has_bar = any(self.kinds[i] == "BAR" for i in ids)
         if not self.constrained and has_bar:
             return None
-        allowed = self._keep_playable(
-            self.tokenizer.allowed_next_ids(ids, self.time_signature), ids
-        )
+        allowed = self.tokenizer.allowed_next_ids(ids, self.time_signature, fill_bars=True)
+        allowed = self._keep_playable(allowed, ids)
         for token in self.header.values():
             if token in allowed and len({self.kinds[i] for i in allowed}) == 1:
                 return {token}
@@ -169,9 +169,10 @@ class TabSession(GenerationSession):
         self.prompts.add(tuple(ids))
         lengths = [bar.steps for bar in tabs[0].bars]
         columns = 0 if tabs[0].steps_per_quarter else max(lengths, key=lengths.count)
-        if self.time_signature and not fits_columns(self.time_signature, columns):
+        fitting = list_bar_steps(self.time_signature, None) if self.time_signature else ()
+        if columns and fitting and columns not in fitting:
             raise ValueError(
-                "--time-signature {}/{} does not fit ".format(*self.time_signature)
+                f"--time-signature {'/'.join(map(str, self.time_signature or ()))} does not fit "
                 + f"the prompt, whose bars have {columns} columns."
             )
         return ids
@@ -201,22 +202,19 @@ class TabSession(GenerationSession):
         Raises:
             ValueError: if a file of that kind cannot hold it.
         """
-        tab, remarks = self.tokenizer.decode(ids).tab, []
-        steps = 4
-        if self.time_signature and tab.bars:
-            beats, unit = self.time_signature
-            steps = tab.bars[-1].steps * unit // (4 * beats)
-        timed = add_time_if_needed(replace(tab, title=path.stem), path, steps)
-        if timed.steps_per_quarter is not None:
-            timed, changed = fit_bars_to_time_signature(timed)
+        tab, remarks = replace(self.tokenizer.decode(ids).tab, title=path.stem), []
+        if has_no_time(tab, path):
+            tab, taken = take_columns_as_time(tab, self.time_signature)
+            if taken:
+                remarks.append(f"The model's steps have no unit of time; {taken}.")
+        if tab.steps_per_quarter is not None:
+            tab, changed = fit_bars_to_time_signature(tab)
             if changed:
                 bars = ", ".join(map(str, changed))
                 remarks.append(
                     f"Bars that did not fit their time signature were padded or truncated: {bars}."
                 )
-        if tab.steps_per_quarter is None and not self.time_signature:
-            remarks.append("The model's steps have no unit of time; they are taken for sixteenths.")
-        write_tab(timed, path, one_channel=self.one_channel)
+        write_tab(tab, path, one_channel=self.one_channel)
         return remarks
 
 

@@ -38,6 +38,7 @@ from typing import Any, ClassVar, Literal
 
 from slp_transformer._internal.config_checks import is_integer
 from slp_transformer._internal.json_files import validate_json
+from slp_transformer.guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning, get_tuning_name
 from slp_transformer.guitar.tab import Bar, Tab, iter_checked_events
 from slp_transformer.guitar.tab_header import MAX_STYLE_CHARACTERS, is_valid_style
@@ -55,8 +56,6 @@ MAX_CAPO = 12
 MAX_LIMIT = 1 << 16  # frets or positions, since each has a token
 MAX_BARS_BACK = 128
 """How many bars back a bar can be called by ``SAME``."""
-DEFAULT_STEPS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12, 16, 24)
-"""The steps per quarter note in the pieces that models are trained on by default."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class TabTokenizer:
 
     max_fret: int = 24
     max_position: int = 128
-    steps_per_quarter_options: tuple[int, ...] = DEFAULT_STEPS_PER_QUARTER
+    steps_per_quarter_options: tuple[int, ...] = NOTATED_STEPS_PER_QUARTER
     styles: tuple[str, ...] = ()
     kind: Literal["tab tokens"] = "tab tokens"
 
@@ -295,7 +294,10 @@ class TabTokenizer:
         return DecodedTab(tab, reader.num_invalid_tokens, len(ids), is_complete)
 
     def allowed_next_ids(
-        self, ids: Sequence[int], time_signature: tuple[int, int] | None = None
+        self,
+        ids: Sequence[int],
+        time_signature: tuple[int, int] | None = None,
+        fill_bars: bool = False,
     ) -> set[int]:
         """Ids that may follow a sequence so that it stays well-formed; empty after ``<eos>``.
 
@@ -304,18 +306,22 @@ class TabTokenizer:
 
         Args:
             ids: the sequence.
-            time_signature: of all bars that begin from here on; any if None. Columns, which are
-                no unit of time, are as many in each bar as in most, and a multiple of the beats.
+            time_signature: of all bars that begin from here on, which fill it; the header's, or
+                any, if None. Columns, which are no unit of time, are as many in each bar as in
+                most, and as many to a quarter note as notation has.
+            fill_bars: whether bars fill their time signature, if none is given here: the header's
+                or, if that has none, a plain one that the first bar chooses.
         """
         ids = [int(i) for i in ids]
         if self.eos_id in ids:
             return set()
         reader = self._read_tokens(ids, STANDARD)
+        is_any_length = time_signature is None and not fill_bars
         return {
             i
             for i, token in enumerate(self.parsed_vocabulary)
             if reader.is_allowed(*token)
-            and (time_signature is None or reader.keeps_time_signature(time_signature, *token))
+            and (is_any_length or reader.fills_bars(time_signature, *token))
         }
 
     def _read_tokens(self, ids: list[int], default_tuning: Tuning) -> "TokenReader":

@@ -1,18 +1,12 @@
 """Reads the tokens of a tab one by one: the state machine that says which may follow which."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
+from slp_transformer.guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER, list_bar_steps
 from slp_transformer.guitar.fretboard import TUNINGS, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event
-
-
-def fits_columns(time_signature: tuple[int, int], columns: int) -> bool:
-    """Return whether so many columns can be a bar: some to each beat, and some to a quarter."""
-    beats, unit = time_signature
-    return columns % beats == 0 and columns * unit % (4 * beats) == 0
-
 
 NUM_STRINGS = 6
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>")
@@ -24,8 +18,14 @@ def parse_token(token: str) -> tuple[str, tuple[int, ...]]:
     if token.startswith("<") or "<" not in token:
         return token, ()
     kind, _, inside = token[:-1].partition("<")
-    named = kind in ("TUNING", "METRE", "KEY", "STYLE")
-    return kind, () if named else tuple(int(number) for number in inside.split(","))
+    named = kind in ("TUNING", "KEY", "STYLE") or inside == "none"
+    return kind, () if named else tuple(map(int, inside.replace("/", ",").split(",")))
+
+
+@lru_cache(maxsize=64)
+def find_most_common(lengths: tuple[int, ...]) -> int:
+    """Return the length that most bars have, the first of several."""
+    return max(lengths, key=lengths.count)
 
 
 class TokenReader:
@@ -140,28 +140,50 @@ class TokenReader:
         step = self.position_offset + numbers[0] if kind == "POS" else 0
         return last != "POS" and step > self.current_step and self.is_inside_bar(step)
 
-    def keeps_time_signature(
-        self, time_signature: tuple[int, int], kind: str, numbers: tuple[int, ...]
+    def fills_bars(
+        self, time_signature: tuple[int, int] | None, kind: str, numbers: tuple[int, ...]
     ) -> bool:
-        """Return whether no bar that begins from here on can get another time signature."""
-        beats, unit = time_signature
-        lengths = [*(bar.steps for bar in self.bars), *([self.bar_steps] if self.bar_steps else [])]
+        """Return whether, after a token that is allowed, bars can all fill the time signature.
+
+        Args:
+            time_signature: of all bars that begin from here on. If None, the header's; and if that
+                has none, all are as long as most are, the first as long as a meter.
+            kind: of the token.
+            numbers: of the token.
+        """
         if kind == "STEPS":
-            return 4 * beats * numbers[0] % unit == 0
-        if self.steps_per_quarter:
-            steps = 4 * beats * self.steps_per_quarter // unit
-        elif not lengths:
-            return kind != "BAR" or fits_columns(time_signature, numbers[0])
-        else:
-            steps = max(lengths, key=lengths.count)
-        missing = steps - self.bar_steps
-        if self.last_kind in ("BAR", "LONGER") and missing > 0 and not missing % self.max_position:
-            return kind == "LONGER"
+            is_notated = numbers[0] in NOTATED_STEPS_PER_QUARTER
+            return is_notated and bool(list_bar_steps(time_signature, numbers[0]))
+        if kind == "METRE" and numbers:
+            own = (numbers[0], numbers[1])
+            is_wanted = time_signature in (None, own)
+            return is_wanted and bool(list_bar_steps(own, self.steps_per_quarter))
+        signature = time_signature or self.time_signature
+        lengths = tuple(bar.steps for bar in self.bars)
+        if self.last_kind in ("BAR", "LONGER") and self.bar_steps:  # its length is being said
+            wanted = self.lengths_that_fill(signature, lengths)
+            can_grow = self.can_become(self.bar_steps + self.max_position, wanted)
+            if kind == "LONGER" or (can_grow and self.bar_steps not in wanted):
+                return can_grow and kind == "LONGER"
+        if kind not in ("BAR", "SAME"):
+            return True
+        lengths += (self.bar_steps,) if self.bar_steps else ()
+        wanted = self.lengths_that_fill(signature, lengths)
         if kind == "SAME":
-            return lengths[-numbers[0]] == steps
-        if kind == "BAR":
-            return numbers[0] == (steps - 1) % self.max_position + 1
-        return kind != "LONGER"
+            return lengths[-numbers[0]] in wanted
+        return self.can_become(numbers[0], wanted)
+
+    def lengths_that_fill(
+        self, time_signature: tuple[int, int] | None, lengths: tuple[int, ...]
+    ) -> Collection[int]:
+        """Return how many steps a bar after bars of these lengths may have."""
+        fitting = list_bar_steps(time_signature, self.steps_per_quarter)
+        is_known = time_signature and self.steps_per_quarter and fitting
+        return fitting if is_known or not lengths else (find_most_common(lengths),)
+
+    def can_become(self, steps: int, wanted: Collection[int]) -> bool:
+        """Return whether a bar of so many steps is one of those wanted, now or made longer."""
+        return any(each >= steps and (each - steps) % self.max_position == 0 for each in wanted)
 
     def is_inside_bar(self, step: int) -> bool:
         """Return whether a moment lies in the bar that is being read."""

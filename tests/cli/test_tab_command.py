@@ -106,6 +106,9 @@ def test_wishes_are_heeded(song, tmp_path):
     fewer, more = frets("--open-strings", "less"), frets("--open-strings", "more")
     assert fewer.count(0) < usual.count(0) <= more.count(0)
     assert max(usual) < 5 <= max(frets("--position", "5", "--open-strings", "less"))
+    easy = frets("--position", "9", "--easy")
+    assert frets("--easy") == frets("--position", "1", "--open-strings", "more", "--max-span", "3")
+    assert max(frets("--easy")) < 5 < max(easy)
     assert max(frets("--max-fret", "3")) <= 3
 
 

@@ -16,12 +16,9 @@ from guitar_pieces import random_piece
 from model_stage import answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
-from slp_transformer.guitar.fingering.fingering_pieces import (
-    find_doubtful_moments,
-    find_fingerings,
-    piece_from_tab,
-)
+from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
@@ -146,6 +143,51 @@ def test_a_midi_file_is_read_as_the_package_reads_it(shared, tmp_path, unit):
         assert bars == both[0][0]
         ours = {(start, pitch) for _, notes in both for start, _, pitch in notes}
         assert {(Fraction(n["start"], own), n["pitch"]) for n in theirs["notes"]} == ours
+
+
+@pytest.mark.parametrize("early", [0, 9])
+def test_quintuplets_beside_triplets_are_read_and_written_as_the_package_does(
+    shared, tmp_path, early
+):
+    starts = [480 * beat + 480 * k // n for beat, n in enumerate((3, 5, 4, 3)) for k in range(n)]
+    ends = [*starts[1:], 4 * 480]
+    played = [(a, b - early, 60 + a % 7) for a, b in zip(starts, ends, strict=True)]
+    content = midi_bytes(("A", 24, 1, played))
+    (found,) = read_by_the_page(shared, [content])
+    assert found["unit"] == 60
+    assert [(n["start"] * 8, n["end"] * 8) for n in found["notes"]] == list(
+        zip(starts, ends, strict=True)
+    )
+    drop(shared, "tuplets.mid", content)
+    assert "tu (5 4)" in shared.evaluate(TEX_OF, [base64.b64encode(content).decode()])
+
+
+def test_the_sustain_pedal_lets_notes_ring_on(shared, tmp_path):
+    track = mido.MidiTrack([mido.Message("control_change", control=64, value=127)])
+    for pitch in (48, 52, 55):
+        track.append(mido.Message("note_on", note=pitch))
+        track.append(mido.Message("note_off", note=pitch, time=480))
+    track.append(mido.Message("control_change", control=64, value=0))
+    file, content = mido.MidiFile(ticks_per_beat=480, tracks=[track]), io.BytesIO()
+    file.save(file=content)
+    (found,) = read_by_the_page(shared, [content.getvalue()])
+    assert [note["rings"] for note in found["notes"]] == [True, True, False]
+    tex = shared.evaluate(TEX_OF, [base64.b64encode(content.getvalue()).decode()])
+    assert tex.count("{lr}") == 2
+    drop(shared, "pedal.mid", content.getvalue())
+    kinds = [
+        [own.kind for own in each.techniques]
+        for event in download(shared, "gp", tmp_path).iter_events()
+        for each in event.tab_notes()
+    ]
+    assert kinds == [["let ring"], ["let ring"], []]
+
+
+TEX_OF = """async ([content]) => {
+  const { readMidi, intoBars, pitchesAsTex } = await import("/assets/model/midi.js");
+  const midi = readMidi(Uint8Array.from(atob(content), (c) => c.charCodeAt(0)), 999);
+  return pitchesAsTex(intoBars(midi, midi.notes), "A");
+}"""
 
 
 @pytest.mark.parametrize(

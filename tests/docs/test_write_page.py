@@ -23,6 +23,7 @@ from model_stage import (
 from slp_transformer import record_activations
 from slp_transformer.cli import main
 from slp_transformer.guitar import TabTokenizer, make_practice_corpus
+from slp_transformer.guitar.bar_lengths import take_columns_as_time
 from slp_transformer.guitar.formats.alphatex import format_alphatex, parse_alphatex_tabs
 from slp_transformer.guitar.formats.gpif import read_gp_tabs
 from slp_transformer.guitar.timing import fit_bars_to_time_signature
@@ -128,6 +129,9 @@ def test_tab_is_notated_as_the_package_notates_it(modules):
         tokens = f"<bos> {begin} CAPO<2> STEPS<3> METRE<3/4> KEY<C> BAR<9> POS<1> TAB<6,3> "
         tokens += "WITH<1,12> POS<2> TAB<2,0> SAME<1> BAR<7> BAR<112> LONGER TAB<3,5>"
         ids.append(TOKENIZER.to_ids(tokens.split()))
+    for told in ("3/4> KEY<C> BAR<18>", "none> KEY<C> BAR<32>", "4/4> KEY<C> BAR<17>"):
+        tokens = f"<bos> {begin} CAPO<0> COLUMNS METRE<{told} TAB<6,3> POS<11> TAB<2,0> SAME<1>"
+        ids.append(TOKENIZER.to_ids(tokens.split()))
     texts = modules.evaluate(
         """([settings, all]) => {
           const tokenizer = readTokenizer(settings);
@@ -136,7 +140,9 @@ def test_tab_is_notated_as_the_package_notates_it(modules):
         [TOKENIZER.to_json(), ids],
     )
     for one, text in zip(ids, texts, strict=True):
-        tab, _ = fit_bars_to_time_signature(TOKENIZER.decode(one).tab, max_bar_quarters=99)
+        tab = TOKENIZER.decode(one).tab
+        tab = tab if tab.steps_per_quarter else take_columns_as_time(tab)[0]
+        tab, _ = fit_bars_to_time_signature(tab, max_bar_quarters=99)
         assert text == format_alphatex(tab)
 
 
@@ -145,7 +151,9 @@ def test_what_may_follow_is_what_the_package_s_grammar_says(modules):
     tokens = "<bos> OPEN<64> OPEN<60> OPEN<55> OPEN<50> OPEN<45> OPEN<40> CAPO<1> COLUMNS "
     tokens += "METRE<none> KEY<none> BAR<3> LONGER POS<128> TAB<6,2> LONG POS<2> TAB<3,1> "
     tokens += "WITH<2,1> BAR<9> SAME<2> <eos>"
-    pieces.append(TOKENIZER.to_ids(tokens.split()))
+    more = "<bos> TUNING<standard> CAPO<0> STEPS<24> METRE<6/4> KEY<C> BAR<16> LONGER"
+    columns = "<bos> TUNING<standard> CAPO<0> COLUMNS METRE<3/4> KEY<C> BAR<24> SAME<1> BAR<24>"
+    pieces += [TOKENIZER.to_ids(text.split()) for text in (tokens, more, columns)]
     starts = [piece[:k] for piece in pieces for k in range(len(piece) + 1)]
     found = modules.evaluate(
         """([settings, all]) => {
@@ -155,7 +163,7 @@ def test_what_may_follow_is_what_the_package_s_grammar_says(modules):
         [TOKENIZER.to_json(), starts],
     )
     for ids, allowed in zip(starts, found, strict=True):
-        expected = TOKENIZER.allowed_next_ids(ids)
+        expected = TOKENIZER.allowed_next_ids(ids, fill_bars=True)
         if not any(TOKENIZER.vocabulary[i].startswith("BAR") for i in ids):
             expected -= {TOKENIZER.eos_id}
         assert set(allowed) == expected

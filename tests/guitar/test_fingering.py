@@ -8,11 +8,7 @@ from dataclasses import replace
 import pytest
 
 from slp_transformer.guitar.fingering import viterbi
-from slp_transformer.guitar.fingering.fingering_pieces import (
-    find_doubtful_moments,
-    find_fingerings,
-    piece_from_tab,
-)
+from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
 from slp_transformer.guitar.fingering.grips import (
     UnplayableError,
     allowed_next_notes,
@@ -29,6 +25,7 @@ from slp_transformer.guitar.fingering.passages import (
     sum_metrics,
 )
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.fingering.viterbi import (
     HandCosts,
     find_cheapest_fingering,

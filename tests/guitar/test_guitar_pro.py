@@ -49,6 +49,34 @@ def test_a_held_bass_has_a_voice_of_its_own():
     assert [seen(beat) for beat in bass] == [(NoteValue(1), [(6, True, False)])]
 
 
+@pytest.mark.parametrize(
+    ("string", "bass_before", "voice"),
+    [
+        (5, 1, 2),  # as low as the bass of beat 2, and nothing begins while it sounds
+        (3, 1, 1),  # higher than the bass
+        (5, 3, 1),  # the bass before it still sounds
+    ],
+)
+def test_the_bass_of_beat_one_is_with_the_basses(string, bass_before, voice):
+    def moments(*notes):
+        return tuple(
+            Event.from_notes(step, [TabNote(Note(string, 1), length)])
+            for step, string, length in notes
+        )
+
+    before = Bar(8, moments((5, 6, 2 + bass_before), (6, 1, 1)))
+    bar = Bar(8, moments((0, string, 2), (2, 4, 2), (3, 2, 1)))
+    _, measure = measures_from_tab(timed(before, bar, unit=2))
+    found = {
+        note.tab_note.note.string: number
+        for number, beats in enumerate(measure.voices, start=1)
+        for beat in beats
+        for note in beat.notes
+        if note.is_struck
+    }
+    assert found == {string: voice, 4: 2, 2: 1}
+
+
 def test_notes_after_the_end_of_their_bar_shift_nothing(tmp_path):
     """A third quarter in a bar of two is left out, and the bar after begins where it should."""
     first, then = (event(0, (1, 3), durations=(2,)), event(0, (2, 5), durations=(2,)))

@@ -2,10 +2,7 @@
 
 import pytest
 
-from slp_transformer.guitar.fingering.fingering_pieces import (
-    find_fingerings,
-    piece_from_tab,
-)
+from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
 from slp_transformer.guitar.fingering.grips import (
     UnplayableError,
     find_grips_or_placements,
@@ -13,6 +10,7 @@ from slp_transformer.guitar.fingering.grips import (
     find_playable_grips,
 )
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.fretboard import (
     STANDARD,
     Note,

@@ -7,6 +7,7 @@ import pytest
 
 from slp_transformer.guitar.formats import safe_read
 from slp_transformer.guitar.formats.midi import read_midi_tabs
+from slp_transformer.guitar.formats.notation import measures_from_tab
 from slp_transformer.guitar.formats.registry import describe_losses, write_tab
 from slp_transformer.guitar.fretboard import STANDARD, Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab
@@ -119,6 +120,49 @@ def test_short_ends_do_not_make_steps_finer(tmp_path):
     (tab,), problems = read_midi_tabs(midi_file(tmp_path / "short.mid", said))
     assert (tab.steps_per_quarter, problems) == (2, [])
     assert [duration for _, duration, _ in sounding(tab)] == [1, 1, 1]
+
+
+def test_the_sustain_pedal_lets_notes_ring_on(tmp_path):
+    def pedal(tick, value, channel=1):
+        return tick, mido.Message("control_change", channel=channel - 1, control=64, value=value)
+
+    said = [pedal(100, 127), pedal(1440, 0), pedal(1900, 64, channel=2)]
+    said += [*note(0, 480, 48), *note(480, 960, 52), *note(960, 1440, 55), *note(1440, 1920, 60)]
+    (tab,), problems = read_midi_tabs(midi_file(tmp_path / "pedal.mid", said))
+    assert problems == []
+    rings = {
+        tab.tuning.pitch_of(each.note): [own.kind for own in each.techniques]
+        for event in tab.iter_events()
+        for each in event.tab_notes()
+    }
+    # the third note ends with the pedal, the last comes after it
+    assert rings == {48: ["let ring"], 52: ["let ring"], 55: [], 60: []}
+    assert [length for _, length, _ in sounding(tab)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("early", [0, 7])
+def test_quintuplets_are_read_beside_triplets_and_sixteenths(tmp_path, early):
+    starts = [480 * beat + 480 * k // n for beat, n in enumerate((3, 5, 4)) for k in range(n)]
+    ends = [*starts[1:], 3 * 480]
+    said = [each for a, b in zip(starts, ends, strict=True) for each in note(a, b - early, 60)]
+    (tab,), problems = read_midi_tabs(midi_file(tmp_path / "tuplets.mid", said))
+    assert (tab.steps_per_quarter, problems) == (60, [])
+    assert [(on * 8, on * 8 + length * 8) for on, length, _ in sounding(tab)] == list(
+        zip(starts, ends, strict=True)
+    )
+    ((beats, _),) = [measure.voices for measure in measures_from_tab(tab)]
+    assert [beat.note_value.tuplet_notes for beat in beats[:12]] == [3] * 3 + [5] * 5 + [1] * 4
+
+
+def test_a_beat_that_notation_cannot_hold_is_moved(tmp_path):
+    said = [*note(0, 96, 60), *note(96, 160, 62), *note(160, 480, 64)]  # a fifth, then a third
+    (tab,), problems = read_midi_tabs(midi_file(tmp_path / "mixed.mid", said))
+    assert [(onset, length) for onset, length, _ in sounding(tab)] == [(0, 1), (1, 1), (2, 4)]
+    assert (
+        tab.steps_per_quarter == 6
+        and "1 notes are moved to the nearest of 12 steps" in problems[0].message
+    )
+    measures_from_tab(tab)
 
 
 def test_a_note_that_never_ends_ends_with_its_track(tmp_path):

@@ -1,17 +1,15 @@
 """Notes that ring on: what is held, and what is cut."""
 
-from slp_transformer.guitar.fingering.fingering_pieces import (
-    find_fingerings,
-    piece_from_tab,
-)
+from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.fingering.ringing import (
     HEARD_SHARE,
     count_held_and_cut_notes,
     make_ringing,
 )
 from slp_transformer.guitar.fretboard import Note
-from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 
 def test_a_note_is_cut_once_where_its_string_is_struck_before_it_has_rung():
@@ -34,6 +32,11 @@ def test_a_bass_note_rings_through_the_melody_above_it():
     piece = piece_from_tab(Tab(bars=(Bar(4, tuple(events)),), steps_per_quarter=1))
     ((_, path),), _ = find_fingerings(piece, FingeringOptions())
     assert path == [(Note(5, 3),), (Note(4, 0),), (Note(4, 2),)]
+    rings = (Technique("let ring"),)
+    short = [Event.from_notes(step, [TabNote(note, 1, rings)]) for step, note, _ in notes]
+    piece = piece_from_tab(Tab(bars=(Bar(4, tuple(short)),), steps_per_quarter=1))
+    ((tab, ringing_path),), _ = find_fingerings(piece, FingeringOptions())
+    assert ringing_path == path and all(event.techniques for event in tab.iter_events())
     low = [(Note(6, 3), 4), (Note(6, 0), 1)]  # G2, then E2: there is one place only, so it is cut
     events = [Event.from_notes(step, [TabNote(*own)]) for step, own in enumerate(low)]
     piece = piece_from_tab(Tab(bars=(Bar(4, tuple(events)),), steps_per_quarter=1))

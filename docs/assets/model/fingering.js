@@ -251,21 +251,27 @@ function placeNotes() {
    one moment. */
 function makeLattice(freeAt = -1) {
   const pinned = new Map([...(find("keep").checked && piece.own ? piece.own : []), ...pins]);
+  const easy = find("easy").checked ? FINGERING.easy : null,
+    guitar = { ...piece.guitar, maxSpan: easy?.maxSpan ?? piece.guitar.maxSpan };
   pinned.delete(freeAt);
   const choices = piece.moments.map(({ notes }, t) => {
     const pitches = notes.map(({ pitch }) => pitch),
-      grips = findPlayableGrips(pitches, piece.guitar, pinned.get(t));
+      grips = findPlayableGrips(pitches, guitar, pinned.get(t));
     // a file may go beyond the last fret
-    return grips.length ? grips : findPlayableGrips(pitches, piece.guitar);
+    return grips.length ? grips : findPlayableGrips(pitches, guitar);
   });
-  const preference = Number(find("open").value);
+  const preference = Number(find("open").value) || (easy?.openStringPreference ?? 0);
   const asked = {
-    position: null,
+    position: easy?.position ?? null,
     openStringCost: -FINGERING.openStringCost * preference,
   };
-  const lasting = piece.moments.map(({ notes }) =>
-    notes.map(({ note }) => chain(note).reduce((all, { beat }) => all + beat.displayDuration, 0)),
-  );
+  const lasting = piece.moments.map(({ notes, bar, start }) => {
+    const rest = bar.masterBar.start + bar.masterBar.calculateDuration() - start;
+    return notes.map(({ note }) => {
+      const own = chain(note).reduce((all, { beat }) => all + beat.displayDuration, 0);
+      return note.isLetRing ? Math.max(own, rest) : own;
+    });
+  });
   const onsets = piece.moments.map(({ start }) => start);
   const moments = piece.moments.map(({ notes }) => notes.map(({ pitch }) => pitch));
   return new Lattice(moments, choices, ringingOf(onsets, lasting), asked);
@@ -612,7 +618,8 @@ async function start() {
   });
   for (const name of ["part", "tuning", "capo", "frets", "octaves", "grid"])
     find(name).addEventListener("change", restart);
-  for (const name of ["open", "keep"]) find(name).addEventListener("change", () => refresh());
+  for (const name of ["open", "keep", "easy"])
+    find(name).addEventListener("change", () => refresh());
   find("back").addEventListener("click", () => show(at - 1));
   find("on").addEventListener("click", () => show(at + 1));
   find("question").addEventListener("click", askNext);

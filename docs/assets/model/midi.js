@@ -1,7 +1,7 @@
 /* A MIDI file's notes in bars, and as alphaTex. Bounded: what is too large, damaged or no MIDI file
    is refused in a sentence. As slp_transformer.guitar.formats.midi has it: grid, strums, bars. */
 
-import { MIDI, SHARPS } from "./constants.js";
+import { MIDI, SHARPS, TUPLETS } from "./constants.js";
 import { Refusal } from "./engine.js";
 import { gcd, signatureOf, stretches } from "./tab.js";
 
@@ -17,7 +17,8 @@ const MAX_BARS = 3000,
   MAX_BEATS = 32; // that can be drawn
 
 /** @typedef {[number, number]} Signature */
-/** @typedef {{ start: number, end: number, pitch: number }} Sounding */
+/** @typedef {{ start: number, end: number, pitch: number, rings?: boolean }} Sounding One that rings
+     is held by the sustain pedal. */
 /** @typedef {Sounding & { channel: number, track: number }} Note */
 /** @typedef {{ ticks: number, notes: Note[], signatures: [number, Signature][],
      tempos: [number, number][], names: Map<number, string>, programs: Map<string, number>,
@@ -89,10 +90,19 @@ function readTrack(view, track, found) {
     }
     throw new Refusal(`It is damaged: a length in track ${track} is none.`);
   };
+  /** @type {Map<number, Note[]>} */
+  const pedaled = new Map(); // by channel whose pedal is down
   /** @type {(channel: number, pitch: number, end: number) => void} */
   const stop = (channel, pitch, end) => {
     const start = sounding.get(channel * 128 + pitch)?.shift();
-    if (start !== undefined) found.notes.push({ start, end, pitch, channel, track });
+    if (start !== undefined)
+      (pedaled.get(channel) ?? found.notes).push({ start, end, pitch, channel, track });
+  };
+  /** @type {(channel: number) => void} */
+  const liftPedal = (channel) => {
+    for (const note of pedaled.get(channel) ?? [])
+      found.notes.push({ ...note, rings: 2 * (now - note.end) >= found.ticks });
+    pedaled.delete(channel);
   };
   while (at < view.byteLength) {
     now += number();
@@ -135,6 +145,10 @@ function readTrack(view, track, found) {
         if (found.notes.length > MIDI.maxNotes)
           throw new Refusal(`It has more than ${MIDI.maxNotes.toLocaleString("en")} notes.`);
       } else if (kind === 8 || kind === 9) stop(channel, first, now);
+      else if (kind === 11 && first === MIDI.sustainPedal) {
+        if (second < 64) liftPedal(channel);
+        else if (!pedaled.has(channel)) pedaled.set(channel, []);
+      }
     } else
       throw new Refusal(
         `It is damaged: in track ${track} there is no message where one should begin.`,
@@ -142,6 +156,7 @@ function readTrack(view, track, found) {
   }
   for (const [key, starts] of sounding)
     while (starts.length) stop(Math.floor(key / 128), key % 128, now);
+  for (const channel of [...pedaled.keys()]) liftPedal(channel);
   found.length = Math.max(found.length, now);
 }
 
@@ -219,6 +234,37 @@ function guessGrid(notes, { ticks, tempos }) {
   );
 }
 
+const ODD_PARTS = TUPLETS.map(([notes]) => notes);
+
+/** Whether the moments of each beat lie on a grid that a beat of notation can have.
+   @type {(moments: number[], ticks: number) => boolean} */
+function isNotated(moments, ticks) {
+  const sizes = new Map();
+  for (const moment of moments) {
+    const beat = Math.floor(moment / ticks);
+    sizes.set(beat, gcd(sizes.get(beat) ?? ticks, moment));
+  }
+  return [...sizes.values()].every((size) => {
+    const grid = ticks / size;
+    return grid <= MIDI.maxExactUnit && ODD_PARTS.includes(grid / (grid & -grid));
+  });
+}
+
+/** Let notes end where another begins or a beat does, the nearest of these.
+   @type {(notes: Note[], ticks: number) => Note[]} */
+function endAtStarts(notes, ticks) {
+  const starts = [...new Set(notes.map(({ start }) => start))].sort((a, b) => a - b);
+  return notes.map((note) => {
+    const beat = note.end - (note.end % ticks);
+    let after = starts.findIndex((start) => start >= note.end);
+    if (after < 0) after = starts.length;
+    const near = [beat, beat + ticks, ...starts.slice(Math.max(0, after - 1), after + 1)]
+      .filter((place) => place > note.start)
+      .sort((a, b) => Math.abs(a - note.end) - Math.abs(b - note.end));
+    return { ...note, end: near[0] };
+  });
+}
+
 /** Bars of steps, and notes in steps from the beginning: on the coarsest grid that holds them, or
    the one that fits a performance; or on the one that is asked for, in steps to a quarter note.
    @type {(midi: Midi, chosen: Note[], asked?: number) => Barred} */
@@ -227,15 +273,23 @@ export function intoBars(midi, chosen, asked = 0) {
     strummed = gatherStrums(chosen, midi);
   const unitOf = (/** @type {number[]} */ moments) => ticks / moments.reduce(gcd, ticks),
     startsOf = (/** @type {Sounding[]} */ own) => own.map(({ start }) => start);
-  const notated = [chosen, strummed].find((own) => unitOf(startsOf(own)) <= MIDI.maxExactUnit);
+  const inQuarters = midi.signatures.every(([, [, kind]]) => kind <= 4);
+  const notated = [chosen, strummed].find(
+    (own) =>
+      unitOf(startsOf(own)) <= (inQuarters ? MIDI.maxMixedUnit : MIDI.maxExactUnit) &&
+      isNotated(startsOf(own), ticks),
+  );
   /** @type {Sounding[]} */
   let notes = notated ?? strummed;
   let grid = guessGrid(strummed, midi),
     isExact = false;
   if (notated) {
     const coarse = unitOf(startsOf(notes)),
-      fine = unitOf(notes.flatMap(({ start, end }) => [start, end]));
-    isExact = fine === coarse || fine <= MAX_UNIT_OF_ENDS;
+      isMixed = coarse > MIDI.maxExactUnit,
+      moments = notes.flatMap(({ start, end }) => [start, end]);
+    if (isMixed && !isNotated(moments, ticks)) notes = endAtStarts(notated, ticks);
+    const fine = unitOf(notes.flatMap(({ start, end }) => [start, end]));
+    isExact = fine === coarse || fine <= (isMixed ? MIDI.maxMixedUnit : MAX_UNIT_OF_ENDS);
     grid = isExact ? fine : coarse;
   }
   isExact &&= !asked || asked === grid;
@@ -245,11 +299,11 @@ export function intoBars(midi, chosen, asked = 0) {
   const stepOf = (/** @type {number} */ tick) =>
     Math.floor((2 * tick * grid + ticks) / (2 * ticks)) * (unit / grid);
   const kept = new Map();
-  for (const { start, end, pitch } of notes) {
+  for (const { start, end, pitch, rings } of notes) {
     const from = stepOf(start),
       to = Math.max(from + unit / grid, stepOf(end)),
       key = from * 128 + pitch;
-    kept.set(key, { pitch, start: from, end: Math.max(to, kept.get(key)?.end ?? 0) });
+    kept.set(key, { pitch, rings, start: from, end: Math.max(to, kept.get(key)?.end ?? 0) });
   }
   notes = [...kept.values()].sort((a, b) => a.start - b.start || a.pitch - b.pitch);
   if (!isExact) holdUntilNext(notes, unit);
@@ -326,7 +380,12 @@ function writeVoice(notes, bars, unit, withHeader) {
             const own = sounding.filter((note) => note.start <= now && note.end > now);
             return values.map(({ size, text }) => {
               const written = own
-                .map((note) => `${pitchName(note.pitch)}${note.start < now ? "{t}" : ""}`)
+                .map((note) => {
+                  const marks = [note.start < now ? "t" : "", note.rings ? "lr" : ""].filter(
+                    Boolean,
+                  );
+                  return pitchName(note.pitch) + (marks.length ? `{${marks.join(" ")}}` : "");
+                })
                 .join(" ");
               now += size;
               return `${written ? `(${written})` : "r"}${text}`;
@@ -339,6 +398,27 @@ function writeVoice(notes, bars, unit, withHeader) {
 }
 /** @type {(pitch: number) => string} */
 const pitchName = (pitch) => `${SHARPS[pitch % 12].toLowerCase()}${Math.floor(pitch / 12) - 1}`;
+
+/** Put the note that a bar begins with into the second voice if it is as low as others there.
+   @type {(voices: [Sounding[], Sounding[]], bars: Bar[]) => void} */
+function moveFirstBasses(voices, bars) {
+  const [first, second] = voices,
+    lowestAt = new Map([...first].reverse().map((note) => [note.start, note])),
+    moved = new Set();
+  let k = 0;
+  for (const { start, steps } of bars) {
+    while (second[k]?.start < start) k++;
+    let highest = -1;
+    for (let i = k; second[i]?.start < start + steps; i++)
+      highest = Math.max(highest, second[i].pitch);
+    const lowest = lowestAt.get(start);
+    if (!lowest || lowest.pitch > highest) continue;
+    if (second[k].start < lowest.end || second[k - 1]?.end > start) continue;
+    moved.add(lowest);
+  }
+  voices[0] = first.filter((note) => !moved.has(note));
+  voices[1] = [...second, ...moved].sort((a, b) => a.start - b.start);
+}
 
 /** Music in alphaTex, as pitches in two voices: a note held while higher ones begin is in the
    second. @type {(music: Barred, title: string) => string} */
@@ -364,6 +444,7 @@ export function pitchesAsTex({ unit, bars, notes }, title) {
     if (held && over) busy = note.end;
     voices[held && over ? 1 : 0].push(note);
   });
+  moveFirstBasses(voices, bars);
   const quoted = JSON.stringify(title.replace(/["\\]/g, "'"));
   const head =
     `\\title ${quoted}\n\\track "Guitar"\n\\staff {score tabs}\n\\tuning piano\n\\instrument ` +

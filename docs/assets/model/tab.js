@@ -1,7 +1,15 @@
 /* Guitar tab from the tokens of a model: what may follow, the music in them, and three ways to
    write it down, as slp_transformer.guitar has it. */
 
-import { NOTE_VALUES, SHARPS, TUNINGS, TUPLETS } from "./constants.js";
+import {
+  METER_OF_COLUMNS,
+  NOTATED_STEPS,
+  NOTE_VALUES,
+  SHARPS,
+  TIME_SIGNATURES,
+  TUNINGS,
+  TUPLETS,
+} from "./constants.js";
 import { Refusal } from "./engine.js";
 
 const DURING = new Set(["BAR", "SAME", "<eos>"]); // what ends a bar
@@ -27,6 +35,17 @@ function parsed(token) {
 function asPair(text, mark = ",") {
   const [one, other] = text.split(mark).map(Number);
   return [one, other];
+}
+
+/** How many steps bars may have that fill a time signature, or any; no unit: columns.
+   @type {(signature: Signature | null, unit: number | null) => number[]} */
+function barSteps(signature, unit) {
+  if (!signature && !unit) return Object.keys(METER_OF_COLUMNS).map(Number);
+  return (signature ? [signature] : TIME_SIGNATURES).flatMap(([beats, kind]) =>
+    (unit ? [unit] : NOTATED_STEPS)
+      .map((one) => (4 * beats * one) / kind)
+      .filter((steps) => Number.isInteger(unit ? steps : steps / beats)),
+  );
 }
 
 /** Reads tokens one by one, and knows which may come next. */
@@ -105,12 +124,49 @@ export class TabReader {
     if (this.steps) this.tab.bars.push({ steps: this.steps, moments: this.moments });
     this.beginBar(0);
   }
-  /** The ids that may come next. */
+  /** The ids that may come next: of the grammar, and so that bars fill their time signature. */
   allowed() {
     return [...this.tokens.keys()].filter((id) => {
-      const [kind, text] = this.tokens[id];
-      return this.expected ? this.expected.includes(kind) : this.allows(kind, parseInt(text, 10));
+      const [kind, text] = this.tokens[id],
+        number = parseInt(text, 10);
+      const isAllowed = this.expected?.includes(kind) ?? this.allows(kind, number);
+      return isAllowed && this.fills(kind, number, text);
     });
+  }
+  /** @type {(kind: string, number: number, text: string) => boolean} */
+  fills(kind, number, text) {
+    const { tab, last, steps, maxPosition } = this,
+      lengths = tab.bars.map((bar) => bar.steps);
+    if (kind === "STEPS") return NOTATED_STEPS.includes(number);
+    if (kind === "METRE")
+      return text === "none" || barSteps(asPair(text, "/"), tab.unit).length > 0;
+    if (steps && (last === "BAR" || last === "LONGER")) {
+      const wanted = this.lengthsThatFill(lengths),
+        canGrow = this.canBecome(steps + maxPosition, wanted);
+      if (kind === "LONGER" || (canGrow && !wanted.includes(steps)))
+        return canGrow && kind === "LONGER";
+    }
+    if (kind !== "BAR" && kind !== "SAME") return true;
+    if (steps) lengths.push(steps);
+    const wanted = this.lengthsThatFill(lengths);
+    return kind === "BAR"
+      ? this.canBecome(number, wanted)
+      : wanted.includes(lengths[lengths.length - number]);
+  }
+  /** @type {(lengths: number[]) => number[]} */
+  lengthsThatFill(lengths) {
+    const { signature, unit } = this.tab,
+      fitting = barSteps(signature, unit);
+    if (!lengths.length || (signature && unit && fitting.length)) return fitting;
+    const counts = new Map();
+    for (const steps of lengths) counts.set(steps, (counts.get(steps) ?? 0) + 1);
+    const most = Math.max(...counts.values());
+    return [lengths.find((steps) => counts.get(steps) === most) ?? 0];
+  }
+  /** Whether a bar of so many steps is one of those wanted, now or made longer.
+     @type {(steps: number, wanted: number[]) => boolean} */
+  canBecome(steps, wanted) {
+    return wanted.some((each) => each >= steps && (each - steps) % this.maxPosition === 0);
   }
   /** @type {(kind: string, number: number) => boolean} */
   allows(kind, number) {
@@ -315,10 +371,21 @@ export function stretches(cuts, steps, unit) {
   });
 }
 
-/** A tab as alphaTex, which alphaTab draws and plays; columns are taken for sixteenths.
+/** What columns are taken for, judged by the last bar: time signature, columns to a quarter.
+   @type {(signature: Signature | null, bars: Bar[]) => [Signature | null, number]} */
+function takeColumnsAsTime(stated, bars) {
+  const columns = bars[bars.length - 1].steps;
+  if (stated && barSteps(stated, null).includes(columns))
+    return [stated, (columns * stated[1]) / (4 * stated[0])];
+  return METER_OF_COLUMNS[columns] ?? [null, 4];
+}
+
+/** A tab as alphaTex, which alphaTab draws and plays.
    @type {(tab: Tab) => string} */
-export function alphaTex({ open, capo, unit: stepsToQuarter, signature, bars }) {
-  let unit = stepsToQuarter ?? 4,
+export function alphaTex({ open, capo, unit: stepsToQuarter, signature: stated, bars }) {
+  let [signature, unit] = stepsToQuarter
+      ? /** @type {[Signature | null, number]} */ ([stated, stepsToQuarter])
+      : takeColumnsAsTime(stated, bars),
     before = "";
   let timed = bars.map((bar) => ({
     ...bar,

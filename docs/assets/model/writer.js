@@ -150,7 +150,7 @@ function write(ids, count, ...how) {
 function beginTab({ asked, riff }, ...how) {
   const tokens = riffTokens(riff),
     ids = tokenizer.encode("<bos>"),
-    wanted = { CAPO: "0", ...(tokens.length ? { STEPS: "4" } : {}), ...asked };
+    wanted = { CAPO: "0", ...(tokens.length ? { STEPS: "4", METRE: "4/4" } : {}), ...asked };
   for (
     let kinds = headerAfter(tokenizer, ids);
     !kinds.includes("BAR");

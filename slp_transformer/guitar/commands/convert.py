@@ -11,11 +11,9 @@ from slp_transformer.guitar.commands.tab import (
     print_cut_note_count,
     read_and_select_tracks,
 )
-from slp_transformer.guitar.fingering.fingering_pieces import (
-    find_fingerings,
-    piece_from_tab,
-)
+from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.formats.registry import find_losses, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Tuning
 from slp_transformer.guitar.tab import Tab

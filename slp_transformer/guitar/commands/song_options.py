@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from slp_transformer._internal.plugins import Options
+from slp_transformer.guitar.fingering.playable_chords import UnplayablePolicy
 from slp_transformer.guitar.formats.registry import writable_suffixes
 from slp_transformer.tasks.data_settings import Positional, UseAppendAction, arg
 
@@ -43,6 +44,7 @@ class TabOptions(SongOptions):
       slp-transformer tab song.mid                                on the terminal
       slp-transformer tab song.mid -o song.gp5 --tuning drop-D --capo 2
       slp-transformer tab song.mid -o song.txt --position 7       around the seventh fret
+      slp-transformer tab song.mid -o song.txt --easy             first position, open strings
       slp-transformer tab song.mid -o song.txt --alternatives 3   also song-2.txt and song-3.txt
       slp-transformer tab song.txt --tuning DADGAD                the same notes on another guitar
       slp-transformer tab song.mid --review 5                     where another way is as good
@@ -60,7 +62,7 @@ class TabOptions(SongOptions):
         keep_shapes: with the capo, keep the shapes, so that all sounds higher, and not the pitches.
         transpose: half steps up, or down if negative.
         max_fret: highest fret.
-        max_span: frets that a grip may reach over.
+        max_span: frets that a grip may reach over [4].
         position: preferred position, 1 to 15.
         open_strings: use open strings more often, or less often.
         pin: force notes onto a string and fret, as BAR:MOMENT=STRING/FRET, or several of a moment
@@ -69,7 +71,10 @@ class TabOptions(SongOptions):
             each with its two best alternatives and what pins them.
         alternatives: ways to play the piece.
         unplayable: what to do about notes that no hand can take, or no string has: refuse the piece
-            and name them, move them by octaves, or drop them.
+            and name them, move them by octaves, or drop them; or roll chords, which plays them in
+            parts that a hand can take, from the bass up, and moves notes off the neck.
+        easy: for beginners: the first position, open strings, and grips within four frets wherever
+            there are some, unless --position, --open-strings or --max-span ask for others.
         model: fingering models, trained on written tab; their probabilities are averaged.
         refinger: find a new fingering for a tab.
     """
@@ -80,13 +85,14 @@ class TabOptions(SongOptions):
     keep_shapes: bool = False
     transpose: int = 0
     max_fret: int = 19
-    max_span: int = 4
+    max_span: int | None = None
     position: int | None = None
     open_strings: Literal["more", "less"] | None = None
     pin: UseAppendAction[tuple[str, ...]] = ()
     review: int = 0
     alternatives: int = 1
-    unplayable: Literal["refuse", "octave", "drop"] = "refuse"
+    unplayable: UnplayablePolicy = "refuse"
+    easy: bool = False
     model: tuple[Path, ...] = ()
     refinger: bool = False
 

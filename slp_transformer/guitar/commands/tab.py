@@ -14,10 +14,11 @@ from slp_transformer.guitar.fingering.fingering_pieces import (
     DoubtfulMoment,
     find_doubtful_moments,
     find_fingerings,
-    piece_from_tab,
     summarize_fingering,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.grips import UnplayableError
+from slp_transformer.guitar.fingering.playable_chords import EASY, FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.formats.notation import count_cut_notes
 from slp_transformer.guitar.formats.registry import (
     add_time_if_needed,
@@ -44,7 +45,7 @@ from slp_transformer.tasks.reports import format_table
 
 FINGERING_FLAGS = (
     *("tuning", "capo", "transpose", "max_fret", "max_span", "position", "open_strings"),
-    *("pin", "review", "alternatives", "unplayable", "model", "refinger"),
+    *("pin", "review", "alternatives", "unplayable", "model", "refinger", "easy"),
 )
 RANGES: dict[str, Range] = {
     "capo": ((lambda n: 0 <= n <= 12), "from 0 to 12"),
@@ -53,6 +54,11 @@ RANGES: dict[str, Range] = {
     "alternatives": ((lambda n: 1 <= n <= 20), "from 1 to 20"),
     "position": ((lambda n: 1 <= n <= 15), "from 1 to 15"),
     "review": ((lambda n: 0 <= n <= 1000), "from 0 to 1000"),
+}
+UNPLAYABLE_HINTS = {
+    "roll": "plays chords from the bass up and moves notes off the neck",
+    "octave": "moves notes by octaves",
+    "drop": "leaves notes out",
 }
 PIN_PATTERN = re.compile(r"(\d+):(\d+)=(\d+/\d+(?:,\d+/\d+)*)")
 
@@ -108,7 +114,12 @@ def execute(options: TabOptions) -> None:
         from slp_transformer.guitar.fingering.hand_model import load_hand_ensemble
 
         score_grips = load_hand_ensemble(*options.model).grip_log_probs
-    tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
+    try:
+        tabs_and_grips, changes = find_fingerings(piece, wanted, options.alternatives, score_grips)
+    except UnplayableError as error:
+        policies = [name for name in UNPLAYABLE_HINTS if name != options.unplayable]
+        hints = ", ".join(f"{name} {UNPLAYABLE_HINTS[name]}" for name in policies)
+        raise ValueError(f"{error} --unplayable can do something: {hints}.") from None
     print_remarks([f"{where}: {what}" for where, what in changes])
     count = len(tabs_and_grips)
     for number, (tab, grips) in enumerate(tabs_and_grips, start=1):
@@ -213,14 +224,19 @@ def make_fingering_options(options: TabOptions, tab: Tab) -> FingeringOptions:
     capo = tuning.capo if options.capo is None else options.capo
     if options.tuning:
         tuning = parse_tuning_argument(options.tuning)
+    open_strings = {"more": 1, "less": -1}.get(options.open_strings or "")
+    asked = {
+        "preferred_position": options.position,
+        "open_string_preference": open_strings,
+        "max_span": options.max_span,
+    }
+    chosen = {name: value for name, value in asked.items() if value is not None}
     return FingeringOptions(
         replace(tuning, capo=capo),
         options.max_fret,
-        options.max_span,
-        options.position,
-        {"more": 1, "less": -1}.get(options.open_strings or "", 0),
-        parse_pins(options.pin),
-        options.unplayable,
+        pinned_notes=parse_pins(options.pin),
+        unplayable_policy=options.unplayable,
+        **((EASY if options.easy else {}) | chosen),
     )
 
 

@@ -1,24 +1,24 @@
-"""Pieces to be fingered: from scores or tabs, by what a guitarist asks for, to tabs again."""
+"""Fingerings of pieces by what a guitarist asks for: the best, others, and doubtful moments."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from slp_transformer.guitar.fingering.fitted_costs import FittedCosts, load_weights
-from slp_transformer.guitar.fingering.grips import Grip, find_grips
+from slp_transformer.guitar.fingering.grips import Grip, UnplayableError, find_grips
 from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
+from slp_transformer.guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
+from slp_transformer.guitar.fingering.rolled_chords import roll_chords
 from slp_transformer.guitar.fingering.viterbi import ExtraGripCost, moments_most_doubtful_first
 from slp_transformer.guitar.fretboard import (
     MAX_SPAN,
     Note,
-    Tuning,
     format_pitch,
 )
-from slp_transformer.guitar.tab import Event, Tab, TabNote, Technique
-from slp_transformer.guitar.techniques import TECHNIQUES
+from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.timing import bar_start_steps
 
 OPEN_STRING_COST = 2.0  # what preferring open strings, or not, is worth to a hand
@@ -29,134 +29,6 @@ COSTS_WITH_MODEL = 0.5
 
 GripScorer = Callable[[Passage, Sequence[Sequence[Grip]]], Sequence[Sequence[float]]]
 """Returns the log-probability, under a trained model, of each grip of each moment."""
-
-
-class PlayableMoment(NamedTuple):
-    """Notes to be fingered together.
-
-    Attributes:
-        bar_number: the bar, from 1.
-        number: which moment of its bar it is, from 1.
-        step: steps from the bar line.
-        pitches: the pitches.
-        notes: as many notes with their other details; where they were played does not matter.
-    """
-
-    bar_number: int
-    number: int
-    step: int
-    pitches: tuple[int, ...]
-    notes: tuple[TabNote, ...]
-
-    def __str__(self) -> str:
-        return f"bar {self.bar_number}, moment {self.number}"
-
-
-@dataclass(frozen=True)
-class PlayablePiece:
-    """Something to be fingered.
-
-    Attributes:
-        tab: its bars, with or without events.
-        moments: its moments.
-        changes: what was left out when it was read: where, and what.
-    """
-
-    tab: Tab
-    moments: Sequence[PlayableMoment]
-    changes: Sequence[tuple[str, str]] = ()
-
-    def transpose(self, half_steps: int) -> "PlayablePiece":
-        """Return the piece so many half steps higher, or lower where there are fewer than none."""
-        moments = [
-            one._replace(pitches=tuple(pitch + half_steps for pitch in one.pitches))
-            for one in self.moments
-        ]
-        return replace(self, moments=moments)
-
-    def describe_place(self, moment: PlayableMoment) -> str:
-        """Return where a moment is: its bar, its number and, where there is time, its beat."""
-        unit, bars = self.tab.steps_per_quarter, self.tab.bars[: moment.bar_number]
-        if unit is None:
-            return str(moment)
-        signatures = [bar.time_signature for bar in bars if bar.time_signature]
-        _, kind = signatures[-1] if signatures else (4, 4)
-        return f"{moment} (beat {1 + moment.step * kind / (4 * unit):.4g})"
-
-    def build_tab(self, grips: Sequence[Grip], tuning: Tuning) -> Tab:
-        """A tab from a grip for each moment, with as many notes as the moment has.
-
-        Techniques that make no sense at the new places are left out.
-        """
-        events: list[list[Event]] = [[] for _ in self.tab.bars]
-        kept = self._possible_techniques(grips, tuning)
-        for moment, grip, techniques in zip(self.moments, grips, kept, strict=True):
-            details = zip(moment.notes, grip, techniques, strict=True)
-            played = [each._replace(note=n, techniques=own) for each, n, own in details]
-            events[moment.bar_number - 1].append(Event.from_notes(moment.step, played))
-        bars = zip(self.tab.bars, events, strict=True)
-        filled = tuple(replace(bar, events=tuple(own)) for bar, own in bars)
-        return replace(self.tab, tuning=tuning, bars=filled)
-
-    def describe_lost_techniques(
-        self, grips: Sequence[Grip], tuning: Tuning
-    ) -> list[tuple[str, str]]:
-        """Return which techniques `build_tab` leaves out: where, and what."""
-        lost = {
-            (f"bar {moment.bar_number}", f"{TECHNIQUES[gone.kind].plural} don't go with the places")
-            for moment, kept in zip(
-                self.moments, self._possible_techniques(grips, tuning), strict=True
-            )
-            for note, own in zip(moment.notes, kept, strict=True)
-            for gone in set(note.techniques) - set(own)
-        }
-        return sorted(lost, key=lambda each: (int(each[0].split()[1]), each[1]))
-
-    def _possible_techniques(
-        self, grips: Sequence[Grip], tuning: Tuning
-    ) -> list[list[tuple[Technique, ...]]]:
-        """Return the techniques of each note of each moment that its new place allows.
-
-        What leads to a note must still lead to it, along one string and to another fret. An open
-        string is not bent, and a harmonic is where it is on the string.
-        """
-        targets: dict[int, tuple[int, int]] = {}  # by string before: the next moment, and note
-        nexts: dict[int, tuple[tuple[int, int], int]] = {}  # by string now: the same, and fret
-        found: list[list[tuple[Technique, ...]]] = []
-        for place in reversed(range(len(grips))):
-            pairs = list(zip(self.moments[place].notes, grips[place], strict=True))
-            own = []
-            for old, new in pairs:
-                is_same = new == old.note and tuning == self.tab.tuning
-                target = targets.get(old.note.string)
-                after, fret = nexts.get(new.string, (None, 0))
-                leads = target is None or target == after and fret != new.fret
-                lost = set() if is_same else {"harmonic"}
-                lost |= set() if is_same or new.fret else {"bend", "vibrato"}
-                lost |= set() if leads else {k for k, s in TECHNIQUES.items() if s.leads_on}
-                own.append(tuple(each for each in old.techniques if each.kind not in lost))
-            found.append(own)
-            for number, (old, new) in enumerate(pairs):
-                targets[old.note.string] = place, number
-                nexts[new.string] = (place, number), new.fret
-        return found[::-1]
-
-
-def piece_from_tab(tab: Tab) -> PlayablePiece:
-    """A tab, with or without strings, as a piece: its pitches, to be fingered (anew)."""
-    moments, changes = [], []
-    for number, bar in enumerate(tab.bars, start=1):
-        count = 0
-        for event in bar.events:
-            sounding = set(event.sounding_notes())
-            played = tuple(each for each in event.tab_notes() if each.note in sounding)
-            if len(played) < len(event.notes):
-                changes.append((f"bar {number}", "a note without a pitch is left out"))
-            if played:
-                count += 1
-                pitches = tuple(tab.tuning.pitch_of(each.note) for each in played)
-                moments.append(PlayableMoment(number, count, event.step, pitches, played))
-    return PlayablePiece(tab, moments, changes)
 
 
 def find_fingerings(
@@ -291,6 +163,9 @@ def _build_problem(
         ValueError: as `find_fingerings`.
     """
     moments, changes, refused = [], list(piece.changes), []
+    if options.unplayable_policy == "roll":
+        piece, rolled = roll_chords(piece, options)
+        changes += rolled
     for moment in piece.moments:
         left, changed, reason = fit_chord_to_guitar(moment.pitches, options)
         changes += [(piece.describe_place(moment), what) for what in changed]
@@ -302,12 +177,12 @@ def _build_problem(
     if refused:
         many = f"{len(refused)} moments are" if len(refused) > 1 else "One moment is"
         more = ", and so on" if len(refused) > 3 else ""
-        raise ValueError(f"{many} out of this guitar's reach: {'; '.join(refused[:3])}{more}.")
+        raise UnplayableError(f"{many} out of this guitar's reach: {'; '.join(refused[:3])}{more}.")
     if not moments:
         raise ValueError("There is nothing to play: no note is left.")
     starts = bar_start_steps(piece.tab)
     onsets = tuple(float(starts[moment.bar_number - 1] + moment.step) for moment in moments)
-    lasting = tuple(tuple(float(own.duration_steps) for own in m.notes) for m in moments)
+    lasting = tuple(tuple(piece.ringing_steps(m, note) for note in m.notes) for m in moments)
     pitches = tuple(m.pitches for m in moments)
     passage = Passage(options.tuning, pitches, onsets=onsets, durations=lasting)
     choices = _list_candidate_grips(piece, moments, options)

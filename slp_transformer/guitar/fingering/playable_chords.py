@@ -15,7 +15,9 @@ from slp_transformer.guitar.fretboard import (
     format_pitch,
 )
 
-UnplayablePolicy = Literal["refuse", "octave", "drop"]
+UnplayablePolicy = Literal["refuse", "octave", "drop", "roll"]
+EASY: dict[str, int] = {"preferred_position": 1, "open_string_preference": 1, "max_span": 3}
+"""The options of a fingering for beginners: the first position, open strings, few stretches."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class FingeringOptions:
         pinned_notes: notes forced onto a string and fret, by the numbers of their bar and of their
             moment in it, from 1.
         unplayable_policy: what to do about notes that this guitar cannot play: "refuse" the piece,
-            move them by "octave", or "drop" them.
+            move them by "octave", "drop" them, or "roll" chords: play them in parts,
+            and move single notes.
     """
 
     tuning: Tuning = STANDARD
@@ -62,7 +65,7 @@ def fit_chord_to_guitar(
     changes = []
     for place, pitch in enumerate(pitches):
         moved = (
-            _nearest_octave_on_neck(pitch, options)
+            nearest_octave_on_neck(pitch, options)
             if options.unplayable_policy == "octave"
             else pitch
         )
@@ -126,7 +129,7 @@ def _choose_moved_pitches(
     return [None if pitch in dropped else pitch for pitch in pitches]
 
 
-def _nearest_octave_on_neck(pitch: int, options: FingeringOptions) -> int:
+def nearest_octave_on_neck(pitch: int, options: FingeringOptions) -> int:
     """The nearest octave of a pitch that is on the neck; the pitch itself if none is."""
     octaves = [pitch + 12 * k for k in sorted(range(-10, 11), key=abs)]
     return next((p for p in octaves if options.tuning.positions_of(p, options.max_fret)), pitch)

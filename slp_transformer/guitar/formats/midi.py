@@ -5,8 +5,9 @@ again, with a channel for each string.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from slp_transformer._internal.bounds import MAX_BARS, MAX_FILE_BYTES, MAX_MIDI_NOTES
 from slp_transformer._internal.extras import import_extra
+from slp_transformer.guitar.formats.notation import TUPLET_TIMES
 from slp_transformer.guitar.formats.safe_read import (
     TimeLimitedBytes,
     decode_text,
@@ -29,14 +31,15 @@ from slp_transformer.guitar.formats.tab_builder import (
     build_tabs,
 )
 from slp_transformer.guitar.fretboard import Note, Tuning
-from slp_transformer.guitar.tab import ReadProblem, Tab
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, ReadProblem, Tab, Technique
 from slp_transformer.guitar.tab_header import format_tuning_line, parse_capo, parse_tuning
 
 MAX_EXACT_STEPS_PER_QUARTER = 24
-"""Steps to a quarter note, at most, that are taken over from a file as they are."""
+"""Steps to a quarter note, at most, that a beat of a file is taken over with as it is."""
 PERFORMANCE_STEPS_PER_QUARTER = 12
 """Steps to a quarter note for what is in no such grid, as people play."""
 DRUM_CHANNEL = 10
+SUSTAIN_PEDAL = 64
 GUITAR_PROGRAMS = range(24, 32)
 """General MIDI's guitars."""
 STRUM_SECONDS = 0.03
@@ -49,13 +52,17 @@ def import_mido() -> ModuleType:
 
 
 class _PlayedNote(NamedTuple):
-    """A note of a MIDI file, with times in ticks; tracks and channels count from 1."""
+    """A note of a MIDI file, with times in ticks; tracks and channels count from 1.
+
+    One that `rings` is held by the sustain pedal after its key is let go.
+    """
 
     start: int
     end: int
     pitch: int
     channel: int
     track: int
+    rings: bool = False
 
 
 @dataclass
@@ -148,7 +155,8 @@ def read_midi_tabs(
                 else Note(0, note.pitch)
             )
             onset, end = Fraction(note.start, unit), Fraction(note.end, unit)
-            builder.add_note(NoteEvent(onset, end - onset, place))
+            techniques = {Technique("let ring")} if note.rings else set[Technique]()
+            builder.add_note(NoteEvent(onset, end - onset, place, techniques))
         found.append(builder)
     tabs, problems = build_tabs(contents.source, contents.track_names.get(1, ""), found)
     return tabs, [ReadProblem(contents.source, 0, message) for message in messages] + problems
@@ -221,6 +229,14 @@ def _read_contents(path: str | Path) -> _MidiContents:
 def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]) -> None:
     """Add the messages of one track."""
     now, sounding = 0, defaultdict[tuple[int, int], deque[int]](deque)
+    pedaled: defaultdict[int, list[_PlayedNote]] = defaultdict(list)  # by channel, while it is down
+    down: set[int] = set()
+
+    def lift_pedal(channel: int) -> None:
+        for note in pedaled.pop(channel, []):
+            is_long = 2 * (now - note.end) >= contents.ticks_per_quarter
+            contents.notes.append(note._replace(rings=is_long))
+
     for message in track:
         now += message.time
         match message.type:
@@ -229,7 +245,14 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
             case "note_on" | "note_off":
                 key = message.note, message.channel + 1
                 if starts := sounding[key]:
-                    contents.notes.append(_PlayedNote(starts.popleft(), now, *key, track_number))
+                    note = _PlayedNote(starts.popleft(), now, *key, track_number)
+                    (pedaled[key[1]] if key[1] in down else contents.notes).append(note)
+            case "control_change" if message.control == SUSTAIN_PEDAL:
+                if message.value >= 64:
+                    down.add(message.channel + 1)
+                else:
+                    down.discard(message.channel + 1)
+                    lift_pedal(message.channel + 1)
             case "pitchwheel" if message.pitch:
                 contents.pitch_bends[message.channel + 1] += 1
             case "set_tempo" if message.tempo:
@@ -247,6 +270,8 @@ def _read_track(contents: _MidiContents, track_number: int, track: Iterable[Any]
                 contents.texts[track_number].append(message.text)
             case "program_change":
                 contents.programs[track_number].append((message.channel + 1, message.program))
+    for channel in tuple(pedaled):
+        lift_pedal(channel)
     left = [
         _PlayedNote(start, now, *key, track_number)
         for key, starts in sounding.items()
@@ -273,17 +298,55 @@ def _choose_steps_per_quarter(
 ) -> tuple[int, list[_PlayedNote]]:
     """Return the coarsest grid on which all notes begin and end, or at least begin, and the notes.
 
+    A grid of more than 24 steps is one whose beats, each by itself, are plain: quintuplets in one
+    and triplets in another.
     Notes of a performance, which are on no grid that is coarse enough, begin together if they begin
     within `STRUM_SECONDS`; if they still are on none, it is `PERFORMANCE_STEPS_PER_QUARTER`.
     """
     ticks = contents.ticks_per_quarter
+    in_quarters = all(kind <= 4 for _, kind in contents.time_signatures.values())
     for played in (notes, strummed := _align_strums(notes, contents)):
         starts, ends = [note.start for note in played], [note.end for note in played]
         for moments in (starts + ends, starts):
             steps = ticks // gcd(ticks, *moments)
-            if steps <= MAX_EXACT_STEPS_PER_QUARTER:
+            if steps <= MAX_EXACT_STEPS_PER_QUARTER and _is_notated(moments, ticks):
                 return steps_per_quarter or steps, played
+        steps = ticks // gcd(ticks, *starts)
+        if in_quarters and steps <= MAX_STEPS_PER_QUARTER and _is_notated(starts, ticks):
+            finer = ticks // gcd(ticks, *starts, *ends)
+            if finer <= MAX_STEPS_PER_QUARTER and _is_notated(starts + ends, ticks):
+                return steps_per_quarter or finer, played
+            return steps_per_quarter or steps, _end_at_starts(played, ticks)
     return steps_per_quarter or PERFORMANCE_STEPS_PER_QUARTER, strummed
+
+
+def _is_notated(moments: Sequence[int], ticks_per_quarter: int) -> bool:
+    """Return whether the moments of each beat lie on a grid that a beat of notation can have.
+
+    Beats may differ: one of quintuplets can follow one of triplets.
+    """
+    sizes: dict[int, int] = defaultdict(lambda: ticks_per_quarter)
+    for moment in moments:
+        beat = moment // ticks_per_quarter
+        sizes[beat] = gcd(sizes[beat], moment)
+    grids = {ticks_per_quarter // size for size in sizes.values()}
+    return all(
+        grid <= MAX_EXACT_STEPS_PER_QUARTER and grid // (grid & -grid) in (1, *TUPLET_TIMES)
+        for grid in grids
+    )
+
+
+def _end_at_starts(notes: Sequence[_PlayedNote], ticks_per_quarter: int) -> list[_PlayedNote]:
+    """Return notes that end where another begins or a beat does, the nearest of these."""
+    starts = sorted({note.start for note in notes})
+    ended = []
+    for note in notes:
+        beat = note.end - note.end % ticks_per_quarter
+        after = bisect_left(starts, note.end)
+        near = [beat, beat + ticks_per_quarter, *starts[max(0, after - 1) : after + 1]]
+        later = [place for place in near if place > note.start]
+        ended.append(note._replace(end=min(later, key=lambda place: abs(place - note.end))))
+    return ended
 
 
 def _align_strums(notes: list[_PlayedNote], contents: _MidiContents) -> list[_PlayedNote]:

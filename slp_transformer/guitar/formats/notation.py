@@ -160,7 +160,7 @@ def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
     """Return the tab in one voice; or if all is in one of two, with held basses in the other.
 
     A note held while higher ones begin goes to the second voice if nothing sounds there, so that
-    it is one note and no chain of ties.
+    it is one note and no chain of ties; and so does the bass that such a bar begins with.
     """
     if num_voices > 1 and any(event.voices for event in tab.iter_events()):
         return tab
@@ -176,6 +176,29 @@ def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
             if is_held:
                 busy_until = end
             notes.append(each._replace(voice=2 if is_held else 1))
+        events.append(Event.from_notes(event.step, notes))
+    return _move_first_basses(tab.with_events(events))
+
+
+def _move_first_basses(tab: Tab) -> Tab:
+    """Return the tab with the first note of a bar in voice 2 if it is as low as others there."""
+    busy: list[tuple[int, int]] = []
+    basses: dict[int, int] = {}  # by start of bar: the highest string of voice 2
+    for start, _, event in tab.iter_placed_events():
+        for (string, _), length, _, voice in event.tab_notes():
+            if voice == 2:
+                busy.append((start + event.step, start + event.step + length))
+                basses[start] = min(string, basses.get(start, string))
+    events = []
+    for start, _, event in tab.iter_placed_events():
+        notes = list(event.tab_notes())
+        lowest = notes[0]
+        is_bass = start in basses and lowest.note.string >= basses[start]
+        if event.step == 0 and is_bass and lowest.voice == 1:
+            after = bisect_left(busy, (start, start))
+            is_free = after == len(busy) or busy[after][0] >= start + lowest.duration_steps
+            if is_free and (after == 0 or busy[after - 1][1] <= start):
+                notes[0] = lowest._replace(voice=2)
         events.append(Event.from_notes(event.step, notes))
     return tab.with_events(events)
 
