@@ -11,6 +11,7 @@ from typing import Any
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import Choices
+from slp_transformer._internal.docs_sections import see
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex_tabs
@@ -275,7 +276,7 @@ def read_any_tab_file(path: str | Path, **flags: Any) -> tuple[list[Tab], list[R
     if Path(path).suffix.lower() in AUDIO_SUFFIXES:
         raise ValueError(
             f"{path} is a recording, and recordings are not read: make a MIDI file of it, as by "
-            "basic-pitch (docs/command-line.md says how), and read that."
+            f"basic-pitch, and read that.{see('recordings')}"
         )
     raise ValueError(
         f"{path} has an unsupported file type; supported are {', '.join(readable_suffixes())}."
