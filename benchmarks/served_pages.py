@@ -17,7 +17,6 @@ import os
 import platform
 import re
 import shutil
-import signal
 import socket
 import statistics
 import subprocess
@@ -43,7 +42,7 @@ EQUATION = "eq-head"
 LOOK_S = 0.5
 OPEN_AFTER_S = 10
 QUIET_S = 20  # after everything, to see that nothing comes any more
-LONGEST_S = 1500
+LONGEST_S = 1200
 BLANK = 0.004  # share of pixels that are not background, below which a screen counts as blank
 
 
@@ -90,10 +89,19 @@ class Served:
         address, _, token = self.link.partition("#")
         return f"{address}chapters/{stem}/#{token}"
 
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU that it has used so far, where the system says so: on Linux."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self) -> None:
-        """Stop it, as Ctrl-C does."""
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(60)
+        """Stop it."""
+        self.process.terminate()  # Ctrl-C is ignored by what a shell runs in the background
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
 
 @contextmanager
@@ -170,7 +178,9 @@ class Requests(threading.Thread):
 
 
 def first_start(folder: Path, port: int, browser: Browser, shots: Path | None) -> dict[str, Any]:
-    """Watch chapter 1 from the first start on until all chapters have run."""
+    """Watch chapter 1 from the first start on until all chapters have run that had not."""
+    stems = {path.stem for path in (folder / "chapters").glob("[0-9]*.py")}
+    to_run = stems - {path.stem for path in (folder / ".cache" / "chapters").glob("*.json")}
     with serving(folder, port) as served:
         time.sleep(OPEN_AFTER_S)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
@@ -186,7 +196,6 @@ def first_start(folder: Path, port: int, browser: Browser, shots: Path | None) -
             page.locator("article details > summary", has_text=name).first.click()
         scroll_to_equation(page)
         looks: list[dict[str, Any]] = []
-        num_chapters = len(list((folder / "chapters").glob("[0-9]*.py")))
         done_at, touched_at = None, None
         while served.seconds < LONGEST_S:
             began = time.monotonic()
@@ -201,7 +210,7 @@ def first_start(folder: Path, port: int, browser: Browser, shots: Path | None) -
                 scroll_to_equation(page)
                 touched_at = served.seconds
             ran = served.found(r"Ran (chapters\S+) in (\d+) s")
-            if done_at is None and len({match[1] for _, match in ran}) >= num_chapters:
+            if done_at is None and len({match[1] for _, match in ran}) >= len(to_run):
                 done_at = ran[-1][0]
             if done_at and served.seconds - done_at > QUIET_S:
                 whole = served.found("Documentation built in")
@@ -219,6 +228,7 @@ def first_start(folder: Path, port: int, browser: Browser, shots: Path | None) -
     before = [look for look in looks if touched_at is None or look["s"] < touched_at]
     after = [look for look in looks if touched_at is not None and look["s"] >= touched_at]
     return {
+        "chapters_to_run": len(to_run),
         "opened_s": round(opened, 1),
         "all_ran_s": round(done_at, 1) if done_at else None,
         "number_typed_s": round(touched_at, 1) if touched_at else None,
@@ -285,6 +295,7 @@ def replace_line(page: Page, cell: Locator, old: str, new: str) -> int:
     cell.locator(".cm-line", has_text=old).first.click()
     page.keyboard.press("Home")
     page.keyboard.press("Shift+End")
+    page.keyboard.press("Delete")
     keys = 0
     for number, line in enumerate(new.split("\n")):
         if number:
@@ -430,8 +441,10 @@ def change_figure(page: Page) -> dict[str, Any]:
     failed = run_cell(cell)  # the chapter's own assertion says that this is another mask
     replace_line(page, cell, "assert torch.equal(M, causal_mask(N))", "")
     changed = run_cell(cell)
-    svg = cell.locator(".slp-cell-output svg").first.inner_html()
+    drawn = cell.locator(".slp-cell-output svg")
+    svg = drawn.first.inner_html() if drawn.count() else ""
     return {
+        "shows_a_figure": bool(svg),
         "with_its_assertion": failed["status"],
         "error": failed["shows"].strip().splitlines()[-1:],
         "without": changed["status"],
@@ -463,25 +476,29 @@ def again(folder: Path, port: int, context: BrowserContext, shoot: Any) -> dict[
 
 # --- An edited sentence --------------------------------------------------------------------------
 
+LOADS = ("as it is", "one core busy")
+
 
 def edits(folder: Path, port: int, browser: Browser, shots: Path | None) -> dict[str, Any]:
     """Change a sentence of a chapter, several times, and time until the open page shows it."""
     result: dict[str, Any] = {}
     with serving(folder, port) as served:
         address = served.link.partition("#")[0]
-        for load in ("as it is", "one core busy"):
+        for load in LOADS:
             busy = None
-            if load != "as it is":
+            if load == LOADS[1]:
                 busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             for stem in (FIRST, LONGEST):
                 path = next((folder / "chapters").glob(f"{stem}*.py"))
                 page = browser.new_page()
                 page.goto(f"{address}chapters/{path.stem}/")
                 page.wait_for_timeout(3000)
-                seconds = [edited(page, path, number) for number in range(5)]
+                took = [edited(served, page, path, number) for number in range(3)]
+                seconds, cpu = (list(one) for one in zip(*took, strict=True))
                 result.setdefault(path.stem, {})[load] = {
                     "seconds": seconds,
                     "median_s": statistics.median(seconds),
+                    "cpu_of_the_server_s": cpu,
                     "load": [round(one, 1) for one in os.getloadavg()],
                 }
                 page.close()
@@ -491,18 +508,18 @@ def edits(folder: Path, port: int, browser: Browser, shots: Path | None) -> dict
     return result
 
 
-def edited(page: Page, path: Path, number: int) -> float:
-    """Change a sentence, and return after how many seconds the page shows it."""
+def edited(served: Served, page: Page, path: Path, number: int) -> tuple[float, float]:
+    """Change a sentence, and return after how many seconds the page shows it, and those of CPU."""
     text = path.read_text(encoding="utf-8")
     paragraph = re.search(r"^# ([A-Z][a-z]+ .*)$", text.partition("\n# ## ")[2], re.MULTILINE)
     assert paragraph
     mark = f"Edit {number} of the sentence."
     path.write_text(text.replace(paragraph[0], f"# {mark} {paragraph[1]}", 1), encoding="utf-8")
-    start = time.monotonic()
+    start, cpu = time.monotonic(), served.cpu
     try:
         shown = f"() => document.querySelector('article').textContent.includes({mark!r})"
         wait_for(lambda: page.evaluate(shown), 120)
-        return round(time.monotonic() - start, 2)
+        return round(time.monotonic() - start, 2), round(served.cpu - cpu, 2)
     finally:
         path.write_text(text, encoding="utf-8")
         gone = f"() => !document.querySelector('article').textContent.includes({mark!r})"
