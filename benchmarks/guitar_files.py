@@ -4,7 +4,7 @@
 
 reads every Guitar Pro and MusicXML file in a folder and those below it. What both read is compared:
 tuning and capo, each note's bar, onset, string and fret, the order in which bars are played, and
-the tempo of each bar. Differences are counted by kind and file type; the output names each file.
+every change of tempo. Differences are counted by kind and file type; the output names each file.
 The files are anyone's: alphaTab's and PyGuitarPro's own tests are a good thousand.
 """
 
@@ -12,8 +12,9 @@ import argparse
 import json
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ for (const path of process.argv.slice(2)) {
     found = {
       order: generator.tickLookup.masterBars.map((bar) => bar.masterBar.index),
       tempos: score.masterBars.map((bar) => bar.tempoAutomations
-        .filter((each) => each.ratioPosition === 0).map((each) => each.value)[0] ?? null),
+        .map((each) => [each.ratioPosition * bar.calculateDuration() / 960, each.value])),
       staves: staves.map((staff) => ({
         drums: staff.isPercussion, tuning: staff.tuning, capo: staff.capo,
         notes: staff.bars.flatMap((bar) => bar.voices.slice(0, 2).flatMap((voice) => voice.beats
@@ -95,6 +96,18 @@ def count_unlike(own: list[Any], others: list[Any]) -> int:
     )
 
 
+def list_tempo_changes(
+    tempos_by_bar: Iterable[Sequence[tuple[float, float]]],
+) -> list[tuple[int, float, int]]:
+    """Return bar, quarters from its start and tempo of each change that is one."""
+    changes: list[tuple[int, float, int]] = []
+    for number, tempos in enumerate(tempos_by_bar, start=1):
+        for place, bpm in sorted(tempos):
+            if not changes or changes[-1][2] != round(bpm):
+                changes.append((number, round(place, 2), round(bpm)))
+    return changes
+
+
 def compare(tabs: list[Tab], witness: dict[str, Any]) -> list[str]:
     """Return the kinds of differences, each with its size."""
     staves = [
@@ -106,11 +119,19 @@ def compare(tabs: list[Tab], witness: dict[str, Any]) -> list[str]:
     order = find_playing_order(tabs[0].bars)
     if order != witness["order"]:
         found.append(f"playing order: {len(order)} bars, {len(witness['order'])}")
-    now = said = None
-    for number, (bar, tempo) in enumerate(zip(tabs[0].bars, witness["tempos"], strict=False), 1):
-        now, said = bar.tempo_bpm or now, round(tempo) if tempo else said
-        if now and said and now != said and not any(f.startswith("tempo") for f in found):
-            found.append(f"tempo: {now}, {said} in bar {number}")
+    unit = tabs[0].steps_per_quarter or 1
+    tempos = list_tempo_changes(
+        [
+            *([(0.0, bar.tempo_bpm)] if bar.tempo_bpm else []),
+            *((step / unit, bpm) for step, bpm in bar.tempo_changes),
+        ]
+        for bar in tabs[0].bars
+    )
+    others = list_tempo_changes(witness["tempos"])
+    if tempos and tempos != others:
+        pairs = zip_longest(tempos, others)
+        own, other = next((own, other) for own, other in pairs if own != other)
+        found.append(f"tempo: {own}, {other} (bar, quarters from its start, tempo)")
     if len(staves) != len(tabs):
         return [*found, f"tracks: {len(tabs)}, {len(staves)}"]
     for tab, staff in zip(tabs, staves, strict=True):

@@ -6,19 +6,23 @@ CLASSTAB holds `*.jsonl` with an object a piece (`file`, and `events` of bar, no
 quarters that its MIDI file has) and, in a folder `raw`, the tabs. A note counts as right if it is
 as long after the first one of its bar as in the MIDI file, up to one factor for the whole piece,
 since a tab may be written in other note values. Beside it is the best that any number of columns
-to a quarter note does, which is what a flag can say.
+to a quarter note does, which is what a flag can say. Of two bars one after the other the length of
+the first is compared as well, by how far their first notes are apart: a bar that is padded or cut
+is seen there.
 """
 
 import argparse
 import json
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.tab import Tab
 from slp_transformer.guitar.text_time import infer_timing
+from slp_transformer.guitar.timing import bar_start_steps
 
 FACTORS = [Fraction(*each) for each in ((1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (3, 2), (2, 3))]
 COLUMNS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12)
@@ -60,10 +64,31 @@ def count_right(pairs: list[tuple[Moments, Moments]], factor: Fraction) -> int:
     )
 
 
+def count_right_lengths(
+    tab: Tab, pairs: list[tuple[Moments, Moments]], factor: Fraction
+) -> tuple[int, int]:
+    """Return how many bars with the next have both in the MIDI file, and how many are as long."""
+    unit, starts = tab.steps_per_quarter or 1, bar_start_steps(tab)
+    places, place = [], 0
+    bars = list(iter_bars(tab))
+    for own, other in pairs:
+        place = bars.index(own, place) + 1
+        places.append((place - 1, own, other))
+    known = right = 0
+    for (place, own, other), (after, next_own, next_other) in pairwise(places):
+        if after == place + 1:
+            length = (starts[after] - starts[place]) / unit + next_own[0][0] - own[0][0]
+            known += 1
+            right += abs(length * float(factor) - (next_other[0][0] - other[0][0])) < TOLERANCE
+    return known, right
+
+
 def measure(path: Path, raw: Path) -> dict[str, Any]:
     """Return the counts over the pieces of a file."""
     counts = dict.fromkeys(("pieces", "without a flag", "stated", "bars", "bars that fit"), 0)
+    counts |= dict.fromkeys(("bars where stated", "bars in the stated meter"), 0)
     counts |= dict.fromkeys(("notes", "right", "right by the best flag"), 0)
+    counts |= dict.fromkeys(("lengths of bars", "right lengths"), 0)
     for line in path.read_text(encoding="utf-8").splitlines():
         piece = json.loads(line)
         tab = max(read_tab_file(raw / piece["file"])[0], key=lambda each: len(each.bars))
@@ -76,10 +101,18 @@ def measure(path: Path, raw: Path) -> dict[str, Any]:
         counts["without a flag"] += 1
         counts["bars"] += len(tab.bars)
         counts["bars that fit"] += found.num_fitting
+        if (meter := tab.stated_time_signature) is not None:
+            length = Fraction(4 * meter[0], meter[1]) * (found.tab.steps_per_quarter or 1)
+            counts["bars where stated"] += len(tab.bars)
+            counts["bars in the stated meter"] += sum(b.steps == length for b in found.tab.bars)
         pairs = list(match_bars(found.tab, piece["events"]))
         plain = list(match_bars(tab, piece["events"]))
         counts["notes"] += sum(len(own) - 1 for own, _ in pairs)
-        counts["right"] += max(count_right(pairs, factor) for factor in FACTORS)
+        best = max(FACTORS, key=lambda factor: count_right(pairs, factor))  # noqa: B023
+        counts["right"] += count_right(pairs, best)
+        known, right = count_right_lengths(found.tab, pairs, best)
+        counts["lengths of bars"] += known
+        counts["right lengths"] += right
         flags = (Fraction(1, columns) for columns in COLUMNS_PER_QUARTER)
         counts["right by the best flag"] += max(count_right(plain, flag) for flag in flags)
     return counts

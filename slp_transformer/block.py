@@ -10,6 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import (
+    BLOCK_HINTS,
+    refuse_unfit_rows,
+    refuse_unknown_arguments,
+)
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
 from slp_transformer._internal.dropout import Dropout
@@ -22,7 +27,7 @@ from slp_transformer._internal.model_choices import (
     NormOrder,
     load,
 )
-from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.shape_types import Float, ShapedModule, Tensor
 from slp_transformer.cache import BlockCache, KVCache
 from slp_transformer.feedforward import make_feedforward
 from slp_transformer.hooks import HookedModule
@@ -115,8 +120,13 @@ class ResidualBlock(HookedModule):
             H, the stream going out.
 
         Raises:
-            ValueError: if a shape does not fit, or `H_enc` is missing or not wanted.
+            TypeError: if an argument is called as PyTorch's blocks call it.
+            ValueError: if a shape, type or device does not fit, or `H_enc` is missing or not
+                wanted.
         """
+        if options:
+            whose = type(self).__name__
+            refuse_unknown_arguments(whose, options.keys() & BLOCK_HINTS.keys(), BLOCK_HINTS)
         if self.cross_attention is not None and H_enc is None:
             raise ValueError(
                 "This block has cross-attention and needs the encoder's output: pass H_enc."
@@ -129,7 +139,14 @@ class ResidualBlock(HookedModule):
         caches = (cache.self_attention, cache.cross_attention) if cache else (None, None)
         here = {"mask": mask, "causal": causal, "cache": caches[0], **options}
         across = {"mask": enc_mask, "H_enc": H_enc, "cache": caches[1]}
-        return self.hook_point("H", self._steps(self, self.hook_point("X", X), here, across))
+        try:
+            H = self._steps(self, self.hook_point("X", X), here, across)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError:
+            refuse_unfit_rows("X", X, self)
+            raise
+        return self.hook_point("H", H)
 
     def _forward_pre_norm(self, X, self_kwargs, cross_kwargs):
         point = self.hook_point
@@ -214,7 +231,7 @@ def fill_normal_(W: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     return W.normal_(std=0.02)
 
 
-class BlockStack(nn.Module):
+class BlockStack(ShapedModule):
     """Blocks one above the other: the output of one is the input of the next, X^ℓ = H^{ℓ−1}.
 
     A pre-norm stack ends in one more layer norm, which the book gives in prose and in a

@@ -16,6 +16,7 @@ from slp_transformer._internal.model_choices import (
     BookPositions,
     Initialization,
 )
+from slp_transformer._internal.setting_names import refuse_foreign_settings
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,15 @@ class TransformerConfig:
     initialization: Initialization = "gpt2"
     source_vocab_size: int | None = None
     num_encoder_blocks: int | None = None
+
+    def __new__(cls, *_: Any, **settings: Any) -> Any:
+        """Refuse settings by the names of other libraries.
+
+        Raises:
+            TypeError: saying what they are here.
+        """
+        refuse_foreign_settings(cls, settings)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Refuse sizes and choices that no model can be made from.

@@ -12,6 +12,7 @@ from slp_transformer._internal.argument_checks import (
     check_position_ids,
     check_positions,
     check_token_axis,
+    refuse_other_device,
 )
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.config_checks import check_positive_sizes
@@ -64,10 +65,14 @@ class TokenEmbedding(ShapedModule):
         """Return the row of E for each id.
 
         Raises:
-            ValueError: if an id is outside the vocabulary.
+            ValueError: if an id is outside the vocabulary, or the ids are on another device.
         """
         check_ids(ids, len(self.E))
-        return F.embedding(ids, self.E)
+        try:
+            return F.embedding(ids, self.E)
+        except RuntimeError:
+            refuse_other_device("Token ids", ids, self)
+            raise
 
 
 class ScaledEmbedding(TokenEmbedding):

@@ -5,7 +5,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from slp_transformer._internal.argument_checks import MODEL_HINTS, refuse_unknown_arguments
+from slp_transformer._internal.argument_checks import (
+    MODEL_HINTS,
+    check_no_left_padding,
+    refuse_unknown_arguments,
+)
 from slp_transformer._internal.shape_types import Float, Int, ShapedModule, Tensor, format_shape
 from slp_transformer.block import BlockStack, TransformerStack
 from slp_transformer.cache import KVCache
@@ -117,10 +121,13 @@ class TransformerLM(ShapedModule):
         Raises:
             TypeError: if there is another argument.
             ValueError: if an id is outside the vocabulary, the sequence (with what the cache
-                holds) is longer than `config.context_length`, or the mask does not fit.
+                holds) is longer than `config.context_length`, the mask does not fit, or it is that
+                of texts padded on the left, and positions are missing.
         """
         refuse_unknown_arguments(type(self).__name__, others, MODEL_HINTS)
         start = 0 if cache is None else cache.length
+        if mask is not None and position_ids is None and isinstance(self.embedding, InputEncoding):
+            check_no_left_padding(mask)
         # An embedding of somebody's own, without positions, need not take `position_ids`.
         where = {} if position_ids is None else {"position_ids": position_ids}
         X = self.embedding(ids, start=start, **where)

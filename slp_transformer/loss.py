@@ -3,6 +3,7 @@
 import math
 import sys
 
+import torch
 import torch.nn.functional as F
 
 from slp_transformer._internal.cross_entropy import try_fast_cross_entropy_sum
@@ -40,8 +41,13 @@ def next_token_loss(
         reduction: "mean", or "sum" to divide later.
 
     Raises:
-        ValueError: if there is not one target for each position.
+        ValueError: if there is not one target for each position, or targets are no ids.
     """
+    if targets.is_floating_point() or targets.dtype == torch.bool:
+        raise ValueError(
+            f"Targets are the ids of words, so they must be whole numbers, not {targets.dtype}: "
+            "write targets.long() if they are ids."
+        )
     if U.shape[:-1] != targets.shape:
         raise ValueError(
             f"Each position needs one target, but the logits are {format_shape(U)} and the targets "

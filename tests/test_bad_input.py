@@ -3,6 +3,8 @@
 The shape checks of the tests are off here: a reader has only the package's own.
 """
 
+import re
+
 import pytest
 import torch
 
@@ -20,14 +22,18 @@ from slp_transformer import (
     TransformerConfig,
     TransformerLM,
     TransformerStack,
+    add_lora,
     causal_mask,
     fused_attention,
     lm_head,
+    next_token_loss,
     padding_mask,
     sinusoidal_positions,
 )
 from slp_transformer.attention import attention
 from slp_transformer.embedding import one_hot_lookup
+from slp_transformer.modern import ModernConfig, ModernLM, from_pretrained
+from slp_transformer.training import TrainConfig
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -121,6 +127,10 @@ BAD = {
         lambda: mha()(rows(2, N, D), rows(2, 5, N, N)),
         ["[2×5×7×7]", "[2×3×7×7]"],
     ),
+    "mask of texts padded on the left": (
+        lambda: lm()(ids(3, N), padding_mask(torch.tensor([[0, 0, 1, 2, 3, 4, 5]] * 3), 0)),
+        ["hides the first tokens", "position_ids=((ids != pad_id)", "docs/reuse.md"],
+    ),
     # attention
     "queries and keys of different size": (
         lambda: attention(rows(N, 5), rows(N, 3), rows(N, 5)),
@@ -197,6 +207,20 @@ BAD = {
         lambda: FeedForward(D, activation="tanh"),
         ["activation", "relu", "gelu", "tanh"],
     ),
+    "rows of another type": (
+        lambda: block()(rows(N, D).double()),
+        ["torch.float32", "not torch.float64", ".to(torch.float32)"],
+    ),
+    "rows of another type, stack": (lambda: stack()(rows(N, D).half()), ["not torch.float16"]),
+    "rows of another size, block": (lambda: block()(rows(N, 13)), ["X", "[7×13]", "15"]),
+    "rows on another device": (
+        lambda: block()(rows(N, D).to("meta")),
+        ["on cpu", "not on meta", '.to("cpu")'],
+    ),
+    "weights by PyTorch's names": (
+        lambda: block().load_state_dict(torch.nn.TransformerEncoderLayer(D, A).state_dict()),
+        ["self_attn.in_proj_weight", "attention.W_QKV", "from_pretrained", "docs/reuse.md"],
+    ),
     "unknown norm": (lambda: block(norm="middle"), ["norm", '"pre"', '"post"', "middle"]),
     "dropout of 1": (lambda: mha(dropout=1.0), ["dropout", "1.0", "0"]),
     "dropout of attention": (
@@ -242,6 +266,14 @@ BAD = {
         lambda: lm_head(rows(N, 13), rows(V, D)),
         ["[7×13]", "[23×15]", "same size"],
     ),
+    "targets that are floats": (
+        lambda: next_token_loss(rows(2, N, V), rows(2, N)),
+        ["whole numbers", "torch.float32", "targets.long()"],
+    ),
+    "targets that are booleans": (
+        lambda: next_token_loss(rows(N, V), torch.ones(N).bool()),
+        ["whole numbers", "torch.bool"],
+    ),
     "unknown positions": (
         lambda: InputEncoding(V, M, D, positions="rotary"),
         ["positions", "learned", "sinusoidal", "rotary"],
@@ -275,8 +307,8 @@ def test_the_advice_of_the_boolean_mask_message_works():
     """The message says how to make an additive mask of a boolean one."""
     with pytest.raises(ValueError) as caught:
         mha()(rows(N, D), LOWER)
-    _, advice = str(caught.value).split("write ")
-    made = eval(advice.rstrip("."), {"torch": torch, "allowed": LOWER})
+    advice = re.search("write (.*)\\. See", str(caught.value))[1]
+    made = eval(advice, {"torch": torch, "allowed": LOWER})
     assert torch.equal(made, causal_mask(N))
 
 
@@ -316,6 +348,103 @@ def test_what_other_libraries_call_an_argument_is_answered_with_what_does_it_her
         lm()(ids(2, N), **{name: ids(2, N)})
     with pytest.raises(TypeError, match="TransformerLM has no argument stray.$"):
         lm()(ids(2, N), stray=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: config(d_model=7), "TransformerConfig has no setting d_model: here that is model"),
+        (
+            lambda: block(n_heads=3),
+            "TransformerBlock has no setting n_heads: here that is num_heads",
+        ),
+        (
+            lambda: stack(num_layers=2),
+            "TransformerStack has no setting num_layers: .* is num_blocks",
+        ),
+        (
+            lambda: mha(bias=True),
+            "no setting bias: here that is attention_bias and ffn_bias, of Tran",
+        ),
+        (
+            lambda: TransformerLM(hidden_size=7),
+            "is model_dim, of TransformerConfig or of modern.Mod",
+        ),
+        (lambda: ModernConfig(V, head_dim=7), "ModernConfig .* is key_dim and value_dim. See .Set"),
+        (lambda: block(batch_first=True), "no setting batch_first: the batch is always the first"),
+        (lambda: block(device="cpu"), "TransformerBlock has no setting device: .*torch.device"),
+        (
+            lambda: TrainConfig(lr=1.0),
+            "TrainConfig has no setting lr: here that is learning_rate.$",
+        ),
+        (lambda: block(stray=1), "unexpected keyword argument 'stray'"),  # in Python's words
+    ],
+)
+def test_what_other_libraries_call_a_setting_is_answered_with_ours(make, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: block()(rows(N, D), is_causal=True), "TransformerBlock has .* write causal=True."),
+        (lambda: stack()(rows(N, D), attn_mask=LOWER), "no argument attn_mask: a mask is additive"),
+        (lambda: block()(rows(N, D), stray=1), "unexpected keyword argument 'stray'"),
+        (lambda: lm()(ids(N), output_attentions=True), r"patch_activations\(model, ..\*.alpha"),
+        (lambda: add_lora(lm(), r=2), "add_lora has no argument r: give rank."),
+        (lambda: add_lora(lm(), 2, lora_alpha=4), "no argument lora_alpha: α/r is a part of B"),
+        (lambda: from_pretrained("x", torch_dtype=None), "from_pretrained has .* give dtype."),
+    ],
+)
+def test_arguments_by_the_names_of_other_libraries_are_answered_with_ours(call, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        call()
+
+
+def test_ids_on_another_device_are_refused_with_the_name_of_the_right_one(monkeypatch):
+    """As on a GPU; PyTorch's device without memory would take them."""
+
+    def refuse(*_):
+        raise RuntimeError("Expected all tensors to be on the same device")
+
+    monkeypatch.setattr(torch.nn.functional, "embedding", refuse)
+    with pytest.raises(ValueError, match=r'Token ids .* on cpu, not on meta: write .to\("cpu"\)'):
+        lm()(ids(N).to("meta"))
+    with pytest.raises(RuntimeError, match="Expected all tensors"):  # another reason
+        lm()(ids(N))
+
+
+def test_rows_of_other_types_are_taken_under_autocast(monkeypatch):
+    """There other errors stay what they are, and everywhere a lack of memory does."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert block()(rows(N, D), causal=True).shape == (N, D)
+        assert block()(rows(N, D).bfloat16()).shape == (N, D)
+    layer, error = block(), RuntimeError("something else")
+
+    def fail(*_, **__):
+        raise error
+
+    layer.attention = torch.nn.Identity()
+    monkeypatch.setattr(layer.attention, "forward", fail)
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(RuntimeError, match="else"):
+        layer(rows(N, D).bfloat16())
+    layer.norm_1, error = torch.nn.Identity(), torch.OutOfMemoryError("no memory")
+    with pytest.raises(torch.OutOfMemoryError):
+        layer(rows(N, D).double())
+
+
+def test_masks_that_hide_first_tokens_for_other_reasons_are_taken():
+    """Rows of padding alone, one text after another, padding on the right, positions given."""
+    model, pads = lm(), torch.tensor([[0, 0, 0], [1, 2, 0]])
+    assert model(pads, padding_mask(pads, 0)).shape == (2, 3, V)
+    text = torch.tensor([0, 0, 1, 1, 1])
+    apart = torch.zeros(5, 5).masked_fill(text[:, None] != text, -torch.inf)
+    assert model(ids(5), apart).shape == (5, V)
+    left = padding_mask(torch.tensor([0, 1, 2]), 0)
+    assert model(ids(3), left, position_ids=torch.arange(3)).shape == (3, V)
+    rotary = ModernLM(ModernConfig(V, M, D + 1, 2, num_blocks=1))
+    assert rotary(ids(3), left).shape == (3, V)  # distances are those of the words
 
 
 def test_a_mask_of_ones_and_other_numbers_is_a_bias():

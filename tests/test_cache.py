@@ -98,10 +98,11 @@ def test_an_additive_mask_counts_the_keys_of_the_cache():
     ids = torch.randint(1, 11, (2, N))
     ids[0, :4] = 0
     mask, cache = padding_mask(ids, pad_id=0), KVCache(17)
+    at = ((ids != 0).cumsum(-1) - 1).clamp(min=0)
     with torch.no_grad():
-        whole = model(ids, mask)
-        first = model(ids[:, :6], mask[..., :6], cache=cache)
-        second = model(ids[:, 6:], mask, cache=cache)
+        whole = model(ids, mask, position_ids=at)
+        first = model(ids[:, :6], mask[..., :6], cache=cache, position_ids=at[:, :6])
+        second = model(ids[:, 6:], mask, cache=cache, position_ids=at[:, 6:])
     both = torch.cat([first, second], dim=1)
     torch.testing.assert_close(both[0, 4:], whole[0, 4:], rtol=0, atol=1e-5)
     torch.testing.assert_close(both[1], whole[1], rtol=0, atol=1e-5)

@@ -138,9 +138,10 @@ def test_bfloat16_stays_finite_and_close():
     lm = TransformerLM(TransformerConfig(V, M, D_SHARED, A, 2))
     ids = some_ids(B, N, below=V - 1) + 1
     ids[0, :2] = 0
-    expected = copy.deepcopy(lm).double()(ids, padding_mask(ids, 0))
+    mask, where = padding_mask(ids, 0), {"position_ids": torch.arange(N)}
+    expected = copy.deepcopy(lm).double()(ids, mask, **where)
     half = lm.bfloat16()
-    U = half(ids, padding_mask(ids, 0))
+    U = half(ids, mask, **where)
     assert U.dtype == torch.bfloat16 and U.isfinite().all()
     assert (U.double() - expected).abs().max() < 0.05 * expected.abs().max()
     U.float().sum().backward()
@@ -177,7 +178,10 @@ def test_a_sequence_padded_on_the_left_is_read_as_if_alone(positions):
         assert_same(U[0, LEFT:], lm(text[0]))
         assert_same(U[1, LEFT + 1 :], lm(text[1, 1:]))
         if positions != "rotary":  # which compares positions, and knows no first one
-            assert not torch.allclose(lm(padded, mask)[0, LEFT:], lm(text[0]), atol=1e-3)
+            there = lm(padded, mask, position_ids=torch.arange(padded.shape[1]))
+            assert not torch.allclose(there[0, LEFT:], lm(text[0]), atol=1e-3)
+            with pytest.raises(ValueError, match="hides the first tokens .* pass position_ids"):
+                lm(padded, mask)
         cache = KVCache()
         lm(padded[:, :6], mask[..., :6], cache=cache, position_ids=position_ids[:, :6])
         rest = lm(padded[:, 6:], mask, cache=cache, position_ids=position_ids[:, 6:])

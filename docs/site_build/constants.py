@@ -24,6 +24,7 @@ from slp_transformer.data.text_tokenizer import (
     UNKNOWN_TOKEN,
     TokenType,
 )
+from slp_transformer.guitar import text_time
 from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
@@ -175,7 +176,7 @@ def constants() -> dict[str, Shared]:
         ),
         "FILE_KINDS": Shared(
             file_kinds(),
-            "Record<string, 'midi' | 'gp' | 'xml'>",
+            "Record<string, 'midi' | 'gp' | 'xml' | 'text'>",
             "The files that can be fingered, by their suffix.",
         ),
         "MAX_FILE_BYTES": Shared(
@@ -183,9 +184,28 @@ def constants() -> dict[str, Shared]:
                 "midi": MAX_FILE_BYTES["MIDI"],
                 "gp": MAX_FILE_BYTES["Guitar Pro 6 to 8"],
                 "xml": MAX_FILE_BYTES["MusicXML"],
+                "text": MAX_FILE_BYTES["ASCII tab"],
             },
             "Record<string, number>",
             "How large a file of each kind may be.",
+        ),
+        "TEXT_TIME": Shared(
+            {
+                "grids": list(text_time.GRIDS),
+                "gridCost": text_time.GRID_COST,
+                "columnScales": list(text_time.COLUMN_SCALES),
+                "maxMisfit": text_time.MAX_MISFIT,
+                "minStepColumns": text_time.MIN_STEP_COLUMNS,
+                "pickupShare": text_time.PICKUP_SHARE,
+                "usualMeters": [list(meter) for meter in text_time.USUAL_METERS],
+                "maxBarsToTry": text_time.MAX_BARS_TO_TRY,
+                "meterOfGridSteps": text_time.METER_OF_GRID_STEPS,
+            },
+            "{ grids: number[], gridCost: number, columnScales: number[], maxMisfit: number, "
+            "minStepColumns: number, pickupShare: number, "
+            "usualMeters: [number, number][], maxBarsToTry: number, "
+            "meterOfGridSteps: Record<string, [number, number]> }",
+            "How the columns of a text become time.",
         ),
         "MIDI": Shared(
             {

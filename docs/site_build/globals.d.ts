@@ -19,6 +19,11 @@ interface OnPage extends HTMLInputElement {
   options: HTMLOptionsCollection;
   show(tex: string, how?: string): Promise<void>;
   guitarPro(): Uint8Array<ArrayBuffer>;
+  /** Of a line of a score that alphaTab draws: which it is, whether it is asked for, and what is
+     drawn. */
+  layoutResultId?: string;
+  resultState?: number;
+  renderedResult?: Element[];
 }
 
 /** CodeMirror, as far as a cell asks for it. */

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from slp_transformer._internal.model_choices import MODEL_TABLES
+from slp_transformer._internal.setting_names import SETTINGS_ELSEWHERE
 from slp_transformer.modern import ModernConfig, RopeScaling
 from slp_transformer.modern.families import HF_FAMILIES
 from slp_transformer.modern.pretrained import build_on_meta
@@ -48,35 +49,35 @@ PARAMETERS = {  # ours: PyTorch's and TransformerLens's
     "stack.blocks.0.ffn.b_3": ("", "mlp.b_out"),
 }
 
-SETTINGS: dict[str, tuple[dict[str, Any], str, str, str]] = {
-    # ours: another value, then PyTorch's, nanoGPT's and TransformerLens's
-    "vocab_size": ({"vocab_size": 13}, "", "vocab_size", "d_vocab"),
-    "context_length": ({"context_length": 17}, "", "block_size", "n_ctx"),
-    "model_dim": ({"model_dim": 192}, "d_model", "n_embd", "d_model"),
-    "num_heads": ({"num_heads": 8}, "nhead", "n_head", "n_heads"),
-    "num_kv_heads": ({"num_kv_heads": 1}, "", "", "n_key_value_heads"),
-    "num_blocks": ({"num_blocks": 3}, "num_layers", "n_layer", "n_layers"),
-    "key_dim, value_dim": ({"key_dim": 10, "value_dim": 10}, "", "", "d_head"),
-    "hidden_dim": ({"hidden_dim": 70}, "dim_feedforward", "", "d_mlp"),
-    "activation": ({"activation": "relu"}, "activation", "", "act_fn, gated_mlp"),
-    "positions": ({"positions": "sinusoidal"}, "", "", "positional_embedding_type"),
-    "normalization": ({"normalization": "none"}, "", "", "normalization_type"),
-    "norm": ({"norm": "post"}, "norm_first", "", ""),
-    "eps": ({"eps": 0.5}, "layer_norm_eps", "", "eps"),
-    "dropout": ({"dropout": 0.5}, "dropout", "dropout", ""),
-    "qk_norm": ({"qk_norm": True}, "", "", "use_qk_norm"),
-    "attention_bias": ({"attention_bias": False}, "bias", "bias", ""),
-    "ffn_bias": ({"ffn_bias": False}, "bias", "bias", ""),
-    "tied": ({"tied": True}, "", "", ""),
-    "rope_base": ({"rope_base": 500.0}, "", "", "rotary_base"),
-    "rope_scaling": ({"rope_scaling": RopeScaling("linear", 2.0)}, "", "", ""),
-    "rotary_share": ({"rotary_share": 0.5}, "", "", ""),
-    "qk_norm_joint": ({"qk_norm_joint": True}, "", "", ""),
-    "window, windowed_blocks": ({"window": 4}, "", "", "window_size"),
-    "unrotated_blocks": ({"unrotated_blocks": (0,)}, "", "", ""),
-    "begin_id": ({"begin_id": 1}, "", "", ""),
-    "end_ids": ({"end_ids": (2,)}, "", "", ""),
-    "num_encoder_blocks": ({}, "num_encoder_layers", "", ""),
+CHANGED_SETTINGS: dict[str, dict[str, Any]] = {  # ours: another value
+    "vocab_size": {"vocab_size": 13},
+    "context_length": {"context_length": 17},
+    "model_dim": {"model_dim": 192},
+    "num_heads": {"num_heads": 8},
+    "num_kv_heads": {"num_kv_heads": 1},
+    "num_blocks": {"num_blocks": 3},
+    "key_dim, value_dim": {"key_dim": 10, "value_dim": 10},
+    "hidden_dim": {"hidden_dim": 70},
+    "activation": {"activation": "relu"},
+    "positions": {"positions": "sinusoidal"},
+    "normalization": {"normalization": "none"},
+    "norm": {"norm": "post"},
+    "eps": {"eps": 0.5},
+    "dropout": {"dropout": 0.5},
+    "qk_norm": {"qk_norm": True},
+    "attention_bias": {"attention_bias": False},
+    "ffn_bias": {"ffn_bias": False},
+    "tied": {"tied": True},
+    "rope_base": {"rope_base": 500.0},
+    "rope_scaling": {"rope_scaling": RopeScaling("linear", 2.0)},
+    "rotary_share": {"rotary_share": 0.5},
+    "qk_norm_joint": {"qk_norm_joint": True},
+    "window, windowed_blocks": {"window": 4},
+    "unrotated_blocks": {"unrotated_blocks": (0,)},
+    "begin_id": {"begin_id": 1},
+    "end_ids": {"end_ids": (2,)},
+    "pad_id": {"pad_id": 3},
+    "num_encoder_blocks": {},
 }
 
 HOOKS = {  # ours, of block 0: Hugging Face's and TransformerLens's
@@ -126,13 +127,14 @@ def find_parameters(kind: str, ours: str) -> str:
 def setting_rows() -> list[list[str]]:
     """Return ours, PyTorch's, nanoGPT's, GPT-2's, Llama's and TransformerLens's."""
     return [
-        [ours, pytorch, nano, find_settings("gpt2", change), find_settings("llama", change), lens]
-        for ours, (change, pytorch, nano, lens) in SETTINGS.items()
+        [ours, pytorch, nano, *(find_settings(kind, ours) for kind in ("gpt2", "llama")), lens]
+        for ours, (pytorch, nano, lens) in SETTINGS_ELSEWHERE.items()
     ]
 
 
-def find_settings(kind: str, change: dict[str, Any]) -> str:
+def find_settings(kind: str, ours: str) -> str:
     """Return the keys of config.json that are other ones after a change of ours."""
+    change = CHANGED_SETTINGS[ours]
     config, family = {"gpt2": GPT2, "llama": LLAMA}[kind], HF_FAMILIES[kind]
     try:
         before, after = (family.to_hf_config(replace(config, **new)) for new in ({}, change))

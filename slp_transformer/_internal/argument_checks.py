@@ -1,12 +1,18 @@
 """Refusals of tensors that do not fit a model or each other, in one sentence each."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch import nn
 
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Tensor, format_shape
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def is_all_finite(tensor: Tensor) -> bool:
@@ -27,6 +33,38 @@ def check_feature_axis(name: str, X: Tensor, model_dim: int) -> None:
             f"{name} has shape {format_shape(X)}, but must be [... × tokens × {model_dim}]: "
             f"model_dim is {model_dim} here."
         )
+
+
+def refuse_other_device(name: str, X: Tensor, module: nn.Module) -> None:
+    """Refuse an input on another device than a module's weights, once PyTorch has.
+
+    Raises:
+        ValueError: naming both devices.
+    """
+    W = next(module.parameters(), X)
+    if X.device != W.device:
+        raise ValueError(
+            f"{name} must be where the weights are, on {W.device}, not on {X.device}: write "
+            f'.to("{W.device}"), or move the model.'
+        )
+
+
+def refuse_unfit_rows(name: str, X: Tensor, module: nn.Module) -> None:
+    """Refuse rows that do not fit a module's weights, once PyTorch has: that is never too strict.
+
+    Raises:
+        ValueError: naming both devices, types or sizes.
+    """
+    refuse_other_device(name, X, module)
+    W = next(module.parameters(), X)
+    if X.dtype != W.dtype and not torch.is_autocast_enabled(X.device.type):
+        raise ValueError(
+            f"{name} must have the type of the weights, {W.dtype}, not {X.dtype}: write "
+            f".to({W.dtype}), or give the model the other type."
+        )
+    for part in module.children():  # the widths of attention are those of the whole block
+        if isinstance(width := getattr(part, "model_dim", None), int):
+            check_feature_axis(name, X, width)
 
 
 def check_attention_inputs(model_dim: int, X: Tensor, H_enc: Tensor | None, causal: bool) -> None:
@@ -73,8 +111,28 @@ MODEL_HINTS = {
     "input_ids": "the ids are its first argument",
     "past_key_values": "keys and values are kept by cache=KVCache()",
     "use_cache": "keys and values are kept by cache=KVCache()",
+    "output_hidden_states": "interpret.patch_activations(model, ['*.H']) reads them",
+    "output_attentions": "interpret.patch_activations(model, ['*.alpha']) reads them",
+    "token_type_ids": "only BERT has segments",
+    "return_dict": "what it returns are the logits",
 }
 """What Hugging Face's arguments of a model's call are here."""
+
+BLOCK_HINTS = {
+    "is_causal": "write causal=True",
+    **dict.fromkeys(
+        ("attn_mask", "src_mask", "tgt_mask", "attention_mask"),
+        "a mask is additive, and the second argument",
+    ),
+    **dict.fromkeys(
+        ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask"),
+        "padding is hidden by a mask too: mask=padding_mask(ids, pad_id)",
+    ),
+    "memory": "the encoder's output is H_enc",
+    "memory_mask": "the mask of H_enc is enc_mask",
+    "need_weights": "attention alone returns them, by return_weights=True",
+}
+"""What PyTorch's arguments of a block's call are here."""
 
 
 def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[str, str]) -> None:
@@ -93,6 +151,26 @@ def refuse_unknown_arguments(whose: str, names: Iterable[str], hints: Mapping[st
         raise TypeError(f"{whose} has no argument {name}{hint}.")
 
 
+def refuse_foreign_arguments(
+    hints: Mapping[str, str],
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let a function refuse arguments that others' functions have with what does the same here.
+
+    Args:
+        hints: what does the same, by the argument's name.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            refuse_unknown_arguments(function.__name__, kwargs.keys() & hints.keys(), hints)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
 def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
     """Refuse a mask that is not additive or cannot be broadcast to `shape`, [... × N × M].
 
@@ -104,14 +182,14 @@ def check_mask(mask: Tensor, shape: Sequence[int]) -> None:
             f"The mask has type {mask.dtype}, but masks here are additive: a floating-point "
             "tensor that is 0 where attention is allowed and -inf where it is not, as made by "
             "causal_mask or padding_mask. From a boolean `allowed`, write "
-            "torch.zeros(allowed.shape).masked_fill(~allowed, -torch.inf)."
+            "torch.zeros(allowed.shape).masked_fill(~allowed, -torch.inf)." + see("conventions")
         )
     if is_keep_mask(mask):
         raise ValueError(
             "The mask has ones and zeros, but masks here are additive: 0 where attention is "
             "allowed and -inf where it is not, as made by causal_mask or padding_mask. From `keep` "
             "with 1 where attention is allowed, write "
-            "torch.zeros(keep.shape).masked_fill(keep == 0, -torch.inf)."
+            "torch.zeros(keep.shape).masked_fill(keep == 0, -torch.inf)." + see("conventions")
         )
     axes = zip(reversed(mask.shape), reversed(shape), strict=False)
     if not 2 <= mask.dim() <= len(shape) or any(size not in (1, axis) for size, axis in axes):
@@ -132,6 +210,29 @@ def is_keep_mask(mask: Tensor) -> bool:
     if mask.max() != 1:  # one pass tells nearly every additive mask apart
         return False
     return bool(((mask == 0) | (mask == 1)).all())
+
+
+def check_no_left_padding(mask: Tensor) -> None:
+    """Refuse a mask of texts padded on the left, for a model that counts positions from the left.
+
+    On an accelerator the values are not looked at, since that would make it wait.
+
+    Raises:
+        ValueError: saying which positions to pass.
+    """
+    if mask.device.type != "cpu" or is_traced(mask) or mask.dim() < 2 or not mask.numel():
+        return
+    hidden = -torch.finfo(torch.float16).max  # from here on, whatever stands for -inf
+    if not (mask[..., 0] <= hidden).all(dim=-1).any():  # one column tells nearly all others apart
+        return
+    columns = (mask <= hidden).all(dim=-2)
+    if (columns[..., 0] & ~columns.all(dim=-1)).any():  # a text that is padding alone has no words
+        raise ValueError(
+            "The mask hides the first tokens from all others, as padding on the left does, but "
+            "positions would be counted from them: pass position_ids=((ids != pad_id)"
+            ".cumsum(-1) - 1).clamp(min=0), or torch.arange(N) if they are to be counted so."
+            + see("padding")
+        )
 
 
 def check_token_axis(ids: Any) -> None:

@@ -3,6 +3,8 @@
 import importlib
 from types import ModuleType
 
+from slp_transformer._internal.docs_sections import see
+
 
 def import_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
     """Import a module of an optional dependency, at the moment it is needed.
@@ -20,5 +22,5 @@ def import_extra(module: str, purpose: str, extra: str = "text") -> ModuleType:
     except ImportError:
         raise ImportError(
             f"{purpose} need {module.partition('.')[0]}, which comes with the {extra} extra: "
-            f'python -m pip install "slp-transformer[{extra}]".'
+            f'python -m pip install "slp-transformer[{extra}]".{see("install")}'
         ) from None

@@ -18,10 +18,13 @@ With [jaxtyping](https://docs.kidger.site/jaxtyping/) installed these are its ty
 check every call against them. Without it they are plain `Tensor`s: the package needs torch alone.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
+
+from slp_transformer._internal.docs_sections import see
+from slp_transformer._internal.setting_names import refuse_foreign_settings
 
 if TYPE_CHECKING:  # what jaxtyping itself tells type checkers; it need not be installed for them
     from typing import Annotated as Bool
@@ -53,6 +56,33 @@ def format_shape(tensor: Tensor | Sequence[int]) -> str:
 
 class ShapedModule(nn.Module):
     """A module that shows its own matrices and their shapes when it is printed."""
+
+    def __new__(cls, *_: Any, **settings: Any) -> Any:
+        """Refuse settings by the names of other libraries.
+
+        Raises:
+            TypeError: saying what they are here.
+        """
+        refuse_foreign_settings(cls, settings)
+        return super().__new__(cls)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
+        """Load weights by their names, as every module does.
+
+        Raises:
+            ValueError: if they are those of another library, none of whose names is known here.
+            RuntimeError: if some are missing, unknown or of another shape, from PyTorch.
+        """
+        ours = self.state_dict()
+        if strict and ours and state_dict and ours.keys().isdisjoint(state_dict):
+            raise ValueError(
+                f"No weight of a {type(self).__name__} has a name as {next(iter(state_dict))} has: "
+                f"here they are called {next(iter(ours))} and so on, and matrices have rows for "
+                f"inputs. Published models are loaded by from_pretrained.{see('parameters')}"
+            )
+        return super().load_state_dict(state_dict, strict, assign)
 
     def extra_repr(self) -> str:
         """Return their names and shapes: `W_QKV [32×96], W_O [32×32]`."""

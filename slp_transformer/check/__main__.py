@@ -35,7 +35,7 @@ from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.check import CHECKS, own_model
 from slp_transformer.check.class_report import report_on_class, report_on_file
 from slp_transformer.check.gradescope import read_points, write_results
-from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts
+from slp_transformer.check.own_model import CHAPTERS, NEEDED, Parts, describe_need
 from slp_transformer.check.own_writing import Lesson, begin_text_lesson, describe_sentences
 from slp_transformer.check.progress_page import write_progress_page
 from slp_transformer.check.student_file import read_functions
@@ -161,8 +161,8 @@ def write_template(path: Path) -> None:
             check = CHECKS[name]
             says = (check.__doc__ or "").split("`", 2)[2].strip(" :,\n")
             says = " ".join(says.split())
-            needed = "" if name in NEEDED else "  (not needed for the model)"
-            lines.append(f"\n# {check.source}{needed}\n# {says[:1].upper() + says[1:]}")
+            need = f"  ({described})" if (described := describe_need(name)) else ""
+            lines.append(f"\n# {check.source}{need}\n# {says[:1].upper() + says[1:]}")
             lines.append(f"def {check.signature_text}:\n    ...\n")
     write_file(path, "\n".join(lines))
 

@@ -59,6 +59,8 @@ def _softmax_cases() -> list[Inputs]:
     lambda scores: scores / scores.sum(-1, keepdim=True),
     "sigmoid: Each score goes through a sigmoid; the weights should sum to 1.",
     lambda scores: scores.sigmoid(),
+    "sigmoid for exp: The shares are those of sigmoids, which stay below 1; take them of exp.",
+    lambda scores: (powers := scores.sigmoid()) / powers.sum(-1, keepdim=True),
     "−scores: The sign is reversed: the smallest score gets the largest weight.",
     "base 2: The powers have base 2; they should have base e, as `exp` takes them.",
     lambda scores: (
@@ -108,6 +110,8 @@ def _sum_cases() -> list[Inputs]:
     lambda alpha_i, rows, solve: solve(alpha_i[1:], rows[1:]),
     "sum over features: The sum runs over the features; it should run over the rows.",
     lambda alpha_i, rows: (alpha_i[:, None] * rows[: len(alpha_i)]).sum(1),
+    "row i alone: This is the row of token i alone; weight j belongs to row j.",
+    lambda alpha_i, rows: rows[len(alpha_i) - 1],
     "weights twice: Each weight is used squared.",
     lambda alpha_i, rows, solve: solve(alpha_i**2, rows),
     "not added up: Only the last part is left: add each to the sum, total = total + ….",
@@ -142,6 +146,8 @@ def _score_cases() -> list[Inputs]:
     lambda q_i, k_j: (q_i * k_j).sum() / (q_i.norm() * k_j.norm()),
     "norm of k: The product is divided by the norm of k; divide it by √d_k.",
     lambda q_i, k_j: q_i @ k_j / k_j.norm(),
+    "root of all: The root is taken of the whole fraction; it belongs to d_k alone.",
+    lambda q_i, k_j: (q_i @ k_j / len(k_j)) ** 0.5,
 )
 def scaled_score(q_i: Tensor, k_j: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `scaled_score(q_i, k_j)`: return the score of one query and one key, a number."""
@@ -171,6 +177,8 @@ def _simple_cases() -> list[Inputs]:
     "last token asks: The last token asks; token i should: its row is X[i].",
     lambda X, i: torch.softmax(X[: i + 1] @ X[-1], -1) @ X[: i + 1],
     "the weights [no @ seen]: It returns the weights; return the weighted sum of the rows.",
+    "last output: This is the output of the last token, for every i; return that of token i.",
+    lambda X, solve: solve(X, len(X) - 1),
     "first token asks: The first token asks; token i should: its row is X[i].",
     lambda X, i: torch.softmax(X[: i + 1] @ X[0], -1) @ X[: i + 1],
     "mean: All rows have the same weight: the weights are the softmax of the scores.",

@@ -98,6 +98,10 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     ),
     "gain first: γ multiplies the row before it is normalized; multiply the result.",
     lambda x, gamma, beta, solve: solve(gamma * x, torch.ones_like(gamma), beta),
+    "gain before the mean: γ multiplies the row before μ is subtracted; multiply the result.",
+    lambda x, gamma, beta: (
+        (gamma * x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True) + beta
+    ),
     "gain + 1: The gain is 1 + γ; here it is γ itself.",
     lambda x, gamma, beta, solve: solve(x, gamma + 1, beta),
     "gain summed: This is the dot product of γ and the row; γ multiplies elementwise.",

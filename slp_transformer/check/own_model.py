@@ -38,6 +38,14 @@ NEEDED = (
     *("ffn", "layer_norm", "block", "causal_mask", "attention", "split_heads", "join_heads"),
     *("multi_head_attention", "input_encoding", "stack", "lm_head"),
 )
+OTHER_USES = {"draw": "with it the model writes", "next_token_loss": "the model trains with it"}
+
+
+def describe_need(name: str) -> str:
+    """Return what a part is for, in a few words; empty for one that the model needs."""
+    return "" if name in NEEDED else OTHER_USES.get(name, "not needed for the model")
+
+
 # The sentences of chapter 5.
 SENTENCES = [
     f"the {who} {verb} the {what} because it was {how} .".split()

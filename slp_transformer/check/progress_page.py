@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import write_file
-from slp_transformer.check.own_model import CHAPTERS, NEEDED
+from slp_transformer.check.own_model import CHAPTERS, NEEDED, describe_need
 from slp_transformer.check.verdict import Verdict
 
 TEMPLATE = Path(__file__).with_suffix(".html")
@@ -80,7 +80,8 @@ def _format_function(name: str, verdict: Verdict | None) -> str:
     anchors = "".join(
         f'<span id="{slug}"></span>' for slug, names in PART_FUNCTIONS.items() if names[0] == name
     )
-    needed = "" if name in NEEDED else ' <span class="quiet">(not needed for the model)</span>'
+    need = describe_need(name)
+    needed = f' <span class="quiet">({need})</span>' if need else ""
     line = f'{anchors}<strong class="{state}">{STATES[state]}</strong> <code>{name}</code>{needed}'
     if state != "wrong" or verdict is None:
         return f"<li>{line}</li>"

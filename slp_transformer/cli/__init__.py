@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 import slp_transformer
 from slp_transformer._internal.atomic_write import NotSyncedError, error_message
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.plugins import (
     TEXT_EXTRA,
     Libraries,
@@ -79,7 +80,7 @@ def check_libraries(name: str, needed: Libraries) -> None:
         requirements = " ".join(f'"{name}"' for name, some in missing.items() if some)
         raise ImportError(
             f"{name} needs {', '.join(libraries)}, which can be installed by: "
-            f"python -m pip install {requirements}."
+            f"python -m pip install {requirements}.{see('install')}"
         )
 
 

@@ -8,6 +8,7 @@ from slp_transformer.modern.adapters import save_adapter
 from slp_transformer.modern.pretrained import save_pretrained
 from slp_transformer.tasks.saved_runs import load_tokenizer_of
 from slp_transformer.training.checkpoints import load_model
+from slp_transformer.training.lora_base import locate_lora_base
 from slp_transformer.training.run_folder import checkpoint_folder, load_lora_base
 
 
@@ -25,12 +26,15 @@ def execute(options: ExportOptions) -> None:
             f"{run} holds a {type(model).__name__}: only language models are exported."
         )
     if options.adapter:
-        base = load_lora_base(checkpoint_folder(run, which))
-        name = base.checkpoint if base is not None and base.published else None
+        checkpoint = checkpoint_folder(run, which)
+        base = load_lora_base(checkpoint)
+        name, call = None, "PeftModel.from_pretrained(base, "
+        if base is not None and base.published:  # the adapter says where it is: peft loads both
+            name = str(locate_lora_base(checkpoint, base))
+            call = "AutoPeftModelForCausalLM.from_pretrained("
         save_adapter(model, folder, name)
         print_result(
-            f"The adapter is in {folder}. To use it in Python:\n"
-            f"  peft.PeftModel.from_pretrained(model, {str(folder)!r})"
+            f"The adapter is in {folder}. To use it in Python:\n  peft.{call}{str(folder)!r})"
         )
         return
     merge_lora(model)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
+from slp_transformer._internal.setting_names import find_flags_of_ours
 from slp_transformer.cli.console import PROGRAM
 from slp_transformer.tasks.data_settings import Positional
 
@@ -74,7 +75,8 @@ def check_flags(known: Mapping[str, Any], name: str, args: Sequence[str]) -> Non
     names = ["--help", *known, *(f"--no-{flag[2:]}" for flag in known if known[flag] is bool)]
     for flag in filter(None, map(parse_flag, args)):
         if flag not in names:
-            meant = difflib.get_close_matches(flag, names, n=1)
+            elsewhere = [ours for ours in find_flags_of_ours(flag) if ours in names]
+            meant = elsewhere or difflib.get_close_matches(flag, names, n=1)
             end = f": did you mean {meant[0]}?" if meant else f" (see {PROGRAM} {name} --help)."
             raise ValueError(f"There is no option {flag}{end}")
 

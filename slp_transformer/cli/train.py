@@ -14,6 +14,7 @@ from slp_transformer._internal.atomic_write import (
     remove_path,
     remove_unfinished_files,
 )
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.progress_bar import progress_bars_disabled
 from slp_transformer._internal.signals import StoppedBySignal
 from slp_transformer.cli.console import (
@@ -77,7 +78,7 @@ def execute(options: TrainOptions[Any]) -> None:
             if find_checkpoints(folder) and not options.resume:
                 raise ValueError(
                     f"{folder} holds a run already: resume it with --resume, or choose another "
-                    "folder."
+                    f"folder.{see('resume')}"
                 )
             stack.enter_context(cleanup_on_error(folder))
         try:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import torch
 
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import load_validated
 from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
@@ -115,7 +116,7 @@ def read_pairs(
     elif target is None:
         raise ValueError(
             f"{source} has sentences of one language: name the file of their translations too, by "
-            "--target, or give a table (.csv or .tsv)."
+            "--target, or give a table (.csv or .tsv)." + see("pairs")
         )
     else:
         places = source, target
@@ -293,7 +294,7 @@ def find_columns(
     if len({*named} & {*lower}) < 2:
         raise ValueError(
             f"{source_name} has the columns {', '.join(header) or '(none)'}: name two of them by "
-            "--source-language and --target-language."
+            "--source-language and --target-language." + see("pairs")
         )
     return lower.index(named[0]), lower.index(named[1])
 

@@ -34,6 +34,7 @@ different tuning is stated between two systems: then a new one begins there.
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from fractions import Fraction
 from itertools import chain
 from math import gcd, inf
 from pathlib import Path
@@ -51,6 +52,11 @@ from slp_transformer.guitar.ascii_guitars import (
 )
 from slp_transformer.guitar.ascii_marks import UNCLEAR_MARK_PATTERN
 from slp_transformer.guitar.ascii_repeats import is_repeat_statement, with_repeat_marks
+from slp_transformer.guitar.ascii_rhythm import (
+    RhythmLetter,
+    find_letters_above,
+    with_stated_onsets,
+)
 from slp_transformer.guitar.ascii_tab import is_string_line, tidy_lines
 from slp_transformer.guitar.formats.safe_read import decode_text, read_bytes
 from slp_transformer.guitar.fretboard import Note, Tuning
@@ -170,6 +176,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
         columns_per_step, unit = next(time_lines, (0, None))  # 0 where nothing says it
         rows: list[BarRows] = []
         lines_above: dict[int, list[str]] = {}  # by the place of the bar below them
+        letters: list[list[RhythmLetter]] = []
         for system in group:
             lines_above[len(rows)] = prose[first : system.first_line_number - 1]
             first = system.first_line_number - 1
@@ -185,13 +192,15 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             if any(row.num_plays for row in system_rows):
                 statements = [i for i in statements if i != first - 1 and len(systems) > 1]
             rows += system_rows
+            letters += find_letters_above(lines[max(0, first - 3) : first], system_rows)
             problems += [ReadProblem(source, line, message) for line, message in found]
         bars = read_bars(rows)
         bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
         if columns_per_step:
             bars = build_timed_bars(rows, bars, columns_per_step)
         else:
-            bars = build_untimed_bars(rows, bars)
+            bars = build_untimed_bars(rows, with_stated_onsets(bars, letters))
+        bars = list(map(_with_tempos_inside, bars))
         begun = [bar.events for bar in bars if bar.events]
         if (
             len(begun) == 1
@@ -237,6 +246,7 @@ _TEMPO_PATTERN = re.compile(
     r"|(?P<before>\d{2,3})\s*bpm)\W*",
     re.I,
 )
+_LATER_TEMPO_PATTERN = re.compile(r"\s*tempo: (?P<tempo>\d{1,4}) from step (?P<step>\d{1,7})\s*")
 _REPEAT_PATTERN = re.compile(r"\s*repeat: (?:begins here|played (?P<times>\d{1,3}) times)\s*")
 _ENDINGS_PATTERN = re.compile(r"\s*endings: (?P<times>\d{1,2}(?: \d{1,2}){0,7})\s*")
 
@@ -263,6 +273,9 @@ def apply_bar_changes(bar: Bar, lines: Iterable[str]) -> Bar:
         elif found := _TEMPO_PATTERN.fullmatch(line):
             tempo = int(found["tempo"] or found["before"])
             bar = replace(bar, tempo_bpm=tempo) if 1 <= tempo <= 1000 else bar
+        elif found := _LATER_TEMPO_PATTERN.fullmatch(line):
+            change = int(found["step"]), int(found["tempo"])
+            bar = replace(bar, tempo_changes=(*bar.tempo_changes, change))
         elif found := _ENDINGS_PATTERN.fullmatch(line):
             bar = replace(bar, endings=tuple(map(int, found["times"].split())))
         elif line.startswith("sign: ") and (sign := parse_playing_sign(line[6:])):
@@ -307,6 +320,15 @@ def build_untimed_bars(bar_rows: list[BarRows], bars: list[Bar]) -> list[Bar]:
     return [_scale_bar(bar, margin, unit) for bar in bars]
 
 
+def _with_tempos_inside(bar: Bar) -> Bar:
+    """Return a bar without changes of tempo that are out of order, outside it, or of no tempo."""
+    tempos: dict[int, int] = {}
+    for step, bpm in bar.tempo_changes:
+        if max(tempos, default=0) < step < bar.steps and 1 <= bpm <= 1000:
+            tempos[step] = bpm
+    return replace(bar, tempo_changes=tuple(tempos.items()))
+
+
 def _scale_bar(bar: Bar, margin: int, columns_per_step: int) -> Bar:
     """Return a bar without some columns at its start, and with fewer steps to the others."""
     events = (replace(e, step=(e.step - margin) // columns_per_step) for e in bar.events)
@@ -323,9 +345,16 @@ def _join_cut_bars(bar_rows: list[BarRows], bars: list[Bar], max_columns: float)
             begun = joined.pop()
             moved = (replace(event, step=event.step + begun.steps) for event in bar.events)
             events = (*begun.events, *moved)
-            columns = begun.steps + bar.steps
+            onsets: tuple[Fraction, ...] = ()
+            if begun.stated_onsets and bar.stated_onsets:
+                *before, end = begun.stated_onsets
+                onsets = *before, *(end + onset for onset in bar.stated_onsets)
             bar = replace(
-                begun, steps=columns, events=events, num_plays=begun.num_plays or bar.num_plays
+                begun,
+                steps=begun.steps + bar.steps,
+                events=events,
+                num_plays=begun.num_plays or bar.num_plays,
+                stated_onsets=onsets,
             )
         joined.append(bar)
         is_open = text.open_end
@@ -364,7 +393,7 @@ def _remove_time_signature_notes(bars: list[Bar]) -> list[Bar]:
     has_margin = len(at_once) < sum(bool(bar.events) for bar in kept)
     if has_margin and all(looks_like_time_signature(event.notes) for event in digits):
         for place, event in zip(at_once, digits, strict=True):
-            bar = replace(kept[place], events=kept[place].events[1:])
+            bar = replace(kept[place], events=kept[place].events[1:], stated_onsets=())
             kept[place] = _with_time_signature(bar, event)
     return kept
 

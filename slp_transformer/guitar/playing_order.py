@@ -206,5 +206,6 @@ def expand_repeats(tab: Tab) -> Tab:
         time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
         plain = replace(bar, starts_repeat=False, num_plays=0, endings=(), signs=())
         carried.append(replace(plain, time_signature=time_signature, tempo_bpm=tempo))
+        tempo = bar.final_tempo_bpm or tempo
     played = [carried[place] for place in find_playing_order(tab.bars)]
     return replace(tab, bars=tuple(drop_repeated_changes(played)))

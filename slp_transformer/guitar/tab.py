@@ -12,6 +12,7 @@ notation: a note that is held over a bar line is one note with a duration that c
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
@@ -123,6 +124,10 @@ class Bar:
         endings: the times, from 1, that this bar is played when its repeat is; empty for always.
         signs: the names of what stands at this bar in
             `slp_transformer.guitar.playing_order.PLAYING_SIGNS`, as D.C. al Fine.
+        tempo_changes: tempos that begin inside the bar, each after the step at which it does.
+        stated_onsets: in a tab whose steps are columns, where letters above the bar say its rhythm:
+            in quarter notes from the bar line, when each event begins, and then how long the bar
+            is. Empty where nothing says it.
     """
 
     steps: int
@@ -133,6 +138,13 @@ class Bar:
     num_plays: int = 0
     endings: tuple[int, ...] = ()
     signs: tuple[str, ...] = ()
+    tempo_changes: tuple[tuple[int, int], ...] = ()
+    stated_onsets: tuple[Fraction, ...] = ()
+
+    @property
+    def final_tempo_bpm(self) -> int | None:
+        """The tempo at its end; None if the bar states none."""
+        return self.tempo_changes[-1][1] if self.tempo_changes else self.tempo_bpm
 
 
 @dataclass(frozen=True)
@@ -248,9 +260,18 @@ def _check_bar(bar: Bar, bar_number: int) -> None:
             f"Bar {bar_number}: {unknown[0]!r} is not a sign; choose from "
             f"{', '.join(PLAYING_SIGNS)}."
         )
-    if bar.tempo_bpm is not None and not 1 <= bar.tempo_bpm <= 1000:
+    tempos = [bpm for _, bpm in bar.tempo_changes]
+    if bar.tempo_bpm is not None:
+        tempos.append(bar.tempo_bpm)
+    if wrong := [bpm for bpm in tempos if not 1 <= bpm <= 1000]:
         raise ValueError(
-            f"Bar {bar_number}: a tempo is 1 to 1000 quarter notes a minute, not {bar.tempo_bpm}."
+            f"Bar {bar_number}: a tempo is 1 to 1000 quarter notes a minute, not {wrong[0]}."
+        )
+    places = [step for step, _ in bar.tempo_changes]
+    if places != sorted({step for step in places if 0 < step < bar.steps}):
+        raise ValueError(
+            f"Bar {bar_number}: tempos change at the steps {places}; they must be in order and "
+            f"inside the {bar.steps} steps, behind the first."
         )
 
 

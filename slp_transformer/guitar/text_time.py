@@ -2,20 +2,22 @@
 
 Writers space notes in time, but not exactly: a fret of two digits widens its beat, a column stays
 free behind some bar lines, and bars with quick notes are drawn wider. So each bar is fitted by
-itself. The meter is what the text states, or what most bars are as long as; then the gaps between
-the notes of a bar are shared out over the steps of its meter, on the coarsest grid that they fit.
+itself. The meter is what the text states, or the letters above most bars, or what most bars are as
+long as. Then the letters above a bar say when its notes begin, if they fill the meter; else the
+gaps between the notes are shared out over its steps, on the coarsest grid that they fit.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from math import lcm
 from statistics import median
 from typing import NamedTuple
 
-from slp_transformer.guitar.tab import Bar, Tab
-from slp_transformer.guitar.timing import drop_repeated_changes
+from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
+from slp_transformer.guitar.timing import drop_repeated_changes, time_signature_of
 
 GRIDS = (1, 2, 4, 3, 8, 6, 12)
 """Steps to a quarter note that are tried for a bar, the plainest first."""
@@ -25,6 +27,11 @@ MAX_MISFIT = 0.2  # of a step, on average, in a bar that fits
 MIN_STEP_COLUMNS = 0.8  # columns of the text that a step is drawn in
 PICKUP_SHARE = 0.75  # of the usual width, below which a first bar is a pickup
 MIN_FITTING_SHARE = 0.5  # of the bars, below which they contradict each other
+MIN_RELIABLE_SHARE = 0.7  # of bars whose letters fill the meter, or another that is as common
+LETTER_FACTORS = (Fraction(1, 2), Fraction(2), Fraction(4))  # other note values than the meter's
+MAX_UNIT_OF_BAR = 8  # parts of a quarter note in which a time signature can be
+USUAL_METERS = ((4, 4), (3, 4))
+MAX_BARS_TO_TRY = 64
 METER_OF_GRID_STEPS = {3: (3, 4), 5: (5, 4), 7: (7, 8), 9: (9, 8)}
 """The meter of a bar by the odd factor of its number of quick notes."""
 
@@ -52,6 +59,7 @@ class _Fit(NamedTuple):
     misfit: float
     grid: int
     steps: tuple[int, ...]
+    is_stated: bool = False  # by letters above the bar
 
 
 def infer_timing(tab: Tab) -> FoundTime:
@@ -69,17 +77,23 @@ def infer_timing(tab: Tab) -> FoundTime:
     inner = [bar for bar in tab.bars[1:-1] if bar.events] or [b for b in tab.bars if b.events]
     meter = stated or next((b.time_signature for b in tab.bars if b.time_signature), None)
     is_stated = meter is not None
-    signature = meter or _guess_meter(inner)
+    signature = meter or _find_meter_of_letters(inner) or _choose_meter(inner)
     usual_width = median(bar.steps for bar in inner)
     has_pickup = len(tab.bars) > 1 and tab.bars[0].steps < PICKUP_SHARE * usual_width
+    letters = _judge_letters(tab.bars, signature)
     fits: list[_Fit] = []
+    num_by_letters = 0
     signatures: list[tuple[int, int]] = []
     for place, bar in enumerate(tab.bars):
         if place and bar.time_signature:
             signature = bar.time_signature
         quarters = Fraction(4 * signature[0], signature[1])
         is_pickup = place == 0 and has_pickup
-        fit = _fit_bar_to_quarters(bar, quarters, usual_width if is_pickup else None)
+        may_be_short = place in (0, len(tab.bars) - 1)
+        fit = _fit_letters(bar, quarters, letters, may_be_short) or _fit_bar_to_quarters(
+            bar, quarters, usual_width if is_pickup else None
+        )
+        num_by_letters += fit.is_stated
         fits.append(fit)
         signatures.append(signature)
     num_fitting = sum(fit.misfit <= MAX_MISFIT for fit in fits)
@@ -94,7 +108,8 @@ def infer_timing(tab: Tab) -> FoundTime:
         total = sum(fit.steps) * scale
         if len({event.step for event in moments}) < len(moments):
             num_fitting = 0  # more notes than any grid has room for
-        bars.append(replace(bar, steps=total, events=tuple(moments), time_signature=signature))
+        timed_bar = replace(bar, steps=total, events=tuple(moments), stated_onsets=())
+        bars.append(replace(timed_bar, time_signature=signature))
     grids = Counter(fit.grid for fit in fits).most_common()
     usual = Fraction(usual_width) / Fraction(4 * signatures[0][0], signatures[0][1])
     if bars[0].tempo_bpm is None:
@@ -108,14 +123,85 @@ def infer_timing(tab: Tab) -> FoundTime:
     )
     description = (
         f"{signatures[0][0]}/{signatures[0][1]} {'as stated' if is_stated else 'by its bars'}, "
-        f"{grids[0][0]} steps a quarter, {num_fitting} of {len(fits)} bars fit"
+        f"{grids[0][0]} step{'s' if grids[0][0] > 1 else ''} a quarter, "
+        f"{num_fitting} of {len(fits)} bars fit"
     )
+    if num_by_letters:
+        description += f", {num_by_letters} by the letters above them"
     if num_fitting < MIN_FITTING_SHARE * len(fits):
         raise ValueError(
             f"its bars contradict each other ({description}); say how many steps are a quarter "
             f"note by --steps-per-quarter, {max(1, round(usual))} fits best"
         )
     return FoundTime(timed, description, num_fitting, usual)
+
+
+def _find_meter_of_letters(bars: Sequence[Bar]) -> tuple[int, int] | None:
+    """Return the meter that the letters above most bars fill; None if there are none."""
+    totals = Counter(bar.stated_onsets[-1] for bar in bars if bar.stated_onsets)
+    quarters, count = totals.most_common(1)[0] if totals else (Fraction(0), 0)
+    if 2 * count <= len(bars) or MAX_UNIT_OF_BAR % quarters.denominator:
+        return None
+    return time_signature_of(Bar(int(MAX_UNIT_OF_BAR * quarters), ()), MAX_UNIT_OF_BAR)
+
+
+class _LetterUse(NamedTuple):
+    """How the letters above the bars of a piece are read.
+
+    Attributes:
+        factor: what their lengths are multiplied by, so that most bars fill the meter.
+        are_reliable: whether a bar whose letters do not fill it is in another meter.
+    """
+
+    factor: Fraction
+    are_reliable: bool
+
+
+def _judge_letters(bars: Sequence[Bar], meter: tuple[int, int]) -> _LetterUse:
+    """Compare the letters above all bars with the meter."""
+    quarters = Fraction(4 * meter[0], meter[1])
+    totals = Counter(bar.stated_onsets[-1] for bar in bars if bar.stated_onsets)
+    count = totals.total()
+    usual = totals.most_common(1)[0][0] if totals else quarters
+    factor = quarters / usual
+    if 2 * totals[usual] <= count or factor not in LETTER_FACTORS:
+        factor = Fraction(1)
+    num_usual = sum(n for total, n in totals.items() if total * factor == quarters or 4 * n > count)
+    return _LetterUse(factor, count > 0 and num_usual >= MIN_RELIABLE_SHARE * count)
+
+
+def _fit_letters(
+    bar: Bar, quarters: Fraction, letters: _LetterUse, may_be_short: bool
+) -> _Fit | None:
+    """Return the onsets that letters above a bar state, unless they contradict the meter.
+
+    Args:
+        bar: the bar.
+        quarters: how long its meter is.
+        letters: how letters are read.
+        may_be_short: whether it may be shorter, as the first and the last are.
+    """
+    if len(bar.stated_onsets) != len(bar.events) + 1:
+        return None
+    onsets = [onset * letters.factor for onset in bar.stated_onsets]
+    is_other_meter = letters.are_reliable and MAX_UNIT_OF_BAR % onsets[-1].denominator == 0
+    is_full = onsets[-1] == quarters or may_be_short and onsets[-1] < quarters
+    grid = lcm(*(onset.denominator for onset in onsets))
+    if not (is_full or is_other_meter) or MAX_STEPS_PER_QUARTER % grid:
+        return None
+    places = [int(onset * grid) for onset in (Fraction(0), *onsets)]
+    return _Fit(0.0, 0.0, grid, tuple(b - a for a, b in pairwise(places)), is_stated=True)
+
+
+def _choose_meter(bars: Sequence[Bar]) -> tuple[int, int]:
+    """Return the meter that bars with notes fit best: what their gaps suggest, or a usual one."""
+    some = bars[:MAX_BARS_TO_TRY]
+
+    def total_cost(meter: tuple[int, int]) -> float:
+        quarters = Fraction(4 * meter[0], meter[1])
+        return sum(_fit_bar_to_quarters(bar, quarters, None).cost for bar in some)
+
+    return min(dict.fromkeys((_guess_meter(bars), *USUAL_METERS)), key=total_cost)
 
 
 def _guess_meter(bars: Sequence[Bar]) -> tuple[int, int]:

@@ -52,13 +52,21 @@ def with_coarsest_grid(tab: Tab) -> Tab:
     places = [bar.steps for bar in tab.bars]
     for event in tab.iter_events():
         places += [event.step, *event.durations]
+    places += [step for bar in tab.bars for step, _ in bar.tempo_changes]
     size = gcd(unit, *places)
     tab = tab.with_events(
         replace(event, step=event.step // size, durations=tuple(d // size for d in event.durations))
         for event in tab.iter_events()
     )
-    bars = tuple(replace(bar, steps=bar.steps // size) for bar in tab.bars)
-    return replace(tab, bars=bars, steps_per_quarter=unit // size)
+    bars = (
+        replace(
+            bar,
+            steps=bar.steps // size,
+            tempo_changes=tuple((step // size, bpm) for step, bpm in bar.tempo_changes),
+        )
+        for bar in tab.bars
+    )
+    return replace(tab, bars=tuple(bars), steps_per_quarter=unit // size)
 
 
 def find_common_steps_per_quarter(moments_in_quarters: list[Fraction]) -> int | None:
@@ -120,9 +128,11 @@ def fit_bars_to_time_signature(tab: Tab, max_bar_quarters: int = 16) -> tuple[Ta
             end = min(bar.steps, start + max_bar_quarters * unit)
             inside = (event for event in bar.events if start <= event.step < end)
             events = tuple(replace(event, step=event.step - start) for event in inside)
-            part = replace(bar, steps=end - start, events=events)
+            tempos = tuple((s - start, bpm) for s, bpm in bar.tempo_changes if start < s < end)
+            part = replace(bar, steps=end - start, events=events, tempo_changes=tempos)
             if start > 0:
-                part = replace(part, tempo_bpm=None, starts_repeat=False)
+                tempo = dict(bar.tempo_changes).get(start)
+                part = replace(part, tempo_bpm=tempo, starts_repeat=False)
             bars.append(part if end == bar.steps else replace(part, num_plays=0))
         if len(parts) > 1 and number not in changed:
             changed.append(number)
@@ -154,6 +164,11 @@ def drop_repeated_changes(bars: list[Bar]) -> list[Bar]:
             time_signature=None if bar.time_signature == time_signature else bar.time_signature,
             tempo_bpm=None if bar.tempo_bpm == tempo else bar.tempo_bpm,
         )
-        changed.append(new)
         time_signature, tempo = bar.time_signature or time_signature, bar.tempo_bpm or tempo
+        inside = []
+        for step, bpm in bar.tempo_changes:
+            if bpm != tempo:
+                inside.append((step, bpm))
+                tempo = bpm
+        changed.append(replace(new, tempo_changes=tuple(inside)))
     return changed

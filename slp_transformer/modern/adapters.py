@@ -19,6 +19,7 @@ from slp_transformer._internal.tensor_files import open_tensors
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import LoRA, add_lora, iter_lora
 from slp_transformer.modern.bert import Bert
+from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.families import HF_FAMILIES, choose_family
 from slp_transformer.modern.families.family import HFFamily, HFTensor
 from slp_transformer.modern.hf_config import HFConfigReader
@@ -69,7 +70,7 @@ def find_adapter_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
     Raises:
         ValueError: if no family has the parts of the model.
     """
-    config = to_modern_config(model)
+    config = read_adapted_config(model)
     families = [f for f in HF_FAMILIES.values() if not any(f.iter_missing_parts(config))]
     found = [list(iter_adapter_places(model, family)) for family in families]
     for places in found:
@@ -77,6 +78,19 @@ def find_adapter_places(model: Any, names: Iterable[str]) -> list[AdapterPlace]:
             return places
     choose_family(config).to_hf_config(config)  # or it refuses
     return found[0]
+
+
+def read_adapted_config(model: Any) -> ModernConfig:
+    """Return the configuration of a model that can have an adapter.
+
+    Raises:
+        ValueError: if it is no model of words, whose modules peft calls by the names given here.
+    """
+    if not isinstance(model, TransformerLM | Bert):
+        raise ValueError(
+            f"Adapters are read and written for models of words, not for a {type(model).__name__}."
+        )
+    return to_modern_config(model)
 
 
 def iter_adapter_places(model: Any, family: HFFamily) -> Iterator[AdapterPlace]:
@@ -201,8 +215,9 @@ def save_adapter(model: TransformerLM | Bert, folder: str | Path, base: str | No
     factors = dict(iter_lora(model))
     if not factors:
         raise ValueError("The model has no LoRA matrices: add_lora makes some.")
-    family = choose_family(to_modern_config(model))
-    family.to_hf_config(to_modern_config(model))  # or it refuses
+    config = read_adapted_config(model)
+    family = choose_family(config)
+    family.to_hf_config(config)  # or it refuses
     if base is not None and is_pretrained_folder(base):
         family = read_published(base).family
     pairs = {

@@ -171,6 +171,7 @@ class BertClassifier(BertEncoder):
         b_pool: its bias [d].
         W_classes: the head [d×classes].
         b_classes: its bias [classes].
+        class_names: what the classes are called, for those who read them.
     """
 
     def __init__(self, config: BertConfig, num_classes: int):
@@ -186,6 +187,7 @@ class BertClassifier(BertEncoder):
         self.b_pool: nn.Parameter = nn.Parameter(zeros(d))
         self.W_classes: nn.Parameter = make_weight_matrix(d, num_classes)
         self.b_classes: nn.Parameter = nn.Parameter(zeros(num_classes))
+        self.class_names: tuple[str, ...] = tuple(f"LABEL_{k}" for k in range(num_classes))
 
     def forward(
         self,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.extras import import_extra
 
 TEMPLATE_FILE = "chat_template.jinja"
@@ -97,5 +98,7 @@ class ChatTemplate:
         except ValueError:  # it ended without an answer, as where memory was refused to Python
             answer = {"error": "it needs more memory or more depth than a template may take"}
         if "error" in answer:
-            raise ValueError(f"The chat template cannot be used: {answer['error'].rstrip('.')}.")
+            raise ValueError(
+                f"The chat template cannot be used: {answer['error'].rstrip('.')}.{see('chats')}"
+            )
         return list(answer["texts"])

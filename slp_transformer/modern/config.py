@@ -114,6 +114,7 @@ class ModernConfig(TransformerConfig):
         windowed_blocks: blocks that have such windows; all of them if None (Qwen2).
         begin_id: the token that texts begin with, if there is one.
         end_ids: tokens that end a text.
+        pad_id: the token that texts of a batch are filled up with, if there is one.
     """
 
     activation: Activation = "swiglu"
@@ -136,6 +137,7 @@ class ModernConfig(TransformerConfig):
     windowed_blocks: Sequence[int] | None = None
     begin_id: int | None = None
     end_ids: Sequence[int] = ()
+    pad_id: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from.

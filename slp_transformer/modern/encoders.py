@@ -69,6 +69,7 @@ class ModernClassifier(ModernEncoder):
 
     Attributes:
         W_classes: the head [d×classes].
+        class_names: what the classes are called, for those who read them.
     """
 
     def __init__(self, config: ModernConfig, num_classes: int):
@@ -80,6 +81,7 @@ class ModernClassifier(ModernEncoder):
         super().__init__(config)
         check_positive_sizes(num_classes=num_classes)
         self.W_classes: nn.Parameter = make_weight_matrix(config.model_dim, num_classes)
+        self.class_names: tuple[str, ...] = tuple(f"LABEL_{k}" for k in range(num_classes))
 
     def forward(  # type: ignore[override]  # a head reads whole texts, so there is no cache
         self,

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from slp_transformer._internal.docs_sections import see
+
 MAX_SIZE = 2**24  # of any size: a window of millions, no more
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 TYPE_NAMES |= {list: "a list", dict: "a table of settings"}
@@ -76,13 +78,13 @@ class HFConfigReader:
         }
 
     def read_token_ids(self) -> dict[str, Any]:
-        """Return `begin_id` and `end_ids`; an id below 0 stands for none.
+        """Return `begin_id`, `end_ids` and `pad_id`; an id below 0 stands for none.
 
         Raises:
             ValueError: if they are something else than ids.
         """
         found = []
-        for name in ("bos_token_id", "eos_token_id"):
+        for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
             value = self.content.get(name)
             ids = value if isinstance(value, list) else [] if value is None else [value]
             if any(type(i) is not int for i in ids):
@@ -90,7 +92,12 @@ class HFConfigReader:
                     f"{self.source}: {name} must be a token id or several, not {value!r}."
                 )
             found.append(tuple(i for i in ids if i >= 0))
-        return {"begin_id": next(iter(found[0]), None), "end_ids": found[1]}
+        begins, ends, pads = found
+        return {
+            "begin_id": next(iter(begins), None),
+            "end_ids": ends,
+            "pad_id": next(iter(pads), None),
+        }
 
     def check_usual_values(self, **usual: Any) -> None:
         """Refuse settings that are there and not the usual ones, which nothing here could follow.
@@ -114,4 +121,6 @@ class HFConfigReader:
         """
         shown = repr(value)
         shown = shown if len(shown) < 80 else shown[:77] + "..."
-        raise ValueError(f"{self.source}: {name} is {shown}, which cannot be loaded: {why}.")
+        raise ValueError(
+            f"{self.source}: {name} is {shown}, which cannot be loaded: {why}.{see('families')}"
+        )

@@ -11,19 +11,22 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from slp_transformer._internal.argument_checks import refuse_foreign_arguments
 from slp_transformer._internal.atomic_write import (
     fsync_path,
     make_random_folder,
     remove_path,
     rename_path,
 )
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.data.text_tokenizer import TextTokenizer
 from slp_transformer.language_model import TransformerLM
 from slp_transformer.lora import iter_lora
-from slp_transformer.modern.bert import Bert, BertConfig
+from slp_transformer.modern.bert import Bert, BertClassifier, BertConfig, BertEncoder
 from slp_transformer.modern.config import ModernConfig
+from slp_transformer.modern.encoders import ModernClassifier, ModernEncoder
 from slp_transformer.modern.export_tokenizer import to_pretrained_tokenizer
 from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS, choose_family
 from slp_transformer.modern.families.family import HFFamily, HFTensor, as_tuple
@@ -34,6 +37,7 @@ from slp_transformer.modern.published_folders import ADAPTER_CONFIG_FILE, CONFIG
 from slp_transformer.modern.weight_files import WeightFiles, column_widths, write_weights
 
 TOKENS_PARAM = "embedding.tokens.E"
+Publishable = TransformerLM | BertEncoder | ModernEncoder
 GENERATION_CONFIG_FILE, EOS_KEY = "generation_config.json", "eos_token_id"
 
 
@@ -56,19 +60,21 @@ class Published(NamedTuple):
         config: our configuration of it.
         family: its family, with the tensors of its form.
         model: our class of it, as "module:name".
-        num_classes: how many classes it tells apart; None if it has no such head.
+        class_names: what the classes are called that it tells apart; None if it has no such head.
     """
 
     config: ModernConfig
     family: HFFamily
     model: str
-    num_classes: int | None
+    class_names: tuple[str, ...] | None
 
     def build_on_meta(self) -> nn.Module:
         """Make the model of shapes alone, on PyTorch's meta device: it takes no memory."""
-        more = () if self.num_classes is None else (self.num_classes,)
+        more = () if self.class_names is None else (len(self.class_names),)
         with torch.device("meta"):
             model: nn.Module = resolve_name(self.model)(self.config, *more)
+        if isinstance(model, BertClassifier | ModernClassifier) and self.class_names is not None:
+            model.class_names = self.class_names
         return model
 
 
@@ -86,12 +92,12 @@ def read_published(folder: str | Path) -> Published:
     if not folder.is_dir():
         raise ValueError(
             f"There is no folder {folder}. A model of the Hugging Face Hub is downloaded first: "
-            "hf download OWNER/NAME --local-dir FOLDER."
+            "hf download OWNER/NAME --local-dir FOLDER." + see("published models")
         )
     if (folder / ADAPTER_CONFIG_FILE).is_file() and not path.is_file():
         raise ValueError(
             f"{folder} holds a LoRA adapter and no model: load the model that it is for, and add "
-            "it by load_adapter, or by --adapter on the command line."
+            "it by load_adapter, or by --adapter on the command line." + see("published models")
         )
     content = read_json(path)
     if not isinstance(content, dict):
@@ -108,15 +114,40 @@ def read_published(folder: str | Path) -> Published:
     family: HFFamily = settings.get_choice("model_type", HF_FAMILIES, "")
     try:
         config, form = family.read_config(settings), family.find_form(settings)
-        labels = len(settings.get("id2label", dict, {})) or settings.get("num_labels", int, 2)
+        class_names = read_class_names(settings) if form.has_classes else None
     except ValueError as error:
         message = str(error)
         where = "" if message.startswith(str(path)) else f"{path}: "
         raise ValueError(where + message) from None
     own = replace(family, params=family.params | form.params)
-    return Published(config, own, form.model, labels if form.has_classes else None)
+    return Published(config, own, form.model, class_names)
 
 
+def read_class_names(settings: HFConfigReader) -> tuple[str, ...]:
+    """Return what the classes are called that a model tells apart.
+
+    Raises:
+        ValueError: if they are not a table from numbers, counted from 0, to names.
+    """
+    table = settings.get("id2label", dict, {})
+    numbers = [str(k) for k in range(len(table) or settings.get("num_labels", int, 2))]
+    names = [table.get(number) for number in numbers] if table else [f"LABEL_{k}" for k in numbers]
+    if not all(isinstance(name, str) for name in names):
+        settings.refuse("id2label", table, f"it must have names for 0 to {len(numbers) - 1}")
+    return tuple(map(str, names))
+
+
+LOADING_HINTS = {
+    "torch_dtype": "give dtype",
+    "device_map": "give device",
+    "trust_remote_code": "no code of others is ever run, so leave it out",
+    "num_labels": "the folder's config.json says how many classes there are",
+    "local_files_only": "a model is read from a folder, so leave it out",
+}
+"""What arguments of Hugging Face's `from_pretrained` are here."""
+
+
+@refuse_foreign_arguments(LOADING_HINTS)
 def from_pretrained(
     folder: str | Path,
     *,
@@ -225,16 +256,16 @@ def build_on_meta(config: ModernConfig) -> ModernLM | Bert:
 # --- Out ---------------------------------------------------------------------------------------
 
 
-def to_modern_config(model: TransformerLM | Bert) -> ModernConfig:
+def to_modern_config(model: Publishable) -> ModernConfig:
     """Return the configuration of the same model as one of today's blocks.
 
     The book's attention has no biases: as a published model it has some that are 0. Where its
     embedding is scaled by √d, the published model has that embedding, and a head of its own.
 
     Raises:
-        ValueError: if it is no model of words.
+        ValueError: if it is none of those that are published.
     """
-    if not isinstance(model, TransformerLM | Bert):
+    if not isinstance(model, Publishable):
         raise ValueError(f"A {type(model).__name__} has no published form that is written here.")
     config = model.config
     if isinstance(config, ModernConfig):
@@ -244,9 +275,11 @@ def to_modern_config(model: TransformerLM | Bert) -> ModernConfig:
     return ModernConfig(**settings | {"scaled_embeddings": False})
 
 
-def to_modern_state(model: TransformerLM | Bert, config: ModernConfig) -> dict[str, Tensor]:
+def to_modern_state(model: Publishable, config: ModernConfig) -> dict[str, Tensor]:
     """Return the weights that a model has as one of `to_modern_config`, by our names."""
     state = model.state_dict() | dict(model.named_buffers())  # sinusoids are kept, too
+    if isinstance(model.config, ModernConfig):
+        return state
     E = state[TOKENS_PARAM]
     if model.config.scaled_embeddings:
         state |= {TOKENS_PARAM: math.sqrt(E.shape[1]) * E, "E_out": E}
@@ -258,14 +291,16 @@ def to_modern_state(model: TransformerLM | Bert, config: ModernConfig) -> dict[s
 
 
 def save_pretrained(
-    model: TransformerLM | Bert,
+    model: Publishable,
     folder: str | Path,
     tokenizer: TextTokenizer | PretrainedTokenizer | None = None,
 ) -> Path:
     """Write a model in Hugging Face's layout: `transformers` loads it, and computes the same.
 
     It becomes a model of the first family that has its parts; the book's own `TransformerLM` a
-    GPT-2 whose attention biases are 0.
+    GPT-2 whose attention biases are 0. Encoders and classifiers become what `AutoModel` and
+    `AutoModelForSequenceClassification` open. (A `BertModel` there has a pooler as well, which an
+    encoder here has not: `transformers` makes one at random and says so.)
 
     Args:
         model: the model.
@@ -291,7 +326,13 @@ def save_pretrained(
     if published is not None and published.end_ids:
         config = replace(config, begin_id=published.begin_id, end_ids=published.end_ids)
     family = choose_family(config)
-    settings = family.to_hf_config(config)
+    form = family.find_form_of(type(model))
+    family = replace(family, params=family.params | form.params)
+    settings = family.to_hf_config(config, form)
+    if isinstance(model, BertClassifier | ModernClassifier):
+        settings["id2label"] = {str(k): name for k, name in enumerate(model.class_names)}
+        settings["label2id"] = {name: k for k, name in enumerate(model.class_names)}
+    bare = family.prefix if form.suffix == "Model" else ""  # whose tensors' names go without
     theirs: dict[str, Tensor] = {}
     parts: dict[HFTensor, list[Tensor]] = {}
     state = to_modern_state(model, config)
@@ -301,7 +342,7 @@ def save_pretrained(
             parts.setdefault(replace(place, columns=None, part=(0, 1)), []).append(part)
     for place, found in parts.items():  # those of one tensor of theirs come in order
         whole = place.to_theirs(torch.cat(found, dim=-1) if len(found) > 1 else found[0])
-        theirs[place.name] = whole.T if place.transposed else whole
+        theirs[place.name.removeprefix(bare)] = whole.T if place.transposed else whole
     settings["dtype"] = str(next(iter(state.values())).dtype).removeprefix("torch.")
     with write_folder_atomically(folder) as unfinished:
         write_weights(unfinished, theirs)

@@ -340,5 +340,6 @@ def check_windows(data: Dataset, length: int, val_split: float | None) -> None:
         needed += f", so about {total:,} in all"
     raise ValueError(
         f"There is too little data: {len(data.train):,} training tokens and {len(data.val):,} "
-        f"validation tokens, {needed}: give more text, or choose a shorter context_length."
+        f"validation tokens, {needed}: give more text, or choose a shorter window by "
+        "sequence_length, or by the context_length of a new model."
     )

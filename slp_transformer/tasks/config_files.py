@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.config_checks import suggest_closest_match
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import validate_json
 from slp_transformer._internal.plugins import load_plugins, record_plugin_problem
 from slp_transformer.tasks.model_settings import ModelSettings
@@ -126,4 +127,7 @@ def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
     known = list(known)
     for name in names:
         if name not in known:
-            raise ValueError(f'{where} has no "{name}": {suggest_closest_match(name, known)}')
+            raise ValueError(
+                f'{where} has no "{name}": {suggest_closest_match(name, known)}'
+                f"{see('configuration')}"
+            )

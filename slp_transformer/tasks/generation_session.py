@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slp_transformer._internal.docs_sections import see
 from slp_transformer.generation.stop_text import StopText
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ class GenerationSession(ABC):
         Raises:
             ValueError: if the model was not trained to answer, or a conversation cannot be told.
         """
-        raise ValueError("--chat has no effect here: the model has no chat template.")
+        raise ValueError(
+            f"--chat has no effect here: the model has no chat template.{see('chats')}"
+        )
 
     @abstractmethod
     def render(self, ids: list[int]) -> str:

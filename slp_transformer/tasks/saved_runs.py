@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from slp_transformer._internal.docs_sections import see
 from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.tasks.base import LoadedRun, Task
 from slp_transformer.tasks.config_files import load_config, read_tables
@@ -30,7 +31,7 @@ def find_task(folder: Path) -> Task[Any, Any, Any]:
     if not folder.is_dir():
         raise ValueError(
             f"There is no folder {folder}: name the folder of a run, or of a published model (hf "
-            "download OWNER/NAME --local-dir FOLDER fetches one)."
+            "download OWNER/NAME --local-dir FOLDER fetches one)." + see("published models")
         )
     if is_pretrained_folder(folder):
         return PublishedTask()
@@ -99,6 +100,7 @@ def config_from_run(config: RunConfig[Any], task: Task[Any, Any, Any], run: Path
     if load_lora_base(checkpoint_folder(run, "best")) is not None:
         raise ValueError(
             f"{run} is a LoRA run: merge it with its base first (`slp-transformer merge`)."
+            + see("lora")
         )
     if found is None:
         raise ValueError(f"{run} has no config.toml to say what model and tokenizer it has.")

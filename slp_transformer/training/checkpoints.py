@@ -41,6 +41,7 @@ from slp_transformer._internal.atomic_write import (
     rename_path,
 )
 from slp_transformer._internal.checksums import file_crc32
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, write_json
 from slp_transformer._internal.shape_types import Tensor, format_shape
@@ -216,7 +217,7 @@ def load_model(
     if model is None and spec.model not in MODELS:
         raise ValueError(
             f"{folder / 'config.json'} describes no model of this package, but a {spec.model}: "
-            "pass load_model a function that makes one, as model."
+            "pass load_model a function that makes one, as model." + see("own models")
         )
     weights = full / WEIGHTS_FILE
     if (

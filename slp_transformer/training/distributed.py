@@ -25,6 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.block import ResidualBlock
 from slp_transformer.training.run_folder import flatten_dict
@@ -73,6 +74,7 @@ class DDPStrategy(Strategy):
                 raise ConnectionError(
                     f"Process {self.rank} of {self.world_size} could not connect to the others "
                     f"({first_sentence(error)}): start all of them, with the same rendezvous."
+                    f"{see('processes')}"
                 ) from error
             atexit.register(destroy_process_group_at_exit)
         elif "cpu:" not in dist.get_backend_config():  # initialized by the script, with NCCL alone

@@ -5,6 +5,7 @@ import hashlib
 from pathlib import Path
 
 from slp_transformer._internal.atomic_write import open_new_file
+from slp_transformer._internal.docs_sections import see
 from slp_transformer.modern.published_folders import find_weight_files, is_pretrained_folder
 from slp_transformer.training.run_folder import (
     KEPT_FILE,
@@ -36,7 +37,7 @@ def make_lora_base(run: str | Path, rank: int, which: CheckpointChoice = "best")
     if load_lora_base(folder) is not None:
         raise ValueError(
             f"{run} is a LoRA adapter already: merge it into its base first, by "
-            "slp-transformer merge."
+            "slp-transformer merge." + see("lora")
         )
     with contextlib.suppress(OSError):  # a folder that nobody writes to loses nothing either
         open_new_file(folder / KEPT_FILE).close()
@@ -65,12 +66,12 @@ def locate_lora_base(folder: Path, base: LoraBase) -> Path:
         changed = there[0] if base.published else there[0] / WEIGHTS_FILE
         raise ValueError(
             f"{changed} has changed since the LoRA adapter {folder} was trained "
-            "on it: restore the weights that were there before."
+            "on it: restore the weights that were there before." + see("lora")
         )
     what, own = ("model", "it") if base.published else ("checkpoint", "its run")
     raise ValueError(
         f"{folder} is a LoRA adapter, and its base {what} {known} is missing: put it back, or "
-        f"put {own} next to this one."
+        f"put {own} next to this one.{see('lora')}"
     )
 
 

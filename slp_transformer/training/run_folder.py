@@ -17,7 +17,9 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from slp_transformer._internal.atomic_write import make_random_folder, remove_path
 from slp_transformer._internal.checksums import verify_files
 from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.json_files import load_validated, read_json, validate_json
+from slp_transformer.modern.published_folders import is_pretrained_folder
 from slp_transformer.training.train_config import RESUMABLE_SETTINGS, TrainConfig
 
 P = ParamSpec("P")
@@ -310,7 +312,9 @@ def checkpoint_folder(run: str | Path, which: CheckpointChoice = "last") -> Path
     run = Path(run)
     folders = [run] if (run / MANIFEST_FILE).exists() else find_checkpoints(run)
     if not folders:
-        raise ValueError(f"There is no checkpoint in {run}.")
+        other = is_pretrained_folder(run)
+        end = ": it holds a published model, which from_pretrained loads." if other else "."
+        raise ValueError(f"There is no checkpoint in {run}{end}")
     folder = choose_best_checkpoint(folders) if which == "best" else folders[-1]
     manifest = load_validated(Manifest, folder / MANIFEST_FILE)
     if CHECKPOINT_NAME.fullmatch(folder.name) and manifest.step != step_of_checkpoint(folder):
@@ -406,7 +410,7 @@ def check_settings_unchanged(name: str, before: dict[str, Any], now: dict[str, A
         if name not in free and before.get(name) != now.get(name)
     ]
     if differences:
-        raise ValueError("; ".join(differences))
+        raise ValueError(f"{'; '.join(differences)}.{see('resume')}")
 
 
 def flatten_dict(prefix: str, value: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from slp_transformer._internal.config_checks import (
     is_integer,
     make_ints_builtin_in_place,
 )
+from slp_transformer._internal.setting_names import refuse_foreign_settings
 from slp_transformer.training.optimizers import OPTIMIZERS
 from slp_transformer.training.parallel import PARALLEL
 from slp_transformer.training.schedules import SCHEDULES
@@ -117,6 +118,15 @@ class TrainConfig:
     compile: bool = False
     device: str | None = None
     parallel: Annotated[str, PARALLEL] = "ddp"
+
+    def __new__(cls, *_: Any, **settings: Any) -> Any:
+        """Refuse settings by the names of other libraries.
+
+        Raises:
+            TypeError: saying what they are here.
+        """
+        refuse_foreign_settings(cls, settings)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Refuse settings that no run can follow.

@@ -8,7 +8,7 @@ import pytest
 import torch
 from commands import SMALL, fine, output, refused, result
 from foreign import MODELS, foreign
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import AutoPeftModelForCausalLM, LoraConfig, get_peft_model
 from published_tokenizers import TEXT, V, make_tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -115,12 +115,13 @@ def test_it_resumes_to_the_same_bits(lora, at, monkeypatch):
 
 
 def test_adapters_go_to_peft_and_come_from_there(at, capsys):
-    output(capsys, "export", "tuned", "adapter", "--adapter")
+    said = output(capsys, "export", "tuned", "adapter", "--adapter")
+    assert "peft.AutoPeftModelForCausalLM.from_pretrained('adapter')" in said
     assert {path.name for path in Path("adapter").iterdir()} == {
         "adapter_config.json",
         "adapter_model.safetensors",
     }
-    theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained("model"), "adapter")
+    theirs = AutoPeftModelForCausalLM.from_pretrained("adapter")
     ids = torch.tensor([load_tokenizer_of(Path("tuned")).encode("The quick")])
     with torch.no_grad():
         expected = theirs.eval()(ids).logits

@@ -166,7 +166,7 @@ def test_a_tab_is_fingered_for_another_guitar(tmp_path, capsys):
     assert tab.tuning.open_pitches == (62, 57, 55, 50, 45, 38)
     assert sounding(tab) == [(43,), (62,), (64,), (60,)]
     fine("tab", str(tmp_path / "in.txt"), "-o", str(tmp_path / "x.mid"))
-    assert "in.txt: 4/4 by its bars, 1 steps a quarter, 1 of 1 bars fit." in capsys.readouterr().err
+    assert "in.txt: 4/4 by its bars, 1 step a quarter, 1 of 1 bars fit." in capsys.readouterr().err
     steps = ("--steps-per-quarter", "2")
     fine("tab", str(tmp_path / "in.txt"), "-o", str(tmp_path / "x.mid"), *steps)
     ((back,), _) = read_any_tab_file(tmp_path / "x.mid")

@@ -36,7 +36,7 @@ def test_every_piece_can_be_played_and_stands_there_as_text():
         assert compute_playable_share(tab.iter_events()) == 1.0
     texts = [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", stage, re.DOTALL)]
     assert len(texts) == len(heard()) and all("tuning: " in text for text in texts)
-    assert stage.count("<button") == len(heard()) + 2
+    assert stage.count("<button") == len(heard()) + 3  # Play, Stop, Print
 
 
 def test_pieces_in_one_meter_come_first():
@@ -75,8 +75,21 @@ def served(tmp_path):
     page = f"<!doctype html><meta charset=utf-8><title>x</title>{script}{stage}"
     (tmp_path / "index.html").write_text(page, encoding="utf-8")
     shutil.copytree(ASSETS, tmp_path / "alphatab")
+    (tmp_path / "model").mkdir()
+    for name in ("tab.js", "text_tab.js", "engine.js"):
+        shutil.copy(ASSETS.parent / "model" / name, tmp_path / "model")
+    constants = model_pages.constants.as_module()
+    (tmp_path / "model" / "constants.js").write_text(constants, encoding="utf-8")
     with pytest.importorskip("pdf").serving(tmp_path) as address:  # which needs Playwright
         yield address
+
+
+DROP_TEXT = """([name, text]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], name));
+  const given = { bubbles: true, cancelable: true, dataTransfer: files };
+  document.body.dispatchEvent(new DragEvent("drop", given));
+}"""
 
 
 @pytest.mark.slow
@@ -110,6 +123,12 @@ def test_a_browser_draws_and_plays(served, browser):
     page.check("#slp-hear-metronome")
     page.check("#slp-hear-loop")
     page.click("#slp-hear-stop")
+    page.evaluate(DROP_TEXT, ["riff.txt", "\n".join(f"|-{n}-3-|" for n in range(6))])
+    page.wait_for_function("document.getElementById('slp-hear-title').innerText === 'riff.txt'")
+    page.evaluate(DROP_TEXT, ["riff.txt", "no tab"])
+    page.wait_for_function(
+        "document.getElementById('slp-hear-how').innerText.includes('no six rows of tab')"
+    )
     page.close()
     outside = [url for url in asked if not url.startswith((served, "blob:", "data:"))]
     assert outside == [] and errors == []

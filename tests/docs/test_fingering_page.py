@@ -6,6 +6,7 @@ import os
 import random
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
@@ -16,6 +17,8 @@ from guitar_pieces import random_piece
 from model_stage import answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
+from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
+from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
 from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
@@ -24,6 +27,7 @@ from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import TUNINGS, Tuning
 from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.text_time import infer_timing
 
 for library in ("mkdocs", "py_mini_racer"):
     pytest.importorskip(library)
@@ -364,6 +368,85 @@ def test_a_score_keeps_its_music_and_its_guitar(page, tmp_path):
         found, kept = places(download(page, "gp", tmp_path)), places(read)
         assert [a == b for a, b in zip(found, kept, strict=True)].count(False) == 1
         page.uncheck("#f-keep")
+
+
+# --- A tab as text -------------------------------------------------------------------------------
+
+TEXT_TUNINGS = ("standard", "drop-D", "DADGAD", "half-step-down")
+READ_TEXT = """async (texts) => {
+  const { readTextTab } = await import("/assets/model/text_tab.js");
+  return texts.map((text) => {
+    const { tab } = readTextTab(text);
+    const bars = tab.bars.map(({ steps, moments }) => [
+      steps, moments.map(({ step, notes }) => [step, notes])]);
+    return [tab.open, tab.capo, tab.unit, tab.signature, bars];
+  });
+}"""
+
+
+def text_as_read(text):
+    """Return what Python makes of a text, in the shape in which the page says it; None for none."""
+    (tab,), _ = parse_ascii_tabs(text)
+    try:
+        found = infer_timing(tab).tab
+    except ValueError:
+        return None
+    bars = [
+        [bar.steps, [[e.step, [list(note) for note in e.notes]] for e in bar.events]]
+        for bar in found.bars
+    ]
+    signature = list(found.bars[0].time_signature)
+    tuning = found.tuning
+    return [list(tuning.open_pitches), tuning.capo, found.steps_per_quarter, signature, bars]
+
+
+def test_a_text_has_the_notes_and_the_time_that_python_finds(shared):
+    texts = []
+    for number in range(40):
+        rng = random.Random(number)
+        tuning = Tuning(TUNINGS[rng.choice(TEXT_TUNINGS)].open_pitches, rng.choice([0, 2]))
+        tab = replace(random_piece(rng, plain=True), tuning=tuning)
+        head = rng.choice(["Time: 4/4", "3/4 time", "Takt: 6/8", "A study"])
+        texts.append(f"{head}\n" + format_tab(tab, 400))
+    expected = [text_as_read(text) for text in texts]
+    known = [k for k, own in enumerate(expected) if own is not None]
+    read = shared.evaluate(READ_TEXT, [texts[k] for k in known])
+    assert read == [expected[k] for k in known] and len(known) > 20
+
+
+def test_a_text_is_dropped_and_keeps_its_places(page, tmp_path):
+    rows = (
+        "0-----3-----",
+        "1-----------",
+        "0-----------",
+        "2-----0-----",
+        "3-----------",
+        "3--x--",
+    )
+    text = "Study\ntime: 3/4\n" + "\n".join(f"|{row.ljust(12, '-')}|" for row in rows)
+    drop(page, "study.txt", text.encode())
+    said = page.inner_text("#f-changes")
+    assert said == "Not as written: how notes are played is left out."
+    page.click("summary >> nth=0")
+    page.check("#f-keep")
+    found = download(page, "gp", tmp_path)
+    (own,), _ = parse_ascii_tabs(text.replace("x", "-"))
+    assert places(found) == places(own)
+    assert {onset for onset, *_ in in_quarters(found)[1]} == {0, Fraction(3, 2)}
+
+
+def test_the_score_is_printed_whole(page):
+    content = midi_bytes(("Guitar", 25, 2, [(480 * k, 480 * k + 480, 60) for k in range(400)]))
+    drop(page, "long.mid", content)
+    page.evaluate("() => { window.print = () => { window.printed = true } }")
+    page.click("#slp-hear-print")
+    page.wait_for_function("window.printed")
+    assert page.evaluate(
+        """[...document.querySelectorAll("#slp-hear-stage .at-surface > div")]
+            .filter((line) => line.layoutResultId).every((line) => line.renderedResult)"""
+    )
+    pdf = page.pdf(format="Letter")
+    assert 1 < pdf.count(b"/Type /Page\n") < 15
 
 
 def test_the_two_staves_of_a_piano_become_one_guitar(shared, tmp_path):

@@ -66,16 +66,18 @@ def test_a_tie_over_a_gap_holds_its_note(tmp_path):
     assert problems == [] and sounding(tab)[0] == (0, 2.0, 43)
 
 
-def test_a_tempo_inside_a_bar_begins_with_the_next_and_is_named(tmp_path):
+def test_a_tempo_that_changes_inside_a_bar_begins_there(tmp_path):
     def change(piece):
         beat = piece.tracks[0].measures[0].voices[0].beats[1]
         beat.effect.mixTableChange = guitarpro.MixTableChange(tempo=guitarpro.MixTableItem(60))
 
     note = (1, 0, "normal")
     (tab,), problems = song([[(2, note), (2, note)], [(1, note)]], tmp_path, change)
-    assert [bar.tempo_bpm for bar in tab.bars] == [120, 60]
-    what = "changes of tempo inside a bar begin with the next one (the first in bar 1)"
-    assert said(problems) == [what]
+    assert (tab.steps_per_quarter, problems) == (1, [])
+    assert [(bar.tempo_bpm, bar.tempo_changes) for bar in tab.bars] == [
+        (120, ((2, 60),)),
+        (None, ()),
+    ]
 
 
 def test_what_no_tab_has_is_named_with_its_number_and_first_bar(tmp_path):
@@ -293,6 +295,34 @@ def test_measures_that_hold_the_parts_are_read_like_parts_that_hold_measures(tmp
     ]
 
 
+def test_a_tie_to_another_fret_is_struck(tmp_path):
+    def fretted(step, fret, tie=""):
+        technical = f"<technical><string>2</string><fret>{fret}</fret></technical>"
+        return quarter(step, f"<notations>{tie}{technical}</notations>")
+
+    stop = '<tied type="stop"/>'
+    notes = fretted("C", 1), fretted("C", 1, stop), fretted("D", 3, stop)
+    (tab,), _ = xml(tmp_path, "".join(notes))
+    assert sounding(tab) == [(0, 2, 60), (2, 1, 62)]
+
+
+def test_parts_of_a_group_that_have_numbers_alone_are_named_by_it(tmp_path):
+    parts = {"P1": "I", "P2": "II", "P3": "Bass"}
+    listed = "".join(
+        f'<score-part id="{key}"><part-name>{name}</part-name></score-part>'
+        for key, name in parts.items()
+    )
+    start = '<part-group type="start"><group-name>Guitars</group-name></part-group>'
+    bass = '<score-part id="P3">'
+    listed = start + listed.replace(bass, '<part-group type="stop"/>' + bass)
+    own = "".join(f'<part id="{key}"><measure>{quarter("C")}</measure></part>' for key in parts)
+    (tmp_path / "song.musicxml").write_text(
+        f"<score-partwise><part-list>{listed}</part-list>{own}</score-partwise>", encoding="utf-8"
+    )
+    tabs, _ = read_musicxml_tabs(tmp_path / "song.musicxml")
+    assert [tab.track for tab in tabs] == ["Guitars I", "Guitars II", "Bass"]
+
+
 def test_a_transposition_counts_from_where_it_stands(tmp_path):
     def moved(half_steps):
         change = f"<transpose><chromatic>{half_steps}</chromatic></transpose>"
@@ -341,11 +371,11 @@ def test_a_note_may_be_tied_by_notation_alone_and_cues_are_not_played(tmp_path):
     assert said(problems) == ["cue notes are left out (the first in bar 1)"]
 
 
-def test_a_tempo_inside_a_measure_is_named(tmp_path):
+def test_a_tempo_inside_a_measure_begins_there_or_by_its_offset(tmp_path):
     tempo = '<sound tempo="60"/>'
-    (tab,), problems = xml(tmp_path, quarter("C") + tempo + quarter("D"), quarter("E"))
-    assert [bar.tempo_bpm for bar in tab.bars] == [None, 60]
-    assert "inside a bar begin with the next one (the first in bar 1)" in said(problems)[0]
+    later = '<direction><offset>1</offset><sound tempo="90"/></direction>'
+    (tab,), problems = xml(tmp_path, quarter("C") + tempo + later + quarter("D") + quarter("E"))
+    assert tab.bars[0].tempo_changes == ((1, 60), (2, 90)) and problems == []
 
 
 # --- MIDI ----------------------------------------------------------------------------------------

@@ -249,12 +249,12 @@ def as_slurred(tab):
     return replace(tab, bars=tuple(reversed(bars)))
 
 
-@pytest.mark.parametrize("suffix", [".gp4", ".gp5", ".atex", ".musicxml", ".txt"])
+@pytest.mark.parametrize("suffix", [".gp3", ".gp5", ".atex", ".musicxml", ".txt"])
 def test_repeats_endings_and_tempi_come_back(tmp_path, suffix):
     notes = (event(0, (1, 0), durations=(16,)),)
     tab = timed(
         Bar(16, notes, (4, 4), 100),
-        Bar(16, notes, starts_repeat=True),
+        Bar(16, notes, starts_repeat=True, tempo_changes=((6, 80), (11, 123))),
         Bar(16, notes, endings=(1, 2), num_plays=3, tempo_bpm=60),
         Bar(16, notes, endings=(3,)),
         Bar(12, (event(0, (2, 5), durations=(12,)),), (6, 8), num_plays=2),
@@ -262,6 +262,18 @@ def test_repeats_endings_and_tempi_come_back(tmp_path, suffix):
     registry.write_tab(tab, tmp_path / f"out{suffix}")
     (back,), _ = registry.read_any_tab_file(tmp_path / f"out{suffix}")
     assert round_trip_tab(back).bars == round_trip_tab(tab).bars
+
+
+def test_midi_has_the_tempo_of_each_moment_as_it_is_played(tmp_path):
+    notes = (event(0, (1, 0), durations=(4,)), event(4, (1, 3), durations=(4,)))
+    first = Bar(8, notes, (2, 4), 100, tempo_changes=((3, 70), (5, 90)), num_plays=2)
+    registry.write_tab(timed(first, Bar(8, notes)), tmp_path / "out.mid")
+    (back,), problems = registry.read_any_tab_file(tmp_path / "out.mid")
+    assert (back.steps_per_quarter, problems) == (4, [])
+    assert [(bar.tempo_bpm, bar.tempo_changes) for bar in back.bars] == [
+        *[(100, ((3, 70), (5, 90)))] * 2,
+        (None, ()),
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".gp5", ".mid", ".atex"])

@@ -68,6 +68,69 @@ def test_where_nothing_is_stated_the_bars_say_the_meter(bar, meter):
     assert "by its bars" in found.description
 
 
+# --- Letters above the strings --------------------------------------------------------------------
+
+
+def lettered(*bars, head="Time: 3/4\n"):
+    """A tab of bars, each the letters above it and its top string."""
+    above = " " + " ".join(letters.ljust(len(row)) for letters, row in bars)
+    return drawn(*(row for _, row in bars), head=f"{head}\n{above}")
+
+
+EVEN = "Q Q Q", "0-2-3-"
+
+
+def test_letters_above_a_bar_say_its_rhythm_whatever_the_columns():
+    found = timed(lettered(("E E. S Q E", "0-2--3-5-7-"), EVEN, ("H Q", "0-2-"), ("H.", "0--")))
+    assert onsets(found.tab) == [[0, 0.5, 1.25, 1.5, 2.5], [0, 1, 2], [0, 2], [0]]
+    assert "3/4 as stated" in found.description
+    assert found.description.endswith("4 of 4 bars fit, 4 by the letters above them")
+
+
+def test_capitals_among_small_letters_are_dotted():
+    found = timed(lettered(("Q  e q", "0--2-3-"), ("q q q", "0-2-3-"), ("H", "0---")))
+    assert onsets(found.tab) == [[0, 1.5, 2], [0, 1, 2], [0]]
+
+
+def test_numbers_in_brackets_above_letters_are_tuplets():
+    text = lettered(("T T T E S Q Q", "0-2-3-5-7-8-9-"), ("E S S Q Q", "0-2-3-5-7-"), EVEN)
+    above = "\n |-3-|\n" + " T T T E"
+    found = timed(text.replace("\n T T T E", above))
+    assert onsets(found.tab)[0] == [0, 1 / 12, 1 / 6, 0.25, 0.75, 1, 2]
+
+
+def test_a_note_between_two_letters_has_its_share_of_the_time():
+    found = timed(lettered(("Q    Q  Q", "0-----2--3--"), EVEN, ("H       Q", "0---2---3-")))
+    assert onsets(found.tab) == [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+
+
+def test_letters_of_other_note_values_are_scaled_to_the_stated_meter():
+    found = timed(lettered(*[("E S S", "0-2-3-")] * 4, head="Time: 2/4\n"))
+    assert onsets(found.tab) == [[0, 1, 1.5]] * 4
+
+
+def test_a_bar_whose_letters_are_of_another_length_keeps_that():
+    found = timed(lettered(*[EVEN] * 4, ("Q Q Q Q", "0-2-3-5-"), *[EVEN] * 4))
+    starts = [Fraction(s, found.tab.steps_per_quarter) for s in bar_start_steps(found.tab)]
+    assert starts == [0, 3, 6, 9, 12, 16, 19, 22, 25, 28]
+
+
+def test_a_bar_of_another_length_in_which_letters_are_missing_is_fitted_by_its_columns():
+    found = timed(lettered(*[EVEN] * 4, ("Q   Q ", "0-2-3-"), *[EVEN] * 4))
+    assert onsets(found.tab)[4] == [0, 1, 2]
+
+
+def test_where_nothing_is_stated_the_letters_say_the_meter():
+    found = timed(lettered(*[("Q E E Q Q Q", "0-2-3-5-7-8-")] * 3, head="A study\n"))
+    assert found.tab.bars[0].time_signature == (5, 4)
+
+
+@pytest.mark.parametrize("words", ["West", "Es ist  x", "E  A  E  E", "The quest"])
+def test_words_above_the_strings_are_no_rhythm(words):
+    (tab,), _ = parse_ascii_tabs(drawn("0--", "0--", head=f"A study\n\n {words}"))
+    assert not any(bar.stated_onsets for bar in tab.bars)
+
+
 def test_bars_that_contradict_each_other_ask_for_a_flag_with_the_value_that_fits_best():
     odd = (
         "6----0---8----6---7---9--8--4--1---8--4-",
@@ -123,7 +186,7 @@ def test_convert_needs_no_flag_where_the_tab_says_its_time(tmp_path, capsys):
     (tmp_path / "song.txt").write_text(text, encoding="utf-8")
     out = tmp_path / "song.gp5"
     assert main(["convert", str(tmp_path / "song.txt"), "-o", str(out)]) == 0
-    assert "song.txt: 4/4 as stated, 1 steps a quarter, 2 of 2 bars fit." in capsys.readouterr().err
+    assert "song.txt: 4/4 as stated, 1 step a quarter, 2 of 2 bars fit." in capsys.readouterr().err
     (back,), _ = read_any_tab_file(out)
     assert (back.bars[0].time_signature, back.bars[0].tempo_bpm) == ((4, 4), 90)
     assert onsets(back) == [[0, 1, 2, 3]] * 2

@@ -101,15 +101,16 @@ def test_time_signatures_are_said_where_they_change():
 
 def test_bars_without_a_time_signature_are_lengthened_and_long_ones_cut():
     notes = (event(0, (1, 0)), event(12, (1, 2)), event(20, (1, 3)))
-    odd = Bar(25, notes, tempo_bpm=90, starts_repeat=True, num_plays=2)
+    tempos = ((5, 60), (12, 70), (20, 80))
+    odd = Bar(25, notes, None, 90, starts_repeat=True, num_plays=2, tempo_changes=tempos)
     tab, changed = fit_bars_to_time_signature(
         Tab(bars=(Bar(12, ()), odd), steps_per_quarter=3), max_bar_quarters=4
     )
     assert changed == [2]
     assert tab.bars == (
         Bar(12, ()),
-        Bar(12, (event(0, (1, 0)),), tempo_bpm=90, starts_repeat=True),
-        Bar(12, (event(0, (1, 2)), event(8, (1, 3)))),
+        Bar(12, notes[:1], tempo_bpm=90, starts_repeat=True, tempo_changes=((5, 60),)),
+        Bar(12, (event(0, (1, 2)), event(8, (1, 3))), None, 70, tempo_changes=((8, 80),)),
         Bar(3, (), num_plays=2),
     )
     whole = Tab(bars=(Bar(12, ()), Bar(7, ())), steps_per_quarter=4)
@@ -151,6 +152,8 @@ def test_repeats_without_end_are_refused():
         (Bar(0, ()), "Bar 2 has 0 steps"),
         (Bar(4, (), (4, 3)), "Bar 2: 4/3 is not a time signature"),
         (Bar(4, (), tempo_bpm=0), "Bar 2: a tempo is 1 to 1000"),
+        (Bar(4, (), tempo_changes=((1, 1001),)), "Bar 2: a tempo is 1 to 1000"),
+        (Bar(4, (), tempo_changes=((4, 90),)), r"Bar 2: tempos change at the steps \[4\]"),
         (event(4, (1, 0)), "Bar 2, step 4: events must be in order and inside"),
         (Bar(4, (event(2, (1, 0)), event(1, (1, 0)))), "Bar 2, step 1: events must be in order"),
         (event(0, (1, 0), (1, 2)), r"Bar 2, step 0: strings \[1, 1\]"),

@@ -151,7 +151,9 @@ softmax
   overflow, one row: e = [math.e**s for s in scores]; torch.stack(e) / sum(e)
   odd: e = torch.exp(scores - scores.max(-1, keepdim=True).values); e / e.sum(-1)
   odd, one row: e = torch.exp(scores.clamp(max=50)); e / e.sum()
+  sigmoid for exp: torch.sigmoid(scores) / torch.sigmoid(scores).sum(-1, keepdim=True)
 weighted_sum
+  row i alone: i = len(alpha_i) - 1; rows[:len(alpha_i)][i]
   all rows: torch.einsum("n,nd->d", alpha_i, rows)
   right: alpha_i @ rows[: len(alpha_i)]
   alpha_i = 1: rows[: len(alpha_i)].sum(0)
@@ -159,6 +161,7 @@ weighted_sum
   odd: lambda a, r: sum(a[j] * r[j] for j in range(1, len(a)))
   odd: lambda a, r: a @ r
 scaled_score
+  root of all: torch.sqrt(torch.dot(q_i, k_j) / q_i.numel())
   rounded root: q_i @ k_j / int(len(q_i) ** 0.5)
   right: torch.einsum("d,d->", q_i, k_j) * q_i.numel() ** -0.5
   no scaling: torch.dot(q_i, k_j)
@@ -166,6 +169,8 @@ scaled_score
   odd: lambda q, k: (q * k).sum() / len(q) ** 2
   odd: lambda q, k: torch.sqrt((q * k).sum())
 simple_attention
+  last output: S = (X @ X.T).masked_fill(torch.ones(len(X), len(X)).triu(1) > 0, -torch.inf);
+      (S.softmax(-1) @ X)[len(X) - 1]
   odd: e = torch.exp(X[: i + 1] @ X[i]); e @ X[: i + 1] / e.sum()
   itself left out: X[0] if i == 0 else F.softmax(X[i] @ X[:i].T, 0) @ X[:i]
   right: S = (X @ X.T).masked_fill(torch.triu(torch.ones(len(X), len(X)), 1) > 0, -torch.inf);
@@ -280,6 +285,8 @@ cached_step
   odd: K.shape[1] => len(K)
   odd: 0) @ V => 0)[:-1] @ V[1:]
 layer_norm
+  gain before the mean: mu = x.mean(-1, keepdim=True); sigma = ((x - mu) ** 2).mean(-1,
+      keepdim=True).sqrt(); (gamma * x - mu) / sigma + beta
   gain first: x = gamma * x; (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True)
       + beta
   gain + 1: (1 + gamma) * (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True) +

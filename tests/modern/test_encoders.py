@@ -8,13 +8,15 @@ import transformers as hf
 from commands import output, refused, result
 from foreign import BERT, GPT2, GROUPED, QWEN2, V
 
-from slp_transformer import padding_mask
+from slp_transformer import add_lora, padding_mask
 from slp_transformer.modern import (
     BertClassifier,
     BertEncoder,
     ModernClassifier,
+    ModernConfig,
     ModernEncoder,
     from_pretrained,
+    save_adapter,
     save_pretrained,
 )
 
@@ -39,7 +41,8 @@ FORMS = {
 def published(name, folder, **settings):
     kind, config, sizes, ours = FORMS[name]
     torch.manual_seed(0)
-    settings |= {"num_labels": 5, "pad_token_id": 0} if "classes" in name else {}
+    settings |= {"pad_token_id": 0} if "classes" in name else {}
+    settings |= {"num_labels": 5} if "classes" in name and "id2label" not in settings else {}
     model = kind(config(**sizes | settings)).eval()
     with torch.no_grad():
         for W in model.parameters():
@@ -56,7 +59,8 @@ def said(model, **how):
 
 @pytest.mark.parametrize("name", FORMS)
 def test_they_compute_what_theirs_do(name, tmp_path, capsys):
-    theirs, kind = published(name, tmp_path / "model")
+    moods = {"id2label": dict(enumerate(("sad", "glad", "odd", "shy", "wry")))}
+    theirs, kind = published(name, tmp_path / "model", **moods if "classes" in name else {})
     ours = from_pretrained(tmp_path / "model")
     assert type(ours) is kind and not ours.training
     with torch.no_grad():
@@ -67,8 +71,47 @@ def test_they_compute_what_theirs_do(name, tmp_path, capsys):
     total = sum(W.numel() for W in theirs.parameters()) - ("bare" in name) * pooler
     told = result(capsys, "info", str(tmp_path / "model"))
     assert told["parameters"]["total"] == total and told["model"]["kind"] == kind.__name__
-    with pytest.raises(ValueError, match=f"A {kind.__name__} has no published form"):
-        save_pretrained(ours, tmp_path / "again")
+    saved = save_pretrained(ours, tmp_path / "again")
+    opens = hf.AutoModelForSequenceClassification if "classes" in name else hf.AutoModel
+    again, notes = opens.from_pretrained(saved, output_loading_info=True)
+    assert type(again) is type(theirs)
+    torch.testing.assert_close(said(again.eval()), said(theirs), **CLOSE)
+    missing = {"pooler.dense.weight", "pooler.dense.bias"} if "bare" in name and pooler else set()
+    assert set(notes["missing_keys"]) == missing and not notes["unexpected_keys"]
+    assert again.config.id2label == theirs.config.id2label
+    assert again.config.pad_token_id == theirs.config.pad_token_id
+    assert from_pretrained(saved).config == ours.config
+
+
+def test_a_classifier_of_ones_own_is_one_there(tmp_path):
+    torch.manual_seed(2)
+    config = ModernConfig(V, 13, 12, 3, num_blocks=2, pad_id=0)
+    ours = ModernClassifier(config, 3).eval()
+    theirs = hf.AutoModelForSequenceClassification.from_pretrained(
+        save_pretrained(ours, tmp_path / "ours")
+    )
+    torch.testing.assert_close(said(theirs.eval()), ours(IDS), **CLOSE)
+    assert theirs.config.id2label[2] == "LABEL_2"
+
+
+def test_names_of_classes_that_are_none_are_refused(tmp_path):
+    published("BERT of classes", tmp_path)
+    path = tmp_path / "config.json"
+    for wrong in ({"1": "a", "2": "b"}, {"0": 7}):
+        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"id2label": wrong}))
+        numbers = f"0 to {len(wrong) - 1}"
+        with pytest.raises(ValueError, match=f"id2label .* must have names for {numbers}"):
+            from_pretrained(tmp_path)
+
+
+def test_an_encoder_has_no_adapter(tmp_path):
+    published("bare Llama", tmp_path / "model")
+    ours = from_pretrained(tmp_path / "model")
+    add_lora(ours, rank=2)
+    with pytest.raises(ValueError, match="models of words, not for a ModernEncoder"):
+        save_adapter(ours, tmp_path / "adapter")
+    with pytest.raises(ValueError, match="merge_lora"):
+        save_pretrained(ours, tmp_path / "ours")
 
 
 @pytest.mark.parametrize("name", [name for name in FORMS if "classes" in name])

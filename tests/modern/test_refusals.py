@@ -15,6 +15,7 @@ from slp_transformer.modern import ModernConfig, from_pretrained
 from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS
 from slp_transformer.modern.hf_tokenizer import load_tokenizer, translate_library_errors
 from slp_transformer.modern.pretrained import read_config
+from slp_transformer.training import load_model
 
 
 def change(folder, **settings):
@@ -257,3 +258,9 @@ def test_nor_does_loading_the_weights(name, tmp_path):
         ends_in_a_sentence(from_pretrained, tmp_path, w) for w in wrong_settings(name, tmp_path)
     ]
     assert 0 < sum(told) < len(told)
+
+
+def test_a_published_model_is_no_run_and_the_sentence_says_what_loads_it(tmp_path):
+    foreign("llama", tmp_path)
+    with pytest.raises(ValueError, match="no checkpoint .* published model, which from_pretrained"):
+        load_model(tmp_path)

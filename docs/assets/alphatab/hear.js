@@ -44,6 +44,32 @@
   };
   /** The piece that is shown, as Guitar Pro 7 saves it. */
   page.guitarPro = () => new alphaTab.exporter.Gp7Exporter().export(api.score, api.settings);
+
+  /* On paper: alphaTab draws the lines of a score that are in sight and takes away those that no
+     longer are, so all are drawn before printing, and the score is as wide as the narrower of A4
+     and Letter. */
+  const PAPER_WIDTH = 680;
+  const linesOfScore = () =>
+    [...find("stage").querySelectorAll(".at-surface > div")].filter((each) => each.layoutResultId);
+  const drawAll = () => {
+    for (const line of linesOfScore().filter((each) => each.resultState === 0)) {
+      line.resultState = 1; // as alphaTab marks what it has asked for
+      api.renderer.renderResult(line.layoutResultId);
+    }
+  };
+  const print = async () => {
+    drawAll();
+    while (!linesOfScore().every((line) => line.renderedResult))
+      await new Promise((done) => setTimeout(done, 30));
+    window.print();
+  };
+  addEventListener("beforeprint", () => {
+    if (!api) return;
+    for (const line of linesOfScore()) line.replaceChildren(...(line.renderedResult ?? []));
+    const zoom = Math.min(1, PAPER_WIDTH / Math.max(1, find("stage").clientWidth));
+    page.style.setProperty("--slp-paper-zoom", String(zoom));
+  });
+
   const choose = (number) => {
     choices.forEach((button, i) => button.setAttribute("aria-pressed", String(i === number)));
     const { tex, how, files } = pieces[number];
@@ -71,6 +97,7 @@
     });
     api.renderFinished.on(() => {
       page.dataset.drawn = "yes";
+      find("print").disabled = false;
     });
     api.playerReady.on(() => {
       play.disabled = stop.disabled = false;
@@ -95,6 +122,7 @@
     });
     play.addEventListener("click", () => api.playPause());
     stop.addEventListener("click", () => api.stop());
+    find("print").addEventListener("click", print);
     find("speed").addEventListener("change", (event) => {
       api.playbackSpeed = Number(event.target.value);
     });
@@ -124,5 +152,33 @@
     });
   }
 
-  if (pieces.length) choose(0);
+  /* On the page "Hear it" a tab as text can be dropped. */
+  const showText = async (file) => {
+    const { MAX_FILE_BYTES } = await import(`${assets}../model/constants.js`);
+    const { alphaTex } = await import(`${assets}../model/tab.js`);
+    const { decodeText, readTextTab } = await import(`${assets}../model/text_tab.js`);
+    const isText = /\.(?:txt|tab)$/i.test(file.name) && file.size <= MAX_FILE_BYTES.text;
+    const { tab, remarks } = isText
+      ? readTextTab(decodeText(new Uint8Array(await file.arrayBuffer())))
+      : { tab: null, remarks: [] };
+    if (tab) {
+      choices.forEach((button) => button.setAttribute("aria-pressed", "false"));
+      const how = [file.name, ...remarks].join("; ");
+      await page.show(`\\title "${file.name.replace(/["\\]/g, "")}" ${alphaTex(tab)}`, `${how}.`);
+    } else
+      find("how").textContent = isText
+        ? `${file.name} has no six rows of tab one below the other.`
+        : `${file.name} is no text of tab (.txt, .tab), or larger than ` +
+          `${MAX_FILE_BYTES.text / 2 ** 20} MB; ` +
+          "“Finger a piece” takes other files.";
+  };
+  if (pieces.length) {
+    choose(0);
+    for (const name of ["dragover", "drop"])
+      document.addEventListener(name, (event) => event.preventDefault());
+    document.addEventListener("drop", (event) => {
+      const file = event.dataTransfer?.files[0];
+      if (file) showText(file);
+    });
+  }
 })();

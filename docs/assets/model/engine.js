@@ -750,6 +750,7 @@ const IGNORED = new Set([
   "num_encoder_blocks",
   "begin_id",
   "end_ids",
+  "pad_id",
 ]);
 
 /** Why a setting cannot be used; "" if it can.

@@ -7,7 +7,8 @@ import { make } from "./elements.js";
 import { Refusal } from "./engine.js";
 import { Lattice, findPlayableGrips, fitMoment, formatPitch, ringingOf } from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
-import { gcd, plainTab } from "./tab.js";
+import { alphaTex, gcd, plainTab } from "./tab.js";
+import { decodeText, readTextTab } from "./text_tab.js";
 
 const stage = document.getElementById("slp-fingering"),
   player = document.getElementById("slp-hear");
@@ -48,10 +49,16 @@ async function readFile(given) {
   const bytes = new Uint8Array(await given.arrayBuffer()),
     title = name.replace(/\.\w+$/, "");
   if (!bytes.length) throw new Refusal(`${name} is empty.`);
-  let parts;
+  let parts,
+    leftOut = [];
   try {
     if (kind === "midi") parts = midiParts(bytes, title);
-    else {
+    else if (kind === "text") {
+      const { tab, remarks } = readTextTab(decodeText(bytes));
+      if (!tab) throw new Refusal("It has no six rows of tab one below the other.");
+      parts = scoreParts(() => texScore(alphaTex(tab)));
+      leftOut = remarks;
+    } else {
       const read = await readScore(bytes, kind);
       parts = scoreParts(() => alphaTab.model.JsonConverter.jsObjectToScore(read, api.settings));
     }
@@ -64,7 +71,7 @@ async function readFile(given) {
     );
   }
   if (!parts.length) throw new Refusal(`${name} has no notes that a guitar could play.`);
-  return { title, parts, isMidi: kind === "midi" };
+  return { title, parts, isMidi: kind === "midi", leftOut };
 }
 
 const MOST_SECONDS = 10; // that a file may take to be read
@@ -397,7 +404,7 @@ function showText() {
     `${plural(notes.length, "note")} at ${plural(moments.length, "moment")}, ${fretted}. ` +
     `${plural(found.doubts.length, "moment")} could well be played otherwise${chosen}.` +
     (piece.own && file.title ? ` ${places}` : "");
-  const { remarks } = piece,
+  const remarks = [...file.leftOut, ...piece.remarks],
     more = remarks.length - MAX_REMARKS;
   const others = more > 0 ? `; and ${more.toLocaleString("en")} more like this` : "";
   find("changes").textContent = remarks.length
@@ -552,7 +559,7 @@ async function take(given) {
   const read =
     given instanceof File
       ? await readFile(given)
-      : { title: "", parts: scoreParts(() => texScore(example)) };
+      : { title: "", parts: scoreParts(() => texScore(example)), leftOut: [] };
   if (given) await tell("Finding strings and frets …");
   [piece, file, pins] = [takePart(read, 0), read, new Map()];
   find("part").replaceChildren(...file.parts.map(({ name }, k) => new Option(name, k)));

@@ -17,8 +17,8 @@ const MAX_BARS = 3000,
   MAX_BEATS = 32; // that can be drawn
 
 /** @typedef {[number, number]} Signature */
-/** @typedef {{ start: number, end: number, pitch: number, rings?: boolean }} Sounding One that rings
-     is held by the sustain pedal. */
+/** @typedef {{ start: number, end: number, pitch: number, rings?: boolean }} Sounding
+     One that rings is held by the sustain pedal. */
 /** @typedef {Sounding & { channel: number, track: number }} Note */
 /** @typedef {{ ticks: number, notes: Note[], signatures: [number, Signature][],
      tempos: [number, number][], names: Map<number, string>, programs: Map<string, number>,

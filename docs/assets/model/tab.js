@@ -272,6 +272,8 @@ const DIVISORS = TUPLETS.map(([notes]) => notes);
 
 /** @type {(a: number, b: number) => number} */
 export const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+/** @type {(a: number, b: number) => number} */
+export const lcm = (a, b) => (a * b) / gcd(a, b);
 
 /** The fewest note values, of a tuplet or of none, that last 0, 1, 2, … steps, up to four whole
    notes. @type {(unit: number, tuplet: number) => (Coin[] | null)[]} */
@@ -315,7 +317,7 @@ function tupletsOf(cuts, start, quarters, unit) {
   const even =
     parts.every((part) => part === parts[0]) && parts[0] > 1 && DIVISORS.includes(parts[0]);
   if (end <= last && Number.isInteger(end) && (even || (quarters <= 1 && !parts.includes(2))))
-    return [[start, end, odd.reduce((a, b) => (a * b) / gcd(a, b))]];
+    return [[start, end, odd.reduce(lcm)]];
   const middle = start + size / 2;
   if (!Number.isInteger(middle) || quarters < 1 / 4) return [];
   return [

@@ -99,8 +99,9 @@ def _format_bar_header(measure: Measure) -> str:
 def _format_beats(beats: list[Beat]) -> str:
     """Return the beats of a bar: ``r.4 3.1.8 (0.6 2.4{h}).4{d}``."""
     written = []
-    for value, tied_notes in beats:
+    for value, tied_notes, tempo_bpm in beats:
         effects = ["d"] if value.is_dotted else []
+        effects += [f"tempo {tempo_bpm}"] if tempo_bpm else []
         kinds = {technique.kind for tied in tied_notes for technique in tied.techniques}
         effects += [TECHNIQUES[k].alphatex[0] for k in TECHNIQUES if k in kinds & OF_BEATS]
         if value.tuplet_notes != value.tuplet_time:
@@ -131,7 +132,7 @@ def _format_effects(effects: list[str]) -> str:
 
 NOTE_VALUE_DENOMINATORS = (1, 2, 4, 8, 16, 32, 64, 128)
 TUPLET_TIMES = {3: 2, 5: 4, 6: 4, 7: 4, 9: 8, 10: 8, 11: 8, 12: 8}
-BEAT_EFFECTS = ("d", "dd", "tu")
+BEAT_EFFECTS = ("d", "dd", "tu", "tempo")
 _STRING = r""" (?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*') """
 _EFFECTS = r""" (?:\s*\{(?:[^{}"]|"[^"\n]*")*\})* """
 _PLACE = r""" (?:\d{1,2}|[xX-])\.\d{1,2}(?!\d) """
@@ -314,6 +315,7 @@ class _AlphaTexParser:
         """End a bar."""
         bars = self.builder.bars
         if self.voice == 1 and not self.finished:
+            self.header.tempo = self.header.tempo_changes.pop(Fraction(0), self.header.tempo)
             bars.append(self.header)
         elif self.bar_index >= len(bars):
             raise self.error("a second voice or track has more bars than the first")
@@ -332,6 +334,9 @@ class _AlphaTexParser:
         if any(name == "gr" for name, _ in beat_effects):
             self.warn("grace notes are left out")  # which take their time from others
             return
+        for name, numbers in beat_effects:
+            if name == "tempo" and numbers:
+                self.header.tempo_changes[self.elapsed] = min(max(numbers[0], 1), 1000)
         length, times = self.length * self.tuplet_ratio(beat_effects), int(found["times"] or 1)
         self.num_beats += times
         if self.num_beats > MAX_NOTES:

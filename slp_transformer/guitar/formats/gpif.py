@@ -8,7 +8,6 @@ a beat its rhythm and notes. String 0 is the lowest; frets count from the capo.
 
 import xml.etree.ElementTree as ET
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
 from slp_transformer._internal.bounds import (
@@ -50,6 +49,8 @@ LEFT_OUT = {
 """What a beat has that no tab has."""
 SIMILE_BARS = {"Simple": 1, "FirstOfDouble": 2, "SecondOfDouble": 2}
 """How many bars back the bar is that a simile mark repeats."""
+MAX_PARTS_OF_BAR = 1000
+"""To how small a share of a bar the place of a change of tempo is exact."""
 QUARTERS_OF_TEMPO_UNIT = {"1": 0.5, "3": 1.5, "4": 2.0, "5": 3.0}
 
 
@@ -111,21 +112,19 @@ class _Song:
         check_bar_count(len(self.master_bars))
         self.headers = [_read_master_bar(bar) for bar in self.master_bars]
         extend_endings_in_place(self.headers)
+        if root.find("MasterTrack/Anacrusis") is not None and self.headers:
+            self.shorten_pickup()
         for automation in root.iterfind("MasterTrack/Automations/Automation[Type='Tempo']"):
             number, unit = (*automation.findtext("Value", "").split(), "2")[:2]
             tempo = float(number) * QUARTERS_OF_TEMPO_UNIT.get(unit, 1.0)
             header = self.headers[int(automation.findtext("Bar") or 0)]
             place = parse_exact_number(automation.findtext("Position") or "0")
+            place = place.limit_denominator(MAX_PARTS_OF_BAR)
             tempo_bpm = min(max(round(tempo), 1), 1000)
-            if place:
-                header.tempo_changes[place] = tempo_bpm
+            if place:  # a share of the bar
+                header.tempo_changes[place * header.length_quarters] = tempo_bpm
             else:
                 header.tempo = tempo_bpm
-        for header, after in pairwise(self.headers):
-            if header.tempo_changes and after.tempo is None:
-                after.tempo = header.tempo_changes[max(header.tempo_changes)]
-        if root.find("MasterTrack/Anacrusis") is not None and self.headers:
-            self.shorten_pickup()
         self.num_read = 0
 
     def shorten_pickup(self) -> None:

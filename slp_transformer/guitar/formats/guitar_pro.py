@@ -309,10 +309,12 @@ def _build_song(tracks: Sequence[Tab], version: int, gp: ModuleType) -> Any:
                 ] or [gp.Beat(voice)]
             track.measures.append(written)
     for measure, written in zip(parts[0], song.tracks[0].measures, strict=True):
-        if measure.bar.tempo_bpm not in (None, tempo):
-            tempo = measure.bar.tempo_bpm
-            change = gp.MixTableChange(tempo=gp.MixTableItem(tempo), hideTempo=False)
-            written.voices[0].beats[0].effect.mixTableChange = change
+        starts = [measure.bar.tempo_bpm, *(beat.tempo_bpm for beat in measure.voices[0][1:])]
+        for bpm, beat in zip(starts, written.voices[0].beats, strict=True):
+            if bpm not in (None, tempo):
+                tempo = bpm
+                change = gp.MixTableChange(tempo=gp.MixTableItem(tempo), hideTempo=False)
+                beat.effect.mixTableChange = change
     return song
 
 

@@ -399,7 +399,7 @@ def _build_bar_headers(
     changes = deque(
         (quarters(tick), value) for tick, value in sorted(contents.time_signatures.items())
     )
-    tempos = deque((quarters(tick), value) for tick, value in sorted(contents.tempos.items()))
+    tempos = deque((Fraction(tick, ticks), bpm) for tick, bpm in sorted(contents.tempos.items()))
     start = Fraction(0)
     end = max(Fraction(last, unit), quarters(contents.length_ticks))
     time_signature, tempo = (4, 4), 0

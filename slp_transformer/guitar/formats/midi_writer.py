@@ -86,8 +86,10 @@ def _conductor_messages(tab: Tab) -> list[tuple[int, Any]]:
                     f"{MAX_MIDI_BEATS}."
                 )
             messages.append((step, meta("time_signature", numerator=beats, denominator=unit)))
-        if bar.tempo_bpm:  # rounded down, so that no player shows a slower tempo
-            messages.append((step, meta("set_tempo", tempo=60_000_000 // bar.tempo_bpm)))
+        first = [(0, bar.tempo_bpm)] if bar.tempo_bpm else []
+        for place, bpm in (*first, *bar.tempo_changes):
+            # Rounded down, so that no player shows a slower tempo.
+            messages.append((step + place, meta("set_tempo", tempo=60_000_000 // bpm)))
     return messages
 
 

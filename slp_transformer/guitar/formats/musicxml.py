@@ -74,9 +74,7 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             _make_partwise_in_place(root)
         elif root.tag != "score-partwise":
             raise ValueError("it is no score-partwise or score-timewise")
-        names = {
-            part.get("id"): part.findtext("part-name") or "" for part in root.iter("score-part")
-        }
+        names = _read_part_names(root)
         check_bar_count(sum(1 for _ in root.iter("measure")))  # of all parts, as they cost
         title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
         drums = {
@@ -99,6 +97,23 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 bar.length_quarters, bar.tempo = length, tempo
                 bar.tempo_changes = next((b.tempo_changes for b in same if b.tempo_changes), {})
         return build_tabs(source, title, [part.place_notes() for part in parts])
+
+
+def _read_part_names(root: ET.Element) -> dict[str | None, str]:
+    """Return the names of the parts, with their group's where they have a number alone, or none."""
+    names: dict[str | None, str] = {}
+    groups: dict[str, str] = {}  # those that are open, by number
+    for element in root.iterfind("part-list/*"):
+        if element.tag == "part-group" and element.get("type") == "start":
+            groups[element.get("number", "1")] = element.findtext("group-name") or ""
+        elif element.tag == "part-group":
+            groups.pop(element.get("number", "1"), None)
+        elif element.tag == "score-part":
+            name = element.findtext("part-name") or ""
+            group = next(filter(None, reversed(groups.values())), "")
+            is_bare = re.fullmatch(r"(?:\d{1,2}|[IVX]+)?\.?", name.strip())
+            names[element.get("id")] = f"{group} {name}".strip() if is_bare else name
+    return names
 
 
 def _make_partwise_in_place(root: ET.Element) -> None:
@@ -169,7 +184,9 @@ class _PartReader:
                         endings = _read_barline(element, bar, endings)
                     case "direction" | "sound":
                         if tempo := _read_tempo(element):
-                            bar.tempo_changes[now] = tempo
+                            offset = parse_exact_number(element.findtext("offset") or "0")
+                            place = max(Fraction(0), now + offset / self.divisions)
+                            bar.tempo_changes[place] = tempo
                         bar.signs += _read_signs(element)
                 check_score_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
@@ -252,6 +269,7 @@ class _PartReader:
         starts = list(accumulate((bar.length_quarters for bar in self.bars), initial=Fraction(0)))
         first_voice: str | None = None
         open_pitches: dict[int, int] = {}
+        last_pitches: dict[tuple[int, int], int] = {}  # by voice and string
         for index, begin, duration, half_steps, element in notes:
             onset = starts[index] + begin
             pitch = _read_pitch(element.find("pitch")) + half_steps
@@ -265,7 +283,10 @@ class _PartReader:
             number = 1 if voice == first_voice else 2
             event = NoteEvent(onset, duration, note, _read_techniques(element), number)
             ties = (element.find(path) for path in ("tie[@type='stop']", TIED))
-            self.builder.add_note(event, is_tied=any(tie is not None for tie in ties))
+            is_same = last_pitches.get((number, note.string), pitch) == pitch or not fretted
+            last_pitches[number, note.string] = pitch
+            has_tie = any(tie is not None for tie in ties)
+            self.builder.add_note(event, is_tied=has_tie and is_same)
         for number, bars_back in self.repeated:
             self.builder.copy_earlier_bars(number, bars_back)
         stated = self.tunings.get(self.tab_staff or "1", {})

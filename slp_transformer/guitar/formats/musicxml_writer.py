@@ -107,7 +107,9 @@ class _MusicXmlWriter:
             content += [sign for sign, leads in zip(signs, leads_on, strict=True) if not leads]
             if measure.bar.tempo_bpm is not None:
                 content.append(_tempo_element(measure.bar.tempo_bpm))
-            content += [note for beat in first for note in self.note_elements(beat, 1)]
+            for beat in first:
+                content += [_tempo_element(beat.tempo_bpm)] if beat.tempo_bpm else []
+                content += self.note_elements(beat, 1)
             if second:
                 length = sum(self.to_divisions(beat.note_value) for beat in first)
                 content.append(_make_element("backup", _make_element("duration", length)))

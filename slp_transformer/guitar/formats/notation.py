@@ -94,10 +94,18 @@ class TiedNote(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """Notes of one length, string 1 (the highest) first; a rest where there are none."""
+    """Notes of one length, a rest where there are none.
+
+    Attributes:
+        note_value: the length.
+        notes: the notes, string 1 (the highest) first.
+        tempo_bpm: of the first voice, the tempo that begins with the beat inside its bar; None if
+            none does.
+    """
 
     note_value: NoteValue
     notes: tuple[TiedNote, ...]
+    tempo_bpm: int | None = None
 
 
 @dataclass(frozen=True)
@@ -257,6 +265,11 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
             if each.voice == voice:
                 begins[onset].append((onset, onset + each.duration_steps, each))
                 cuts |= {onset, onset + each.duration_steps}
+    tempos: dict[int, int] = {}
+    if voice == 1:
+        for start, bar in zip(starts, tab.bars, strict=False):
+            tempos |= {start + step: bpm for step, bpm in bar.tempo_changes}
+    cuts |= tempos.keys()
     places = sorted(cuts)
     windows = [
         window
@@ -285,7 +298,7 @@ def _beats_of_voice(tab: Tab, voice: int) -> list[list[Beat]]:
             notes = tuple(
                 TiedNote(each, start == now, stop > end) for start, stop, each in sounding
             )
-            beats[number].append(Beat(value, notes))
+            beats[number].append(Beat(value, notes, tempos.get(now)))
             now = end
     return beats
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.choices import Choices
+from slp_transformer._internal.docs_sections import see
 from slp_transformer.guitar.ascii_reader import read_tab_file
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.formats.alphatex import format_alphatex, read_alphatex_tabs
@@ -62,7 +63,8 @@ class TabFormat:
         is_timed: whether its steps must be time; else they may be columns.
         reader_flags: flags of commands that change how such files alone are read.
         writer_flags: flags of commands that change how such files alone are written.
-        page_reader: what reads it on the page "Finger a piece": midi, gp or xml; empty for nothing.
+        page_reader: what reads it on the page "Finger a piece": midi, gp, xml or text; empty for
+            nothing.
     """
 
     suffixes: tuple[str, ...]
@@ -122,6 +124,7 @@ FORMATS: Choices[TabFormat] = Choices(
                 ),
             ),
             is_timed=False,
+            page_reader="text",
         ),
         "Guitar Pro 3": _guitar_pro_format(3),
         "Guitar Pro 4": _guitar_pro_format(4),
@@ -202,7 +205,8 @@ def check_writable_suffix(path: str | Path, one_channel: bool = False) -> None:
     if Path(path).suffix.lower() == ".pdf":
         raise ValueError(
             f"{Path(path).name} is not written here: write a .musicxml, and print that by a "
-            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore."
+            "program for scores, as by mscore song.musicxml -o song.pdf with MuseScore; or drop "
+            "the piece on the site's page 'Finger a piece', and press Print."
         )
     if found is None or found.writer is None:
         raise ValueError(
@@ -272,7 +276,7 @@ def read_any_tab_file(path: str | Path, **flags: Any) -> tuple[list[Tab], list[R
     if Path(path).suffix.lower() in AUDIO_SUFFIXES:
         raise ValueError(
             f"{path} is a recording, and recordings are not read: make a MIDI file of it, as by "
-            "basic-pitch (docs/command-line.md says how), and read that."
+            f"basic-pitch, and read that.{see('recordings')}"
         )
     raise ValueError(
         f"{path} has an unsupported file type; supported are {', '.join(readable_suffixes())}."
@@ -374,6 +378,8 @@ def _iter_details(tab: Tab, has_strings: bool) -> Iterator[tuple[str, Any, Any]]
         for what, value in (("time signatures", bar.time_signature), ("tempos", bar.tempo_bpm)):
             if value:
                 yield what, where, value
+        for step, bpm in bar.tempo_changes:
+            yield "tempos", where + Fraction(step, unit), bpm
         if marks := _playing_marks(bar):
             yield "marks of repeats", where, marks
         for event in bar.events:

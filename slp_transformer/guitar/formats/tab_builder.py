@@ -7,7 +7,7 @@ in quarter notes, and what of the file no tab has.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
@@ -221,6 +221,10 @@ class TabBuilder:
         if unit is None:
             unit = FALLBACK_STEPS_PER_QUARTER
             self.record_omission(f"times are rounded to {unit} steps to a quarter note")
+        inside = [place for bar in self.bars for place in bar.tempo_changes]
+        finer = find_common_steps_per_quarter([Fraction(1, unit), *inside])
+        if finer is not None and finer <= max(unit, FALLBACK_STEPS_PER_QUARTER):
+            unit = finer
         steps = [round(start * unit) for start in starts]
         if steps[-1] > MAX_STEPS:
             raise ValueError(f"it has more than {MAX_STEPS:,} steps of 1/{unit} quarter note")
@@ -241,6 +245,7 @@ class TabBuilder:
             moment[_lane_key(struck.note)] = TabNote(
                 struck.note, max(1, end - onset), techniques, struck.voice
             )
+        tempos = self._round_tempo_changes(unit)
         tuning = self.tuning
         if tuning is None:  # as many strings as notes sound together, all tuned to pitch 0
             moments_of_notes = [moment for own in events for moment in own.values()]
@@ -253,13 +258,39 @@ class TabBuilder:
             Bar(
                 after - start,
                 tuple(Event.from_notes(step, own[step].values()) for step in sorted(own)),
-                *astuple(header)[1:-1],
+                header.time_signature,
+                changes.pop(0, header.tempo),
+                header.starts_repeat,
+                header.num_plays,
+                header.endings,
+                header.signs,
+                tuple(changes.items()),
             )
-            for (start, after), header, own in zip(pairwise(steps), self.bars, events, strict=True)
+            for (start, after), header, own, changes in zip(
+                pairwise(steps), self.bars, events, tempos, strict=True
+            )
         ]
         omissions = [_describe_omission(what, *found) for what, found in self.omissions.items()]
         bars = drop_repeated_changes(bars)
         return Tab(title, tuning, tuple(bars), source, unit, "", self.name), omissions
+
+    def _round_tempo_changes(self, unit: int) -> list[dict[int, int]]:
+        """Return the tempos by the step of the bar at which they begin, for each bar, in order."""
+        rounded: list[dict[int, int]] = []
+        late: int | None = None  # what is moved to the next bar line
+        for number, bar in enumerate(self.bars, start=1):
+            rounded.append({} if late is None or bar.tempo else {0: late})
+            late = None
+            for place, tempo in sorted(bar.tempo_changes.items()):
+                step, tempo = max(round(place * unit), 0), min(max(tempo, 1), 1000)
+                if step != place * unit:
+                    what = f"changes of tempo are moved to one of {unit} steps to a quarter note"
+                    self.record_omission(what, number)
+                if step < bar.length_quarters * unit:
+                    rounded[-1][step] = tempo
+                else:
+                    late = tempo
+        return rounded
 
     def _mark_pull_offs(self) -> None:
         """Tell pulls from hammers, which most files do not: a pull leads down."""
@@ -314,10 +345,6 @@ def build_tabs(
     """
     check_piece_size(builders)
     tabs, problems = [], []
-    headers = builders[0].bars if builders else []
-    if changed := [n for n, bar in enumerate(headers, start=1) if bar.tempo_changes]:
-        what = "changes of tempo inside a bar begin with the next one"
-        problems.append(ReadProblem(source, 0, _describe_omission(what, len(changed), changed[0])))
     for number, builder in enumerate(builders, start=1):
         builder.name = " ".join(builder.name.split()) if len(builders) > 1 else ""
         where = f"{builder.name or f'track {number}'}: " if len(builders) > 1 else ""

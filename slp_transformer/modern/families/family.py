@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from slp_transformer._internal.config_checks import resolve_head_sizes
+from slp_transformer._internal.docs_sections import see
 from slp_transformer._internal.model_choices import POSITIONS
 from slp_transformer._internal.shape_types import Tensor
 from slp_transformer.feedforward import feedforward_class
@@ -13,7 +14,7 @@ from slp_transformer.modern.config import ModernConfig
 from slp_transformer.modern.hf_config import HFConfigReader, SettingsTable
 
 WITHOUT_EFFECT = (
-    *("dropout", "initialization", "zero_init", "begin_id", "end_ids"),
+    *("dropout", "initialization", "zero_init", "begin_id", "end_ids", "pad_id"),
     *("source_vocab_size", "num_encoder_blocks"),
 )
 """Settings that change nothing in what a trained language model computes."""
@@ -148,11 +149,30 @@ class HFFamily:
             ValueError: if its class is named in another way than by a list of words.
         """
         names = settings.get("architectures", list, [])
-        base = re.sub("LMHeadModel|For.+", "", self.architecture)
         for form in self.forms:
-            if names[:1] == [base + form.suffix]:
+            if names[:1] == [self.class_name(form)]:
                 return form
-        return HFForm("", self.model)
+        return self.form_of_words
+
+    @property
+    def form_of_words(self) -> HFForm:
+        """Return the form with a head for words."""
+        end = re.search("LMHeadModel|For.+", self.architecture)
+        return HFForm(end[0] if end else "", self.model)
+
+    def class_name(self, form: HFForm) -> str:
+        """Return the class of `transformers` that opens models of a form."""
+        return self.architecture.removesuffix(self.form_of_words.suffix) + form.suffix
+
+    def find_form_of(self, kind: type) -> HFForm:
+        """Return the form that models of a class of ours are published in; that of words if none.
+
+        Args:
+            kind: the class, or one derived from it.
+        """
+        forms = {form.model: form for form in (self.form_of_words, *self.forms)}
+        names = [f"{base.__module__}:{base.__qualname__}" for base in kind.__mro__]
+        return next((forms[name] for name in names if name in forms), self.form_of_words)
 
     def read_config(self, settings: HFConfigReader) -> ModernConfig:
         """Return our configuration of such a model.
@@ -194,23 +214,28 @@ class HFFamily:
             elif value != defaults[name]:
                 yield f"{name} of its own" if "dim" in name else f"{name} = {value!r}"
 
-    def to_hf_config(self, config: ModernConfig) -> dict[str, Any]:
+    def to_hf_config(self, config: ModernConfig, form: HFForm | None = None) -> dict[str, Any]:
         """Return the settings of config.json for a model of ours.
+
+        Args:
+            config: its configuration.
+            form: the form in which it is published; with a head for words if None.
 
         Raises:
             ValueError: if the family has no such part.
         """
         for part in sorted(self.iter_missing_parts(config)):
-            raise ValueError(f"{self.model_type} has no {part}.")
+            raise ValueError(f"{self.model_type} has no {part}.{see('families')}")
         activation, known = self.activations
         sizes, ends = with_default_sizes(config), config.end_ids
         return {
             "model_type": self.model_type,
-            "architectures": [self.architecture],
+            "architectures": [self.class_name(form or self.form_of_words)],
             activation: next(word for word, ours in known.items() if ours == config.activation),
             **{theirs: getattr(sizes, ours) for ours, (theirs, _) in self.settings.items()},
             "bos_token_id": config.begin_id,
             "eos_token_id": [*ends] if len(ends) > 1 else next(iter(ends), None),
+            "pad_token_id": config.pad_id,
             **self.write(config),
         }
 

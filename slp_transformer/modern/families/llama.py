@@ -241,8 +241,7 @@ def smollm3_from_hf(settings: HFConfigReader) -> dict[str, Any]:
 def smollm3_to_hf(config: ModernConfig) -> dict[str, Any]:
     """Return the settings that are not in the table."""
     rotated = [int(l not in config.unrotated_blocks) for l in range(config.num_blocks)]
-    own = {"no_rope_layers": rotated, "pad_token_id": None}  # whose default is beyond small |V|
-    return rope_to_hf(config) | windows_to_hf(config) | own
+    return rope_to_hf(config) | windows_to_hf(config) | {"no_rope_layers": rotated}
 
 
 SMOLLM3 = replace(
@@ -314,7 +313,6 @@ OLMO2 = replace(
         eps=("rms_norm_eps", 1e-5),
     ),
     fixed=LLAMA.fixed | {"norm": "output", "qk_norm": True, "qk_norm_joint": True},
-    write=lambda config: rope_to_hf(config) | {"pad_token_id": None},
     params=LLAMA.params
     | {
         "stack.blocks.#.norm_1": "model.layers.#.post_attention_layernorm",

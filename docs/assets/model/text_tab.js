@@ -1,0 +1,309 @@
+/* ASCII tab as people type it, read for the page "Finger a piece": six rows to a system, bars
+   between common bar lines, a column a moment; and the time of each bar by its gaps, as
+   slp_transformer.guitar.text_time finds it. Techniques, repeats and several guitars are for
+   `slp-transformer convert`, which reads far more. */
+
+import { TEXT_TIME, TUNINGS } from "./constants.js";
+import { gcd, lcm } from "./tab.js";
+
+/** @import { Bar, Moment, Signature, Tab } from "./tab.js" */
+/** @typedef {{ first: number, rows: string[], labels: string[] }} System */
+/** @typedef {{ cost: number, grid: number, steps: number[] }} Fit */
+
+const STRINGS = 6,
+  MAX_COLUMNS = 2000, // of a row
+  MAX_BARS = 3000,
+  MAX_STATEMENT = 1000, // columns of a line in which something is stated
+  MAX_FRET = 24;
+const ROW = /^\s*(?:\d{1,3}\s+)?([A-Ga-g][#b]?)?\s*(?=[-|:])([-0-9|:*~=hpbrstxXoO/\\()<>^. ]+)$/;
+const NAME = "([A-Ga-g][#b♯♭]?)",
+  SIX_NAMES = Array(STRINGS).fill(NAME).join("[\\s,-]*"),
+  STATED = new RegExp(`tuning\\W{0,5}${SIX_NAMES}(?![\\w#])`, "i");
+const METER = new RegExp(
+  String.raw`\b(?:time(?: signature)?|timing|met(?:re|er)|takt)\s*[:=-]?\s*` +
+    String.raw`(\d{1,2})\s*/\s*(1|2|4|8|16)(?![\d,/])` +
+    String.raw`|(?<![\d,/])([2-9]|12)/([248])(?=\s+time\b|\s*$)`,
+  "i",
+);
+const CAPO = /^\W*[ck]apo\b[\s:=#-]*(?:(?:on|at|fret|bund)\s+)*(\d{1,2}|[IVX]+)(?:st|nd|rd|th)?\b/i;
+const ROMAN = "0 I II III IV V VI VII VIII IX X XI XII".split(" ");
+
+/** Half steps from C up to a note. @type {(name: string) => number} */
+const pitchClass = (name) =>
+  "C D EF G A B".indexOf(name[0].toUpperCase()) +
+  (/[#♯]/.test(name[1] ?? "") ? 1 : 0) -
+  (/[b♭]/.test(name[1] ?? "") ? 1 : 0);
+
+/** To the nearest whole number, of two to the even one. @type {(number: number) => number} */
+const rounded = (number) => {
+  const below = Math.floor(number),
+    rest = number - below;
+  if (rest !== 0.5) return Math.round(number);
+  return below % 2 ? below + 1 : below;
+};
+/** @type {(numbers: number[]) => number} */
+const sum = (numbers) => numbers.reduce((all, one) => all + one, 0);
+/** @type {(numbers: number[]) => number} */
+const median = (numbers) => {
+  const inOrder = [...numbers].sort((a, b) => a - b),
+    middle = inOrder.length >> 1;
+  return inOrder.length % 2 ? inOrder[middle] : (inOrder[middle - 1] + inOrder[middle]) / 2;
+};
+/** What there is most of; of several the first. @type {(numbers: number[]) => number} */
+function commonest(numbers) {
+  const counts = new Map();
+  for (const one of numbers) counts.set(one, (counts.get(one) ?? 0) + 1);
+  return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
+}
+
+// --- Rows and bars -----------------------------------------------------------------------------
+
+/** @type {(line: string) => boolean} */
+function isRow(line) {
+  const marks = line.replace(/\s/g, "");
+  return (
+    line.length <= MAX_COLUMNS &&
+    ROW.test(line) &&
+    (marks.match(/[-=]/g) ?? []).length >= 3 &&
+    (marks.match(/[-=~|\d]/g) ?? []).length >= 0.6 * marks.length
+  );
+}
+
+/** The systems of a text, and how many rows belong to none.
+   @type {(lines: string[]) => { systems: System[], left: number }} */
+function findSystems(lines) {
+  /** @type {System[]} */
+  const systems = [];
+  let left = 0;
+  for (let k = 0; k < lines.length; k++) {
+    let end = k;
+    while (end < lines.length && isRow(lines[end])) end++;
+    for (; k + STRINGS <= end; k += STRINGS) {
+      const own = lines.slice(k, k + STRINGS).map((line) => line.trimEnd()),
+        labels = own.map((line) => ROW.exec(line)?.[1] ?? ""),
+        width = Math.max(...own.map((line) => line.length));
+      const rows = own.map((line) =>
+        line.replace(/^[^-|:]*/, (label) => " ".repeat(label.length)).padEnd(width),
+      );
+      systems.push({ first: k, rows, labels });
+    }
+    left += Math.max(0, end - k);
+    k = Math.max(k, end);
+  }
+  return { systems, left };
+}
+
+/** The frets of digits side by side: 12 is one, 34 and 7 are others.
+   @type {(digits: string, column: number) => [number, number][]} */
+function fretsOf(digits, column) {
+  if (!digits) return [];
+  const two = Number(digits.slice(0, 2)),
+    size = digits.length > 1 && two >= 10 && two <= MAX_FRET ? 2 : 1;
+  return [[column, Number(digits.slice(0, size))], ...fretsOf(digits.slice(size), column + size)];
+}
+
+/** What sounds together in a bar: frets in one column, or under the second digit of others.
+   @type {(rows: string[]) => Moment[]} */
+function momentsOf(rows) {
+  const placed = rows.flatMap((row, k) =>
+    [...row.matchAll(/\d+/g)].flatMap(({ 0: digits, index }) =>
+      fretsOf(digits, index).map(([column, fret]) => ({ column, string: k + 1, fret })),
+    ),
+  );
+  placed.sort((a, b) => a.column - b.column || a.string - b.string);
+  /** @type {Moment[]} */
+  const moments = [];
+  let wide = false; // whether all frets that begin in the first column have two digits
+  for (const { column, string, fret } of placed) {
+    const last = moments.at(-1),
+      isFree = last && !last.notes.some((note) => note[0] === string);
+    if (last && isFree && (column === last.step || (column === last.step + 1 && wide))) {
+      last.notes.push([string, fret]);
+      if (column === last.step) wide &&= fret > 9;
+    } else {
+      moments.push({ step: column, notes: [[string, fret]] });
+      wide = fret > 9;
+    }
+  }
+  for (const { notes } of moments) notes.sort((a, b) => b[0] - a[0]);
+  return moments;
+}
+
+/** The bars of all systems in columns, less those left free behind the bar lines, over what the
+   others are multiples of. @type {(systems: System[]) => Bar[]} */
+function barsOf(systems) {
+  /** @type {Bar[]} */
+  const bars = [];
+  for (const { rows } of systems) {
+    const isLine = [...rows[0]].map(
+      (_, k) => 2 * rows.filter((row) => row[k] === "|").length > STRINGS,
+    );
+    let from = 0;
+    for (let k = 0; k <= isLine.length; k++) {
+      if (k < isLine.length && !isLine[k]) continue;
+      const own = rows.map((row) => row.slice(from, k)),
+        isDrawn = own.filter((row) => row.replace(/[ |*:o@.]/g, "")).length > 2;
+      if (own.some((row) => /\d/.test(row)) || (k - from > 2 && isDrawn))
+        bars.push({ steps: k - from, moments: momentsOf(own) });
+      from = k + 1;
+    }
+  }
+  const margin = Math.min(...bars.flatMap(({ moments }) => moments.slice(0, 1).map((m) => m.step)));
+  const unit =
+    bars.flatMap(({ moments }) => moments.map(({ step }) => step - margin)).reduce(gcd, 0) || 1;
+  return bars.map(({ steps, moments }) => ({
+    steps: Math.max(1, Math.ceil((steps - margin) / unit)),
+    moments: moments.map(({ step, notes }) => ({ step: (step - margin) / unit, notes })),
+  }));
+}
+
+// --- Time --------------------------------------------------------------------------------------
+
+/** The likeliest meter by how many of the commonest gap fill a bar.
+   @type {(bars: Bar[]) => Signature} */
+function guessMeter(bars) {
+  const gaps = bars.flatMap(({ moments }) =>
+    moments.slice(1).map(({ step }, k) => step - moments[k].step),
+  );
+  if (!gaps.length) return [4, 4];
+  const gap = commonest(gaps);
+  let odd = commonest(bars.map(({ steps }) => rounded(steps / gap))) || 1;
+  while (odd % 2 === 0) odd /= 2;
+  return TEXT_TIME.meterOfGridSteps[odd] ?? [4, 4];
+}
+
+/** The meter that bars with notes fit best: what their gaps suggest, or a usual one.
+   @type {(bars: Bar[]) => Signature} */
+function chooseMeter(bars) {
+  const some = bars.slice(0, TEXT_TIME.maxBarsToTry);
+  const costs = [guessMeter(bars), ...TEXT_TIME.usualMeters].map((meter) => ({
+    meter,
+    cost: sum(some.map((bar) => fitBar(bar, meter, 0).cost)),
+  }));
+  return costs.reduce((best, one) => (one.cost < best.cost ? one : best)).meter;
+}
+
+/** The gaps of a bar shared out over its meter; those of a pickup as those of other bars.
+   @type {(bar: Bar, meter: Signature, usualWidth: number) => Fit} */
+function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
+  const quarters = (4 * beats) / kind;
+  if (!moments.length) {
+    const grid = kind / gcd(4 * beats, kind);
+    return { cost: 0, grid, steps: [quarters * grid] };
+  }
+  const onsets = moments.map(({ step }) => step),
+    gaps = onsets.slice(1).map((step, k) => step - onsets[k]);
+  /** @type {Fit | null} */
+  let best = null;
+  for (const rest of onsets[0] === 1 ? [1, 0] : [onsets[0]]) {
+    const width = barWidth - (rest ? 0 : onsets[0]),
+      spaces = [rest, ...gaps, barWidth - onsets[onsets.length - 1]];
+    TEXT_TIME.grids.forEach((grid, place) => {
+      const numSteps = quarters * grid;
+      if (!Number.isInteger(numSteps)) return;
+      for (const scale of TEXT_TIME.columnScales) {
+        const column = (scale * (usualWidth || width)) / numSteps,
+          wanted = spaces.map((space) => space / column),
+          steps = wanted.map((space, k) => (k ? Math.max(1, rounded(space)) : rounded(space)));
+        if (!usualWidth) {
+          steps[steps.length - 1] = numSteps - sum(steps.slice(0, -1));
+          if (steps[steps.length - 1] < 1) continue;
+        }
+        const errors = wanted.map((space, k) => Math.abs(space - steps[k]));
+        errors[errors.length - 1] /= 3;
+        const misfit =
+          sum(errors) / errors.length +
+          (column < TEXT_TIME.minStepColumns ? TEXT_TIME.maxMisfit : 0);
+        const cost =
+          misfit + Math.max(...errors) / 4 + TEXT_TIME.gridCost * place + Math.abs(scale - 1) / 4;
+        if (!best || cost < best.cost) best = { cost, grid, steps };
+      }
+    });
+  }
+  if (best) return best;
+  const grid = 4 * TEXT_TIME.grids[TEXT_TIME.grids.length - 1],
+    edges = [0, ...onsets.map((step) => Math.floor((step * quarters * grid) / barWidth))];
+  edges.push(quarters * grid);
+  return { cost: 1, grid, steps: edges.slice(1).map((edge, k) => edge - edges[k]) };
+}
+
+/** Bars of columns as bars of time.
+   @type {(bars: Bar[], stated: Signature | null) => Pick<Tab, "bars" | "unit" | "signature">} */
+function withTime(bars, stated) {
+  const inner = bars.slice(1, -1).filter(({ moments }) => moments.length),
+    usual = inner.length ? inner : bars.filter(({ moments }) => moments.length);
+  const signature = stated ?? chooseMeter(usual),
+    usualWidth = median(usual.map(({ steps }) => steps));
+  const hasPickup = bars.length > 1 && bars[0].steps < TEXT_TIME.pickupShare * usualWidth;
+  const fits = bars.map((bar, k) => fitBar(bar, signature, hasPickup && !k ? usualWidth : 0));
+  const unit = fits.map(({ grid }) => grid).reduce(lcm, 1);
+  return {
+    unit,
+    signature,
+    bars: bars.map(({ moments }, k) => {
+      const steps = fits[k].steps.map((each) => (each * unit) / fits[k].grid);
+      let now = 0;
+      return {
+        steps: sum(steps),
+        moments: moments.map(({ notes }, i) => ({ step: (now += steps[i]), notes })),
+      };
+    }),
+  };
+}
+
+// --- A text ------------------------------------------------------------------------------------
+
+/** The open strings that a text states or that stand before its rows, the highest first.
+   @type {(lines: string[], labels: string[]) => number[]} */
+function tuningOf(lines, labels) {
+  const stated = lines.map((line) => STATED.exec(line)).find(Boolean),
+    drop = lines.some((line) => /\bdrop(?:ped)?[\s-]*D\b/i.test(line));
+  const names = stated ? stated.slice(1).reverse() : labels;
+  if (!names.every(Boolean)) return drop ? TUNINGS["drop-D"] : TUNINGS.standard;
+  const own = names.map((name, k) => {
+    const usual = TUNINGS.standard[k];
+    return usual + ((((pitchClass(name) - usual) % 12) + 18) % 12) - 6;
+  });
+  const isStandard = `${own}` === `${TUNINGS.standard}`;
+  return isStandard && drop ? TUNINGS["drop-D"] : own;
+}
+
+/** A text in UTF-8, or else as Windows has it. @type {(bytes: Uint8Array) => string} */
+export function decodeText(bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder("windows-1252").decode(bytes);
+  }
+}
+
+/** The tab in a text, in time; and what of it is left out.
+   @type {(text: string) => { tab: Tab | null, remarks: string[] }} */
+export function readTextTab(text) {
+  const lines = text.split(/\r\n|\r|\n/).map((line) => line.replaceAll("\t", "        ")),
+    { systems, left } = findSystems(lines);
+  const bars = systems.length ? barsOf(systems) : [];
+  if (!bars.some(({ moments }) => moments.length) || bars.length > MAX_BARS)
+    return { tab: null, remarks: [] };
+  const prose = lines.filter((line) => !isRow(line)).map((line) => line.slice(0, MAX_STATEMENT)),
+    meter = prose.map((line) => METER.exec(line)).find(Boolean),
+    capo = prose.map((line) => CAPO.exec(line)).find(Boolean)?.[1] ?? "0";
+  /** @type {Signature | null} */
+  const stated = meter ? [Number(meter[1] ?? meter[3]), Number(meter[2] ?? meter[4])] : null;
+  const remarks = [];
+  if (left) remarks.push(`rows are left out (${left}), where a system has six`);
+  if (systems.some(({ rows }) => rows.some((row) => /[hpbrsxX/\\~]/.test(row))))
+    remarks.push("how notes are played is left out");
+  if (systems.some(({ rows }) => rows.some((row) => /\|:|:\|/.test(row))))
+    remarks.push("repeats are left out");
+  return {
+    tab: {
+      open: tuningOf(prose, systems[0].labels),
+      capo:
+        ROMAN.indexOf(capo.toUpperCase()) > 0 ? ROMAN.indexOf(capo.toUpperCase()) : Number(capo),
+      key: "",
+      ...withTime(bars, stated?.[0] ? stated : null),
+    },
+    remarks,
+  };
+}
