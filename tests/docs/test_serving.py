@@ -317,6 +317,7 @@ def write(path, text):
     fresh.replace(path)
 
 
+TALL = 'document.querySelector("details").style.height = "500px"'
 BLOCKS = """
 <h1 id="t">Title</h1>
 <p style="height: 1500px">long</p>
@@ -382,11 +383,22 @@ def test_blocks_are_replaced_in_an_open_page_and_all_else_stays(server, folder, 
         "loads": 1,
         "added": ["an output", "", "after"],
     }
+    # What a script does that only the new page asks for moves no place either.
+    (folder / "tall.js").write_text(TALL, encoding="utf-8")
+    write(
+        path, path.read_text("utf-8").replace("<title>", '<script src="/tall.js"></script><title>')
+    )
+    page.evaluate("document.documentElement.style.overflowAnchor = 'none'")
+    server.announce(["a/"])
+    until(page, 'document.querySelector("details").offsetHeight > 400')
+    page.wait_for_timeout(100)
+    top = page.evaluate('document.querySelector("#two").getBoundingClientRect().top')
+    assert top == pytest.approx(before, abs=2)
     # An announcement of another page, or of nothing new, changes nothing.
     server.announce(["b/"])
     server.announce(None)
     page.wait_for_timeout(300)
-    assert page.evaluate("document.documentElement.dataset.updates") == "1"
+    assert page.evaluate("document.documentElement.dataset.updates") == "2"
     # Blocks that are gone go, and what a reader did outlives a reload.
     write(path, PAGE.format(BLOCKS.format(last="third")))
     server.announce(None)

@@ -185,16 +185,22 @@
 
   const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 
-  /* Scripts and styles that only the new version of the page asks for, as for figures to touch. */
+  /* Scripts and styles that only the new version of the page asks for, as for figures to touch;
+     returns when they have come. */
   const addToHead = (page) => {
+    const coming = [];
     for (const one of page.head.querySelectorAll("script[src], link[rel=stylesheet]")) {
       const name = one.matches("script") ? "src" : "href";
       const url = one.getAttribute(name);
       if (document.querySelector(`${one.localName}[${name}="${CSS.escape(url)}"]`)) continue;
       const made = document.createElement(one.localName);
       for (const { name: key, value } of one.attributes) made.setAttribute(key, value);
+      coming.push(
+        new Promise((done) => ["load", "error"].forEach((on) => made.addEventListener(on, done))),
+      );
       document.head.append(made);
     }
+    return Promise.all(coming);
   };
 
   let busy = Promise.resolve();
@@ -218,10 +224,14 @@
     const hasStage = (one) => one.matches(STAGES) || one.querySelector(STAGES);
     // A script that has run knows the old stage alone; one that comes now will find the new one.
     if (before.querySelector(STAGES) && added.some(hasStage)) return location.reload();
-    addToHead(page);
+    const headIsWhole = addToHead(page);
     document.dispatchEvent(new CustomEvent("slp:replaced", { detail: added }));
     restore(state);
     goTo(where);
+    const { scrollY } = window;
+    headIsWhole.then(() => {
+      if (window.scrollY === scrollY) goTo(where); // figures have got their controls, above it too
+    });
     const { dataset } = document.documentElement;
     dataset.updates = String(1 + Number(dataset.updates ?? 0));
   };
