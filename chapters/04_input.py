@@ -119,7 +119,7 @@ plotting.panels(
 # %%
 from slp_transformer.embedding import TokenEmbedding, one_hot_lookup
 
-plotting.show_source(one_hot_lookup, TokenEmbedding.forward)
+plotting.show_source(one_hot_lookup, TokenEmbedding.forward, only=["return F"])
 
 # %%
 embedding = TokenEmbedding(V, d)
