@@ -180,8 +180,9 @@ def test_a_sequence_padded_on_the_left_is_read_as_if_alone(positions):
         if positions != "rotary":  # which compares positions, and knows no first one
             there = lm(padded, mask, position_ids=torch.arange(padded.shape[1]))
             assert not torch.allclose(there[0, LEFT:], lm(text[0]), atol=1e-3)
-            with pytest.raises(ValueError, match="hides the first tokens .* pass position_ids"):
-                lm(padded, mask)
+            if mask.device.type == "cpu":  # elsewhere looking at values would make it wait
+                with pytest.raises(ValueError, match="hides the first tokens .* pass position_ids"):
+                    lm(padded, mask)
         cache = KVCache()
         lm(padded[:, :6], mask[..., :6], cache=cache, position_ids=position_ids[:, :6])
         rest = lm(padded[:, 6:], mask, cache=cache, position_ids=position_ids[:, 6:])
