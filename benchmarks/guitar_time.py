@@ -89,6 +89,8 @@ def measure(path: Path, raw: Path) -> dict[str, Any]:
     counts |= dict.fromkeys(("bars where stated", "bars in the stated meter"), 0)
     counts |= dict.fromkeys(("notes", "right", "right by the best flag"), 0)
     counts |= dict.fromkeys(("lengths of bars", "right lengths"), 0)
+    whole = ("pieces whose bars all fit", "pieces with known lengths")
+    counts |= dict.fromkeys((*whole, "pieces whose known lengths are all right"), 0)
     for line in path.read_text(encoding="utf-8").splitlines():
         piece = json.loads(line)
         tab = max(read_tab_file(raw / piece["file"])[0], key=lambda each: len(each.bars))
@@ -101,6 +103,7 @@ def measure(path: Path, raw: Path) -> dict[str, Any]:
         counts["without a flag"] += 1
         counts["bars"] += len(tab.bars)
         counts["bars that fit"] += found.num_fitting
+        counts["pieces whose bars all fit"] += found.num_fitting == len(tab.bars)
         if (meter := tab.stated_time_signature) is not None:
             length = Fraction(4 * meter[0], meter[1]) * (found.tab.steps_per_quarter or 1)
             counts["bars where stated"] += len(tab.bars)
@@ -113,6 +116,8 @@ def measure(path: Path, raw: Path) -> dict[str, Any]:
         known, right = count_right_lengths(found.tab, pairs, best)
         counts["lengths of bars"] += known
         counts["right lengths"] += right
+        counts["pieces with known lengths"] += known > 0
+        counts["pieces whose known lengths are all right"] += 0 < known == right
         flags = (Fraction(1, columns) for columns in COLUMNS_PER_QUARTER)
         counts["right by the best flag"] += max(count_right(plain, flag) for flag in flags)
     return counts
