@@ -341,6 +341,10 @@ class Watcher:
         self._stamps = now
         return found
 
+    def has_changes(self) -> bool:
+        """Tell if the next call of `changed` returns any."""
+        return stamps(self.paths) != self._stamps
+
 
 def stamps(paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
     """Return when each file below some folders was written, and its size."""
@@ -379,6 +383,7 @@ class LiveServer:
         self.step = step
         self._wake = wake
         self._watcher = Watcher()
+        self.has_changes = self._watcher.has_changes
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=pages.serve_forever, daemon=True)
 
