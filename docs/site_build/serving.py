@@ -276,6 +276,7 @@ class PageHandler(BaseHTTPRequestHandler):
             known = {hashlib.sha256(script).digest() for script in INLINE_SCRIPT.findall(content)}
             hashes = " ".join(f"'sha256-{b64encode(one).decode()}'" for one in sorted(known))
             policy = f"script-src 'self' {hashes}; object-src 'none'; base-uri 'self'"
+            policy += "; worker-src 'self' blob:"  # alphaTab's begin with a line that it writes
             self.send_header("Content-Security-Policy", policy)
         if digest:
             self.send_header("X-Page-Digest", digest)
