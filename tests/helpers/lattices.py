@@ -33,7 +33,7 @@ def random_moments(rng, options):
     """Grips at random places, with now and then a pitch that no hand reaches, or one twice; some
     begin again at the end."""
     moments = []
-    for number in range(1, rng.randint(2, 23)):
+    for number in range(1, rng.randint(2, 20)):
         tuning = options.tuning
         size, hand = rng.choice([1, 1, 1, 2, 3, 4, 6]), rng.randint(0, 12)
         strings = rng.sample(range(1, len(tuning.open_pitches) + 1), size)
