@@ -5,7 +5,16 @@
 import { FILE_KINDS, FINGERING, MAX_FILE_BYTES, TUNINGS } from "./constants.js";
 import { make } from "./elements.js";
 import { Refusal } from "./engine.js";
-import { Lattice, findPlayableGrips, fitMoment, formatPitch, ringingOf } from "./hand.js";
+import {
+  Lattice,
+  findPlayableGrips,
+  findRepeats,
+  fitMoment,
+  formatPitch,
+  rankQuestions,
+  ringingOf,
+  spreadAnswers,
+} from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
 import { alphaTex, gcd, plainTab } from "./tab.js";
 import { decodeText, readTextTab } from "./text_tab.js";
@@ -257,13 +266,19 @@ function placeNotes() {
 /** The fingerings with what is chosen, and with the file's own places if they are kept; but free at
    one moment. */
 function makeLattice(freeAt = -1) {
-  const pinned = new Map([...(find("keep").checked && piece.own ? piece.own : []), ...pins]);
+  const moments = piece.moments.map(({ notes }) => notes.map(({ pitch }) => pitch)),
+    repeats = findRepeats(moments),
+    own = new Map(pins);
+  own.delete(freeAt);
+  const pinned = new Map([
+    ...(find("keep").checked && piece.own ? piece.own : []),
+    ...spreadAnswers(own, repeats),
+  ]);
   const easy = find("easy").checked ? FINGERING.easy : null,
     guitar = { ...piece.guitar, maxSpan: easy?.maxSpan ?? piece.guitar.maxSpan };
   pinned.delete(freeAt);
-  const choices = piece.moments.map(({ notes }, t) => {
-    const pitches = notes.map(({ pitch }) => pitch),
-      grips = findPlayableGrips(pitches, guitar, pinned.get(t));
+  const choices = moments.map((pitches, t) => {
+    const grips = findPlayableGrips(pitches, guitar, pinned.get(t));
     // a file may go beyond the last fret
     return grips.length ? grips : findPlayableGrips(pitches, guitar);
   });
@@ -280,16 +295,15 @@ function makeLattice(freeAt = -1) {
     });
   });
   const onsets = piece.moments.map(({ start }) => start);
-  const moments = piece.moments.map(({ notes }) => notes.map(({ pitch }) => pitch));
   return new Lattice(moments, choices, ringingOf(onsets, lasting), asked);
 }
 
-/** Find the cheapest fingering with the choices that are made, and where another is almost as
-   good. */
+/** Find the cheapest fingering with the choices that are made, and where an answer helps most. */
 function solve() {
   const lattice = makeLattice(),
-    path = lattice.findPath(),
+    { path } = lattice.findPath(),
     prices = lattice.prices(),
+    repeats = findRepeats(lattice.moments),
     count = piece.moments.length;
   const asked = Math.min(
     MOST_QUESTIONS,
@@ -299,29 +313,29 @@ function solve() {
     lattice,
     path,
     prices,
+    repeats,
+    held: spreadAnswers(pins, repeats),
     grips: path.map((k, t) => lattice.choices[t][k]),
-    doubts: lattice.findDoubts(path, prices, asked, MAX_WAYS),
+    doubts: rankQuestions(prices, repeats).slice(0, asked),
   };
   placeNotes();
 }
 
-/** The ways to play the moment that is shown: paths of grips, the one that is taken first. */
+/** The ways to play the moment that is shown, and its repeats: paths of grips, the one that is
+   taken first. */
 function waysAt(t) {
   const isFixed = found.lattice.choices[t].length === 1,
     free = isFixed ? makeLattice(t) : found.lattice;
+  const again = free.placesLike(t, found.repeats);
   const prices = isFixed ? free.prices() : found.prices;
-  const path = isFixed
-    ? free.findPath(
-        t,
-        free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`),
-      )
-    : found.path;
-  const others = free.alternatives(t, path, prices, MAX_WAYS);
-  return [path[t], ...others.map(({ grip }) => grip)].map((grip, k) => {
-    const grips = (k ? free.findPath(t, grip) : path).map((own, i) => free.choices[i][own]);
+  const taken = free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`);
+  const base = isFixed ? free.findPath(again, taken) : free.findPath();
+  const others = free.alternatives(t, base.path, prices, MAX_WAYS);
+  return [base, ...others.map((grip) => free.findPath(again, grip))].map(({ path, cost }) => {
+    const grips = path.map((own, i) => free.choices[i][own]);
     return {
       grips,
-      extra: prices[t][grip] - prices[t][path[t]],
+      extra: cost - base.cost,
       changed: grips.filter((own, i) => `${own}` !== `${found.grips[i]}`).length,
     };
   });
@@ -351,10 +365,16 @@ function drawWay(grips, t) {
 function showMoment() {
   const ways = waysAt(at),
     moment = piece.moments[at];
-  const isUncertain = found.doubts.some(({ t }) => t === at);
-  find("where").textContent =
-    `${placeName(moment)}: ` +
-    `${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
+  const count = found.repeats[at].length - 1,
+    again = count ? `, ${plural(count, "more place")} like it` : "";
+  const known = pins.has(at)
+    ? "your choice"
+    : found.held.has(at)
+      ? "follows your choice at the same notes"
+      : found.doubts.includes(at)
+        ? "uncertain"
+        : "fairly sure";
+  find("where").textContent = `${placeName(moment)}: ${known}${again}`;
   const hadFocus = find("ways").contains(document.activeElement);
   find("ways").replaceChildren(
     ...ways.map(({ grips, extra, changed }, k) => {
@@ -438,13 +458,13 @@ function showText() {
 
 /** Buttons on the score: the uncertain moments, and those that the reader has chosen. */
 function drawMarks() {
-  const asked = [...found.doubts.map(({ t }) => t), ...pins.keys()];
+  const asked = [...found.doubts, ...pins.keys()];
   const marks = [...new Set(asked)]
     .sort((a, b) => a - b)
     .map((t) => {
       const place = boundsOf(t);
       if (!place) return null;
-      const rank = found.doubts.findIndex((doubt) => doubt.t === t);
+      const rank = found.doubts.indexOf(t);
       const mark = button(pins.has(t) ? "✓" : "?", () => show(t), {
         "aria-label":
           `${placeName(piece.moments[t])}: ` +
@@ -518,7 +538,7 @@ function show(t, scrolls = false) {
 function refresh(isNew = false) {
   solve();
   find("keep").closest("label").hidden = !piece.own || !file.title;
-  if (isNew) at = found.doubts[0]?.t ?? 0;
+  if (isNew) at = found.doubts[0] ?? 0;
   showText();
   showMoment();
   player.dataset.drawn = "";
@@ -569,10 +589,11 @@ async function take(given) {
   refresh(true);
 }
 
-/** The next uncertain moment after the one that is shown, the least certain first. */
+/** The next uncertain moment after the one that is shown, the one first where an answer helps
+   most. */
 function askNext() {
-  const rank = found.doubts.findIndex(({ t }) => t === at);
-  show(found.doubts[(rank + 1) % found.doubts.length].t, true);
+  const rank = found.doubts.indexOf(at);
+  show(found.doubts[(rank + 1) % found.doubts.length], true);
 }
 
 const WRITERS = {
