@@ -26,24 +26,39 @@ PROGRAMS = {
 }
 
 
+# PyTorch is imported once for all programs, each of which then runs in a process of its own.
+EACH = """
+import os, runpy, sys, torch
+for program in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        runpy.run_path(program, run_name="__main__")
+        sys.exit()
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"{program} failed")
+"""
+
+
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="forks, and torchrun's gloo, as Linux has them")
 def test_programs_run_as_they_stand(tmp_path):
     """In one folder and in the page's order, since a later one loads what an earlier one saved."""
-    program = tmp_path / "many.py"
     (tmp_path / "my-texts").mkdir()
     text = "the cat sat on the mat, and the dog on the log. " * 99
     (tmp_path / "my-texts" / "one.txt").write_text(text, encoding="utf-8")
     train = "-m slp_transformer train text my-texts --out-dir runs/mine --steps 20".split()
     assert python(*train, cwd=tmp_path).returncode == 0
-    for name, text in PROGRAMS.items():
-        program.write_text(text, encoding="utf-8")
-        command = [program]
-        if text.startswith("# many.py"):
-            if sys.platform != "linux":
-                continue  # torchrun's gloo needs a host name that can be resolved
-            command[:0] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    *alone, many = PROGRAMS.items()
+    assert many[1].startswith("# many.py")
+    for name, program in PROGRAMS.items():
+        (tmp_path / f"{name}.py").write_text(program, encoding="utf-8")
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    for command in (
+        ["-c", EACH, *(f"{name}.py" for name, _ in alone)],
+        [*torchrun, f"{many[0]}.py"],
+    ):
         done = python(*command, cwd=tmp_path)
-        assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
+        assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_programs_are_short():
