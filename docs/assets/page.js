@@ -12,7 +12,9 @@
     frame = 0;
     const found = [...document.querySelectorAll(boxes)].map((box) => ({
       box,
-      scrolls: box.scrollWidth > box.clientWidth + 1,
+      scrolls:
+        box.scrollWidth > box.clientWidth + 1 ||
+        (box.matches(".slp-cell-output *") && box.scrollHeight > box.clientHeight + 1),
     }));
     for (const { box, scrolls } of found) {
       box.classList.toggle("slp-scrolls", scrolls);
