@@ -535,6 +535,7 @@ def test_a_failure_above_is_linked_and_a_server_that_is_gone_is_said(chapter, ru
     cell = chapter.locator(".slp-cell").nth(2)
     cell.get_by_role("button", name="Run").click()
     cell.get_by_role("link", name="Cell 1").wait_for()
+    assert chapter.locator(".slp-cell").nth(0).get_by_text("It raised an error").is_visible()
     cell.get_by_role("link", name="Cell 1").click()
     assert chapter.url.endswith("#cell-1")
     running.token = "another server's"

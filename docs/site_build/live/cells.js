@@ -80,6 +80,9 @@
       this.mark = mark;
       this.number = numberOf(mark);
       this.hasRun = this.isRunning = this.isWaiting = false;
+      this.leave = new AbortController();
+      /** @type {any} */
+      this.editor = null;
       this.readPage();
       this.status = make("p", { class: "slp-cell-status", role: "status" });
       this.place = make("div", { class: "slp-cell-editor" });
@@ -294,6 +297,9 @@
       else if (end.state === "failed above") {
         const link = make("a", { href: `#cell-${end.at + 1}` }, `Cell ${end.at + 1}`);
         this.say("It was not run, since a cell above raised an error:", link);
+        const failed = ordered().find((cell) => cell?.number === end.at);
+        failed?.output.classList.add("slp-outdated");
+        failed?.say(`It raised an error, which cell ${this.number + 1} shows.`);
       } else this.say(end.text ?? "It was not run.");
       let isBelow = false;
       for (const cell of ordered()) {
