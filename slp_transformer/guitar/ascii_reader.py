@@ -295,11 +295,7 @@ def build_timed_bars(bar_rows: list[BarRows], bars: list[Bar], columns_per_step:
         bars: the same, with columns as steps.
         columns_per_step: how many columns a step takes.
     """
-    shifted = []
-    for text, bar in zip(bar_rows, bars, strict=True):
-        blank = min(len(row) - len(row.lstrip()) for row in text.rows) if text.open_start else 0
-        shifted.append(_scale_bar(bar, blank, 1))
-    return [_scale_bar(bar, 0, columns_per_step) for bar in _join_cut_bars(bar_rows, shifted, inf)]
+    return [_scale_bar(bar, 0, columns_per_step) for bar in _join_cut_bars(bar_rows, bars, inf)]
 
 
 def build_untimed_bars(bar_rows: list[BarRows], bars: list[Bar]) -> list[Bar]:
