@@ -196,13 +196,18 @@ def constants() -> dict[str, Shared]:
                 "columnScales": list(text_time.COLUMN_SCALES),
                 "maxMisfit": text_time.MAX_MISFIT,
                 "minStepColumns": text_time.MIN_STEP_COLUMNS,
+                "maxFreeColumns": text_time.MAX_FREE_COLUMNS,
+                "freeColumnCost": text_time.FREE_COLUMN_COST,
+                "noteColumns": list(text_time.NOTE_COLUMNS),
+                "noteColumnCost": text_time.NOTE_COLUMN_COST,
                 "pickupShare": text_time.PICKUP_SHARE,
                 "usualMeters": [list(meter) for meter in text_time.USUAL_METERS],
                 "maxBarsToTry": text_time.MAX_BARS_TO_TRY,
                 "meterOfGridSteps": text_time.METER_OF_GRID_STEPS,
             },
             "{ grids: number[], gridCost: number, columnScales: number[], maxMisfit: number, "
-            "minStepColumns: number, pickupShare: number, "
+            "minStepColumns: number, pickupShare: number, maxFreeColumns: number, "
+            "freeColumnCost: number, noteColumns: number[], noteColumnCost: number, "
             "usualMeters: [number, number][], maxBarsToTry: number, "
             "meterOfGridSteps: Record<string, [number, number]> }",
             "How the columns of a text become time.",

@@ -363,9 +363,7 @@ def _join_cut_bars(bar_rows: list[BarRows], bars: list[Bar], max_columns: float)
     return joined
 
 
-def _join_onsets(
-    first: tuple[Fraction, ...], second: tuple[Fraction, ...]
-) -> tuple[Fraction, ...]:
+def _join_onsets(first: tuple[Fraction, ...], second: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
     """Return the onsets of a bar from those of its two parts; none if one has none."""
     if not first or not second:
         return ()

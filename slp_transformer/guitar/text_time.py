@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from math import lcm, log
 from statistics import median
 from typing import NamedTuple
@@ -24,7 +24,10 @@ GRIDS = (1, 2, 4, 3, 8, 6, 12)
 GRID_COST = 0.06  # of each grid over the one before, so that a finer one must fit better
 COLUMN_SCALES = (1.0, 0.95, 1.05, 0.9, 1.1, 0.85, 1.15, 0.8, 1.2)
 MAX_MISFIT = 0.2  # of a step, on average, in a bar that fits
-MAX_FREE_COLUMNS = 1  # behind a bar line
+MAX_FREE_COLUMNS = 3  # behind a bar line, or a sign there, that may be no time
+FREE_COLUMN_COST = 0.05  # of each such column but one
+NOTE_COLUMNS = (0, 1)  # that a note may take by itself, so that quick notes are drawn wider
+NOTE_COLUMN_COST = 0.15
 MAX_BEAT_LOG = log(1.5)  # of how wide the beats of a bar of another length are
 BEAT_PREFERENCE = 0.0  # of marked beats, in cost, over columns alone
 MIN_STEP_COLUMNS = 0.8  # columns of the text that a step is drawn in
@@ -57,13 +60,15 @@ class FoundTime(NamedTuple):
     Attributes:
         tab: the tab.
         description: the meter, the unit, and how many bars fit, in a line.
-        num_fitting: bars whose gaps are whole steps.
+        unfit_bars: the numbers of bars whose gaps are no whole steps, from 1.
+        remarks: what was done about bars that are not as the meter has it, a sentence each.
         usual_steps_per_quarter: what a quarter note has in most bars, in the steps of the columns.
     """
 
     tab: Tab
     description: str
-    num_fitting: int
+    unfit_bars: tuple[int, ...]
+    remarks: tuple[str, ...]
     usual_steps_per_quarter: Fraction
 
 
@@ -118,7 +123,7 @@ def infer_timing(tab: Tab) -> FoundTime:
         num_by_letters += fit.is_stated
         fits.append(fit)
         signatures.append(signature)
-    num_fitting = sum(fit.misfit <= MAX_MISFIT for fit in fits)
+    unfit = [place for place, fit in enumerate(fits) if fit.misfit > MAX_MISFIT]
     unit = lcm(*(fit.grid for fit in fits))
     bars = []
     for bar, fit, signature in zip(tab.bars, fits, signatures, strict=True):
@@ -129,7 +134,7 @@ def infer_timing(tab: Tab) -> FoundTime:
             moments.append(replace(event, step=now))
         total = sum(fit.steps) * scale
         if len({event.step for event in moments}) < len(moments):
-            num_fitting = 0  # more notes than any grid has room for
+            unfit = list(range(len(fits)))  # more notes than any grid has room for
         timed_bar = replace(bar, steps=total, events=tuple(moments))
         timed_bar = replace(timed_bar, stated_onsets=(), beat_onsets=())
         bars.append(replace(timed_bar, time_signature=signature))
@@ -147,16 +152,38 @@ def infer_timing(tab: Tab) -> FoundTime:
     description = (
         f"{signatures[0][0]}/{signatures[0][1]} {'as stated' if is_stated else 'by its bars'}, "
         f"{grids[0][0]} step{'s' if grids[0][0] > 1 else ''} a quarter, "
-        f"{num_fitting} of {len(fits)} bars fit"
+        f"{len(fits) - len(unfit)} of {len(fits)} bars fit"
     )
     if num_by_letters:
         description += f", {num_by_letters} by the letters above them"
-    if num_fitting < MIN_FITTING_SHARE * len(fits):
+    if len(fits) - len(unfit) < MIN_FITTING_SHARE * len(fits):
         raise ValueError(
             f"its bars contradict each other ({description}); say how many steps are a quarter "
             f"note by --steps-per-quarter, {max(1, round(usual))} fits best"
         )
-    return FoundTime(timed, description, num_fitting, usual)
+    odd = [
+        place
+        for place, (bar, signature) in enumerate(zip(bars, signatures, strict=True), start=1)
+        if bar.steps * signature[1] != 4 * signature[0] * unit and 1 < place < len(bars)
+    ]
+    numbers = [place + 1 for place in unfit]
+    remarks = []
+    if numbers:
+        remarks.append(
+            f"{_list_bars(numbers)} not drawn in whole steps of the meter: notes are moved to the "
+            "nearest step, and the bar is filled"
+        )
+    if odd:
+        remarks.append(
+            f"{_list_bars(odd)} of another length than the meter, as what is marked there says"
+        )
+    return FoundTime(timed, description, tuple(numbers), tuple(remarks), usual)
+
+
+def _list_bars(numbers: Sequence[int]) -> str:
+    """Return the subject of a sentence about some bars."""
+    names = ", ".join(map(str, numbers))
+    return f"bars {names} are" if len(numbers) > 1 else f"bar {names} is"
 
 
 def _find_meter_of_letters(bars: Sequence[Bar]) -> tuple[int, int] | None:
@@ -235,12 +262,12 @@ def _find_beat(bars: Sequence[Bar], meter: tuple[int, int]) -> _Beat | None:
     """Return how long a marked beat is; None where marks are no beats."""
     count = _count_usual_beats(bars)
     widths = [bar.steps for bar in bars if bar.beat_onsets and bar.beat_onsets[-1] == count]
-    return _Beat(Fraction(4 * meter[0], meter[1] * count), median(widths) / count) if widths else None
+    return (
+        _Beat(Fraction(4 * meter[0], meter[1] * count), median(widths) / count) if widths else None
+    )
 
 
-def _fit_beats(
-    bar: Bar, quarters: Fraction, beat: _Beat | None, may_be_short: bool
-) -> _Fit | None:
+def _fit_beats(bar: Bar, quarters: Fraction, beat: _Beat | None, may_be_short: bool) -> _Fit | None:
     """Return the steps of a bar by its beats, unless they contradict the meter or fit no grid.
 
     Args:
@@ -322,6 +349,8 @@ def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None
     for late in (0, onsets[0]) if onsets[0] <= MAX_FREE_COLUMNS else (0,):
         moved = [onset - late for onset in onsets]
         fit = _fit_onsets(moved, bar.steps - late, quarters, COLUMN_SCALES, usual_width)
+        if fit is not None:
+            fit = fit._replace(cost=fit.cost + FREE_COLUMN_COST * max(0, late - 1))
         if fit is not None and (best is None or fit.cost < best.cost):
             best = fit
     if best is None:  # more notes than the finest grid has steps
@@ -355,9 +384,11 @@ def _fit_onsets(
         if (quarters * grid).denominator > 1:
             continue
         num_steps = int(quarters * grid)
-        for scale in scales:
-            column = scale * (usual_width or width) / num_steps
-            wanted = [onsets[0] / column, *(gap / column for gap in gaps)]
+        for scale, own_columns in product(scales, NOTE_COLUMNS if usual_width is None else (0,)):
+            column = scale * ((usual_width or width) - own_columns * len(gaps)) / num_steps
+            if column <= 0:
+                continue
+            wanted = [onsets[0] / column, *((gap - own_columns) / column for gap in gaps)]
             steps = [round(wanted[0]), *(max(1, round(each)) for each in wanted[1:])]
             if usual_width is None:
                 steps[-1] = num_steps - sum(steps[:-1])
@@ -369,6 +400,7 @@ def _fit_onsets(
             if column < MIN_STEP_COLUMNS:  # on so fine a grid anything fits
                 misfit += MAX_MISFIT
             cost = misfit + max(errors) / 4 + GRID_COST * place + abs(scale - 1) / 4
+            cost += NOTE_COLUMN_COST * own_columns
             if best is None or cost < best.cost:
                 best = _Fit(cost, misfit, grid, tuple(steps))
     return best

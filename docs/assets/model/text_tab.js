@@ -195,29 +195,37 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
     gaps = onsets.slice(1).map((step, k) => step - onsets[k]);
   /** @type {Fit | null} */
   let best = null;
-  for (const rest of onsets[0] === 1 ? [1, 0] : [onsets[0]]) {
-    const width = barWidth - (rest ? 0 : onsets[0]),
-      spaces = [rest, ...gaps, barWidth - onsets[onsets.length - 1]];
+  const canBeLate = onsets[0] > 0 && onsets[0] <= TEXT_TIME.maxFreeColumns;
+  for (const late of canBeLate ? [0, onsets[0]] : [0]) {
+    const width = barWidth - late,
+      spaces = [onsets[0] - late, ...gaps, barWidth - onsets[onsets.length - 1]];
     TEXT_TIME.grids.forEach((grid, place) => {
       const numSteps = quarters * grid;
       if (!Number.isInteger(numSteps)) return;
-      for (const scale of TEXT_TIME.columnScales) {
-        const column = (scale * (usualWidth || width)) / numSteps,
-          wanted = spaces.map((space) => space / column),
-          steps = wanted.map((space, k) => (k ? Math.max(1, rounded(space)) : rounded(space)));
-        if (!usualWidth) {
-          steps[steps.length - 1] = numSteps - sum(steps.slice(0, -1));
-          if (steps[steps.length - 1] < 1) continue;
+      for (const scale of TEXT_TIME.columnScales)
+        for (const own of usualWidth ? [0] : TEXT_TIME.noteColumns) {
+          const column = (scale * ((usualWidth || width) - own * moments.length)) / numSteps;
+          if (column <= 0) continue;
+          const wanted = spaces.map((space, k) => (space - (k && own)) / column),
+            steps = wanted.map((space, k) => (k ? Math.max(1, rounded(space)) : rounded(space)));
+          if (!usualWidth) {
+            steps[steps.length - 1] = numSteps - sum(steps.slice(0, -1));
+            if (steps[steps.length - 1] < 1) continue;
+          }
+          const errors = wanted.map((space, k) => Math.abs(space - steps[k]));
+          errors[errors.length - 1] /= 3;
+          const misfit =
+            sum(errors) / errors.length +
+            (column < TEXT_TIME.minStepColumns ? TEXT_TIME.maxMisfit : 0);
+          const cost =
+            misfit +
+            Math.max(...errors) / 4 +
+            TEXT_TIME.gridCost * place +
+            Math.abs(scale - 1) / 4 +
+            TEXT_TIME.noteColumnCost * own +
+            TEXT_TIME.freeColumnCost * Math.max(0, late - 1);
+          if (!best || cost < best.cost) best = { cost, grid, steps };
         }
-        const errors = wanted.map((space, k) => Math.abs(space - steps[k]));
-        errors[errors.length - 1] /= 3;
-        const misfit =
-          sum(errors) / errors.length +
-          (column < TEXT_TIME.minStepColumns ? TEXT_TIME.maxMisfit : 0);
-        const cost =
-          misfit + Math.max(...errors) / 4 + TEXT_TIME.gridCost * place + Math.abs(scale - 1) / 4;
-        if (!best || cost < best.cost) best = { cost, grid, steps };
-      }
     });
   }
   if (best) return best;
