@@ -6,8 +6,8 @@
     |0-----2--3--5-7-|
 
 ``W H Q E S T X`` are a whole, half, quarter, eighth, sixteenth, 32nd and 64th note, with a dot half
-as long again; a or g is a grace note. Where a piece has small letters and capitals, the capitals are the dotted ones.
-Numbers in brackets above the letters (``|--3--|``) are tuplets.
+as long again; a and g are grace notes. Where a piece has small letters and capitals, the capitals
+are the dotted ones. Numbers in brackets above the letters (``|--3--|``) are tuplets.
 """
 
 import re

@@ -39,8 +39,8 @@ MAX_UNIT_OF_BAR = 8  # parts of a quarter note in which a time signature can be
 USUAL_METERS = ((4, 4), (3, 4))
 MAX_BARS_TO_TRY = 64
 METERS_OF_BEATS: dict[int, tuple[tuple[int, int], ...]] = {
-    2: ((2, 4), (6, 8), (2, 2)),
-    3: ((3, 4), (3, 8), (9, 8), (3, 2)),
+    2: ((2, 4), (6, 8)),
+    3: ((3, 4), (9, 8)),
     4: ((4, 4), (12, 8)),
     5: ((5, 4),),
     6: ((6, 8), (3, 4)),
