@@ -25,6 +25,7 @@ from slp_transformer.data.text_tokenizer import (
     TokenType,
 )
 from slp_transformer.guitar import text_time
+from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
@@ -188,6 +189,15 @@ def constants() -> dict[str, Shared]:
             },
             "Record<string, number>",
             "How large a file of each kind may be.",
+        ),
+        "OTHER_INSTRUMENTS": Shared(
+            [
+                list(pitches)
+                for name, pitches in OTHER_INSTRUMENT_TUNINGS.items()
+                if name != "mandolin"  # the strings of a bass, from the other side
+            ],
+            "number[][]",
+            "Open strings of what has not six, known by the names in front of rows of text.",
         ),
         "TEXT_TIME": Shared(
             {

@@ -8,7 +8,7 @@ import { Refusal } from "./engine.js";
 import { Lattice, findPlayableGrips, fitMoment, formatPitch, ringingOf } from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
 import { alphaTex, gcd, plainTab } from "./tab.js";
-import { decodeText, readTextTab } from "./text_tab.js";
+import { decodeText, NO_ROWS, readTextTab } from "./text_tab.js";
 
 const stage = document.getElementById("slp-fingering"),
   player = document.getElementById("slp-hear");
@@ -55,7 +55,7 @@ async function readFile(given) {
     if (kind === "midi") parts = midiParts(bytes, title);
     else if (kind === "text") {
       const { tab, remarks } = readTextTab(decodeText(bytes));
-      if (!tab) throw new Refusal("It has no six rows of tab one below the other.");
+      if (!tab) throw new Refusal(NO_ROWS);
       parts = scoreParts(() => texScore(alphaTex(tab)));
       leftOut = remarks;
     } else {
