@@ -420,7 +420,8 @@ def test_a_text_of_another_instrument_is_read_by_the_names_of_its_strings(shared
     expected, texts = [], []
     for instrument, pitches in OTHER_INSTRUMENT_TUNINGS.items():
         labels = [names[pitch % 12] for pitch in pitches]
-        rows = [f"{labels[0]}|0---3---5---3---|"] + [f"{n}|----2-----------|" for n in labels[1:]]
+        rows = [f"{labels[0]:2}|0---3---5---3---|"]
+        rows += [f"{name:2}|----2-----------|" for name in labels[1:]]
         texts.append(f"{instrument}\n\n" + "\n".join(rows))
         expected.append(text_as_read(texts[-1]))
     assert [len(own[0]) for own in expected] == [4, 4, 4, 5, 5, 7, 8]
