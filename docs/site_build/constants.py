@@ -41,6 +41,7 @@ from slp_transformer.guitar.fingering.fitted_costs import (
 )
 from slp_transformer.guitar.fingering.lattice import MAX_STATES
 from slp_transformer.guitar.fingering.playable_chords import EASY
+from slp_transformer.guitar.fingering.questions import MOMENTS_APART, SURE_MARGIN
 from slp_transformer.guitar.fingering.ringing import HEARD_SHARE
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
 from slp_transformer.guitar.formats import midi, notation
@@ -161,6 +162,8 @@ def constants() -> dict[str, Shared]:
                 "fingerReach": {f"{a}-{b}": reach for (a, b), reach in FINGER_REACH_MM.items()},
                 "heardShare": HEARD_SHARE,
                 "maxStates": MAX_STATES,
+                "momentsApart": MOMENTS_APART,
+                "sureMargin": SURE_MARGIN,
                 "easy": {
                     "position": EASY["preferred_position"],
                     "openStringPreference": EASY["open_string_preference"],
@@ -172,6 +175,7 @@ def constants() -> dict[str, Shared]:
             "costNames: { cut: string, otherGrip: string }, perFretFromPosition: number, "
             "openStringCost: number, maxFret: number, maxSpan: number, numFingers: number, "
             "fingerReach: Record<string, number>, heardShare: number, maxStates: number, "
+            "momentsApart: number, sureMargin: number, "
             "easy: { position: number, openStringPreference: number, maxSpan: number } }",
             "What a hand pays, and how far it reaches.",
         ),

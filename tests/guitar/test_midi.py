@@ -88,7 +88,10 @@ def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
     (tab,), problems = read_midi_tabs(midi_file(tmp_path / "played.mid", said))
     assert tab.steps_per_quarter == 12
     assert sounding(tab) == [(0, 12, 60), (12, 11, 62), (24, 11, 64), (30, 3, 65)]
-    message = "4 notes are moved to the nearest of 12 steps to a quarter note"
+    message = (
+        "4 notes are moved to the nearest of 12 steps to a quarter note; beats and bars are the "
+        "file's, and are not looked for in what was played without a click"
+    )
     assert problems[0].message == message
     (coarse,), _ = read_midi_tabs(tmp_path / "played.mid", steps_per_quarter=2)
     assert [onset for onset, _, _ in sounding(coarse)] == [0, 2, 4, 5]
