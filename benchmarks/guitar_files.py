@@ -63,6 +63,7 @@ for (const path of process.argv.slice(2)) {
               bar.voices.filter((voice) => !voice.isEmpty).length > 2,
             ][k];
           }).map((bar) => bar.index))]),
+      parts: score.tracks.filter((track) => !track.staves.every((staff) => staff.isPercussion)).length,
       staves: staves.map((staff) => ({
         drums: staff.isPercussion, tuning: staff.tuning, capo: staff.capo,
         notes: staff.bars.flatMap((bar) => bar.voices.slice(0, 2).flatMap((voice) => voice.beats
@@ -231,6 +232,8 @@ def main() -> None:
                 for each, bars in details:
                     kind = each if not refusal else f"refused here: {each}"
                     causes[each] = find_cause(kind, bars, marks, [*said, refusal])
+                    if kind.startswith("tracks") and witness["parts"] == len(tabs):
+                        causes[each] = "parts on several staves, which are tracks there"
                 listed[name] = {"differences": causes, "said": said}
                 is_known = all(causes.values()) or "error" in witness
                 counts[path.suffix.lower()]["cause found" if is_known else "cause unknown"] += 1
