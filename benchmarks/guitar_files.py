@@ -63,7 +63,7 @@ for (const path of process.argv.slice(2)) {
               bar.voices.filter((voice) => !voice.isEmpty).length > 2,
             ][k];
           }).map((bar) => bar.index))]),
-      parts: score.tracks.filter((track) => !track.staves.every((staff) => staff.isPercussion)).length,
+      parts: score.tracks.filter((track) => track.staves.some((own) => !own.isPercussion)).length,
       staves: staves.map((staff) => ({
         drums: staff.isPercussion, tuning: staff.tuning, capo: staff.capo,
         notes: staff.bars.flatMap((bar) => bar.voices.slice(0, 2).flatMap((voice) => voice.beats

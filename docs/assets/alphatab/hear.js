@@ -86,7 +86,7 @@
       // on a phone it would be cut; the page has it above
       notation: { elements: { scoreTitle: false } },
       player: {
-        playerMode: "disabled", // until the first "Play": sounds are large, and few pieces are heard
+        playerMode: "disabled", // until the first "Play": sounds are large, few pieces are heard
         soundFont: `${assets}sonivox.sf3`,
         scrollMode: alphaTab.ScrollMode.Off, // else the page jumps when a piece is drawn
         scrollElement: document.documentElement,

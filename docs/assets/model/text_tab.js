@@ -76,7 +76,8 @@ function isRow(line) {
 }
 
 /** The tuning that names in front of rows are of, moved as a whole, and the lowest string alone
-   too; null if they are of another. @type {(labels: string[], open: number[]) => number[] | null} */
+   too; null if they are of another.
+   @type {(labels: string[], open: number[]) => number[] | null} */
 function fitted(labels, open) {
   if (labels.length !== open.length || !labels.every(Boolean)) return null;
   const shifts = labels.map((name, k) => mod(pitchClass(name) - open[k] + 6, 12) - 6),
