@@ -4,15 +4,16 @@ Usage::
 
     python benchmarks/fingering_review.py DATA/valid.jsonl
     python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --hand RUN ...
-    python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --answers 6 --least-certain
+    python benchmarks/fingering_review.py DATA/valid.jsonl --at-once --answers 6 --most-useful
 
 DATA and RUN are as in ``pitch_to_tab.py``. Each piece is fingered as ``slp-transformer tab`` does
-it: at the lowest costs, or with trained hands. Then it asks how the least certain moment is played:
-the one in which another grip is almost as cheap, as ``tab --review`` finds it. The answer, the
-written grip, is pinned, the rest follows, and so on. For 0, 1, 3 and 6 answers to a hundred moments
+it: at the lowest costs, or with trained hands. Then it asks how the moment is played about which an
+answer helps most, as ``tab --review`` finds it. The answer, the written grip, is pinned, here and
+where the same notes come again between the same neighbors, as ``tab --pin`` has it; the rest
+follows, and so on. For 0, 1, 3 and 6 answers to a hundred moments
 of a piece (rounded) it prints the answers given and, over the moments that were **not** asked
 about, the shares of strings and chords that are right. Beside it stand questions about moments
-drawn at random, with as many answers, unless ``--least-certain`` leaves them out; ``--answers``
+drawn at random, with as many answers, unless ``--most-useful`` leaves them out; ``--answers``
 takes other numbers. With ``--at-once`` the questions between two of these
 numbers are asked together, as ``tab --review N`` lists them. A moment whose written grip is none
 that one hand can take is asked about, and left as it is.
@@ -36,7 +37,11 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.viterbi import moments_most_doubtful_first
+from slp_transformer.guitar.fingering.questions import (
+    find_repeats,
+    rank_questions,
+    spread_answers,
+)
 
 DEFAULT_ANSWERS_PER_HUNDRED = (0, 1, 3, 6)
 
@@ -64,9 +69,10 @@ def pose_by_hand(hand: HandEnsemble) -> Poser:
     return pose
 
 
-def least_certain(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
-    """The moments that have a choice, the least certain first."""
-    return moments_most_doubtful_first(pose(passage, choices).price_grips())
+def most_useful(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
+    """The moments that have a choice, those first about which an answer helps most."""
+    repeats = find_repeats(passage.moments)
+    return rank_questions(pose(passage, choices).price_grips(), repeats)
 
 
 def at_random(passage: Passage, choices: Choices, pose: Poser) -> list[int]:
@@ -87,7 +93,8 @@ def answer(
         asked about.
     """
     choices: Choices = [find_grips_or_placements(p, passage.tuning) for p in passage.moments]
-    asked: set[int] = set()
+    repeats, every = find_repeats(passage.moments), list(choices)
+    asked: dict[int, Grip] = {}
     results = []
     for count in counts:
         while len(asked) < count:
@@ -95,10 +102,9 @@ def answer(
             questions = others[: count - len(asked) if at_once else 1]
             if not questions:
                 break
-            asked.update(questions)
-            for t in questions:
-                if passage.grips[t] in choices[t]:
-                    choices[t] = [passage.grips[t]]
+            asked.update((t, passage.grips[t]) for t in questions)
+            for t, grip in spread_answers(asked, repeats).items():
+                choices[t] = [grip] if grip in every[t] else every[t]
         path = pose(passage, choices).find_cheapest_path()
         rest = [t for t in range(len(path)) if t not in asked]
         theirs, ours = [[grips[t] for t in rest] for grips in (passage.grips, path)]
@@ -145,12 +151,12 @@ def main() -> None:
         metavar="N",
         help="to a hundred moments, in order [0 1 3 6]",
     )
-    parser.add_argument("--least-certain", action="store_true", help="no questions at random")
+    parser.add_argument("--most-useful", action="store_true", help="no questions at random")
     arguments = parser.parse_args()
     passages = read_passages_jsonl(arguments.passages)
     hands = arguments.hand
     pose = pose_by_hand(load_hand_ensemble(*hands)) if hands else pose_by_costs
-    for picker in (least_certain,) if arguments.least_certain else (at_random, least_certain):
+    for picker in (most_useful,) if arguments.most_useful else (at_random, most_useful):
         for result in measure(passages, picker, pose, arguments.at_once, arguments.answers):
             print(json.dumps({"asked": picker.__name__} | result), flush=True)
 

@@ -25,6 +25,7 @@ from slp_transformer.data.text_tokenizer import (
     TokenType,
 )
 from slp_transformer.guitar import text_time
+from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
@@ -40,6 +41,7 @@ from slp_transformer.guitar.fingering.fitted_costs import (
 )
 from slp_transformer.guitar.fingering.lattice import MAX_STATES
 from slp_transformer.guitar.fingering.playable_chords import EASY
+from slp_transformer.guitar.fingering.questions import MOMENTS_APART, SURE_MARGIN
 from slp_transformer.guitar.fingering.ringing import HEARD_SHARE
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
 from slp_transformer.guitar.formats import midi, notation
@@ -160,6 +162,8 @@ def constants() -> dict[str, Shared]:
                 "fingerReach": {f"{a}-{b}": reach for (a, b), reach in FINGER_REACH_MM.items()},
                 "heardShare": HEARD_SHARE,
                 "maxStates": MAX_STATES,
+                "momentsApart": MOMENTS_APART,
+                "sureMargin": SURE_MARGIN,
                 "easy": {
                     "position": EASY["preferred_position"],
                     "openStringPreference": EASY["open_string_preference"],
@@ -171,6 +175,7 @@ def constants() -> dict[str, Shared]:
             "costNames: { cut: string, otherGrip: string }, perFretFromPosition: number, "
             "openStringCost: number, maxFret: number, maxSpan: number, numFingers: number, "
             "fingerReach: Record<string, number>, heardShare: number, maxStates: number, "
+            "momentsApart: number, sureMargin: number, "
             "easy: { position: number, openStringPreference: number, maxSpan: number } }",
             "What a hand pays, and how far it reaches.",
         ),
@@ -189,6 +194,15 @@ def constants() -> dict[str, Shared]:
             "Record<string, number>",
             "How large a file of each kind may be.",
         ),
+        "OTHER_INSTRUMENTS": Shared(
+            [
+                list(pitches)
+                for name, pitches in OTHER_INSTRUMENT_TUNINGS.items()
+                if name != "mandolin"  # the strings of a bass, from the other side
+            ],
+            "number[][]",
+            "Open strings of what has not six, known by the names in front of rows of text.",
+        ),
         "TEXT_TIME": Shared(
             {
                 "grids": list(text_time.GRIDS),
@@ -196,13 +210,18 @@ def constants() -> dict[str, Shared]:
                 "columnScales": list(text_time.COLUMN_SCALES),
                 "maxMisfit": text_time.MAX_MISFIT,
                 "minStepColumns": text_time.MIN_STEP_COLUMNS,
+                "maxFreeColumns": text_time.MAX_FREE_COLUMNS,
+                "freeColumnCost": text_time.FREE_COLUMN_COST,
+                "noteColumns": list(text_time.NOTE_COLUMNS),
+                "noteColumnCost": text_time.NOTE_COLUMN_COST,
                 "pickupShare": text_time.PICKUP_SHARE,
                 "usualMeters": [list(meter) for meter in text_time.USUAL_METERS],
                 "maxBarsToTry": text_time.MAX_BARS_TO_TRY,
                 "meterOfGridSteps": text_time.METER_OF_GRID_STEPS,
             },
             "{ grids: number[], gridCost: number, columnScales: number[], maxMisfit: number, "
-            "minStepColumns: number, pickupShare: number, "
+            "minStepColumns: number, pickupShare: number, maxFreeColumns: number, "
+            "freeColumnCost: number, noteColumns: number[], noteColumnCost: number, "
             "usualMeters: [number, number][], maxBarsToTry: number, "
             "meterOfGridSteps: Record<string, [number, number]> }",
             "How the columns of a text become time.",

@@ -10,6 +10,7 @@ from fractions import Fraction
 # --- Files of any kind ---
 MAX_JSON_BYTES = 1 << 28  # the JSON of the largest vocabulary is far smaller
 MAX_SIDE_FILE_BYTES = 1 << 24  # what is handed on beside a published tokenizer
+MAX_GZIP_BYTES, MAX_GZIP_RATIO = 1 << 24, 50  # of text in a .gz file, and so many times its size
 
 # --- Guitar music ---
 MAX_FILE_BYTES = {
@@ -27,7 +28,10 @@ MAX_XML_TAGS = 1_250_000  # an element takes about 110 bytes of memory,
 MAX_XML_ATTRIBUTES = 600_000  # one with attributes about 300 more
 MAX_CPU_SECONDS = 4.0  # processor time that a library may take to read one file
 MAX_NOTES = 200_000  # of a file, rests and other beats included
+MAX_SMALL_FILE_NOTES = 10_000  # of the smallest file, whose notes stand for several each,
+FILE_BYTES_PER_NOTE = 2  # and one more for so many bytes of a larger file as it is on the disk
 MAX_MIDI_NOTES = 50_000  # since each may be in a voice of its own
+MAX_PLAYED_NOTES = 50_000  # of a tab, with its repeats played out
 MAX_BARS = 10_000  # of a file, and with its repeats played out
 MAX_BAR_QUARTERS = 1 << 10  # quarter notes in a bar
 MAX_STEPS = 1 << 21  # steps in a piece, each a column of its ASCII tab
@@ -46,6 +50,15 @@ MAX_TOKENS, MAX_TOKENS_PER_BYTE = 4096, 32  # that are made of a text
 MAX_DECODED_BYTES, MAX_DECODED_BYTES_PER_TOKEN = 1 << 16, 4096  # that are made of tokens
 
 NUMBER_PATTERN = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*")
+
+
+def max_notes_of_file(num_bytes: int) -> int:
+    """Return how many notes and rests a file may have.
+
+    A file can name one note many times, or be packed: without this, half a kilobyte could ask for
+    half a minute. A real one has a note for five bytes, or for many more.
+    """
+    return min(MAX_NOTES, MAX_SMALL_FILE_NOTES + num_bytes // FILE_BYTES_PER_NOTE)
 
 
 def parse_exact_number(text: str) -> Fraction:

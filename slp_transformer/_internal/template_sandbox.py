@@ -5,7 +5,9 @@ what it renders, or why it cannot, as JSON. A template is a program: Jinja's san
 Python's insides, but not from `'a' * 10**9` or a loop without end, so memory and time are bounded.
 """
 
+import contextlib
 import json
+import math
 import sys
 from datetime import datetime
 from typing import Any
@@ -14,16 +16,28 @@ MAX_MEMORY_BYTES = 2**29  # of address space, Python's own included
 MAX_TEXT = 2**24  # characters that an operator may make, or a template render
 
 
-def limit_memory() -> None:
-    """Bound this process's memory, where the system can: Linux and, less strictly, macOS."""
+def limit_resources(seconds: float) -> None:
+    """Bound what this process may take from here on, where the system can.
+
+    Linux has both limits. macOS may refuse that of memory, below its own use. Windows has none:
+    there are the bound on operators below, and the clock of whoever waits.
+
+    Args:
+        seconds: of processor time.
+    """
     try:
         import resource
-    except ImportError:  # Windows: there the bound on operators below is all there is
+    except ImportError:
         return
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    except (ValueError, OSError):  # macOS may refuse what is below its own use
-        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    limits = {
+        resource.RLIMIT_CPU: (until, until + 1),  # the signal comes at the first, and says why
+        resource.RLIMIT_AS: (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES),
+    }
+    for kind, limit in limits.items():
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(kind, limit)
 
 
 def make_environment() -> Any:
@@ -76,7 +90,7 @@ def main() -> None:
     """Render the template of standard input for each of its conversations."""
     asked = json.loads(sys.stdin.buffer.read())
     environment = make_environment()
-    limit_memory()
+    limit_resources(asked["seconds"])
     try:
         template, texts, length = environment.from_string(asked["template"]), [], 0
         for messages in asked["chats"]:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, get_origin
 from slp_transformer._internal.choices import make_tyro_registry
 from slp_transformer._internal.config_checks import suggest_closest_match
 from slp_transformer._internal.plugins import Command, Options, import_object
+from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.cli.commands import COMMANDS
 from slp_transformer.cli.console import PROGRAM, rank
 from slp_transformer.cli.flags import check_flags, collect_flag_types
@@ -81,7 +82,7 @@ def parse_flags(
     except SystemExit as ended:
         if refusal := find_dataclass_error(ended):
             raise ValueError(str(refusal)) from None
-        sys.stderr.write(printed.getvalue())
+        sys.stderr.write(escape_controls(printed.getvalue()))  # a shell's * may have named files
         raise
 
 

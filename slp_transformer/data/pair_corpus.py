@@ -23,7 +23,7 @@ from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-from slp_transformer.data.text_files import encoding_error_message
+from slp_transformer.data.text_files import encoding_error_message, unpack_gzip
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
 from slp_transformer.data.token_file import (
     VAL_NAMES_FILE,
@@ -40,6 +40,7 @@ NUM_BUNDLED_PAIRS = 10_000  # pairs of numbers and dates, if no others are named
 TABLE_DELIMITERS = {".csv": None, ".tsv": "\t"}  # None: the first line shows it
 DELIMITER_NAMES = {",": "comma-separated", ";": "semicolon-separated", "\t": "tab-separated"}
 QUOTED_CELL = 'a cell with the separator or a quotation mark in it is written as "She said ""no""."'
+MAX_SHOWN_COLUMNS, MAX_COLUMN_NAME = 12, 40  # in a message
 HOW_TO_QUOTE = {
     ",": QUOTED_CELL,
     ";": QUOTED_CELL,
@@ -145,7 +146,7 @@ def read_text_file(path: Path) -> str:
     try:
         content = path.read_bytes()
         if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
+            content = unpack_gzip(content, path)
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(encoding_error_message(path, error)) from None
@@ -232,8 +233,8 @@ def read_table(
                 f"{path}: line {number:,} has {len(row)} cells, but there are {len(header)} "
                 f"columns: {HOW_TO_QUOTE[delimiter]}."
             )
-        cells = [*row, *[""] * len(header)]
-        numbered.append((number, (cells[first], cells[second])))
+        source, target = (row[place] if place < len(row) else "" for place in (first, second))
+        numbered.append((number, (source, target)))
     return numbered, (header[first], header[second])
 
 
@@ -293,10 +294,17 @@ def find_columns(
         named = lower
     if len({*named} & {*lower}) < 2:
         raise ValueError(
-            f"{source_name} has the columns {', '.join(header) or '(none)'}: name two of them by "
+            f"{source_name} has the columns {format_columns(header)}: name two of them by "
             "--source-language and --target-language." + see("pairs")
         )
     return lower.index(named[0]), lower.index(named[1])
+
+
+def format_columns(header: Sequence[str]) -> str:
+    """Return the names of columns for a message, those of a strange table as far as one reads."""
+    names = [name[:MAX_COLUMN_NAME] for name in header[:MAX_SHOWN_COLUMNS]]
+    more = f" and {len(header) - len(names):,} more" if len(header) > len(names) else ""
+    return (", ".join(names) + more) or "(none)"
 
 
 # --- Making them ready -------------------------------------------------------------------------

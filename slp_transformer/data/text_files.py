@@ -16,6 +16,7 @@ file to the data directory under the name that the error message gives.
 """
 
 import codecs
+import gzip
 import io
 import logging
 import os
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from slp_transformer._internal.atomic_write import atomic_write, error_message
+from slp_transformer._internal.bounds import MAX_GZIP_BYTES, MAX_GZIP_RATIO
 from slp_transformer._internal.extras import import_extra
 
 LOG = logging.getLogger("slp_transformer")
@@ -312,6 +314,24 @@ def iter_decoded_text(
             text = text[cut:]
         if not block:
             return
+
+
+def unpack_gzip(content: bytes, path: Path) -> bytes:
+    """Return what was packed, if that is no more than text packs.
+
+    Raises:
+        ValueError: if it is more.
+        OSError: if it is damaged, or EOFError or zlib.error.
+    """
+    most = max(MAX_GZIP_BYTES, MAX_GZIP_RATIO * len(content))
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+        unpacked = packed.read(most + 1)
+    if len(unpacked) > most:
+        raise ValueError(
+            f"{path} unpacks to more than {most >> 20:,} MiB, {MAX_GZIP_RATIO} times its size: "
+            "unpack it, if you know what is in it."
+        )
+    return unpacked
 
 
 def encoding_error_message(name: str | Path, error: UnicodeDecodeError, first_line: int = 1) -> str:

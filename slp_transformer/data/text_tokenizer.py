@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal, SupportsInt
+from typing import Any, Literal, NamedTuple, SupportsInt
 
 from slp_transformer._internal.choices import check_in_choices
 from slp_transformer._internal.extras import import_extra
@@ -33,6 +33,20 @@ SILENT_TOKENS = {END_TOKEN, PAD, SOS, EOS}
 WORD_PATTERN = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
 # GPT-2's, but that vowel signs and tone marks, as Thai or Telugu write them, stay in their word.
 BPE_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+
+
+class TextSize(NamedTuple):
+    """The size of a text that is given as tokens.
+
+    Attributes:
+        characters: of the text.
+        bytes: of it in UTF-8.
+        unknown: tokens that stand for unknown words, whose own characters nobody knows.
+    """
+
+    characters: int
+    bytes: int
+    unknown: int = 0
 
 
 @dataclass
@@ -157,12 +171,20 @@ class TextTokenizer:
             )
         return self.vocabulary_bytes[token_id]
 
-    def count_bytes(self, ids: Iterable[int]) -> int | None:
-        """Return the bytes of tokens in UTF-8; None if one of them is an unknown word."""
-        ids = list(ids)
-        if self.unknown_id in ids:
-            return None
-        return sum(len(self.token_bytes(i)) for i in ids)
+    def measure_text(self, pieces: Iterable[Sequence[int]]) -> TextSize:
+        """Return the size of the text of a row of ids, which comes in pieces.
+
+        Raises:
+            ValueError: if an id is outside the vocabulary.
+        """
+        num_bytes, unknown, decoder = 0, 0, self.stream_decoder().decoder
+        characters = 0
+        for ids in pieces:
+            unknown += list(ids).count(self.unknown_id) if self.unknown_id is not None else 0
+            content = b"".join(map(self.token_bytes, ids))
+            num_bytes += len(content)
+            characters += len(decoder.decode(content))
+        return TextSize(characters + len(decoder.decode(b"", final=True)), num_bytes, unknown)
 
     @cached_property
     def vocabulary_bytes(self) -> list[bytes]:

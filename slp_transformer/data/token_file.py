@@ -26,7 +26,7 @@ TRAIN_TOKENS_FILE, VAL_TOKENS_FILE, TOKENIZER_FILE = "train.npy", "val.npy", "to
 VAL_NAMES_FILE = "held-out.json"  # says what is held out
 CHECKSUMS_FILE = "checksums.json"  # CRC-32 of each of these files
 HEADER_BYTES = 128  # of an array with one axis; NumPy leaves room in it for any length
-CHUNK_TOKENS = 1 << 16  # ids in memory at once while writing
+CHUNK_TOKENS = 1 << 16  # ids in memory at once
 
 
 class ArrayTokens:

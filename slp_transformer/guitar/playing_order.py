@@ -9,7 +9,7 @@ Fine ends the piece or a sign leads on to the coda.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from slp_transformer._internal.bounds import MAX_BARS
+from slp_transformer._internal.bounds import MAX_BARS, MAX_PLAYED_NOTES
 from slp_transformer.guitar.playing_signs import PLAYING_SIGNS, START
 from slp_transformer.guitar.tab import Bar, Tab
 from slp_transformer.guitar.timing import drop_repeated_changes
@@ -199,7 +199,7 @@ def expand_repeats(tab: Tab) -> Tab:
     """The tab as it is played: repeats and signs written out, so that none is left.
 
     Raises:
-        ValueError: as `find_playing_order`.
+        ValueError: as `find_playing_order`, or if that would be more than 50,000 notes.
     """
     carried, time_signature, tempo = [], None, None
     for bar in tab.bars:  # a bar has what is in force before it, wherever it is played
@@ -208,4 +208,6 @@ def expand_repeats(tab: Tab) -> Tab:
         carried.append(replace(plain, time_signature=time_signature, tempo_bpm=tempo))
         tempo = bar.final_tempo_bpm or tempo
     played = [carried[place] for place in find_playing_order(tab.bars)]
+    if sum(len(event.notes) for bar in played for event in bar.events) > MAX_PLAYED_NOTES:
+        raise ValueError(f"With its repeats this tab has more than {MAX_PLAYED_NOTES:,} notes.")
     return replace(tab, bars=tuple(drop_repeated_changes(played)))

@@ -2,14 +2,21 @@
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 
 from slp_transformer._internal.shape_types import Int, Tensor
-from slp_transformer.guitar.ascii_reader import read_tab_folder
+from slp_transformer.data.text_files import list_files
+from slp_transformer.guitar.ascii_reader import TEXT_SUFFIXES, read_tab_folder
+from slp_transformer.guitar.bar_lengths import NOTATED_STEPS_PER_QUARTER
+from slp_transformer.guitar.fingering.fingering_pieces import find_fingerings
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
+from slp_transformer.guitar.formats.registry import find_format, read_any_tab_file
+from slp_transformer.guitar.fretboard import NAMED_TUNINGS, find_tuning_for
 from slp_transformer.guitar.guitarset import is_guitarset, read_guitarset_tabs
 from slp_transformer.guitar.practice import make_practice_corpus
 from slp_transformer.guitar.tab import ReadProblem, Tab
@@ -50,7 +57,7 @@ def prepare_tab_dataset(
     """Read tabs, hold some out and turn all into tokens.
 
     Args:
-        source: a folder of ``.txt`` and ``.tab`` files, or one file; GuitarSet as a folder or as
+        source: a folder of files of any kind that is read, or one file; GuitarSet as a folder or as
             its publisher's archive; None for the practice corpus.
         val_split: share of the pieces to hold out, drawn at random but always the same ones, and at
             least one; or another source, to be held out as a whole.
@@ -91,29 +98,77 @@ def read_train_val_tabs(
 def read_tab_source(source: str | Path | None) -> tuple[list[Tab], list[ReadProblem]]:
     """The tabs of six strings of a folder or file, or of GuitarSet; the practice corpus if None.
 
+    What has no strings yet, such as MIDI, is fingered as `slp-transformer tab` does it.
+
     Returns:
-        The tabs, and what could not be read; tabs of other than six strings are problems too.
+        The tabs, and what could not be read; tabs that have no tokens are problems too.
 
     Raises:
         ValueError: as `slp_transformer.guitar.ascii_reader.read_tab_folder`, or
-            `slp_transformer.guitar.guitarset.read_guitarset_tabs`; or if no tab has six strings.
+            `slp_transformer.guitar.guitarset.read_guitarset_tabs`; or if no tab has tokens.
     """
     if source is None:
         return make_practice_corpus(seed=0), []
     if is_guitarset(source):
         return read_guitarset_tabs(source)
-    tabs, problems = read_tab_folder(source)
-    kept = [tab for tab in tabs if len(tab.tuning.open_pitches) == NUM_STRINGS]
+    kept: list[Tab] = []
+    wrong: list[ReadProblem] = []
+    tabs, problems = _read_files(Path(source))
+    for tab in tabs:
+        if (count := len(tab.tuning.open_pitches)) != NUM_STRINGS:
+            problem = f"{count} strings; tokens are made for {NUM_STRINGS}"
+        elif tab.steps_per_quarter not in (None, *NOTATED_STEPS_PER_QUARTER):
+            problem = f"{tab.steps_per_quarter} steps to a quarter note, which have no token"
+        else:
+            kept.append(tab)
+            continue
+        wrong.append(ReadProblem(tab.source or tab.title, 0, problem))
+    if wrong and not kept:
+        raise ValueError(f"No tab here has tokens; the first is {wrong[0]}.")
+    return kept, problems + wrong
+
+
+def _read_files(source: Path) -> tuple[list[Tab], list[ReadProblem]]:
+    """Read the files of a folder, or one file, of any kind; finger what has no strings.
+
+    A file beside a text of the same name, as a tab's MIDI file, is taken for the same piece.
+    """
+    paths = list_files(source) if source.is_dir() else [source]
+    texts = {path.with_suffix("") for path in paths if path.suffix.lower() in TEXT_SUFFIXES}
     others = [
-        ReadProblem(
-            tab.source or tab.title, 0, f"{count} strings; tokens are made for {NUM_STRINGS}"
-        )
-        for tab in tabs
-        if (count := len(tab.tuning.open_pitches)) != NUM_STRINGS
+        path
+        for path in paths
+        if (found := find_format(path)) and found.reader and path.with_suffix("") not in texts
     ]
-    if tabs and not kept:
-        raise ValueError(f"No tab here has {NUM_STRINGS} strings; the first is {others[0]}.")
-    return kept, problems + others
+    if texts or not others:
+        tabs, problems = read_tab_folder(source)
+    else:
+        tabs, problems = [], []
+    for path in others:
+        name = path.name if path == source else path.relative_to(source).as_posix()
+        try:
+            found_tabs, more = read_any_tab_file(path)
+            tabs += [replace(_fingered(tab), source=name) for tab in found_tabs]
+        except ValueError as error:
+            more = [ReadProblem(name, 0, str(error))]
+        problems += more
+    if not tabs:
+        raise ValueError(f"Nothing in {source} can be read. First problem: {problems[0]}.")
+    return tabs, problems
+
+
+def _fingered(tab: Tab) -> Tab:
+    """Return a tab with strings: its own, or those of the first guitar that has its notes.
+
+    Raises:
+        ValueError: if there is nothing to play.
+    """
+    if tab.is_fingered:
+        return tab
+    piece = piece_from_tab(tab)
+    name = find_tuning_for({pitch for moment in piece.moments for pitch in moment.pitches})
+    options = FingeringOptions(NAMED_TUNINGS[name or "standard"], unplayable_policy="octave")
+    return find_fingerings(piece, options)[0][0][0]
 
 
 def split_train_val(tabs: Sequence[T], val_share: float) -> tuple[list[T], list[T]]:

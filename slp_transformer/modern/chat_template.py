@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,8 @@ from slp_transformer._internal.extras import import_extra
 
 TEMPLATE_FILE = "chat_template.jinja"
 CONFIG_FILE = "tokenizer_config.json"
-MAX_SECONDS = 10  # for all conversations together
+MAX_SECONDS = 3  # of a processor, for all conversations together
+MAX_WAIT_SECONDS = 30  # by the clock, where a system has no such limit, or much else to do
 RENDER = "from slp_transformer._internal.template_sandbox import main; main()"
 
 
@@ -81,6 +83,7 @@ class ChatTemplate:
             "template": self.source,
             "chats": [list(map(dict, chat)) for chat in chats],
             "values": values | dict(self.special_tokens),
+            "seconds": MAX_SECONDS,
         }
         # Where this package was found, the other process finds it too.
         found = os.pathsep.join(map(os.path.abspath, sys.path))
@@ -89,11 +92,13 @@ class ChatTemplate:
                 [sys.executable, "-P", "-c", RENDER],
                 input=json.dumps(asked).encode(),
                 capture_output=True,
-                timeout=MAX_SECONDS,
+                timeout=MAX_WAIT_SECONDS,
                 env={**os.environ, "PYTHONPATH": found},
             )
+            if -done.returncode == getattr(signal, "SIGXCPU", None):
+                raise TimeoutError
             answer = json.loads(done.stdout)
-        except subprocess.TimeoutExpired:
+        except (TimeoutError, subprocess.TimeoutExpired):
             answer = {"error": f"it takes more than {MAX_SECONDS} seconds"}
         except ValueError:  # it ended without an answer, as where memory was refused to Python
             answer = {"error": "it needs more memory or more depth than a template may take"}

@@ -3,7 +3,7 @@
 import base64
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
+from slp_transformer.data.text_tokenizer import TextSize
 from slp_transformer.modern.bounded_tokenizer import BoundedTokenizer
 from slp_transformer.modern.config import ModernConfig
 
@@ -20,6 +21,7 @@ TOKENIZER_FILE = "tokenizer.json"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 SIDE_FILES = (TOKENIZER_CONFIG_FILE, "special_tokens_map.json", "chat_template.jinja")
 """What others keep beside tokenizer.json for `transformers`: handed on as it is."""
+CONTEXT_TOKENS = 64  # before a token that what it stands for may depend on
 PUBLISHED = "published"  # as tokenizer.json of a checkpoint says what it holds
 
 
@@ -119,9 +121,22 @@ class PretrainedTokenizer:
         whole = self.encode("", whole=True)
         return whole[:1] if whole[:1] == [self.begin_id] else []
 
-    def count_bytes(self, ids: Iterable[int]) -> int:
-        """Return the bytes of what tokens stand for, in UTF-8."""
-        return len(self.decode(ids).encode())
+    def measure_text(self, pieces: Iterable[Sequence[int]]) -> TextSize:
+        """Return the size of the text of a row of ids, which comes in pieces.
+
+        A decoder may look at the tokens before, as for a space or the bytes of a character: each
+        piece is decoded after the last tokens of the piece before, and these alone are taken off.
+
+        Raises:
+            ValueError: as `decode`.
+        """
+        characters, num_bytes, before = 0, 0, list[int]()
+        for ids in pieces:
+            after, known = self.decode([*before, *ids]), self.decode(before)
+            characters += len(after) - len(known)
+            num_bytes += len(after.encode()) - len(known.encode())
+            before = [*before, *ids][-CONTEXT_TOKENS:]
+        return TextSize(characters, num_bytes)
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json and the files beside it to a folder, each whole or not at all."""

@@ -1,5 +1,7 @@
 """The task of modeling text by models that others have published."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,9 @@ class PublishedTask(TextTask):
             )
         return LoadedRun(self, run, model, tokenizer, None)
 
-    def read_stream(self, run: LoadedRun, source: str | None) -> Any:
-        """Return the tokens of a source.
+    @contextmanager
+    def open_stream(self, run: LoadedRun, source: str | None) -> Iterator[Any]:
+        """Yield the tokens of a source.
 
         Raises:
             ValueError: if none is named, or it has fewer than two tokens.
@@ -47,4 +50,4 @@ class PublishedTask(TextTask):
         stream = torch.tensor([i for text in texts for i in run.tokenizer.encode(text, whole=True)])
         if len(stream) < 2:
             raise ValueError("There is too little to evaluate on: it takes two tokens.")
-        return stream
+        yield stream

@@ -1,9 +1,11 @@
 """The task of modeling text, by a model trained here or by one that others have published."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from slp_transformer.data.dataset import Dataset
@@ -159,18 +161,23 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
             return PublishedSession(run.tokenizer, run.tokenizer.end_ids)
         return TextSession(run.tokenizer, run.tokenizer.end_id)
 
-    def read_stream(self, run: LoadedRun, source: str | None) -> Any:
-        """Return the tokens to evaluate on: a source's, or what the run held out.
+    @contextmanager
+    def open_stream(self, run: LoadedRun, source: str | None) -> Iterator[Any]:
+        """Yield the tokens to evaluate on: of a source, in a file until then, or the held-out ones.
 
         Raises:
             ValueError: if there are none.
+            OSError: if there is no room for the file.
         """
         from slp_transformer.data import prepare_corpus
         from slp_transformer.tasks.evaluation import open_run_data
 
         if source is None:
-            return open_run_data(run).val
-        return prepare_corpus(source, val_split=0.0, tokenizer=run.tokenizer).train
+            yield open_run_data(run).val
+            return
+        with TemporaryDirectory(prefix="slp-transformer-", ignore_cleanup_errors=True) as folder:
+            how = {"val_split": 0.0, "output_dir": folder, "tokenizer": run.tokenizer}
+            yield prepare_corpus(source, **how).train
 
     def evaluate(self, run: LoadedRun, options: EvaluateOptions[NoFlags]) -> Report:
         """Measure the loss, and bits per character and byte, on held-out text or another source.
@@ -178,31 +185,32 @@ class TextTask(Task[TextData, NoFlags, NoFlags]):
         Raises:
             ValueError: if there is none, or too little.
         """
+        from slp_transformer.data.text_corpus import split_range
+        from slp_transformer.data.token_file import CHUNK_TOKENS
         from slp_transformer.tasks.evaluation import (
             build_report,
             compute_window_metrics,
             format_metric_rows,
         )
 
-        stream = self.read_stream(run, options.source)
-        values = compute_window_metrics(run, stream)
+        with self.open_stream(run, options.source) as stream:
+            values = compute_window_metrics(run, stream)
+            targets = split_range(range(1, values["tokens"] + 1), CHUNK_TOKENS)
+            size = run.tokenizer.measure_text(stream[t.start : t.stop].tolist() for t in targets)
         rows = format_metric_rows(values)
-        ids = stream[1 : values["tokens"] + 1].tolist()
-        num_bytes = run.tokenizer.count_bytes(ids)
-        if num_bytes is None:
-            values["unknown"] = ids.count(run.tokenizer.unknown_id)
+        if size.unknown:
+            values["unknown"] = size.unknown
             rows["bits per byte"] = (
                 f"none: {values['unknown']:,} of the tokens are unknown words, whose bytes the "
                 "model does not predict"
             )
             return build_report(self, run, options, values, rows)
         bits = values["loss"] * values["tokens"] / math.log(2)
-        sizes = {"character": len(run.tokenizer.decode(ids)), "byte": num_bytes}
-        for unit, size in sizes.items():
-            values[f"{unit}s"] = size
-            if size:
-                values[f"bits_per_{unit}"] = bits / size
-                rows[f"bits per {unit}"] = f"{bits / size:.4f}"
+        for unit, count in {"character": size.characters, "byte": size.bytes}.items():
+            values[f"{unit}s"] = count
+            if count:
+                values[f"bits_per_{unit}"] = bits / count
+                rows[f"bits per {unit}"] = f"{bits / count:.4f}"
         return build_report(self, run, options, values, rows)
 
 

@@ -44,6 +44,11 @@ SIZES = (
 )
 RANGES: dict[str, Range] = {
     **dict.fromkeys(SIZES, SIZE),
+    # The rows of all these batches are drawn at once.
+    "gradient_accumulation_steps": (
+        (lambda n: is_integer(n) and 1 <= n <= 10**6),
+        "a whole number from 1 to 1,000,000",
+    ),
     "seed": ((lambda n: is_integer(n) and 0 <= n < 2**63), "a whole number from 0 to 2**63 - 1"),
     "warmup_steps": COUNT,
     "learning_rate": POSITIVE,

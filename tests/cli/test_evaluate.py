@@ -9,7 +9,8 @@ import torch
 from commands import SENTENCE, SMALL, fine, output, result
 
 from slp_transformer import TransformerConfig, TransformerLM
-from slp_transformer.data import load_corpus
+from slp_transformer.data import load_corpus, text_corpus, token_file
+from slp_transformer.data.token_file import TokenStore
 from slp_transformer.guitar import make_practice_corpus, write_tab
 from slp_transformer.guitar.tab_evaluation import compute_piece_bits
 from slp_transformer.tasks.config_files import PRESETS
@@ -39,6 +40,22 @@ def test_evaluate_is_the_mean_loss_and_bits_follow_from_it(at, capsys):
 def test_evaluate_another_source_takes_all_of_it(text_run, capsys):
     Path("other.txt").write_text(SENTENCE[:40], encoding="utf-8")
     assert result(capsys, "evaluate", "a", "other.txt")["tokens"] == 39
+
+
+def test_evaluate_looks_at_few_tokens_at_a_time(text_run, monkeypatch):
+    looked_at, look = [], TokenStore.__getitem__
+
+    def record(self, positions):
+        looked_at.append(len(look(self, positions).flatten()))
+        return look(self, positions)
+
+    monkeypatch.setattr(TokenStore, "__getitem__", record)
+    for module in (token_file, text_corpus):
+        monkeypatch.setattr(module, "CHUNK_TOKENS", 50)
+    fine("evaluate", "a")
+    Path("other.txt").write_text(SENTENCE * 99, encoding="utf-8")
+    fine("evaluate", "a", "other.txt")
+    assert sum(looked_at) > len(SENTENCE) * 99 and max(looked_at) == 50  # more than 3 windows of 14
 
 
 def test_evaluate_shows_the_samples_that_generate_writes(text_run, capsys):

@@ -77,6 +77,10 @@ CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
     (["train", "text", "fox.txt"], "--out-dir FOLDER"),
     (["train", "text", "fox.txt", "--out-dir", ""], "One of the arguments is empty"),
     (["train", *FOX, "--seed", str(2**63)], "seed must be a whole number from 0 to 2**63 - 1"),
+    (
+        ["train", *FOX, "--gradient-accumulation-steps", "9" * 20],
+        "gradient_accumulation_steps must be a whole number from 1 to 1,000,000",
+    ),
     (["train", *FOX, "--stpes", "3"], "There is no option --stpes: did you mean --steps?"),
     (["train", *FOX, "--step", "3"], "did you mean --steps?"),
     (["train", *FOX, "--model-dimension", "3"], "did you mean --model-dim?"),

@@ -106,6 +106,13 @@ def test_a_name_of_a_stranger_gives_the_terminal_no_command(command, capsys):
     assert "\\u001b]0;owned\\u0007" in refused(capsys, *words)
 
 
+def test_a_name_too_many_gives_the_terminal_no_command(capsys):
+    """As where a shell's * stands for the names of all files in a folder."""
+    assert main(["tab", "a.mid", "\x1b]0;owned\x07.mid"]) == 2
+    said = capsys.readouterr().err
+    assert "Unrecognized options: \\u001b]0;owned\\u0007.mid" in said and "\x1b" not in said
+
+
 @pytest.mark.usefixtures("at")
 def test_titles_and_names_of_tracks_are_escaped(capsys):
     mido = pytest.importorskip("mido")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from slp_transformer.data import (
     read_pairs,
     train_pair_tokenizer,
 )
-from slp_transformer.data.pair_corpus import EncodedPairs, load_pair_corpus
+from slp_transformer.data.pair_corpus import EncodedPairs, load_pair_corpus, read_lines
 from slp_transformer.data.text_tokenizer import train_tokenizer
 
 ENGLISH = ["A man, a dog.", "Two dogs run", "the Dog\x0bruns", "A cat sleeps."]
@@ -60,6 +61,30 @@ def test_the_separator_of_a_table_is_found(tmp_path, name, separator):
     assert read_pairs(str(path)) == ([("Yes, sir.", "Sí, señor.")], ("en", "es"))
     with pytest.raises(ValueError, match="(semicolon|tab)-separated. has the columns en, es: name"):
         read_pairs(str(path), None, ("en", "de"))
+
+
+def test_little_that_is_packed_does_not_become_much(tmp_path, monkeypatch):
+    monkeypatch.setattr("slp_transformer.data.text_files.MAX_GZIP_BYTES", 9)
+    (tmp_path / "a.en.gz").write_bytes(gzip.compress(b"a\n" * 50_000))
+    with pytest.raises(
+        ValueError, match=r"a\.en\.gz unpacks to more than 0 MiB, 50 times its size"
+    ):
+        read_pairs(str(tmp_path / "a.en.gz"), str(tmp_path / "a.en.gz.de"))
+    monkeypatch.undo()
+    assert len(read_lines(tmp_path / "a.en.gz")) == 50_000
+
+
+def test_a_table_of_many_columns_and_rows_is_read_as_fast_as_one_of_few(tmp_path):
+    """Each row was made as wide as the first: 400 million cells here, a hundred times the time."""
+    path, seconds = tmp_path / "a.csv", []
+    for more in (0, 20_000):
+        path.write_text("a,b" + ",c" * more + "\n" + "1,2\n" * 20_000, encoding="utf-8")
+        begun = time.process_time()
+        assert read_pairs(str(path), None, ("a", "b"))[0] == [("1", "2")] * 20_000
+        seconds.append(time.process_time() - begun)
+    assert seconds[1] < 10 * seconds[0] + 0.1
+    with pytest.raises(ValueError, match="columns a, b, (c, ){9}c and 19,990 more: name two"):
+        read_pairs(str(path))
 
 
 def test_a_quotation_mark_in_tab_separated_text_is_one(tmp_path):

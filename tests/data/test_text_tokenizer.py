@@ -89,6 +89,20 @@ def test_half_a_character_is_held_back():
     assert stream.decode_next(ids[0]) == "" and stream.flush() == "\ufffd"  # it never ends
 
 
+@pytest.mark.parametrize("length", [1, 2, 7, 1000])
+def test_the_size_of_a_text_is_the_same_in_pieces(tokenizer, length):
+    ids = tokenizer.encode("".join(TEXTS))[:-1]
+    said = tokenizer.decode(ids)
+    pieces = (ids[i : i + length] for i in range(0, len(ids), length))
+    assert tokenizer.measure_text(pieces) == (len(said), len(said.encode()), 0)
+
+
+def test_unknown_words_and_half_characters_are_counted():
+    words, bpe = train_tokenizer(["b b"], "words", 2), train_tokenizer(["abc"], "bpe", 257)
+    assert words.measure_text([words.encode(" b z q"), words.encode(" b x")]).unknown == 3
+    assert bpe.measure_text([bpe.encode("aé")[:-1]]) == (2, 2, 0)  # as "a\ufffd" is decoded
+
+
 def test_an_unknown_character_is_named_with_its_place():
     tokenizer = train_tokenizer(["abc \n"])
     with pytest.raises(ValueError, match=r"Line 2, column 3 has 'é' \(U\+00E9\)"):

@@ -17,16 +17,18 @@ from guitar_pieces import random_piece
 from model_stage import answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
+from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
 from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
+from slp_transformer.guitar.formats import notation
 from slp_transformer.guitar.formats.midi import read_midi_tabs
 from slp_transformer.guitar.formats.midi_writer import format_midi
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
-from slp_transformer.guitar.fretboard import TUNINGS, Tuning
-from slp_transformer.guitar.tab import Tab
+from slp_transformer.guitar.fretboard import STANDARD, TUNINGS, Note, Tuning
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote
 from slp_transformer.guitar.text_time import infer_timing
 
 for library in ("mkdocs", "py_mini_racer"):
@@ -207,6 +209,51 @@ def test_a_performance_is_put_on_the_grid_that_it_is_near(shared, length, unit, 
     step = length * unit // 480
     edges = [(n["start"], n["end"]) for n in found["notes"][:-1]]
     assert found["unit"] == unit and edges == [(k * step, (k + 1) * step) for k in range(49)]
+
+
+def random_voices(rng):
+    """A tab of open strings, so that a lower pitch is a lower string, whose second voice is one
+    line; and the same notes by voice as the page has them."""
+    steps, ends, bars, voices = 5, 0, [], ([], [])
+    for start in range(0, 7 * steps, steps):
+        events = []
+        for step in sorted({0, *rng.sample(range(steps), 2)}):
+            now, notes = start + step, []
+            for string in sorted(rng.sample(range(1, 7), rng.randint(1, 3)), reverse=True):
+                lasts = rng.randint(1, 3)
+                voice = 2 if now >= ends and rng.random() < 0.4 else 1
+                ends = now + lasts if voice == 2 else ends
+                notes.append(TabNote(Note(string, 0), lasts, voice=voice))
+                pitch = STANDARD.open_pitches[string - 1]
+                voices[voice - 1].append({"start": now, "end": now + lasts, "pitch": pitch})
+            events.append(Event.from_notes(step, notes))
+        bars.append(Bar(steps, tuple(events)))
+    return Tab(bars=tuple(bars), steps_per_quarter=1), voices
+
+
+def test_the_bass_that_a_bar_begins_with_is_moved_as_the_package_moves_it(shared):
+    rng = random.Random(3)
+    tabs, voices = zip(*(random_voices(rng) for _ in range(211)), strict=True)
+    found = shared.evaluate(
+        """async (all) => {
+          const { moveFirstBasses } = await import("/assets/model/midi.js");
+          const bars = [0, 5, 10, 15, 20, 25, 30].map((start) => ({ start, steps: 5 }));
+          for (const voices of all) moveFirstBasses(voices, bars);
+          return all.map(([, second]) => second.map(({ start, pitch }) => [start, pitch]));
+        }""",
+        voices,
+    )
+    num_moved = 0
+    for tab, before, theirs in zip(tabs, voices, found, strict=True):
+        own = [
+            [start + event.step, STANDARD.open_pitches[each.note.string - 1]]
+            for start, _, event in notation.move_first_basses(tab).iter_placed_events()
+            for each in event.tab_notes()
+            if each.voice == 2
+        ]
+        assert theirs == own
+        num_moved += len(own) - len(before[1])
+    assert num_moved > 53
 
 
 @contextmanager
@@ -412,6 +459,21 @@ def test_a_text_has_the_notes_and_the_time_that_python_finds(shared):
     known = [k for k, own in enumerate(expected) if own is not None]
     read = shared.evaluate(READ_TEXT, [texts[k] for k in known])
     assert read == [expected[k] for k in known] and len(known) > 20
+
+
+def test_a_text_of_another_instrument_is_read_by_the_names_of_its_strings(shared):
+    names = "C C# D D# E F F# G G# A A# B".split()
+    expected, texts = [], []
+    for instrument, pitches in OTHER_INSTRUMENT_TUNINGS.items():
+        labels = [names[pitch % 12] for pitch in pitches]
+        rows = [f"{labels[0]:2}|0---3---5---3---|"]
+        rows += [f"{name:2}|----2-----------|" for name in labels[1:]]
+        texts.append(f"{instrument}\n\n" + "\n".join(rows))
+        expected.append(text_as_read(texts[-1]))
+    assert [len(own[0]) for own in expected] == [4, 4, 4, 5, 5, 7, 8]
+    mandolin = list(OTHER_INSTRUMENT_TUNINGS).index("mandolin")  # which the page has no name for
+    del expected[mandolin], texts[mandolin]
+    assert shared.evaluate(READ_TEXT, texts) == expected
 
 
 def test_a_text_is_dropped_and_keeps_its_places(page, tmp_path):

@@ -13,11 +13,20 @@ from sampled import mostly_slow
 
 from slp_transformer._internal import bounds
 from slp_transformer._internal.bounds import check_score_moment, parse_exact_number
+from slp_transformer.guitar import playing_order
 from slp_transformer.guitar.formats import gpif, musicxml, tab_builder
+from slp_transformer.guitar.formats.alphatex import parse_alphatex_tabs
 from slp_transformer.guitar.formats.gpif import read_gp_tabs
 from slp_transformer.guitar.formats.musicxml import read_musicxml_tabs
 from slp_transformer.guitar.formats.registry import FORMATS, read_any_tab_file
-from slp_transformer.guitar.formats.tab_builder import TabBuilder
+from slp_transformer.guitar.formats.tab_builder import (
+    BarHeader,
+    NoteEvent,
+    TabBuilder,
+    build_tabs,
+)
+from slp_transformer.guitar.fretboard import STANDARD, Note
+from slp_transformer.guitar.playing_order import expand_repeats
 
 SCORE = (
     '<score-partwise><part-list><score-part id="P1"><part-name>x</part-name></score-part>'
@@ -65,7 +74,6 @@ def test_lengths_whose_common_unit_only_grows_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("bound", "value", "says"),
     [
-        ("MAX_NOTES", 5, "more than 5 notes"),
         ("MAX_STEPS", 5, "more than 5 steps of 1/1 quarter note"),
         ("MAX_BAR_QUARTERS", 5, "bar 1 has more than 5 quarter notes"),
         ("MAX_BARS", 0, "more than 0 bars"),
@@ -170,9 +178,38 @@ def test_a_note_that_a_guitar_pro_file_names_often_is_read_once(tmp_path, monkey
         archive.writestr("Content/score.gpif", score)
     (tab,), _ = read_gp_tabs(tmp_path / "a.gp")
     assert len(calls) == 1 and sum(len(event.notes) for event in tab.iter_events()) == 11
-    monkeypatch.setattr(gpif, "MAX_NOTES", 10)
+    packed = (tmp_path / "a.gp").stat().st_size
+    monkeypatch.setattr(bounds, "MAX_SMALL_FILE_NOTES", 10 - packed // 2)
     with pytest.raises(ValueError, match="more than 10 notes and rests"):
         read_gp_tabs(tmp_path / "a.gp")
+
+
+def test_a_small_file_has_fewer_notes_than_a_large_one(tmp_path, monkeypatch):
+    assert list(map(bounds.max_notes_of_file, (0, 2001, 10**6))) == [10_000, 11_000, 200_000]
+    monkeypatch.setattr(bounds, "MAX_SMALL_FILE_NOTES", 5)
+    monkeypatch.setattr(bounds, "FILE_BYTES_PER_NOTE", 10_000)
+    write_score(tmp_path / "a.musicxml", *["1"] * 6)
+    with zipfile.ZipFile(tmp_path / "a.mxl", "w") as archive:
+        archive.writestr("META-INF/container.xml", '<a><b full-path="a.musicxml"/></a>')
+        archive.write(tmp_path / "a.musicxml", "a.musicxml")
+    for name in ("a.mxl", "a.musicxml"):
+        with pytest.raises(ValueError, match="more than 5 notes and rests"):
+            read_any_tab_file(tmp_path / name)
+    with pytest.raises(ValueError, match="more than 5 beats"):
+        parse_alphatex_tabs("0.1 * 6")
+    monkeypatch.setattr(tab_builder, "MAX_NOTES", 5)
+    note = NoteEvent(Fraction(0), Fraction(1), Note(1, 0))
+    builder = TabBuilder(tuning=STANDARD, bars=[BarHeader(Fraction(4))], notes=[note] * 6)
+    with pytest.raises(ValueError, match="more than 5 notes"):
+        build_tabs("a.gp5", "", [builder])
+
+
+def test_repeats_are_played_out_no_further_than_to_a_number_of_notes(monkeypatch):
+    (tab,), _ = parse_alphatex_tabs("\\ro 1.1.4 1.1 1.1 1.1 | \\rc 3 2.1 2.1 2.1 2.1")
+    assert len(expand_repeats(tab).bars) == 6
+    monkeypatch.setattr(playing_order, "MAX_PLAYED_NOTES", 23)
+    with pytest.raises(ValueError, match="With its repeats this tab has more than 23 notes"):
+        expand_repeats(tab)
 
 
 GPIF = (

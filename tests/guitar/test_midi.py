@@ -88,7 +88,10 @@ def test_notes_as_people_play_them_are_moved_and_told(tmp_path):
     (tab,), problems = read_midi_tabs(midi_file(tmp_path / "played.mid", said))
     assert tab.steps_per_quarter == 12
     assert sounding(tab) == [(0, 12, 60), (12, 11, 62), (24, 11, 64), (30, 3, 65)]
-    message = "4 notes are moved to the nearest of 12 steps to a quarter note"
+    message = (
+        "4 notes are moved to the nearest of 12 steps to a quarter note; beats and bars are the "
+        "file's, and are not looked for in what was played without a click"
+    )
     assert problems[0].message == message
     (coarse,), _ = read_midi_tabs(tmp_path / "played.mid", steps_per_quarter=2)
     assert [onset for onset, _, _ in sounding(coarse)] == [0, 2, 4, 5]
@@ -138,6 +141,29 @@ def test_the_sustain_pedal_lets_notes_ring_on(tmp_path):
     # the third note ends with the pedal, the last comes after it
     assert rings == {48: ["let ring"], 52: ["let ring"], 55: [], 60: []}
     assert [length for _, length, _ in sounding(tab)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("down", "channel", "up", "rings"),
+    [
+        (64, 1, 480, True),  # an eighth after the key is let go
+        (64, 1, 479, False),
+        (63, 1, 480, False),  # that is up
+        (64, 2, 1200, False),  # another instrument's
+        (64, 1, None, True),  # it stays down
+    ],
+)
+def test_the_pedal_holds_a_note_of_its_channel_for_an_eighth_or_longer(
+    tmp_path, down, channel, up, rings
+):
+    said = [*note(0, 240, 60), *note(960, 1440, 62, channel=2)]
+    for tick, value in ((0, down), (up, 0)):
+        if tick is not None:
+            kind = mido.Message("control_change", channel=channel - 1, control=64, value=value)
+            said.append((tick, kind))
+    tabs, _ = read_midi_tabs(midi_file(tmp_path / "pedal.mid", said))
+    first = next(tabs[0].iter_events()).tab_notes()[0]
+    assert [own.kind for own in first.techniques] == ["let ring"] * rings
 
 
 @pytest.mark.parametrize("early", [0, 7])

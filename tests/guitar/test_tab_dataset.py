@@ -10,6 +10,9 @@ from slp_transformer.guitar import (
     prepare_tab_dataset,
     write_tab,
 )
+from slp_transformer.guitar.fretboard import Note
+from slp_transformer.guitar.tab import Bar, Event, Tab
+from slp_transformer.guitar.tab_dataset import read_tab_source
 
 
 @pytest.fixture
@@ -65,3 +68,34 @@ def test_no_share_at_all_is_refused(folder, share):
 def test_a_single_piece_cannot_be_shared(folder):
     with pytest.raises(ValueError, match="only 1 piece"):
         prepare_tab_dataset(folder / "00.txt")
+
+
+def test_a_folder_may_hold_files_of_any_kind_and_what_has_no_strings_is_fingered(tmp_path):
+    pytest.importorskip("mido")
+    (piece,) = make_practice_corpus(seed=1, num_pieces=1)
+    write_tab(piece, tmp_path / "b.musicxml")
+    write_tab(piece, tmp_path / "c.mid", one_channel=True)
+    write_tab(piece, tmp_path / "d.txt")
+    write_tab(piece, tmp_path / "d.mid")  # the same piece once more
+    (tmp_path / "e.mid").write_bytes(b"no MIDI")
+    tabs, problems = read_tab_source(tmp_path)
+    assert sorted(tab.source for tab in tabs) == ["b.musicxml", "c.mid", "d.txt"]
+    assert [problem.source for problem in problems] == ["e.mid"]
+    for tab in tabs:
+        assert pitches(tab) == pitches(piece) and tab.is_fingered
+    with pytest.raises(ValueError, match=r"Nothing in .* can be read. First problem: e.mid"):
+        read_tab_source(tmp_path / "e.mid")
+
+
+def pitches(tab):
+    return [sorted(map(tab.tuning.pitch_of, event.notes)) for event in tab.iter_events()]
+
+
+def test_a_grid_without_a_token_is_named_and_left_out(tmp_path):
+    (piece,) = make_practice_corpus(seed=1, num_pieces=1)
+    write_tab(piece, tmp_path / "a.musicxml")
+    bar = Bar(5, tuple(Event(step, (Note(1, step),)) for step in range(5)), (1, 4))
+    write_tab(Tab(bars=(bar,), steps_per_quarter=5), tmp_path / "b.atex")
+    tabs, problems = read_tab_source(tmp_path)
+    assert [tab.source for tab in tabs] == ["a.musicxml"]
+    assert str(problems[0]) == "b.atex: 5 steps to a quarter note, which have no token"

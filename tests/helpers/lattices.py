@@ -30,9 +30,10 @@ def random_options(rng, policy):
 
 
 def random_moments(rng, options):
-    """Grips at random places, with now and then a pitch that no hand reaches, or one twice."""
+    """Grips at random places, with now and then a pitch that no hand reaches, or one twice; some
+    begin again at the end."""
     moments = []
-    for number in range(1, rng.randint(2, 23)):
+    for number in range(1, rng.randint(2, 20)):
         tuning = options.tuning
         size, hand = rng.choice([1, 1, 1, 2, 3, 4, 6]), rng.randint(0, 12)
         strings = rng.sample(range(1, len(tuning.open_pitches) + 1), size)
@@ -43,25 +44,30 @@ def random_moments(rng, options):
         lasting = [rng.choice([0, 1, 1, 2, 3, 8]) for _ in pitches]
         notes = tuple(TabNote(Note(0, p), d) for p, d in zip(pitches, lasting, strict=True))
         moments.append(PlayableMoment(1, number, number, tuple(pitches), notes))
-    return moments
+    again = moments[: rng.choice([0, 0, 3, 7])]
+    places = [moment.number + len(moments) for moment in again]
+    return moments + [m._replace(number=n, step=n) for m, n in zip(again, places, strict=True)]
 
 
 SOLVE = """(M, { guitar, asked, moments, durations, pins, octave }) => {
   const fitted = moments.map((pitches) => M.fitMoment(pitches, guitar, octave));
-  const choices = fitted.map(({ notes }, t) => {
-    return M.findPlayableGrips(notes.map(([pitch]) => pitch), guitar, pins[t] ?? []);
-  }).filter((_, t) => fitted[t].notes.length);
-  const lasting = fitted.map(({ notes }, t) => notes.map(([, place]) => durations[t][place]));
   const left = [...fitted.keys()].filter((t) => fitted[t].notes.length);
-  const ringing = M.ringingOf(left.map((t) => t + 1), left.map((t) => lasting[t]));
   const pitches = left.map((t) => fitted[t].notes.map(([pitch]) => pitch));
+  const repeats = M.findRepeats(pitches);
+  const own = pins.map(([t, notes]) => [left.indexOf(t), notes]).filter(([t]) => t >= 0);
+  const pinned = M.spreadAnswers(new Map(own), repeats);
+  const choices = pitches.map((own, t) => M.findPlayableGrips(own, guitar, pinned.get(t) ?? []));
+  const lasting = left.map((t) => fitted[t].notes.map(([, place]) => durations[t][place]));
+  const ringing = M.ringingOf(left.map((t) => t + 1), lasting);
   const lattice = new M.Lattice(pitches, choices, ringing, asked), prices = lattice.prices();
-  const best = lattice.findPath(), grips = (path) => path.map((k, t) => choices[t][k]);
-  const doubts = lattice.findDoubts(best, prices, 7, 2).map(({ t, others }) => ({
-    place: t, extra: others.map(({ extra }) => extra),
-    paths: others.map(({ grip }) => grips(lattice.findPath(t, grip))),
-  }));
-  return { fitted, best: grips(best), doubts };
+  const { path, cost } = lattice.findPath(), grips = (path) => path.map((k, t) => choices[t][k]);
+  const doubts = M.rankQuestions(prices, repeats).slice(0, 7).map((t) => {
+    const others = lattice.alternatives(t, path, prices, 2)
+      .map((grip) => lattice.findPath(lattice.placesLike(t, repeats), grip));
+    return { places: [t, ...repeats[t].filter((i) => i !== t)],
+      extra: others.map((own) => own.cost - cost), paths: others.map((own) => grips(own.path)) };
+  });
+  return { fitted, best: grips(path), doubts };
 }"""
 
 
@@ -77,7 +83,7 @@ def ask_script(run, options, moments):
         "openStringCost": -FINGERING["openStringCost"] * options.open_string_preference,
         "position": options.preferred_position,
     }
-    pins = {number - 1: notes for (_, number), notes in options.pinned_notes.items()}
+    pins = [[number - 1, notes] for (_, number), notes in options.pinned_notes.items()]
     given = {"guitar": guitar, "asked": asked, "pins": pins}
     given["moments"] = [moment.pitches for moment in moments]
     given["durations"] = [[each.duration_steps for each in own.notes] for own in moments]
@@ -106,14 +112,14 @@ def compare_pieces(seeds):
             ((_, path),), _ = find_fingerings(piece, options)
             assert found["best"] == as_lists(path), seed
             doubts = find_doubtful_moments(piece, options, 7)
-            assert [one["place"] for one in found["doubts"]] == [one.place for one in doubts], seed
+            assert [one["places"] for one in found["doubts"]] == [d.places for d in doubts], seed
             for theirs, doubt in zip(found["doubts"], doubts, strict=True):
                 assert theirs["extra"] == doubt.extra_costs[1:], seed
                 assert theirs["paths"] == as_lists(doubt.paths[1:]), seed
             num_compared += 1
             pins = {}
             for doubt in doubts[1:3]:  # the first note of another way, or the whole of it
-                grip = rng.choice(doubt.paths[1:])[doubt.place]
+                grip = rng.choice(doubt.paths[1:])[doubt.places[0]]
                 pins[1, doubt.moment.number] = grip[: rng.choice([1, len(grip)])]
             options = FingeringOptions(**(vars(options) | {"pinned_notes": pins}))
             if not pins:

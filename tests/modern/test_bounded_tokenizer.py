@@ -162,3 +162,28 @@ def test_the_settings_of_a_published_tokenizer_reach_the_process():
         files = {hf_tokenizer.TOKENIZER_CONFIG_FILE: json.dumps({"split_special_tokens": split})}
         made = hf_tokenizer.make_tokenizer(parts, "here", None, (), files)
         assert made.encode("<|end|>") == found
+
+
+def test_the_size_of_a_text_is_the_same_in_pieces(monkeypatch):
+    """A decoder drops the first space of a text alone, and may not see a character's bytes."""
+    from tokenizers import decoders
+
+    library = tokenizers.Tokenizer(
+        tokenizers.models.BPE(
+            {"<unk>": 0, "▁": 1, "a": 2, "▁a": 3} | {f"<0x{i:02X}>": 4 + i for i in range(256)},
+            [("▁", "a")],
+            byte_fallback=True,
+        )
+    )
+    library.decoder = decoders.Sequence([
+        decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+        decoders.Strip(" ", 1, 0),
+    ])  # fmt: skip
+    ours = PretrainedTokenizer(library)
+    monkeypatch.setattr(hf_tokenizer, "CONTEXT_TOKENS", 17)
+    ids = ours.encode("▁a▁aa▁🎸a▁▁aé▁a" * 3)
+    said = ours.decode(ids)
+    assert said == "a aa 🎸a  aé a a aa 🎸a  aé a a aa 🎸a  aé a"
+    for length in (1, 3, 19, 1000):
+        pieces = [ids[i : i + length] for i in range(0, len(ids), length)]
+        assert ours.measure_text(pieces) == (len(said), len(said.encode()), 0)

@@ -3,10 +3,11 @@
     python tests/stress/hostile.py --count 500 --seed 1 --out hostile.json
 
 Half are guitar files (numbers that no score has, archives and XML that grow, repeats of repeats,
-lengths without a common unit), a quarter published tokenizers (parts that double a text, patterns
-that try everything, long templates), a quarter configurations of published models. Each is given to
-one command. It is kept if the command does its work or refuses in one sentence with code 2, in at
-most 5 seconds of a core and 500 MiB beyond what the process had.
+lengths without a common unit), a sixth published tokenizers (parts that double a text, patterns
+that try everything, long templates), a sixth configurations of published models, a sixth what
+`hostile_sources.py` makes: tables, texts, weights, chat templates. Each is given to one command. It
+is kept if the command does its work or refuses in one sentence with code 2, in at most 5 seconds of
+a core and 500 MiB beyond what the process had.
 """
 
 import ctypes
@@ -22,6 +23,15 @@ from pathlib import Path
 
 import mutations
 import torch
+from hostile_sources import (
+    hostile_table,
+    hostile_template,
+    hostile_text,
+    hostile_weights,
+    make_guitar_pro,
+    pack_gpx,
+    times_within,
+)
 from mutations import ODD, Trial, campaign, change_json, contents, give, main, unheard
 
 from slp_transformer import TransformerConfig, TransformerLM
@@ -43,17 +53,6 @@ NUMBERS += [
     "9" * 5000,
 ]
 OUTPUTS = ["mid", "gp3", "gp5", "musicxml", "atex", "tab"]
-MAX_MADE_BYTES = 24 << 20  # of what is made, which is more than any reader takes
-
-
-def times_within(piece: str | bytes, times: int) -> int:
-    """How often a piece is repeated, so that what is made of it stays within its bound.
-
-    Without one, a list of lists of parts became a tokenizer.json of gigabytes in this process.
-    """
-    return max(1, min(times, MAX_MADE_BYTES // len(piece)))
-
-
 # --- Guitar files --------------------------------------------------------------------------------
 
 
@@ -191,6 +190,11 @@ GUITAR: dict[str, Callable[[random.Random], bytes]] = {
     "mid": make_midi,
     "atex": make_text,
     "tab": make_text,
+    "txt": make_text,
+    "gpx": lambda draw: pack_gpx(make_gpif(draw), draw),
+    "gp3": partial(make_guitar_pro, version=3),
+    "gp4": partial(make_guitar_pro, version=4),
+    "gp5": partial(make_guitar_pro, version=5),
 }
 
 
@@ -292,7 +296,15 @@ def hostile_config(folder: Path, draw: random.Random) -> tuple[list[str], str, P
     return draw.choice([words, ["info", str(path.parent)]]), "configuration", path
 
 
-MAKERS = [hostile_guitar_file, hostile_tokenizer, hostile_guitar_file, hostile_config]
+OTHERS = [hostile_table, hostile_text, hostile_weights, hostile_template]
+MAKERS = [
+    maker
+    for other in OTHERS
+    for maker in (
+        *(hostile_guitar_file, hostile_tokenizer, hostile_guitar_file),
+        *(hostile_config, hostile_guitar_file, other),
+    )
+]
 
 
 def make(folder: Path) -> None:
@@ -304,17 +316,23 @@ def make(folder: Path) -> None:
     model = {"type": "BPE", "vocab": {chr(i): i for i in range(32, 127)}, "merges": []}
     tokenizer = {"version": "1.0", "added_tokens": [], "model": model}
     (folder / "sound" / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
-    shutil.copytree(folder / "sound", folder / "trial")
-    for maker in MAKERS * 3:
+    for maker in [*dict.fromkeys(MAKERS)] * 3:
+        make_room(folder)
         unheard(maker(folder, draw)[0])
+
+
+def make_room(folder: Path) -> None:
+    """Remove what the last command wrote, and give the next one a sound model."""
+    for old in (folder / "trial", *folder.glob("out.*")):
+        if old.exists():
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    shutil.copytree(folder / "sound", folder / "trial")
 
 
 def one_trial(folder: Path, count: int, seed: int) -> Trial:
     """Make a hostile file, and give a command to it."""
     draw = random.Random(f"{seed} {count}")
-    for old in (folder / "trial", *folder.glob("out.*")):
-        shutil.rmtree(old) if old.is_dir() else old.unlink()
-    shutil.copytree(folder / "sound", folder / "trial")
+    make_room(folder)
     words, kind, path = MAKERS[count % len(MAKERS)](folder, draw)
     size = path.stat().st_size
     if sys.platform == "linux":  # else a fork finds room in the heap that making the file left

@@ -5,10 +5,19 @@
 import { FILE_KINDS, FINGERING, MAX_FILE_BYTES, TUNINGS } from "./constants.js";
 import { make } from "./elements.js";
 import { Refusal } from "./engine.js";
-import { Lattice, findPlayableGrips, fitMoment, formatPitch, ringingOf } from "./hand.js";
+import {
+  Lattice,
+  findPlayableGrips,
+  findRepeats,
+  fitMoment,
+  formatPitch,
+  rankQuestions,
+  ringingOf,
+  spreadAnswers,
+} from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
 import { alphaTex, gcd, plainTab } from "./tab.js";
-import { decodeText, readTextTab } from "./text_tab.js";
+import { decodeText, NO_ROWS, readTextTab } from "./text_tab.js";
 
 const stage = document.getElementById("slp-fingering"),
   player = document.getElementById("slp-hear");
@@ -26,9 +35,11 @@ const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count ==
 let api = null; // alphaTab's
 // { title, parts: [{ name, score() }] }: a part's score is made anew, because fingering changes it
 let file = null;
-let piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
+let drawn = null, // the piece that alphaTab has
+  piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
 let pins = new Map(),
-  found = null,
+  found = null, // { lattice, path, prices, repeats, held, grips, doubts }; null while looked for
+  refreshed = {}, // changes with each change of the reader's
   at = 0; // the choices that are made, what is fingered with them, the moment that is shown
 
 // --- Files -------------------------------------------------------------------------------------
@@ -55,7 +66,7 @@ async function readFile(given) {
     if (kind === "midi") parts = midiParts(bytes, title);
     else if (kind === "text") {
       const { tab, remarks } = readTextTab(decodeText(bytes));
-      if (!tab) throw new Refusal("It has no six rows of tab one below the other.");
+      if (!tab) throw new Refusal(NO_ROWS);
       parts = scoreParts(() => texScore(alphaTex(tab)));
       leftOut = remarks;
     } else {
@@ -257,13 +268,19 @@ function placeNotes() {
 /** The fingerings with what is chosen, and with the file's own places if they are kept; but free at
    one moment. */
 function makeLattice(freeAt = -1) {
-  const pinned = new Map([...(find("keep").checked && piece.own ? piece.own : []), ...pins]);
+  const moments = piece.moments.map(({ notes }) => notes.map(({ pitch }) => pitch)),
+    repeats = findRepeats(moments),
+    own = new Map(pins);
+  own.delete(freeAt);
+  const pinned = new Map([
+    ...(find("keep").checked && piece.own ? piece.own : []),
+    ...spreadAnswers(own, repeats),
+  ]);
   const easy = find("easy").checked ? FINGERING.easy : null,
     guitar = { ...piece.guitar, maxSpan: easy?.maxSpan ?? piece.guitar.maxSpan };
   pinned.delete(freeAt);
-  const choices = piece.moments.map(({ notes }, t) => {
-    const pitches = notes.map(({ pitch }) => pitch),
-      grips = findPlayableGrips(pitches, guitar, pinned.get(t));
+  const choices = moments.map((pitches, t) => {
+    const grips = findPlayableGrips(pitches, guitar, pinned.get(t));
     // a file may go beyond the last fret
     return grips.length ? grips : findPlayableGrips(pitches, guitar);
   });
@@ -280,48 +297,54 @@ function makeLattice(freeAt = -1) {
     });
   });
   const onsets = piece.moments.map(({ start }) => start);
-  const moments = piece.moments.map(({ notes }) => notes.map(({ pitch }) => pitch));
   return new Lattice(moments, choices, ringingOf(onsets, lasting), asked);
 }
 
-/** Find the cheapest fingering with the choices that are made, and where another is almost as
-   good. */
-function solve() {
-  const lattice = makeLattice(),
-    path = lattice.findPath(),
-    prices = lattice.prices(),
-    count = piece.moments.length;
+/** What finds the cheapest fingering with the choices that are made, and where an answer helps
+   most: in steps, so that the page can answer in between.
+   @type {() => (() => void)[]} */
+function stepsToSolve() {
+  const count = piece.moments.length;
   const asked = Math.min(
     MOST_QUESTIONS,
     Math.max(LEAST_QUESTIONS, Math.ceil(count / MOMENTS_PER_QUESTION)),
   );
-  found = {
-    lattice,
-    path,
-    prices,
-    grips: path.map((k, t) => lattice.choices[t][k]),
-    doubts: lattice.findDoubts(path, prices, asked, MAX_WAYS),
-  };
-  placeNotes();
+  let lattice, path, prices;
+  return [
+    () => (lattice = makeLattice()),
+    () => (path = lattice.findPath().path),
+    () => (prices = lattice.prices()),
+    () => {
+      const repeats = findRepeats(lattice.moments);
+      found = {
+        lattice,
+        path,
+        prices,
+        repeats,
+        held: spreadAnswers(pins, repeats),
+        grips: path.map((k, t) => lattice.choices[t][k]),
+        doubts: rankQuestions(prices, repeats).slice(0, asked),
+      };
+      placeNotes();
+    },
+  ];
 }
 
-/** The ways to play the moment that is shown: paths of grips, the one that is taken first. */
+/** The ways to play the moment that is shown, and its repeats: paths of grips, the one that is
+   taken first. */
 function waysAt(t) {
   const isFixed = found.lattice.choices[t].length === 1,
     free = isFixed ? makeLattice(t) : found.lattice;
+  const again = free.placesLike(t, found.repeats);
   const prices = isFixed ? free.prices() : found.prices;
-  const path = isFixed
-    ? free.findPath(
-        t,
-        free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`),
-      )
-    : found.path;
-  const others = free.alternatives(t, path, prices, MAX_WAYS);
-  return [path[t], ...others.map(({ grip }) => grip)].map((grip, k) => {
-    const grips = (k ? free.findPath(t, grip) : path).map((own, i) => free.choices[i][own]);
+  const taken = free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`);
+  const base = isFixed ? free.findPath(again, taken) : free.findPath();
+  const others = free.alternatives(t, base.path, prices, MAX_WAYS);
+  return [base, ...others.map((grip) => free.findPath(again, grip))].map(({ path, cost }) => {
+    const grips = path.map((own, i) => free.choices[i][own]);
     return {
       grips,
-      extra: prices[t][grip] - prices[t][path[t]],
+      extra: cost - base.cost,
       changed: grips.filter((own, i) => `${own}` !== `${found.grips[i]}`).length,
     };
   });
@@ -351,10 +374,16 @@ function drawWay(grips, t) {
 function showMoment() {
   const ways = waysAt(at),
     moment = piece.moments[at];
-  const isUncertain = found.doubts.some(({ t }) => t === at);
-  find("where").textContent =
-    `${placeName(moment)}: ` +
-    `${pins.has(at) ? "your choice" : isUncertain ? "uncertain" : "fairly sure"}`;
+  const count = found.repeats[at].length - 1,
+    again = count ? `, ${plural(count, "more place")} like it` : "";
+  const known = pins.has(at)
+    ? "your choice"
+    : found.held.has(at)
+      ? "follows your choice at the same notes"
+      : found.doubts.includes(at)
+        ? "uncertain"
+        : "fairly sure";
+  find("where").textContent = `${placeName(moment)}: ${known}${again}`;
   const hadFocus = find("ways").contains(document.activeElement);
   find("ways").replaceChildren(
     ...ways.map(({ grips, extra, changed }, k) => {
@@ -438,13 +467,14 @@ function showText() {
 
 /** Buttons on the score: the uncertain moments, and those that the reader has chosen. */
 function drawMarks() {
-  const asked = [...found.doubts.map(({ t }) => t), ...pins.keys()];
+  if (!found) return;
+  const asked = [...found.doubts, ...pins.keys()];
   const marks = [...new Set(asked)]
     .sort((a, b) => a - b)
     .map((t) => {
       const place = boundsOf(t);
       if (!place) return null;
-      const rank = found.doubts.findIndex((doubt) => doubt.t === t);
+      const rank = found.doubts.indexOf(t);
       const mark = button(pins.has(t) ? "✓" : "?", () => show(t), {
         "aria-label":
           `${placeName(piece.moments[t])}: ` +
@@ -505,6 +535,7 @@ const tried =
 
 /** Show a moment in the panel, and its place in the score. */
 function show(t, scrolls = false) {
+  if (!found) return; // it is still looked for
   at = t;
   showMoment();
   if (scrolls)
@@ -514,19 +545,36 @@ function show(t, scrolls = false) {
     });
 }
 
-/** Finger anew and show it; the score is drawn by alphaTab when it comes to it. */
-function refresh(isNew = false) {
-  solve();
-  find("keep").closest("label").hidden = !piece.own || !file.title;
-  if (isNew) at = found.doubts[0]?.t ?? 0;
-  showText();
-  showMoment();
-  player.dataset.drawn = "";
-  if (isNew) api.renderScore(piece.score, [piece.staff.track.index]);
-  else api.render({ reuseViewport: true });
+/** Finger anew and show it, a step at a time unless the reader has changed something meanwhile;
+   the score is drawn by alphaTab when it comes to it. */
+async function refresh() {
+  const mine = (refreshed = {}),
+    isNew = drawn !== piece;
+  if (isNew) found = null;
+  const steps = [
+    ...stepsToSolve(),
+    () => {
+      find("keep").closest("label").hidden = !piece.own || !file.title;
+      if (isNew) at = found.doubts[0] ?? 0;
+      showText();
+    },
+    showMoment,
+    () => {
+      player.dataset.drawn = "";
+      drawn = piece;
+      if (isNew) api.renderScore(piece.score, [piece.staff.track.index]);
+      else api.render({ reuseViewport: true });
+    },
+  ];
+  for (const step of steps) {
+    step();
+    await new Promise((done) => setTimeout(done)); // for a key that was pressed, or a drawing
+    if (mine !== refreshed) return;
+  }
 }
 
 function choose(grip) {
+  if (!found) return; // of a piece that is no longer there
   pins.set(at, grip);
   refresh();
 }
@@ -534,7 +582,7 @@ function choose(grip) {
 const restart = tried(async () => {
   piece = takePart(file);
   pins = new Map();
-  refresh(true);
+  await refresh();
 });
 
 /** Say what is being done, and let the page show it before it is. */
@@ -566,13 +614,15 @@ async function take(given) {
   find("part").closest("label").hidden = file.parts.length < 2;
   find("grid").closest("label").hidden = !file.isMidi;
   find("name").textContent = given?.name ?? "An example: Ode to Joy";
-  refresh(true);
+  await refresh();
 }
 
-/** The next uncertain moment after the one that is shown, the least certain first. */
+/** The next uncertain moment after the one that is shown, the one first where an answer helps
+   most. */
 function askNext() {
-  const rank = found.doubts.findIndex(({ t }) => t === at);
-  show(found.doubts[(rank + 1) % found.doubts.length].t, true);
+  if (!found) return;
+  const rank = found.doubts.indexOf(at);
+  show(found.doubts[(rank + 1) % found.doubts.length], true);
 }
 
 const WRITERS = {

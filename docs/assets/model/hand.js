@@ -9,7 +9,6 @@ import { FINGERING, SHARPS } from "./constants.js";
 /** @typedef {Place[]} Grip */
 /** @typedef {{ open: number[], capo: number, maxFret: number, maxSpan: number }} Guitar */
 /** @typedef {{ notes: [number, number][], changes: string[] }} Fitted */
-/** @typedef {{ grip: number, extra: number }} Other */
 /** @typedef {{ onsets: number[], ends: number[][] }} Ringing */
 /** @typedef {[number, number][]} Held strings that ring on, and until when */
 /** @typedef {{ grip: number, before: number, cost: number, after: number, isKept: boolean,
@@ -20,7 +19,6 @@ import { FINGERING, SHARPS } from "./constants.js";
 /** @typedef {State & { least: number, before: number }} Reached a state, the cheapest way there */
 /** @typedef {{ position: number | null, openStringCost: number }} Asked */
 /** @typedef {[string, number]} Feature */
-/** @typedef {{ t: number, others: Other[] }} Doubt */
 
 /** @type {(pitch: number) => string} */
 export const formatPitch = (pitch) => `${SHARPS[pitch % 12]}${Math.floor(pitch / 12) - 1}`;
@@ -453,10 +451,10 @@ export class Lattice {
     };
   }
   /** The dynamic program, forward: what is paid at each state of each moment, what moves from there
-     cost, and the ways there; with one grip fixed at a moment, if that is asked.
-     @type {(fixed?: number, only?: number | null) =>
+     cost, and the ways there; with one grip fixed at some moments, if that is asked.
+     @type {(fixed?: number[], only?: number | null) =>
        { paid: number[][][], roads: number[][][][], ways: Way[][] }} */
-  search(fixed = -1, only = null) {
+  search(fixed = [], only = null) {
     const found = {
       paid: /** @type {number[][][]} */ ([]),
       roads: /** @type {number[][][][]} */ ([]),
@@ -471,7 +469,7 @@ export class Lattice {
         paid = /** @type {number[][]} */ ([]),
         reached = /** @type {Reached[]} */ ([]),
         numbers = new Map();
-      for (const grip of t === fixed && only !== null ? [only] : this.inOrder[t])
+      for (const grip of fixed.includes(t) && only !== null ? [only] : this.inOrder[t])
         for (const [before, state] of states.entries()) {
           const cost = this.priceAfter(t, grip, state),
             total = sum(arrived[before], this.priceOf(t, { grip, cost })),
@@ -511,12 +509,14 @@ export class Lattice {
     }
     return found;
   }
-  /** The cheapest fingering, as the number of each moment's grip; with one grip fixed at a moment,
-     if that is asked. @type {(fixed?: number, grip?: number | null) => number[]} */
-  findPath(fixed = -1, grip = null) {
+  /** The cheapest fingering, as the number of each moment's grip, and what it costs in all; with
+     one grip fixed at some moments, if that is asked.
+     @type {(fixed?: number[], grip?: number | null) => { path: number[], cost: number }} */
+  findPath(fixed = [], grip = null) {
     const { paid, roads, ways } = this.search(fixed, grip);
     const lasts = paid[paid.length - 1].map((row) => Math.min(...row));
-    let state = lasts.indexOf(Math.min(...lasts));
+    const lowest = Math.min(...lasts);
+    let state = lasts.indexOf(lowest);
     let hand = paid[paid.length - 1][state].indexOf(lasts[state]);
     const path = [];
     for (let t = paid.length - 1; t >= 0; t--) {
@@ -535,7 +535,7 @@ export class Lattice {
       path.push(taken.grip);
       [state, hand] = [taken.before, from[taken.before].came];
     }
-    return path.reverse();
+    return { path: path.reverse(), cost: lowest };
   }
   /** What the cheapest fingering with each grip of each moment costs in all. */
   prices() {
@@ -562,40 +562,65 @@ export class Lattice {
     }
     return prices.reverse();
   }
-  /** Other grips of a moment than the one of the cheapest fingering, cheapest first: number and
-     extra cost.
-     @type {(t: number, best: number[], prices: number[][], count: number) => Other[]} */
+  /** Other grips of a moment than the one of the cheapest fingering, cheapest first.
+     @type {(t: number, best: number[], prices: number[][], count: number) => number[]} */
   alternatives(t, best, prices, count) {
     const ranked = [...prices[t].keys()].sort(
       (a, b) => prices[t][a] - prices[t][b] || compareGrips(this.choices[t][a], this.choices[t][b]),
     );
-    return ranked
-      .filter((k) => k !== best[t])
-      .slice(0, count)
-      .map((grip) => ({ grip, extra: prices[t][grip] - prices[t][ranked[0]] }));
+    return ranked.filter((k) => k !== best[t]).slice(0, count);
   }
-  /** The moments where another grip is almost as good, least certain first: each with its
-     alternatives and, of the first, the path. One that changes with the alternative of another is
-     not a question of its own.
-     @type {(best: number[], prices: number[][], count: number, alternatives: number) => Doubt[]} */
-  findDoubts(best, prices, count, alternatives) {
-    const margins = prices.map((own) =>
-      own.length > 1 ? [...own].sort((a, b) => a - b)[1] - Math.min(...own) : Infinity,
-    );
-    const ranked = [...margins.keys()]
-      .filter((t) => margins[t] < Infinity)
-      .sort((a, b) => margins[a] - margins[b]);
-    const doubts = [],
-      changed = new Set();
-    for (const t of ranked) {
-      if (doubts.length === count) break;
-      if (changed.has(t)) continue;
-      const others = this.alternatives(t, best, prices, alternatives);
-      this.findPath(t, others[0].grip).forEach((k, i) => {
-        if (k !== best[i]) changed.add(i);
-      });
-      doubts.push({ t, others });
+  /** A moment and its repeats that have the same choice. @type {(t: number, repeats: number[][]) =>
+     number[]} */
+  placesLike(t, repeats) {
+    return repeats[t].filter((i) => `${this.choices[i]}` === `${this.choices[t]}`);
+  }
+}
+
+/** For each moment those that have its pitches and its neighbors', itself too, as questions.py has
+   it. @type {(moments: number[][]) => number[][]} */
+export function findRepeats(moments) {
+  const keys = moments.map((_, t) => [t - 1, t, t + 1].map((i) => `${moments[i]}`).join(" "));
+  const groups = new Map(keys.map((key) => /** @type {[string, number[]]} */ ([key, []])));
+  for (const [t, key] of keys.entries()) groups.get(key)?.push(t);
+  return keys.map((key) => groups.get(key) ?? []);
+}
+
+/** Answers with those of the moments at which they hold as well; the first one given holds.
+   @type {<T>(answers: Map<number, T>, repeats: number[][]) => Map<number, T>} */
+export function spreadAnswers(answers, repeats) {
+  const spread = [...answers].reverse();
+  return new Map([
+    ...spread.flatMap(([asked, own]) => repeats[asked].map((t) => /** @type {const} */ ([t, own]))),
+    ...answers,
+  ]);
+}
+
+/** The moments to ask about, most useful first: of each group one, if it has a choice.
+   @type {(prices: number[][], repeats: number[][]) => number[]} */
+export function rankQuestions(prices, repeats) {
+  const worth = prices.map((own, t) => {
+    const [least, next] = [...own].sort((a, b) => a - b);
+    return repeats[t].length / (FINGERING.sureMargin + next - least);
+  });
+  const apart = /** @type {number[]} */ ([]),
+    near = /** @type {number[]} */ ([]),
+    settled = new Set(),
+    close = new Set();
+  const ranked = [...worth.keys()]
+    .filter((t) => prices[t].length > 1)
+    .sort((a, b) => worth[b] - worth[a]);
+  for (const t of ranked) {
+    if (settled.has(t)) continue;
+    for (const again of repeats[t]) settled.add(again);
+    if (close.has(t)) {
+      near.push(t);
+      continue;
     }
-    return doubts;
+    apart.push(t);
+    for (const again of repeats[t])
+      for (let k = 1 - FINGERING.momentsApart; k < FINGERING.momentsApart; k++)
+        close.add(again + k);
   }
+  return [...apart, ...near];
 }

@@ -401,7 +401,7 @@ const pitchName = (pitch) => `${SHARPS[pitch % 12].toLowerCase()}${Math.floor(pi
 
 /** Put the note that a bar begins with into the second voice if it is as low as others there.
    @type {(voices: [Sounding[], Sounding[]], bars: Bar[]) => void} */
-function moveFirstBasses(voices, bars) {
+export function moveFirstBasses(voices, bars) {
   const [first, second] = voices,
     lowestAt = new Map([...first].reverse().map((note) => [note.start, note])),
     moved = new Set();

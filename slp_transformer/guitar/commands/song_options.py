@@ -66,9 +66,11 @@ class TabOptions(SongOptions):
         position: preferred position, 1 to 15.
         open_strings: use open strings more often, or less often.
         pin: force notes onto a string and fret, as BAR:MOMENT=STRING/FRET, or several of a moment
-            as BAR:MOMENT=4/5,2/6; the rest follows. May be given several times.
-        review: show so many moments where another grip is almost as good, the least certain first,
-            each with its two best alternatives and what pins them.
+            as BAR:MOMENT=4/5,2/6; the rest follows, and the same notes between the same neighbors
+            are pinned likewise, unless they have a pin of their own. May be given several times.
+        review: show so many moments about which an answer helps most, those that come often and
+            have another grip that is almost as good, each with its two best alternatives and what
+            pins them.
         alternatives: ways to play the piece.
         unplayable: what to do about notes that no hand can take, or no string has: refuse the piece
             and name them, move them by octaves, or drop them; or roll chords, which plays them in

@@ -149,20 +149,23 @@ def format_doubtful_moment(doubt: DoubtfulMoment, tuning: Tuning) -> str:
 
     The drawing is one system with a bar for each way; the first is the fingering that is taken.
     """
-    shown = range(max(0, doubt.place - 1), min(len(doubt.paths[0]), doubt.place + 2))
+    place, num_repeats = doubt.places[0], len(doubt.places) - 1
+    shown = range(max(0, place - 1), min(len(doubt.paths[0]), place + 2))
     bars = []
     for path in doubt.paths:
         notes = [Event.from_notes(n, map(TabNote, path[t])) for n, t in enumerate(shown)]
         bars.append(Bar(len(shown), tuple(notes)))
     text = format_tab(Tab(tuning=tuning, bars=tuple(bars))).splitlines()
     drawn = text[-len(tuning.open_pitches) :]
-    lines = [f"{doubt.moment}, with its neighbors: as it is, and in other ways", *drawn]
+    again = f" (and {format_count(num_repeats, 'place')} like it)" if num_repeats else ""
+    lines = [f"{doubt.moment}{again}, with its neighbors: as it is, and in other ways", *drawn]
     where = f"{doubt.moment.bar_number}:{doubt.moment.number}"
     for path, extra in zip(doubt.paths[1:], doubt.extra_costs[1:], strict=True):
-        grip = ",".join(f"{note.string}/{note.fret}" for note in path[doubt.place])
+        grip = ",".join(f"{note.string}/{note.fret}" for note in path[place])
         changed = sum(a != b for a, b in zip(path, doubt.paths[0], strict=True))
         moments = "moment" if changed == 1 else "moments"
-        lines.append(f"--pin {where}={grip}  costs {extra:.1f} more, changes {changed} {moments}")
+        cost = f"{abs(extra):.1f} {'less' if round(extra, 1) < 0 else 'more'}"
+        lines.append(f"--pin {where}={grip}  costs {cost}, changes {changed} {moments}")
     return "\n".join(lines) + "\n"
 
 
@@ -290,7 +293,8 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
             found = infer_timing(tab)
         except ValueError as error:
             raise ValueError(f"{path.suffix} needs time, and {options.song}: {error}.") from None
-        print_status(f"{options.song.name}: {found.description}.")
+        for sentence in (found.description, *found.remarks):
+            print_status(f"{options.song.name}: {sentence}.")
         return found.tab
     return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
 

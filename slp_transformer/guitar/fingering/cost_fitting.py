@@ -26,6 +26,7 @@ from torch import nn
 
 from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.shape_types import Float, Int, Tensor
+from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.guitar.fingering.features import (
     TIME_CLASSES,
     Features,
@@ -357,7 +358,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             }
             write_file(args.out, json.dumps(content, indent=1) + "\n")
     except (ValueError, OSError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        print(f"{parser.prog}: {escape_controls(str(error))}", file=sys.stderr)
         return 2
     return 0
 

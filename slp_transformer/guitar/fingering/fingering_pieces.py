@@ -11,8 +11,13 @@ from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import Passage
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
+from slp_transformer.guitar.fingering.questions import (
+    find_repeats,
+    rank_questions,
+    spread_answers,
+)
 from slp_transformer.guitar.fingering.rolled_chords import roll_chords
-from slp_transformer.guitar.fingering.viterbi import ExtraGripCost, moments_most_doubtful_first
+from slp_transformer.guitar.fingering.viterbi import ExtraGripCost
 from slp_transformer.guitar.fretboard import (
     MAX_SPAN,
     Note,
@@ -72,13 +77,14 @@ class DoubtfulMoment(NamedTuple):
 
     Attributes:
         moment: the moment.
-        place: where it is among those of the piece that are played, from 0.
-        paths: the fingering of the piece, and the cheapest ones with another grip here.
+        places: where it is among those of the piece that are played, from 0, and after that where
+            its notes come again between the same neighbors.
+        paths: the fingering of the piece, and the cheapest ones with another grip at these places.
         extra_costs: what each of them costs more than the first.
     """
 
     moment: PlayableMoment
-    place: int
+    places: list[int]
     paths: list[list[Grip]]
     extra_costs: list[float]
 
@@ -89,9 +95,9 @@ def find_doubtful_moments(
     num_doubts: int,
     score_grips: GripScorer | None = None,
 ) -> list[DoubtfulMoment]:
-    """Find the moments where another grip is almost as good, the least certain first.
+    """Find the moments about which an answer helps most, the first one most.
 
-    A moment that changes with the first alternative of another is not a question of its own.
+    Those are moments where another grip is almost as good, and that come often.
 
     Args:
         piece: the piece.
@@ -103,22 +109,22 @@ def find_doubtful_moments(
     choices, extra = problem.choices, problem.make_extra_cost([])
     lattice = problem.build_lattice(choices, extra)
     best, prices = lattice.find_cheapest_path(), lattice.price_grips()
+    repeats = find_repeats(problem.passage.moments)
     doubts: list[DoubtfulMoment] = []
-    changed: set[int] = set()
-    for t in moments_most_doubtful_first(prices):
-        if len(doubts) == num_doubts:
-            break
-        if t in changed:
-            continue
+    for t in rank_questions(prices, repeats)[:num_doubts]:
         ranked = sorted(zip(prices[t], choices[t], strict=True))
-        others = [(price, grip) for price, grip in ranked if grip != best[t]][:MAX_ALTERNATIVES]
+        others = [grip for _, grip in ranked if grip != best[t]][:MAX_ALTERNATIVES]
         paths, more = [best], [0.0]
-        for price, grip in others:
-            asked = [*choices[:t], [grip], *choices[t + 1 :]]
-            paths.append(problem.build_lattice(asked, extra).find_cheapest_path())
-            more.append(price - ranked[0][0])
-        changed.update(i for i, grip in enumerate(paths[1]) if grip != best[i])
-        doubts.append(DoubtfulMoment(problem.piece.moments[t], t, paths, more))
+        for grip in others:
+            asked = [
+                [grip] if place in repeats[t] and choice == choices[t] else choice
+                for place, choice in enumerate(choices)
+            ]
+            with_grip = problem.build_lattice(asked, extra)
+            paths.append(with_grip.find_cheapest_path())
+            more.append(with_grip.lowest_cost - lattice.lowest_cost)
+        places = [t, *(place for place in repeats[t] if place != t)]
+        doubts.append(DoubtfulMoment(problem.piece.moments[t], places, paths, more))
     return doubts
 
 
@@ -185,7 +191,10 @@ def _build_problem(
     lasting = tuple(tuple(piece.ringing_steps(m, note) for note in m.notes) for m in moments)
     pitches = tuple(m.pitches for m in moments)
     passage = Passage(options.tuning, pitches, onsets=onsets, durations=lasting)
-    choices = _list_candidate_grips(piece, moments, options)
+    choices, num_repeats = _list_candidate_grips(piece, moments, options)
+    if num_repeats:
+        count = "one more moment" if num_repeats == 1 else f"{num_repeats} more moments"
+        changes.append(("pins", f"they hold at {count}, where the same notes come again"))
     log_probs = score_grips(passage, choices) if score_grips else None
     share = COSTS_WITH_MODEL if score_grips else 1.0
     costs = FittedCosts(
@@ -199,26 +208,30 @@ def _build_problem(
 
 def _list_candidate_grips(
     piece: PlayablePiece, moments: Sequence[PlayableMoment], options: FingeringOptions
-) -> list[Sequence[Grip]]:
+) -> tuple[list[Sequence[Grip]], int]:
     """List the grips of each moment that is left: all, or those that have the pinned notes.
+
+    A pin holds at the moment's repeats, too, where nothing else is pinned; return their number.
 
     Raises:
         ValueError: if there are none, naming the moment, or there is no moment where notes are
             pinned.
     """
-    pins, choices = dict(options.pinned_notes), []
-    for moment in moments:
-        pinned = pins.pop((moment.bar_number, moment.number), ())
+    places = {(moment.bar_number, moment.number): t for t, moment in enumerate(moments)}
+    own = {places[pin]: notes for pin, notes in options.pinned_notes.items() if pin in places}
+    pinned = spread_answers(own, find_repeats([moment.pitches for moment in moments]))
+    choices: list[Sequence[Grip]] = []
+    for t, moment in enumerate(moments):
         try:
-            choices.append(_narrowest_grips_with_pins(moment.pitches, pinned, options))
+            choices.append(_narrowest_grips_with_pins(moment.pitches, pinned.get(t, ()), options))
         except ValueError as error:
             raise ValueError(f"{moment}: {str(error).rstrip('.')}.") from None
-    for bar, number in pins:
+    for bar, number in options.pinned_notes.keys() - places.keys():
         count = sum(moment.bar_number == bar for moment in piece.moments)
         if 1 <= number <= count:
             raise ValueError(f"bar {bar}, moment {number}: nothing that is pinned there is left.")
         raise ValueError(f"Bar {bar} has {count} moments, so there is no {bar}:{number}.")
-    return choices
+    return choices, len(pinned) - len(own)
 
 
 def _narrowest_grips_with_pins(

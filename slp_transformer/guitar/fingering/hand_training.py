@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from slp_transformer._internal.shape_types import Float, Tensor
+from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.data.batches import Batch, values_crc32
 from slp_transformer.guitar.ascii_reader import read_tab_folder
 from slp_transformer.guitar.fingering.hand_lattice import NUM_STRINGS, PassageWindows
@@ -166,9 +167,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         shares = sum_metrics(found).to_shares()
         print("validation: " + ", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
     except (ValueError, OSError, ImportError) as error:
-        print(
-            f"{parser.prog}: {error}".replace("pass resume=True", "pass --resume"), file=sys.stderr
-        )
+        said = escape_controls(str(error)).replace("pass resume=True", "pass --resume")
+        print(f"{parser.prog}: {said}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stopped:  # while training, it says where the run was saved
         said = str(stopped).replace("resume=True", "--resume") or "Stopped."

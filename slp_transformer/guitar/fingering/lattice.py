@@ -160,6 +160,11 @@ class FingeringLattice:
                 self._roads.append([self._move_costs[classes[t + 1], o] for o in opens])
                 arrived = list(map(_arrive, self._paid[-1], self._roads[-1]))
 
+    @property
+    def lowest_cost(self) -> float:
+        """What the cheapest fingering costs in all."""
+        return min(map(min, self._paid[-1])) if self._paid else 0.0
+
     def find_cheapest_path(self) -> list[Grip]:
         """Return the cheapest fingering."""
         path: list[Grip] = []

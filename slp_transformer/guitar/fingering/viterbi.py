@@ -172,16 +172,6 @@ def price_grips(
     ]
 
 
-def moments_most_doubtful_first(prices: Sequence[Sequence[float]]) -> list[int]:
-    """The moments that have a choice, those first where another grip is almost as cheap.
-
-    Args:
-        prices: as `price_grips` returns them.
-    """
-    margins = {t: sorted(own)[1] - min(own) for t, own in enumerate(prices) if len(own) > 1}
-    return sorted(margins, key=lambda t: margins[t])
-
-
 def cost_at_each_hand_fret(
     grips: Sequence[Grip], costs: HandCosts, extra_cost: ExtraGripCost | None, moment_index: int
 ) -> list[list[float]]:

@@ -9,7 +9,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, check_score_moment
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, check_score_moment, max_notes_of_file
 from slp_transformer.guitar.formats.notation import (
     Beat,
     Measure,
@@ -197,6 +197,7 @@ class _AlphaTexParser:
         self.finished: list[TabBuilder] = []
         self.warnings: dict[str, int] = {}
         self.title, self.num_beats = "", 0
+        self.max_beats: int = max_notes_of_file(len(text))
         self.time_signature = (4, 4)
         self.reset_track()
 
@@ -339,8 +340,8 @@ class _AlphaTexParser:
                 self.header.tempo_changes[self.elapsed] = min(max(numbers[0], 1), 1000)
         length, times = self.length * self.tuplet_ratio(beat_effects), int(found["times"] or 1)
         self.num_beats += times
-        if self.num_beats > MAX_NOTES:
-            raise self.error(f"there are more than {MAX_NOTES:,} beats")
+        if self.num_beats > self.max_beats:
+            raise self.error(f"there are more than {self.max_beats:,} beats")
         for _ in range(times):
             for fret, string, effects in notes:
                 own = beat_effects if len(notes) == 1 else _parse_effects(effects) + beat_effects

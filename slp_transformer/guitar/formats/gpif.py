@@ -12,9 +12,9 @@ from pathlib import Path
 
 from slp_transformer._internal.bounds import (
     MAX_FILE_BYTES,
-    MAX_NOTES,
     MAX_UNPACKED_BYTES,
     check_score_moment,
+    max_notes_of_file,
     parse_exact_number,
 )
 from slp_transformer.guitar.formats.gpx import is_gpx, read_gpx_member
@@ -73,7 +73,7 @@ def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             if is_gpx(content)
             else read_zip_member(content, "Content/score.gpif", MAX_UNPACKED_BYTES)
         )
-        song = _Song(root)
+        song = _Song(root, max_notes_of_file(len(content)))
         builders: list[TabBuilder] = []
         for track in root.iterfind("Tracks/Track"):
             table = track.find("GeneralMidi[@table='Percussion']")
@@ -92,14 +92,18 @@ def read_gp_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 else:
                     song.read_staff(builder, len(builders))
                 builders.append(builder)
-        return build_tabs(source, root.findtext("Score/Title", ""), builders)
+        return build_tabs(source, root.findtext("Score/Title", ""), builders, song.max_notes)
 
 
 class _Song:
     """The lists of a file, each by number."""
 
-    def __init__(self, root: ET.Element):
+    def __init__(self, root: ET.Element, max_notes: int):
         """Read the lists and the bars.
+
+        Args:
+            root: the XML.
+            max_notes: notes and rests that the file may have.
 
         Raises:
             ValueError: for an invalid time signature or tempo.
@@ -125,7 +129,7 @@ class _Song:
                 header.tempo_changes[place * header.length_quarters] = tempo_bpm
             else:
                 header.tempo = tempo_bpm
-        self.num_read = 0
+        self.num_read, self.max_notes = 0, max_notes
 
     def shorten_pickup(self) -> None:
         """Have the first bar, a pickup, last only as long as what is in it."""
@@ -154,7 +158,7 @@ class _Song:
             place: which staff of all tracks it is, from 0.
 
         Raises:
-            ValueError: for more than 200,000 notes and rests.
+            ValueError: for more notes and rests than a file of its size may have.
         """
         # A file may name an element as often as it likes: each is looked into once.
         beats: dict[str, tuple[list[str], Fraction | None, list[str]]] = {}
@@ -182,8 +186,8 @@ class _Song:
                         beats[beat_name] = names, length, missing
                     notes, length, missing = beats[beat_name]
                     self.num_read += max(len(notes), 1)
-                    if self.num_read > MAX_NOTES:
-                        raise ValueError(f"it has more than {MAX_NOTES:,} notes and rests")
+                    if self.num_read > self.max_notes:
+                        raise ValueError(f"it has more than {self.max_notes:,} notes and rests")
                     if length is None:
                         builder.record_omission("grace notes are left out", number, len(notes))
                         continue

@@ -128,7 +128,10 @@ def read_midi_tabs(
     ticks = contents.ticks_per_quarter
     unit, chosen = _choose_steps_per_quarter(chosen, contents, steps_per_quarter)
     if moved := sum(note.start * unit % ticks > 0 for note in chosen):
-        messages.append(f"{moved} notes are moved to the nearest of {unit} steps to a quarter note")
+        messages.append(
+            f"{moved} notes are moved to the nearest of {unit} steps to a quarter note; beats and "
+            "bars are the file's, and are not looked for in what was played without a click"
+        )
     used = sorted({note.track for note in chosen})
     guitars = {track: _find_stated_tuning(contents.texts[track]) for track in used}
     if all(guitars.values()):

@@ -14,6 +14,7 @@ from slp_transformer._internal.bounds import (
     MAX_FILE_BYTES,
     MAX_NOTES,
     check_score_moment,
+    max_notes_of_file,
     parse_exact_number,
 )
 from slp_transformer.guitar.formats.safe_read import (
@@ -63,6 +64,7 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
     max_bytes, source = MAX_FILE_BYTES["MusicXML"], Path(path).name
     content = read_bytes(path, "a MusicXML file", max_bytes)
     with translate_read_errors(path, "MusicXML"):
+        max_notes = max_notes_of_file(len(content))
         if content.startswith(b"PK"):
             container = parse_xml(read_zip_member(content, "META-INF/container.xml", 1 << 16))
             name = next(
@@ -76,6 +78,8 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             raise ValueError("it is no score-partwise or score-timewise")
         names = _read_part_names(root)
         check_bar_count(sum(1 for _ in root.iter("measure")))  # of all parts, as they cost
+        if sum(1 for _ in root.iter("note")) > max_notes:
+            raise ValueError(f"it has more than {max_notes:,} notes and rests")
         title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
         drums = {
             part.get("id")
@@ -96,7 +100,7 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             for bar in same:
                 bar.length_quarters, bar.tempo = length, tempo
                 bar.tempo_changes = next((b.tempo_changes for b in same if b.tempo_changes), {})
-        return build_tabs(source, title, [part.place_notes() for part in parts])
+        return build_tabs(source, title, [part.place_notes() for part in parts], max_notes)
 
 
 def _read_part_names(root: ET.Element) -> dict[str | None, str]:
@@ -145,7 +149,7 @@ class _PartReader:
         """Read all of them; notes are kept with their bar and their place in it.
 
         Raises:
-            ValueError: for more than 200,000 notes, or an invalid time signature.
+            ValueError: for an invalid time signature.
         """
         self.builder: TabBuilder = TabBuilder(name)
         self.is_drum_channel: bool = is_drum_channel
@@ -194,8 +198,6 @@ class _PartReader:
             later_tempo = bar.tempo_changes[max(bar.tempo_changes)] if bar.tempo_changes else None
             if self.bars_back:
                 self.repeated.append((len(self.bars), self.bars_back))
-            if len(self.notes) > MAX_NOTES:
-                raise ValueError(f"{name} has more than {MAX_NOTES:,} notes")
 
     def read_note(self, element: ET.Element, begin: Fraction, length: Fraction) -> None:
         """Keep a note, unless it is none of a guitar, and name what of it no tab has."""

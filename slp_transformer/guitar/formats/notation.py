@@ -185,10 +185,10 @@ def _arrange_voices(tab: Tab, num_voices: int) -> Tab:
                 busy_until = end
             notes.append(each._replace(voice=2 if is_held else 1))
         events.append(Event.from_notes(event.step, notes))
-    return _move_first_basses(tab.with_events(events))
+    return move_first_basses(tab.with_events(events))
 
 
-def _move_first_basses(tab: Tab) -> Tab:
+def move_first_basses(tab: Tab) -> Tab:
     """Return the tab with the first note of a bar in voice 2 if it is as low as others there."""
     busy: list[tuple[int, int]] = []
     basses: dict[int, int] = {}  # by start of bar: the highest string of voice 2

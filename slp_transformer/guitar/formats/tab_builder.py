@@ -313,14 +313,14 @@ def check_bar_count(count: int) -> None:
         raise ValueError(f"it has more than {MAX_BARS:,} bars")
 
 
-def check_piece_size(builders: Sequence[TabBuilder]) -> None:
+def check_piece_size(builders: Sequence[TabBuilder], max_notes: int) -> None:
     """Refuse a piece that is too large, before anything is made of its numbers.
 
     Raises:
         ValueError: saying what there is too much of.
     """
-    if sum(len(builder.notes) for builder in builders) > MAX_NOTES:
-        raise ValueError(f"it has more than {MAX_NOTES:,} notes")
+    if sum(len(builder.notes) for builder in builders) > max_notes:
+        raise ValueError(f"it has more than {max_notes:,} notes")
     for builder in builders:
         check_bar_count(len(builder.bars))
         for number, bar in enumerate(builder.bars, start=1):
@@ -336,14 +336,20 @@ def check_piece_size(builders: Sequence[TabBuilder]) -> None:
 
 
 def build_tabs(
-    source: str, title: str, builders: Sequence[TabBuilder]
+    source: str, title: str, builders: Sequence[TabBuilder], max_notes: int | None = None
 ) -> tuple[list[Tab], list[ReadProblem]]:
     """Return the tabs of a file, named where there are several; and what is not in them.
+
+    Args:
+        source: the name of the file.
+        title: of the piece.
+        builders: what was read, an instrument each.
+        max_notes: notes that they may have together; as many as any file if None.
 
     Raises:
         ValueError: if there is no instrument of which a tab can be made.
     """
-    check_piece_size(builders)
+    check_piece_size(builders, MAX_NOTES if max_notes is None else max_notes)
     tabs, problems = [], []
     for number, builder in enumerate(builders, start=1):
         builder.name = " ".join(builder.name.split()) if len(builders) > 1 else ""
