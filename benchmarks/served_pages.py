@@ -249,6 +249,12 @@ def first_start(folder: Path, port: int, browser: Browser, shots: Path | None) -
             for part in (before, after)
             if part
         ],
+        "equation_moved_at_s": [
+            b["s"]
+            for part in (before, after)
+            for a, b in zip(part, part[1:], strict=False)
+            if abs(b["top"] - a["top"]) >= 1
+        ],
         "outputs": [looks[0]["outputs"], looks[-1]["outputs"]],
         "outputs_of_a_new_visit": fresh["outputs"],
         "chapters_run": len(runs),

@@ -21,7 +21,7 @@
 #
 # In a real model the rows are learned, and their numbers have no names. Ours are set by hand, so that you can
 # predict the results. Five features say whether a word is a person, a thing, an action, a quality, or glue that
-# holds a sentence together. *It* is weakly a thing, and glue.
+# holds a sentence together. *It* is only weakly a thing, and glue as well.
 
 # %%
 import torch
@@ -144,7 +144,7 @@ print(f"it reads {alpha_it[STRING]:.2f} string, {alpha_it[IT]:.2f} itself")
 
 # %% [markdown]
 # Here are the three equations together, for one token and for all, with the weights of *it* as a heat map (Fig.
-# 8.3 · 7.3). They also compute what stands below [Figure](#fig-rows-to-change).
+# 8.3 · 7.3). With them, [Figure](#fig-rows-to-change) computes the weights anew when its rows are changed.
 
 
 # %% alt="Heat strip of the weights of “it” over the seven words up to itself. “string” has 0.53, “it” itself 0.20, each “the” and “because” 0.07, “guitarist” and “tuned” 0.03." caption="The weights of “it” in the simplest attention (Fig. 8.3 · 7.3)"

@@ -241,8 +241,8 @@ torch.testing.assert_close(normalize(-x), -x_hat)
 plotting.interactive_steps("Row", states)
 
 # %% [markdown]
-# So the scale and offset of the row are lost. Two learned vectors, a gain γ and an offset β for each feature,
-# can restore what is useful.
+# So the scale and offset of the row are lost for good. Two learned vectors, a gain γ and an offset β for each
+# feature, the same for all rows, give each feature the scale and offset that are useful.
 #
 # <span class="eq" id="eq-ln">ln · 8.25 · 7.26</span>
 #
@@ -341,8 +341,8 @@ for i in range(N):  # the book's x_1 is X[0]
 # - The query of a *pronoun* asks for a *string*, and the head copies what it finds into the feature *string*.
 # - The unit is the *and* from above: pronoun and string together write *found*. A single 1 among eight features
 #   has a standard deviation of $\sqrt7/8\approx0.33$, so layer norm puts it $1/0.33\approx3.02$ above the
-#   zeros. So what the head copies is divided by 3. Two 1s in a row stand only $\sqrt{16/3}\approx2.31$ above
-#   its zeros each, and the threshold, 3.6, lies between one 1 (3.02) and both (4.62).
+#   zeros. So what the head copies is divided by 3. In a row with two 1s, each stands only
+#   $\sqrt{16/3}\approx2.31$ above the zeros, and the threshold, 3.6, lies between one 1 (3.02) and both (4.62).
 #
 # Layer norm shifts every row, so that zeros become other numbers. Subtracting *found*, which was 0, undoes the
 # shift.
@@ -697,7 +697,8 @@ plotting.show_source(TransformerStack.forward, only=["for", "return"])
 # - A block has two sublayers: attention moves information between tokens, the feedforward layer works on each
 #   row.
 # - Each reads a normalized copy of the residual stream and adds its output to it. Nothing is overwritten.
-# - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β can undo that.
+# - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β then scale and
+#   shift each feature.
 # - Pre-norm normalizes before each sublayer and needs one more norm at the top; post-norm normalizes
 #   after each addition.
 # - Recorded activations show what each sublayer added, and how large it is.

@@ -570,9 +570,10 @@ plotting.panels(right_panel, "≠", wrong_panel)
 
 # %% [markdown]
 # The first row should contain token 1 from every head. Instead it contains tokens 1, 2 and 3 from head 1. So
-# the first token can see what it must predict. Models [with this mistake](../docs/break-it.md) had a training
-# loss of 0.002, where 0.231 is the lowest possible without cheating; given only the words before, it was 1.1
-# (medians of three seeds, `benchmarks/results/mistakes`).
+# the first token can see what it must predict. The models of chapter 5 [with this
+# mistake](../docs/break-it.md) had a training loss of 0.002 on its eight sentences, where 0.231 is the lowest
+# possible without cheating; given only the words before, it was 1.1 (medians of three seeds,
+# `benchmarks/results/mistakes`).
 
 # %% [markdown] tags=["more"] gist="The same mistake in splitting: made twice it cancels, and gradients find it"
 # The same mistake can be made in splitting, by a view straight to $[A\times N\times d_k]$. If you make both, they

@@ -444,7 +444,7 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 # ## To remember
 #
 # - An embedding is a row of E; as a product, it is a one-hot row times E.
-# - Without positions, attention sees a bag of words: shuffled rows give shuffled outputs.
+# - Without positions and without a mask, attention sees a bag of words: shuffled rows give shuffled outputs.
 # - X is the sum of the token's row and the position's row, without a factor.
 # - Learned positions end with their matrix.
 # - Sinusoidal positions come from a formula; the dot product of two of them depends only on their distance.

@@ -427,7 +427,7 @@ plotting.bars(
 # - The head compares the last row with every word's embedding; the softmax of these logits is the distribution
 #   over the next word.
 # - Every position predicts its next word in one pass, and the causal mask keeps it from looking ahead.
-# - Trained only to predict the next word, the model learns the frequencies of the text.
+# - Trained only to predict the next word, the model learns the frequencies of this small text.
 # - The matrices of L blocks have about $12Ld^2$ numbers.
 
 # %% [markdown]

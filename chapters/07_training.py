@@ -178,7 +178,7 @@ assert reads.tolist() == stream[:-1].tolist()
 assert targets.tolist() == stream[1:].tolist()
 
 # %% [markdown]
-# By the causal mask, a prediction in the upper row may use the words of the lower row that come before it in
+# Under the causal mask, a prediction in the upper row may use the words of the lower row that come before it in
 # the text.
 
 # %% alt="Eight words that are read are in the lower row, eight words to predict in the upper row, shifted by one: “guitarist” is above “the”, “tuned” above “guitarist”, and so on to “flat” above “was”. Lines lead to each word from the word below it and from all words to its left; the four lines to “string” stand out." caption="Each word is predicted from those before it"

@@ -5,17 +5,18 @@
 # mistake where it recognizes it. Your functions
 # should work both for one row `x` [d] and for a matrix of rows [N × d].
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · The feedforward layer
 #
 # (`ffn`) One or two lines are enough. `W_1` is [d × d_ff], `b_1` [d_ff], `W_2` [d_ff × d], `b_2` [d].
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_ffn(x, W_1, b_1, W_2, b_2):
     # solution
     hidden = torch.relu(x @ W_1 + b_1)

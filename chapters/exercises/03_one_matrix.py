@@ -5,17 +5,18 @@
 # mistake where it recognizes it. Masks
 # are additive, as in the book: 0 where attention is allowed, −∞ (`float("-inf")`) where it is not.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · The causal mask
 #
 # Return M [N × N], with $M_{ij}=-\infty$ for j > i and 0 elsewhere.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_causal_mask(N):
     # solution
     M = torch.zeros(N, N)

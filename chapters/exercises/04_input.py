@@ -5,17 +5,18 @@
 # mistake where it recognizes it. Words
 # and positions count from 0.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · A look-up is a product
 #
 # `E` is [|V| × d], and `w` is a word's id. Make the one-hot row [|V|] and multiply it by `E`.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_lookup(w, E):
     # solution
     one_hot = torch.zeros(len(E))

@@ -4,18 +4,19 @@
 # Using only the equation, fill in what is missing. If it is wrong, the check says so, and names the
 # mistake where it recognizes it.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · The stack
 #
 # `blocks` is a list of functions, the lowest block first; each takes a matrix [N × d] and returns one, as does
 # `final_norm`. Return the input of the language model head.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_stack(X, blocks, final_norm):
     # solution
     for block in blocks:

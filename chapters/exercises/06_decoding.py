@@ -5,17 +5,18 @@
 # mistake where it recognizes it. `u` holds the
 # logits of one step, one number for each word.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · Temperature
 #
 # (`temperature`) Return the probabilities, for any τ above 0.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_temperature(u, tau):
     # solution
     return torch.softmax(u / tau, dim=-1)

@@ -4,6 +4,11 @@
 # Fill in what is missing. If it is wrong, the check says so, and names the mistake where it
 # recognizes it.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · A step with a cache
 #
@@ -11,12 +16,8 @@
 # before it. Return three things: the head's output for the new token, K with the new key, and V with the
 # new value.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_cached_step(x, W_Q, W_K, W_V, K, V):
     # solution
     q = x @ W_Q

@@ -4,18 +4,19 @@
 # Using only the equation, fill in what is missing. If it is wrong, the check says so, and names the
 # mistake where it recognizes it.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · The loss
 #
 # (`ce-mean`) A text has the word ids `ids` [N], and `U` [N × |V|] holds the logits of the word after
 # each of them. Return the mean loss of the words that came next, in nats.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_loss(U, ids):
     # solution
     T, total = len(ids) - 1, 0.0

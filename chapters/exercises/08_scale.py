@@ -3,18 +3,19 @@
 #
 # Complete each function from its equation. If your answer is wrong, the check tries to name the mistake.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · A scaling law
 #
 # (`L(N)`) Return the loss that the law predicts for a model with `N` parameters. Its constants are `N_c` and
 # `alpha`.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_scaling_loss(N, N_c, alpha):
     # solution
     return (N_c / N) ** alpha

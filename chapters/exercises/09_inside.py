@@ -3,18 +3,19 @@
 #
 # Complete each function. If your answer is wrong, the check tries to name the mistake.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · The rule of induction
 #
 # A B … A → B. `ids` [N] are the tokens so far. Find the previous occurrence of the last token, and return
 # the token that followed it, or −1 if there is no previous occurrence.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_induced(ids):
     # solution
     for j in range(len(ids) - 2, -1, -1):

@@ -3,18 +3,19 @@
 #
 # Complete each function from its equation. If your answer is wrong, the check tries to name the mistake.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · Cross-attention
 #
 # (`cross-QKV` and `cross-attn`) Compute one head. `X` [m × d] is the decoder's stream, `H_enc` [n × d] the
 # encoder's output; `W_Q` and `W_K` are [d × d_k], `W_V` is [d × d_v]. Return [m × d_v].
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_cross_attention(X, H_enc, W_Q, W_K, W_V):
     # solution
     Q, K, V = X @ W_Q, H_enc @ W_K, H_enc @ W_V

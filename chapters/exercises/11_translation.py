@@ -3,18 +3,19 @@
 #
 # Complete each function. If your answer is wrong, the check tries to name the mistake.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · Teacher forcing
 #
 # `target` [N] holds the ids of a sentence, without `begin` and `end`. Return a matrix [2 × (N + 1)]: in its first
 # row what the decoder reads, in its second what it should predict.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_teacher_forced(target, begin, end):
     # solution
     reads = torch.cat([torch.tensor([begin]), target])

@@ -4,17 +4,18 @@
 # Complete each function. If your answer is wrong, the check tries to name the mistake. `tuning` holds the
 # pitches of the open strings as MIDI numbers, starting with the lowest string. String 1 is the highest.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · From place to pitch
 #
 # Return the MIDI number of the note. Each fret raises the pitch by 1.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_pitch(string, fret, tuning):
     # solution
     return tuning[len(tuning) - string] + fret

@@ -4,18 +4,19 @@
 # Complete each function. If your answer is wrong, the check tries to name the mistake. String 1 is the highest,
 # and fret 0 is the open string.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · Can one hand hold it?
 #
 # `grip` is a list of at least one place, each `(string, fret)`. Return whether one hand can hold them all:
 # each is on a string of its own, and the pressed frets are at most `span` apart.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_is_playable_grip(grip, span):
     # solution
     strings = {string for string, _ in grip}

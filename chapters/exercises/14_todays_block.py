@@ -3,17 +3,18 @@
 #
 # Complete each function from its equation. If your answer is wrong, the check tries to name the mistake.
 
+# %%
+import torch
+
+from slp_transformer import check
+
 # %% [markdown]
 # ### Exercise 1 · RMSNorm
 #
 # Write it for a row [d] and for rows [N × d]. Add `eps` to the mean square, under the root.
 
+
 # %% tags=["exercise"]
-import torch
-
-from slp_transformer import check
-
-
 def my_rms_norm(x, gamma, eps):
     # solution
     mean_square = (x * x).mean(dim=-1, keepdim=True)

@@ -6,19 +6,39 @@
   const boxes =
     ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, " +
     ".slp-touched, .katex-display, .slp-preview-formula, .md-typeset pre > code";
-  let frame = 0;
-  const look = () => {
+  let frame = 0,
+    waiting = /** @type {Element[]} */ ([]),
+    isPaused = false;
+  const mark = (found) => {
     // all are read before any is changed, or each change would be laid out
-    frame = 0;
-    const found = [...document.querySelectorAll(boxes)].map((box) => ({
-      box,
-      scrolls: box.scrollWidth > box.clientWidth + 1,
-    }));
-    for (const { box, scrolls } of found) {
+    const read = found.map((box) => ({ box, scrolls: box.scrollWidth > box.clientWidth + 1 }));
+    for (const { box, scrolls } of read) {
       box.classList.toggle("slp-scrolls", scrolls);
       if (scrolls) box.setAttribute("tabindex", "0");
       else box.removeAttribute("tabindex");
     }
+  };
+  /* What is off the screen is not laid out yet (content-visibility), and looking at all of it at
+     once would do that: it is looked at a few at a time, when there is nothing else to do. */
+  const whenIdle = (act) =>
+    globalThis.requestIdleCallback ? requestIdleCallback(act) : setTimeout(act, 50);
+  const lookOn = () => {
+    mark(waiting.splice(0, 6));
+    isPaused = waiting.length > 0;
+    if (isPaused) whenIdle(lookOn);
+  };
+  const look = () => {
+    frame = 0;
+    const isNear = (box) => {
+      const { top, bottom } = box.getBoundingClientRect();
+      return bottom > -innerHeight && top < 2 * innerHeight;
+    };
+    const found = [...document.querySelectorAll(boxes)],
+      near = found.filter(isNear);
+    mark(near);
+    waiting = found.filter((box) => !near.includes(box));
+    if (waiting.length && !isPaused) whenIdle(lookOn);
+    isPaused = waiting.length > 0;
   };
   const soon = () => {
     if (!frame) frame = requestAnimationFrame(look);

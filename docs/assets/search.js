@@ -117,7 +117,7 @@ const SiteSearch = (() => {
         )
           found.push([other, 0.5]);
       }
-    if (!found.length && own.length > 3)
+    if (!found.some(([, fit]) => fit > 0.5) && own.length > 3)
       for (const other of places.keys()) if (isNear(own, other)) found.push([other, 0.6]);
     return found;
   };

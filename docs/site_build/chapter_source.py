@@ -296,14 +296,19 @@ def _imported(chapter: Chapter) -> list[tuple[str, Path]]:
     """The dotted names of the package that a chapter imports, each with the file of its source."""
     found = []
     for cell in chapter.code_cells:
-        names = set()
-        for node in ast.walk(_parse(cell.source)):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                stem = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-                names.update(stem + alias.name for alias in node.names)
-        for name in sorted(name for name in names if name.split(".")[0] == PACKAGE):
+        for name in _names_imported(cell.source):
             found += [(name, path) for path in files_of(name, chapter.root)]
     return found
+
+
+@lru_cache(maxsize=2048)
+def _names_imported(source: str) -> list[str]:
+    names = set()
+    for node in ast.walk(_parse(source)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            stem = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names.update(stem + alias.name for alias in node.names)
+    return sorted(name for name in names if name.split(".")[0] == PACKAGE)
 
 
 def imported_names(init: Path) -> dict[str, str]:
@@ -311,7 +316,7 @@ def imported_names(init: Path) -> dict[str, str]:
     return _imported_names(init.read_text(encoding="utf-8"))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
 def _imported_names(text: str) -> dict[str, str]:
     return {
         alias.asname or alias.name: f"{node.module}.{alias.name}"

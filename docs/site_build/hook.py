@@ -114,6 +114,7 @@ def on_serve(server, config, builder):
     )
     site.live = LiveBuild(builder, served)
     ours = LiveServer(served, site.live.step, site.live.wake)
+    site.live.has_changes = ours.has_changes
     for path in (config.docs_dir, config.config_file_path):
         ours.watch(path)
     with suppress(ValueError):  # not in the main thread
@@ -154,6 +155,7 @@ def on_files(files: Files, config) -> Files:
         for name, content in downloads.items():
             files.append(File.generated(config, f"chapters/{stem}/{name}", content=content))
     for entry in site.api_pages:
+        give_way()
         render = not (site.deferring or pages.kept(entry.path))
         text = (
             reference.markdown(entry, site.members, pages.inside(entry))
@@ -225,8 +227,15 @@ def _write_notebooks(config) -> None:
         path.write_text(nbformat.writes(taken) + "\n", encoding="utf-8")
 
 
+def give_way() -> None:
+    """Ends a server's build of everything for an edit."""
+    if site.live is not None:
+        site.live.give_way()
+
+
 def on_page_markdown(markdown, page, config, files):
     """Fills in what the landing page and the index leave open."""
+    give_way()
     path, markdown = page.file.src_uri, choice_tables.fill(markdown)
     if path in ("index.md", "teachers.md"):
         markdown = pages.with_times(markdown)
@@ -256,6 +265,7 @@ def on_page_markdown(markdown, page, config, files):
 
 def on_page_content(content, page, config, files):
     """Puts the chapter into its page, and links from the reference back to the chapters."""
+    give_way()
     chapter = chapter_of(page)
     if chapter is None:
         uri = page.file.src_uri
@@ -293,6 +303,7 @@ def on_post_template(output_content, **_):
 
 def on_post_page(output, page, config):
     """Only a page with formulas asks for KaTeX's styles; every page asks for its fonts at once."""
+    give_way()
     preload = ""
     for face in ("normal", "italic") if "<em>" in output else ("normal",):
         font = relative(f"assets/fonts/source-serif-4-latin-wght-{face}.woff2", page)

@@ -199,7 +199,7 @@ def _docstrings(path: Path, root: Path) -> list[tuple[str, str]]:
     return _docstrings_in(path.read_text(encoding="utf-8"), module_name(path, root))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)  # more than the package has files, or each edit would parse them all
 def _docstrings_in(text: str, module: str) -> list[tuple[str, str]]:
     found = []
 

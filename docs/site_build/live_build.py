@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,6 +27,11 @@ from serving import PageServer
 from state import log, page_path, site
 
 QUIET_S = 4.0  # without an edit, before everything is built again
+LOOK_S = 0.4  # between looks for an edit while everything is built
+
+
+class GaveWay(BaseException):
+    """A build of everything has ended for an edit. No Exception, of which MkDocs logs each."""
 
 
 @dataclass
@@ -48,6 +53,7 @@ class LiveBuild:
     Attributes:
         spare: the folder that the next build of everything goes to.
         wake: set when a chapter has finished.
+        has_changes: tells if a file has changed since the last step.
     """
 
     def __init__(self, builder: Callable[[], None], server: PageServer) -> None:
@@ -58,6 +64,9 @@ class LiveBuild:
             server: serves what is built.
         """
         self.wake = threading.Event()
+        self.has_changes: Callable[[], bool] = lambda: False
+        self._looked_at = time.monotonic()
+        self._is_building_all = False
         self._builder = builder
         self._server = server
         self._own = TemporaryDirectory(prefix="slp_site_", ignore_cleanup_errors=True)
@@ -127,14 +136,31 @@ class LiveBuild:
         self._server.announce(urls)
         return True
 
+    def give_way(self) -> None:
+        """End a build of everything if a file has changed: that edit is shown first.
+
+        Raises:
+            GaveWay: if one has.
+        """
+        if self._is_building_all and time.monotonic() - self._looked_at > LOOK_S:
+            if self.has_changes():
+                raise GaveWay
+            self._looked_at = time.monotonic()
+
     def _build_all(self) -> None:
-        """Build everything into the spare folder, and serve that."""
-        self._is_due = False
+        """Build everything into the spare folder, and serve that; later, if a file changes now."""
+        self._is_due, self._is_building_all = False, True
+        before = replace(last)
         try:
             self._builder()
-        except (Exception, SystemExit) as error:
-            log.error(f"{error or repr(error)}\nPages stay as they were until this is mended.")
+        except (GaveWay, Exception, SystemExit) as error:
+            vars(last).update(vars(before))  # a page is made from what is served
+            self._is_due = isinstance(error, GaveWay)
+            if not self._is_due:
+                log.error(f"{error or repr(error)}\nPages stay as they were until this is mended.")
             return
+        finally:
+            self._is_building_all = False
         self._server.folder, self.spare = self.spare, self._server.folder
         self._server.announce(None)
 

@@ -124,8 +124,13 @@ def rename_objects(content: str, context: PageContext) -> str:
 
 
 def draw_formulas(content: str, context: PageContext) -> str:
-    """Draw formulas by KaTeX."""
-    return postprocess.drawn(content)
+    """Draw formulas by KaTeX; in a menu, which has text alone, they stay letters."""
+
+    def plain(match: re.Match[str]) -> str:
+        return match[1] + re.sub(r"<[^>]+>", "", postprocess.as_text(match[2])) + match[3]
+
+    drawn = postprocess.drawn(content)
+    return re.sub(r"(<option\b[^>]*>)(.*?)(</option>)", plain, drawn, flags=re.DOTALL)
 
 
 def link_equations(content: str, context: PageContext) -> str:

@@ -276,6 +276,7 @@ class PageHandler(BaseHTTPRequestHandler):
             known = {hashlib.sha256(script).digest() for script in INLINE_SCRIPT.findall(content)}
             hashes = " ".join(f"'sha256-{b64encode(one).decode()}'" for one in sorted(known))
             policy = f"script-src 'self' {hashes}; object-src 'none'; base-uri 'self'"
+            policy += "; worker-src 'self' blob:"  # alphaTab's begin with a line that it writes
             self.send_header("Content-Security-Policy", policy)
         if digest:
             self.send_header("X-Page-Digest", digest)
@@ -341,6 +342,10 @@ class Watcher:
         self._stamps = now
         return found
 
+    def has_changes(self) -> bool:
+        """Tell if the next call of `changed` returns any."""
+        return stamps(self.paths) != self._stamps
+
 
 def stamps(paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
     """Return when each file below some folders was written, and its size."""
@@ -379,6 +384,7 @@ class LiveServer:
         self.step = step
         self._wake = wake
         self._watcher = Watcher()
+        self.has_changes = self._watcher.has_changes
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=pages.serve_forever, daemon=True)
 

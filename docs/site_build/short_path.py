@@ -107,7 +107,12 @@ def in_hours(minutes: float) -> str:
 
 def cells_of(chapter: Chapter) -> list[nbformat.NotebookNode]:
     """Return a chapter's own cells, without its exercises."""
-    return jupytext.reads(chapter.script, fmt="py:percent").cells
+    return _cells_of(chapter.script)
+
+
+@lru_cache(maxsize=64)
+def _cells_of(script: str) -> list[nbformat.NotebookNode]:
+    return jupytext.reads(script, fmt="py:percent").cells
 
 
 def path_cells(chapter: Chapter) -> list[nbformat.NotebookNode]:

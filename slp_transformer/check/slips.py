@@ -297,6 +297,8 @@ def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_C
         for other in OTHER_FUNCTIONS.get(name, "").split():
             new = ast.Call(ast.Name("_function", ast.Load()), given, node.keywords)
             sentence = f"`{other}` is used where `{name}` should be."
+            if other == "shares":  # ours, which no reader can have written
+                sentence = f"Values are divided by their sum where their `{name}` should be."
             yield _Change(f"{other} for {name}", sentence, new, _find_function(other))
         if given and not isinstance(given[0], ast.Starred):
             yield _Change(f"no {name}()", f"A `{name}` is missing.", given[0])

@@ -10,6 +10,7 @@ import re
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -19,6 +20,7 @@ pytestmark = [pytest.mark.slow, *([] if IS_BUILT else [pytest.mark.xdist_group("
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.base")
 pdf = pytest.importorskip("pdf")  # docs/site_build, which needs Playwright
+serving = pytest.importorskip("serving")  # beside it
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9]*.py"))
@@ -51,6 +53,23 @@ def opened(browser, url, size=DESK, whole=True, **how):
         page.on("request", lambda request: page.asked.append(request.url))
         page.goto(url, wait_until="load")
         yield page
+
+
+@pytest.mark.parametrize("name", ["hear/", "fingering/", "chapters/01_attention/"])
+def test_what_the_server_forbids_no_page_of_ours_needs(name, site, browser):
+    with serving.PageServer(("127.0.0.1", 0), site) as server, browser.new_context() as context:
+        Thread(target=server.serve_forever, daemon=True).start()
+        page, said = context.new_page(), []
+        page.on("console", lambda message: said.append(message.text))
+        page.goto(server.url + name)
+        if not name.startswith("chapters"):
+            page.wait_for_selector("#slp-hear[data-drawn=yes]", timeout=60_000)
+        if name == "hear/":
+            page.click("#slp-hear-play")
+            page.wait_for_selector("#slp-hear[data-position]", timeout=60_000)
+        assert [text for text in said if "Content Security Policy" in text] == []
+        page.close()
+        server.close()
 
 
 RULES = [

@@ -196,6 +196,29 @@ def test_what_concerns_more_than_a_page_is_built_at_once_and_elsewhere(live, roo
     assert b"not one chapter" in b"".join(files_in(live.pages.folder).values())
 
 
+def test_an_edit_is_shown_before_a_build_of_everything_that_goes_on(live, root, monkeypatch):
+    monkeypatch.setattr("live_build.LOOK_S", 0)
+    live.step({edit(root / "docs" / "notation.md", "Words on", "Thoughts about")})
+    changed, looks = set(), []
+
+    def has_changes():
+        looks.append(len(looks))
+        if len(looks) == 9:
+            changed.add(edit(root / "chapters" / "01_one.py", "Some prose", "Other prose"))
+        return bool(changed)
+
+    live.has_changes = has_changes
+    folder = live.pages.folder
+    after_quiet(live, monkeypatch)
+    assert len(looks) == 9 and live.pages.folder == folder, "it has ended, and is not served"
+    live.step(set(changed))
+    assert live.pages.told == [["notation/"], ["chapters/01_one/"]]
+    assert b"Other prose" in files_in(folder)["chapters/01_one/index.html"]
+    changed.clear()
+    built = after_quiet(live, monkeypatch)
+    assert live.pages.told[2:] == [None] and b"Other prose" in built["search.json"]
+
+
 def test_an_error_leaves_the_pages_as_they_were(live, root, caplog):
     before = files_in(live.pages.folder)
     good = (root / "mkdocs.yml").read_text(encoding="utf-8")

@@ -499,6 +499,11 @@ TASKS = {
     "own task plugin": ("own-task/",),
     "tempreature": ("chapters/06_decoding/#temperature",),
     "residul stream": ("chapters/02_block/#the-residual-stream",),
+    "softmax": ("chapters/01_attention/#the-simplest-attention",),
+    "softmx": ("chapters/01_attention/#the-simplest-attention",),
+    "how to hide the future": ("chapters/03_one_matrix/#the-mask",),
+    "vanishing gradient": ("chapters/02_block/#the-residual-stream",),
+    "download notebook": ("#run-it",),
 }
 
 

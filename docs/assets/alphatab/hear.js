@@ -1,6 +1,6 @@
 /* The stage on which alphaTab draws and plays: the piece that is chosen on the page "Hear it", a
-   tab of a chapter, or what `show(tex)` is given, as on "Write with it". alphaTab, its font and its
-   sounds are fetched for the first piece. */
+   tab of a chapter, or what `show(tex)` is given, as on "Write with it". alphaTab and
+   its font are fetched for the first piece, its sounds for the first "Play". */
 
 (() => {
   const page = document.getElementById("slp-hear");
@@ -15,7 +15,8 @@
     seek = find("seek");
   const clock = (ms) =>
     `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
-  let api = null;
+  let api = null,
+    isAsked = false; // to play, before the sounds are there
   /** @type {Promise<void> | null} */
   let loaded = null;
 
@@ -85,7 +86,7 @@
       // on a phone it would be cut; the page has it above
       notation: { elements: { scoreTitle: false } },
       player: {
-        playerMode: "enabledSynthesizer",
+        playerMode: "disabled", // until the first "Play": sounds are large, few pieces are heard
         soundFont: `${assets}sonivox.sf3`,
         scrollMode: alphaTab.ScrollMode.Off, // else the page jumps when a piece is drawn
         scrollElement: document.documentElement,
@@ -97,11 +98,14 @@
     });
     api.renderFinished.on(() => {
       page.dataset.drawn = "yes";
-      find("print").disabled = false;
+      find("print").disabled = play.disabled = false;
     });
     api.playerReady.on(() => {
-      play.disabled = stop.disabled = false;
+      stop.disabled = play.disabled = false;
       page.dataset.ready = "yes";
+      play.textContent = "Play";
+      if (isAsked) api.play();
+      isAsked = false;
     });
     api.playerStateChanged.on((now) => {
       const playing = now.state === 1,
@@ -120,7 +124,15 @@
     api.error.on(() => {
       find("how").textContent = "The tab cannot be drawn here; it stands below as text.";
     });
-    play.addEventListener("click", () => api.playPause());
+    play.addEventListener("click", () => {
+      const modes = alphaTab.PlayerMode,
+        isAwake = api.settings.player.playerMode !== modes.Disabled;
+      if (isAwake) return api.playPause();
+      isAsked = play.disabled = true;
+      play.textContent = "Fetching sounds …";
+      api.settings.player.playerMode = modes.EnabledSynthesizer;
+      api.updateSettings();
+    });
     stop.addEventListener("click", () => api.stop());
     find("print").addEventListener("click", print);
     find("speed").addEventListener("change", (event) => {
@@ -156,7 +168,7 @@
   const showText = async (file) => {
     const { MAX_FILE_BYTES } = await import(`${assets}../model/constants.js`);
     const { alphaTex } = await import(`${assets}../model/tab.js`);
-    const { decodeText, readTextTab } = await import(`${assets}../model/text_tab.js`);
+    const { decodeText, NO_ROWS, readTextTab } = await import(`${assets}../model/text_tab.js`);
     const isText = /\.(?:txt|tab)$/i.test(file.name) && file.size <= MAX_FILE_BYTES.text;
     const { tab, remarks } = isText
       ? readTextTab(decodeText(new Uint8Array(await file.arrayBuffer())))
@@ -167,7 +179,7 @@
       await page.show(`\\title "${file.name.replace(/["\\]/g, "")}" ${alphaTex(tab)}`, `${how}.`);
     } else
       find("how").textContent = isText
-        ? `${file.name} has no six rows of tab one below the other.`
+        ? `${file.name} cannot be read. ${NO_ROWS}`
         : `${file.name} is no text of tab (.txt, .tab), or larger than ` +
           `${MAX_FILE_BYTES.text / 2 ** 20} MB; ` +
           "“Finger a piece” takes other files.";

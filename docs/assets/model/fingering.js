@@ -17,7 +17,7 @@ import {
 } from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
 import { alphaTex, gcd, plainTab } from "./tab.js";
-import { decodeText, readTextTab } from "./text_tab.js";
+import { decodeText, NO_ROWS, readTextTab } from "./text_tab.js";
 
 const stage = document.getElementById("slp-fingering"),
   player = document.getElementById("slp-hear");
@@ -35,9 +35,11 @@ const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count ==
 let api = null; // alphaTab's
 // { title, parts: [{ name, score() }] }: a part's score is made anew, because fingering changes it
 let file = null;
-let piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
+let drawn = null, // the piece that alphaTab has
+  piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
 let pins = new Map(),
-  found = null,
+  found = null, // { lattice, path, prices, repeats, held, grips, doubts }; null while looked for
+  refreshed = {}, // changes with each change of the reader's
   at = 0; // the choices that are made, what is fingered with them, the moment that is shown
 
 // --- Files -------------------------------------------------------------------------------------
@@ -64,7 +66,7 @@ async function readFile(given) {
     if (kind === "midi") parts = midiParts(bytes, title);
     else if (kind === "text") {
       const { tab, remarks } = readTextTab(decodeText(bytes));
-      if (!tab) throw new Refusal("It has no six rows of tab one below the other.");
+      if (!tab) throw new Refusal(NO_ROWS);
       parts = scoreParts(() => texScore(alphaTex(tab)));
       leftOut = remarks;
     } else {
@@ -298,27 +300,34 @@ function makeLattice(freeAt = -1) {
   return new Lattice(moments, choices, ringingOf(onsets, lasting), asked);
 }
 
-/** Find the cheapest fingering with the choices that are made, and where an answer helps most. */
-function solve() {
-  const lattice = makeLattice(),
-    { path } = lattice.findPath(),
-    prices = lattice.prices(),
-    repeats = findRepeats(lattice.moments),
-    count = piece.moments.length;
+/** What finds the cheapest fingering with the choices that are made, and where an answer helps
+   most: in steps, so that the page can answer in between.
+   @type {() => (() => void)[]} */
+function stepsToSolve() {
+  const count = piece.moments.length;
   const asked = Math.min(
     MOST_QUESTIONS,
     Math.max(LEAST_QUESTIONS, Math.ceil(count / MOMENTS_PER_QUESTION)),
   );
-  found = {
-    lattice,
-    path,
-    prices,
-    repeats,
-    held: spreadAnswers(pins, repeats),
-    grips: path.map((k, t) => lattice.choices[t][k]),
-    doubts: rankQuestions(prices, repeats).slice(0, asked),
-  };
-  placeNotes();
+  let lattice, path, prices;
+  return [
+    () => (lattice = makeLattice()),
+    () => (path = lattice.findPath().path),
+    () => (prices = lattice.prices()),
+    () => {
+      const repeats = findRepeats(lattice.moments);
+      found = {
+        lattice,
+        path,
+        prices,
+        repeats,
+        held: spreadAnswers(pins, repeats),
+        grips: path.map((k, t) => lattice.choices[t][k]),
+        doubts: rankQuestions(prices, repeats).slice(0, asked),
+      };
+      placeNotes();
+    },
+  ];
 }
 
 /** The ways to play the moment that is shown, and its repeats: paths of grips, the one that is
@@ -458,6 +467,7 @@ function showText() {
 
 /** Buttons on the score: the uncertain moments, and those that the reader has chosen. */
 function drawMarks() {
+  if (!found) return;
   const asked = [...found.doubts, ...pins.keys()];
   const marks = [...new Set(asked)]
     .sort((a, b) => a - b)
@@ -525,6 +535,7 @@ const tried =
 
 /** Show a moment in the panel, and its place in the score. */
 function show(t, scrolls = false) {
+  if (!found) return; // it is still looked for
   at = t;
   showMoment();
   if (scrolls)
@@ -534,19 +545,36 @@ function show(t, scrolls = false) {
     });
 }
 
-/** Finger anew and show it; the score is drawn by alphaTab when it comes to it. */
-function refresh(isNew = false) {
-  solve();
-  find("keep").closest("label").hidden = !piece.own || !file.title;
-  if (isNew) at = found.doubts[0] ?? 0;
-  showText();
-  showMoment();
-  player.dataset.drawn = "";
-  if (isNew) api.renderScore(piece.score, [piece.staff.track.index]);
-  else api.render({ reuseViewport: true });
+/** Finger anew and show it, a step at a time unless the reader has changed something meanwhile;
+   the score is drawn by alphaTab when it comes to it. */
+async function refresh() {
+  const mine = (refreshed = {}),
+    isNew = drawn !== piece;
+  if (isNew) found = null;
+  const steps = [
+    ...stepsToSolve(),
+    () => {
+      find("keep").closest("label").hidden = !piece.own || !file.title;
+      if (isNew) at = found.doubts[0] ?? 0;
+      showText();
+    },
+    showMoment,
+    () => {
+      player.dataset.drawn = "";
+      drawn = piece;
+      if (isNew) api.renderScore(piece.score, [piece.staff.track.index]);
+      else api.render({ reuseViewport: true });
+    },
+  ];
+  for (const step of steps) {
+    step();
+    await new Promise((done) => setTimeout(done)); // for a key that was pressed, or a drawing
+    if (mine !== refreshed) return;
+  }
 }
 
 function choose(grip) {
+  if (!found) return; // of a piece that is no longer there
   pins.set(at, grip);
   refresh();
 }
@@ -554,7 +582,7 @@ function choose(grip) {
 const restart = tried(async () => {
   piece = takePart(file);
   pins = new Map();
-  refresh(true);
+  await refresh();
 });
 
 /** Say what is being done, and let the page show it before it is. */
@@ -586,12 +614,13 @@ async function take(given) {
   find("part").closest("label").hidden = file.parts.length < 2;
   find("grid").closest("label").hidden = !file.isMidi;
   find("name").textContent = given?.name ?? "An example: Ode to Joy";
-  refresh(true);
+  await refresh();
 }
 
 /** The next uncertain moment after the one that is shown, the one first where an answer helps
    most. */
 function askNext() {
+  if (!found) return;
   const rank = found.doubts.indexOf(at);
   show(found.doubts[(rank + 1) % found.doubts.length], true);
 }

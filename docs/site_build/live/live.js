@@ -10,6 +10,7 @@
   const FIELDS = "input, select, textarea";
   const STAGES = "#slp-sentence, #slp-write, #slp-fingering, #slp-hear"; // have a script
   const MAX_DEPTH = 5; // an article, a chapter, what the path leaves out, a fold, a box in it
+  const STAY_MS = 5000;
   const MAX_COMPARED = 1000; // blocks that differ, on one level
   let digest = me.dataset.digest;
 
@@ -69,6 +70,24 @@
     if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
   };
 
+  /* Stay there while what is above it grows, before anything is drawn: figures get their controls,
+     fonts come. Until the reader does something. */
+  let letGo = () => {};
+  const stayAt = (where) => {
+    letGo();
+    goTo(where);
+    const watcher = new ResizeObserver(() => goTo(where));
+    const timer = setTimeout(() => end(), STAY_MS);
+    const ends = ["wheel", "touchstart", "pointerdown", "keydown"];
+    const end = (letGo = () => {
+      watcher.disconnect();
+      clearTimeout(timer);
+      for (const one of ends) removeEventListener(one, end, true);
+    });
+    for (const one of ends) addEventListener(one, end, true);
+    watcher.observe(article);
+  };
+
   const key = `slp-live ${location.pathname}`;
   addEventListener("pagehide", () => {
     try {
@@ -88,7 +107,7 @@
     const how = /** @type {PerformanceNavigationTiming | undefined} */ (visit)?.type;
     if (!kept || (how !== "reload" && how !== "back_forward")) return;
     restore(kept);
-    if (!location.hash) requestAnimationFrame(() => goTo(kept.place));
+    if (!location.hash) requestAnimationFrame(() => stayAt(kept.place));
   });
 
   /* --- blocks ---------------------------------------------------------------------------------- */
@@ -185,22 +204,16 @@
 
   const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 
-  /* Scripts and styles that only the new version of the page asks for, as for figures to touch;
-     returns when they have come. */
+  /* Scripts and styles that only the new version of the page asks for, as for figures to touch. */
   const addToHead = (page) => {
-    const coming = [];
     for (const one of page.head.querySelectorAll("script[src], link[rel=stylesheet]")) {
       const name = one.matches("script") ? "src" : "href";
       const url = one.getAttribute(name);
       if (document.querySelector(`${one.localName}[${name}="${CSS.escape(url)}"]`)) continue;
       const made = document.createElement(one.localName);
       for (const { name: key, value } of one.attributes) made.setAttribute(key, value);
-      coming.push(
-        new Promise((done) => ["load", "error"].forEach((on) => made.addEventListener(on, done))),
-      );
       document.head.append(made);
     }
-    return Promise.all(coming);
   };
 
   let busy = Promise.resolve();
@@ -224,14 +237,10 @@
     const hasStage = (one) => one.matches(STAGES) || one.querySelector(STAGES);
     // A script that has run knows the old stage alone; one that comes now will find the new one.
     if (before.querySelector(STAGES) && added.some(hasStage)) return location.reload();
-    const headIsWhole = addToHead(page);
+    addToHead(page);
     document.dispatchEvent(new CustomEvent("slp:replaced", { detail: added }));
     restore(state);
-    goTo(where);
-    const { scrollY } = window;
-    headIsWhole.then(() => {
-      if (window.scrollY === scrollY) goTo(where); // figures have got their controls, above it too
-    });
+    stayAt(where);
     const { dataset } = document.documentElement;
     dataset.updates = String(1 + Number(dataset.updates ?? 0));
   };
