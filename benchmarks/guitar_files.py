@@ -4,8 +4,10 @@
 
 reads every Guitar Pro and MusicXML file in a folder and those below it. What both read is compared:
 tuning and capo, each note's bar, onset, string and fret, the order in which bars are played, and
-every change of tempo. Differences are counted by kind and file type; the output names each file.
-The files are anyone's: alphaTab's and PyGuitarPro's own tests are a good thousand.
+every change of tempo. Differences are counted by kind and file type; the output names each file,
+and the cause of each difference where a check finds it: all its notes are in bars that hold grace
+notes, say, or the reader names what it left out. The files are anyone's: alphaTab's and
+PyGuitarPro's own tests are a good thousand.
 """
 
 import argparse
@@ -48,6 +50,20 @@ for (const path of process.argv.slice(2)) {
       order: generator.tickLookup.masterBars.map((bar) => bar.masterBar.index),
       tempos: score.masterBars.map((bar) => bar.tempoAutomations
         .map((each) => [each.ratioPosition * bar.calculateDuration() / 960, each.value])),
+      marks: ["grace notes", "beats after the end of their bar", "signs to repeat a bar", "slashes",
+        "more than two voices"].map((kind, k) => [kind, staves.flatMap((staff) => staff.bars
+          .filter((bar) => {
+            const beats = bar.voices.flatMap((voice) => voice.beats);
+            const end = bar.masterBar.start + bar.masterBar.calculateDuration();
+            return [
+              beats.some((beat) => beat.graceType !== 0),
+              beats.some((beat) => beat.notes.length && beat.absolutePlaybackStart >= end),
+              bar.simileMark > 0,
+              beats.some((beat) => beat.slashed || staff.showSlash),
+              bar.voices.filter((voice) => !voice.isEmpty).length > 2,
+            ][k];
+          }).map((bar) => bar.index))]),
+      parts: score.tracks.filter((track) => track.staves.some((own) => !own.isPercussion)).length,
       staves: staves.map((staff) => ({
         drums: staff.isPercussion, tuning: staff.tuning, capo: staff.capo,
         notes: staff.bars.flatMap((bar) => bar.voices.slice(0, 2).flatMap((voice) => voice.beats
@@ -85,15 +101,47 @@ def iter_notes(tab: Tab) -> Iterator[tuple[int, float, int, int]]:
                 )
 
 
-def count_unlike(own: list[Any], others: list[Any]) -> int:
-    """Return how many notes have no like among the others, within the tolerance."""
+def find_unlike(own: list[Any], others: list[Any]) -> list[int]:
+    """Return the bar of each note that has no like among the others, within the tolerance."""
     places = defaultdict(list)
     for bar, onset, *place in others:
         places[bar, *place].append(onset)
-    return sum(
-        not any(abs(onset - other) < TOLERANCE for other in places[bar, *place])
+    return [
+        bar
         for bar, onset, *place in own
-    )
+        if not any(abs(onset - other) < TOLERANCE for other in places[bar, *place])
+    ]
+
+
+SAID_CAUSES = {  # of a kind of difference, by what the reader says
+    "notes": (
+        "after the end of their bar",
+        "ties that continue no note",
+        "on a string that is struck already",
+        "times are rounded",
+        "tied notes",
+    ),
+    "tempo": ("changes of tempo are moved",),
+    "playing order": ("programs differ",),
+    "refused here": ("since it is drums", "no track of 4 to 8 strings with notes", "has no notes"),
+}
+
+
+def find_cause(difference: str, bars: Sequence[int], marks: Any, said: Sequence[str]) -> str:
+    """Return the cause of a difference, empty for unknown.
+
+    Args:
+        difference: what differs.
+        bars: where its notes are, from 0.
+        marks: pairs of a thing and the bars that hold it, by alphaTab.
+        said: what the reader says of the file.
+    """
+    held = {bar: [kind for kind, places in marks if bar in places] for bar in bars}
+    if held and all(held.values()):
+        return ", ".join(sorted({kinds[0] for kinds in held.values()}))
+    kind = next((each for each in SAID_CAUSES if difference.startswith(each)), "")
+    remarks = [remark for remark in said if any(c in remark for c in SAID_CAUSES.get(kind, ()))]
+    return "; ".join(remarks)
 
 
 def list_tempo_changes(
@@ -108,17 +156,17 @@ def list_tempo_changes(
     return changes
 
 
-def compare(tabs: list[Tab], witness: dict[str, Any]) -> list[str]:
-    """Return the kinds of differences, each with its size."""
+def compare(tabs: list[Tab], witness: dict[str, Any]) -> list[tuple[str, list[int]]]:
+    """Return the kinds of differences, each with its size, and the bars of its notes."""
     staves = [
         staff
         for staff in witness["staves"]
         if not staff["drums"] and (not staff["tuning"] or 4 <= len(staff["tuning"]) <= 8)
     ]
-    found = []
+    found: list[tuple[str, list[int]]] = []
     order = find_playing_order(tabs[0].bars)
     if order != witness["order"]:
-        found.append(f"playing order: {len(order)} bars, {len(witness['order'])}")
+        found.append((f"playing order: {len(order)} bars, {len(witness['order'])}", []))
     unit = tabs[0].steps_per_quarter or 1
     tempos = list_tempo_changes(
         [
@@ -131,19 +179,19 @@ def compare(tabs: list[Tab], witness: dict[str, Any]) -> list[str]:
     if tempos and tempos != others:
         pairs = zip_longest(tempos, others)
         own, other = next((own, other) for own, other in pairs if own != other)
-        found.append(f"tempo: {own}, {other} (bar, quarters from its start, tempo)")
+        found.append((f"tempo: {own}, {other} (bar, quarters from its start, tempo)", []))
     if len(staves) != len(tabs):
-        return [*found, f"tracks: {len(tabs)}, {len(staves)}"]
+        return [*found, (f"tracks: {len(tabs)}, {len(staves)}", [])]
     for tab, staff in zip(tabs, staves, strict=True):
         if tab.is_fingered and list(tab.tuning.open_pitches) != staff["tuning"]:
-            found.append(f"tuning: {tab.tuning.open_pitches}, {staff['tuning']}")
+            found.append((f"tuning: {tab.tuning.open_pitches}, {staff['tuning']}", []))
         if tab.is_fingered and tab.tuning.capo != staff["capo"]:
-            found.append(f"capo: {tab.tuning.capo}, {staff['capo']}")
+            found.append((f"capo: {tab.tuning.capo}, {staff['capo']}", []))
         own = list(iter_notes(tab))
-        if unlike := count_unlike(own, staff["notes"]):
-            found.append(f"notes only here: {unlike} of {len(own)}")
-        if unlike := count_unlike(staff["notes"], own):
-            found.append(f"notes only there: {unlike} of {len(staff['notes'])}")
+        if unlike := find_unlike(own, staff["notes"]):
+            found.append((f"notes only here: {len(unlike)} of {len(own)}", unlike))
+        if unlike := find_unlike(staff["notes"], own):
+            found.append((f"notes only there: {len(unlike)} of {len(staff['notes'])}", unlike))
     return found
 
 
@@ -171,14 +219,24 @@ def main() -> None:
                 kinds = [
                     "refused by both" if both else "refused here" if refusal else "refused there"
                 ]
-                details = [refusal or witness["error"]]
+                details = [(refusal or witness["error"], [])]
             else:
                 details = compare(tabs, witness)
-                kinds = [each.partition(":")[0] for each in details] or ["same"]
+                kinds = [each.partition(":")[0] for each, _ in details] or ["same"]
             counts[path.suffix.lower()].update(["files", *dict.fromkeys(kinds)])
             if kinds != ["same"]:
                 name = path.relative_to(options.folder).as_posix()
-                listed[name] = {"differences": details, "said": [p.message for p in problems]}
+                said = [p.message for p in problems]
+                marks = witness.get("marks", ())
+                causes = {}
+                for each, bars in details:
+                    kind = each if not refusal else f"refused here: {each}"
+                    causes[each] = find_cause(kind, bars, marks, [*said, refusal])
+                    if kind.startswith("tracks") and witness["parts"] == len(tabs):
+                        causes[each] = "parts on several staves, which are tracks there"
+                listed[name] = {"differences": causes, "said": said}
+                is_known = all(causes.values()) or "error" in witness
+                counts[path.suffix.lower()]["cause found" if is_known else "cause unknown"] += 1
     for suffix, own in sorted(counts.items()):
         print(suffix, dict(own.most_common()))
     if options.output:

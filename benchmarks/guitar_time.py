@@ -102,8 +102,8 @@ def measure(path: Path, raw: Path) -> dict[str, Any]:
             continue
         counts["without a flag"] += 1
         counts["bars"] += len(tab.bars)
-        counts["bars that fit"] += found.num_fitting
-        counts["pieces whose bars all fit"] += found.num_fitting == len(tab.bars)
+        counts["bars that fit"] += len(tab.bars) - len(found.unfit_bars)
+        counts["pieces whose bars all fit"] += not found.unfit_bars
         if (meter := tab.stated_time_signature) is not None:
             length = Fraction(4 * meter[0], meter[1]) * (found.tab.steps_per_quarter or 1)
             counts["bars where stated"] += len(tab.bars)

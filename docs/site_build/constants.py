@@ -25,6 +25,7 @@ from slp_transformer.data.text_tokenizer import (
     TokenType,
 )
 from slp_transformer.guitar import text_time
+from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
@@ -193,6 +194,15 @@ def constants() -> dict[str, Shared]:
             "Record<string, number>",
             "How large a file of each kind may be.",
         ),
+        "OTHER_INSTRUMENTS": Shared(
+            [
+                list(pitches)
+                for name, pitches in OTHER_INSTRUMENT_TUNINGS.items()
+                if name != "mandolin"  # the strings of a bass, from the other side
+            ],
+            "number[][]",
+            "Open strings of what has not six, known by the names in front of rows of text.",
+        ),
         "TEXT_TIME": Shared(
             {
                 "grids": list(text_time.GRIDS),
@@ -200,13 +210,18 @@ def constants() -> dict[str, Shared]:
                 "columnScales": list(text_time.COLUMN_SCALES),
                 "maxMisfit": text_time.MAX_MISFIT,
                 "minStepColumns": text_time.MIN_STEP_COLUMNS,
+                "maxFreeColumns": text_time.MAX_FREE_COLUMNS,
+                "freeColumnCost": text_time.FREE_COLUMN_COST,
+                "noteColumns": list(text_time.NOTE_COLUMNS),
+                "noteColumnCost": text_time.NOTE_COLUMN_COST,
                 "pickupShare": text_time.PICKUP_SHARE,
                 "usualMeters": [list(meter) for meter in text_time.USUAL_METERS],
                 "maxBarsToTry": text_time.MAX_BARS_TO_TRY,
                 "meterOfGridSteps": text_time.METER_OF_GRID_STEPS,
             },
             "{ grids: number[], gridCost: number, columnScales: number[], maxMisfit: number, "
-            "minStepColumns: number, pickupShare: number, "
+            "minStepColumns: number, pickupShare: number, maxFreeColumns: number, "
+            "freeColumnCost: number, noteColumns: number[], noteColumnCost: number, "
             "usualMeters: [number, number][], maxBarsToTry: number, "
             "meterOfGridSteps: Record<string, [number, number]> }",
             "How the columns of a text become time.",

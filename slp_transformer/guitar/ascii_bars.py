@@ -135,10 +135,11 @@ def _split_at_common_columns(
         if row[column] in DIGITS and column not in time_signatures
     ]
     broken = {column for column, _ in under}
-    edges = [-1, *bar_line_columns, len(rows[0])]
+    indent = min(len(row) - len(row.lstrip()) for row in rows)  # labels, numbers of bars, nothing
+    edges = [indent - 1, *bar_line_columns, len(rows[0])]
     spans = [(a + 1, b) for a, b in zip(edges, edges[1:], strict=False) if b - a > 1]
     bars = [
-        BarRows(tuple(row[start:end] for row in rows), start == 0, end == len(rows[0]), start)
+        BarRows(tuple(row[start:end] for row in rows), start == indent, end == len(rows[0]), start)
         for start, end in spans
         if start - 1 not in broken and end not in broken
     ]

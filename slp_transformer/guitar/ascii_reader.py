@@ -40,9 +40,15 @@ from math import gcd, inf
 from pathlib import Path
 from statistics import median
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, MAX_TEXT_LINES
 from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import BarRows, split_system_into_bars
+from slp_transformer.guitar.ascii_beats import (
+    BeatMark,
+    find_beats,
+    find_text_around,
+    with_beat_onsets,
+)
 from slp_transformer.guitar.ascii_frets import read_bars
 from slp_transformer.guitar.ascii_guitars import (
     find_all_systems,
@@ -129,12 +135,14 @@ def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[R
 
     Raises:
         ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`; or if there are more
-            notes than `MAX_NOTES`.
+            notes than `MAX_NOTES`, or lines than `MAX_TEXT_LINES`.
     """
     source = source or Path(path).name
     text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES["ASCII tab"]))
     if "\0" in text:
         return [], [ReadProblem(source, 1, "this is not a text file")]
+    if len(text.splitlines()) > MAX_TEXT_LINES:
+        raise ValueError(f"{path} has more than {MAX_TEXT_LINES:,} lines: split it.")
     if sum(1 for _ in re.finditer("[0-9]+|[xX]", text)) > MAX_NOTES:
         raise ValueError(f"{path} has more than {MAX_NOTES:,} notes: split it.")
     return parse_ascii_tabs(text, source)
@@ -156,6 +164,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
     tunings = find_other_tunings([line for line in lines if not is_string_line(line)])
     systems, problems = find_all_systems(lines, source, tunings)
     prose = ["" if is_string_line(line) else line for line in lines]
+    string_lines = {number for system in systems for number in system.line_numbers}
     tabs = []
     file_head = systems[0].first_line_number - 1 if systems else 0
     file_title, file_style = find_title(prose[:file_head]), find_style(written[:file_head])
@@ -177,6 +186,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
         rows: list[BarRows] = []
         lines_above: dict[int, list[str]] = {}  # by the place of the bar below them
         letters: list[list[RhythmLetter]] = []
+        beats: list[list[BeatMark]] = []
         for system in group:
             lines_above[len(rows)] = prose[first : system.first_line_number - 1]
             first = system.first_line_number - 1
@@ -193,13 +203,15 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
                 statements = [i for i in statements if i != first - 1 and len(systems) > 1]
             rows += system_rows
             letters += find_letters_above(lines[max(0, first - 3) : first], system_rows)
+            beats += find_beats(*find_text_around(lines, system, string_lines), system_rows)
             problems += [ReadProblem(source, line, message) for line, message in found]
         bars = read_bars(rows)
         bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
         if columns_per_step:
             bars = build_timed_bars(rows, bars, columns_per_step)
         else:
-            bars = build_untimed_bars(rows, with_stated_onsets(bars, letters))
+            bars = with_beat_onsets(with_stated_onsets(bars, letters), beats)
+            bars = build_untimed_bars(rows, bars)
         bars = list(map(_with_tempos_inside, bars))
         begun = [bar.events for bar in bars if bar.events]
         if (
@@ -295,11 +307,7 @@ def build_timed_bars(bar_rows: list[BarRows], bars: list[Bar], columns_per_step:
         bars: the same, with columns as steps.
         columns_per_step: how many columns a step takes.
     """
-    shifted = []
-    for text, bar in zip(bar_rows, bars, strict=True):
-        blank = min(len(row) - len(row.lstrip()) for row in text.rows) if text.open_start else 0
-        shifted.append(_scale_bar(bar, blank, 1))
-    return [_scale_bar(bar, 0, columns_per_step) for bar in _join_cut_bars(bar_rows, shifted, inf)]
+    return [_scale_bar(bar, 0, columns_per_step) for bar in _join_cut_bars(bar_rows, bars, inf)]
 
 
 def build_untimed_bars(bar_rows: list[BarRows], bars: list[Bar]) -> list[Bar]:
@@ -344,21 +352,25 @@ def _join_cut_bars(bar_rows: list[BarRows], bars: list[Bar], max_columns: float)
         if is_open and text.open_start and joined[-1].steps + bar.steps <= max_columns:
             begun = joined.pop()
             moved = (replace(event, step=event.step + begun.steps) for event in bar.events)
-            events = (*begun.events, *moved)
-            onsets: tuple[Fraction, ...] = ()
-            if begun.stated_onsets and bar.stated_onsets:
-                *before, end = begun.stated_onsets
-                onsets = *before, *(end + onset for onset in bar.stated_onsets)
             bar = replace(
                 begun,
                 steps=begun.steps + bar.steps,
-                events=events,
+                events=(*begun.events, *moved),
                 num_plays=begun.num_plays or bar.num_plays,
-                stated_onsets=onsets,
+                stated_onsets=_join_onsets(begun.stated_onsets, bar.stated_onsets),
+                beat_onsets=_join_onsets(begun.beat_onsets, bar.beat_onsets),
             )
         joined.append(bar)
         is_open = text.open_end
     return joined
+
+
+def _join_onsets(first: tuple[Fraction, ...], second: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    """Return the onsets of a bar from those of its two parts; none if one has none."""
+    if not first or not second:
+        return ()
+    *before, end = first
+    return *before, *(end + onset for onset in second)
 
 
 def looks_like_time_signature(notes: tuple[Note, ...]) -> bool:
@@ -393,7 +405,8 @@ def _remove_time_signature_notes(bars: list[Bar]) -> list[Bar]:
     has_margin = len(at_once) < sum(bool(bar.events) for bar in kept)
     if has_margin and all(looks_like_time_signature(event.notes) for event in digits):
         for place, event in zip(at_once, digits, strict=True):
-            bar = replace(kept[place], events=kept[place].events[1:], stated_onsets=())
+            bar = replace(kept[place], events=kept[place].events[1:])
+            bar = replace(bar, stated_onsets=(), beat_onsets=())
             kept[place] = _with_time_signature(bar, event)
     return kept
 

@@ -6,8 +6,8 @@
     |0-----2--3--5-7-|
 
 ``W H Q E S T X`` are a whole, half, quarter, eighth, sixteenth, 32nd and 64th note, with a dot half
-as long again. Where a piece has small letters and capitals, the capitals are the dotted ones.
-Numbers in brackets above the letters (``|--3--|``) are tuplets.
+as long again; a and g are grace notes. Where a piece has small letters and capitals, the capitals
+are the dotted ones. Numbers in brackets above the letters (``|--3--|``) are tuplets.
 """
 
 import re
@@ -26,8 +26,9 @@ QUARTERS_OF_LETTER = {letter: Fraction(4, 1 << n) for n, letter in enumerate("wh
 TUPLET_FACTORS = {3: Fraction(2, 3), 5: Fraction(4, 5), 6: Fraction(2, 3), 7: Fraction(4, 7)}
 MAX_LINES_ABOVE = 2  # among which the letters are looked for
 MAX_LETTER_OFFSET = 1  # columns between a letter and the fret that it is for
+GRACE_QUARTERS = Fraction(1, 8)  # of a grace note (a, g), which its main note is shorter by
 PARTS_OF_NOTE = 4  # to which notes between two letters are placed
-_LETTER_PATTERN = re.compile(r"[whqestx](?P<dot>\.?)", re.I)
+_LETTER_PATTERN = re.compile(r"[whqestxWHQESTX]\.?|[ag]")
 _LINE_PATTERN = re.compile(r"(?:\d{1,3}\b)?[\s|(),~+ag]*(?:[whqestxWHQESTX]\.?[\s|(),~+ag]*)+")
 _TUPLET_PATTERN = re.compile(
     r"(?:[|\[(\\][-_]{0,40}|[-_]{1,40})(?P<count>[3567])(?:[-_]{0,40}[|\])/]|[-_]{1,40})"
@@ -94,11 +95,11 @@ def with_stated_onsets(
     bars that are as long as most, since elsewhere letters may be missing. A bar in which a note is
     before all letters keeps none, nor does one in which two notes would begin together.
     """
-    every = {letter.letter[0] for letters in letters_by_bar for letter in letters}
+    every = {letter.letter[0] for letters in letters_by_bar for letter in letters} - set("ag")
     has_both = any(map(str.islower, every)) and any(map(str.isupper, every))
     found: list[tuple[tuple[Fraction, ...], bool]] = []  # and whether each note has a letter
     for bar, letters in zip(bars, letters_by_bar, strict=True):
-        lengths = [_letter_quarters(letter, has_both) for letter in letters]
+        lengths = _letter_quarters(letters, has_both)
         starts = [*accumulate(lengths, initial=Fraction(0))]
         columns = [*(letter.column for letter in letters), bar.steps]
         onsets = [_find_onset(event.step, columns, starts) for event in bar.events]
@@ -114,11 +115,20 @@ def with_stated_onsets(
     ]
 
 
-def _letter_quarters(letter: RhythmLetter, are_capitals_dotted: bool) -> Fraction:
-    """Return the length of a letter in quarter notes."""
-    length = QUARTERS_OF_LETTER[letter.letter[0].lower()] * letter.factor
-    is_dotted = letter.letter.endswith(".") or are_capitals_dotted and letter.letter.isupper()
-    return length * 3 / 2 if is_dotted else length
+def _letter_quarters(letters: Sequence[RhythmLetter], are_capitals_dotted: bool) -> list[Fraction]:
+    """Return the lengths of letters in quarter notes."""
+    lengths: list[Fraction] = []
+    grace = Fraction(0)  # before the letter
+    for letter in letters:
+        if letter.letter in "ag":
+            lengths.append(GRACE_QUARTERS)
+            grace += GRACE_QUARTERS
+            continue
+        length = QUARTERS_OF_LETTER[letter.letter[0].lower()] * letter.factor
+        is_dotted = letter.letter.endswith(".") or are_capitals_dotted and letter.letter.isupper()
+        lengths.append((length * 3 / 2 if is_dotted else length) - grace)
+        grace = Fraction(0)
+    return lengths
 
 
 def _find_onset(

@@ -128,6 +128,7 @@ class Bar:
         stated_onsets: in a tab whose steps are columns, where letters above the bar say its rhythm:
             in quarter notes from the bar line, when each event begins, and then how long the bar
             is. Empty where nothing says it.
+        beat_onsets: likewise where beats are marked above or below it, in beats and by the columns.
     """
 
     steps: int
@@ -140,6 +141,7 @@ class Bar:
     signs: tuple[str, ...] = ()
     tempo_changes: tuple[tuple[int, int], ...] = ()
     stated_onsets: tuple[Fraction, ...] = ()
+    beat_onsets: tuple[Fraction, ...] = ()
 
     @property
     def final_tempo_bpm(self) -> int | None:

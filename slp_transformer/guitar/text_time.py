@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
-from math import lcm
+from itertools import pairwise, product
+from math import lcm, log
 from statistics import median
 from typing import NamedTuple
 
@@ -24,6 +24,12 @@ GRIDS = (1, 2, 4, 3, 8, 6, 12)
 GRID_COST = 0.06  # of each grid over the one before, so that a finer one must fit better
 COLUMN_SCALES = (1.0, 0.95, 1.05, 0.9, 1.1, 0.85, 1.15, 0.8, 1.2)
 MAX_MISFIT = 0.2  # of a step, on average, in a bar that fits
+MAX_FREE_COLUMNS = 3  # behind a bar line, or a sign there, that may be no time
+FREE_COLUMN_COST = 0.05  # of each such column but one
+NOTE_COLUMNS = (0, 1)  # that a note may take by itself, so that quick notes are drawn wider
+NOTE_COLUMN_COST = 0.15
+MAX_BEAT_LOG = log(1.5)  # of how wide the beats of a bar of another length are
+BEAT_PREFERENCE = 0.0  # of marked beats, in cost, over columns alone
 MIN_STEP_COLUMNS = 0.8  # columns of the text that a step is drawn in
 PICKUP_SHARE = 0.75  # of the usual width, below which a first bar is a pickup
 MIN_FITTING_SHARE = 0.5  # of the bars, below which they contradict each other
@@ -32,6 +38,18 @@ LETTER_FACTORS = (Fraction(1, 2), Fraction(2), Fraction(4))  # other note values
 MAX_UNIT_OF_BAR = 8  # parts of a quarter note in which a time signature can be
 USUAL_METERS = ((4, 4), (3, 4))
 MAX_BARS_TO_TRY = 64
+METERS_OF_BEATS: dict[int, tuple[tuple[int, int], ...]] = {
+    2: ((2, 4), (6, 8)),
+    3: ((3, 4), (9, 8)),
+    4: ((4, 4), (12, 8)),
+    5: ((5, 4),),
+    6: ((6, 8), (3, 4)),
+    7: ((7, 8),),
+    8: ((4, 4),),
+    9: ((9, 8),),
+    12: ((12, 8),),
+}
+"""The meters that a number of beats may be of, the likeliest first."""
 METER_OF_GRID_STEPS = {3: (3, 4), 5: (5, 4), 7: (7, 8), 9: (9, 8)}
 """The meter of a bar by the odd factor of its number of quick notes."""
 
@@ -42,13 +60,15 @@ class FoundTime(NamedTuple):
     Attributes:
         tab: the tab.
         description: the meter, the unit, and how many bars fit, in a line.
-        num_fitting: bars whose gaps are whole steps.
+        unfit_bars: the numbers of bars whose gaps are no whole steps, from 1.
+        remarks: what was done about bars that are not as the meter has it, a sentence each.
         usual_steps_per_quarter: what a quarter note has in most bars, in the steps of the columns.
     """
 
     tab: Tab
     description: str
-    num_fitting: int
+    unfit_bars: tuple[int, ...]
+    remarks: tuple[str, ...]
     usual_steps_per_quarter: Fraction
 
 
@@ -77,10 +97,15 @@ def infer_timing(tab: Tab) -> FoundTime:
     inner = [bar for bar in tab.bars[1:-1] if bar.events] or [b for b in tab.bars if b.events]
     meter = stated or next((b.time_signature for b in tab.bars if b.time_signature), None)
     is_stated = meter is not None
-    signature = meter or _find_meter_of_letters(inner) or _choose_meter(inner)
+    signature = (
+        meter
+        or _find_meter_of_letters(inner)
+        or _choose_meter(inner, METERS_OF_BEATS.get(_count_usual_beats(inner)))
+    )
     usual_width = median(bar.steps for bar in inner)
     has_pickup = len(tab.bars) > 1 and tab.bars[0].steps < PICKUP_SHARE * usual_width
     letters = _judge_letters(tab.bars, signature)
+    beat = _find_beat(tab.bars, signature)
     fits: list[_Fit] = []
     num_by_letters = 0
     signatures: list[tuple[int, int]] = []
@@ -90,13 +115,15 @@ def infer_timing(tab: Tab) -> FoundTime:
         quarters = Fraction(4 * signature[0], signature[1])
         is_pickup = place == 0 and has_pickup
         may_be_short = place in (0, len(tab.bars) - 1)
-        fit = _fit_letters(bar, quarters, letters, may_be_short) or _fit_bar_to_quarters(
-            bar, quarters, usual_width if is_pickup else None
+        fit = (
+            _fit_letters(bar, quarters, letters, may_be_short)
+            or _fit_beats(bar, quarters, beat, may_be_short)
+            or _fit_bar_to_quarters(bar, quarters, usual_width if is_pickup else None)
         )
         num_by_letters += fit.is_stated
         fits.append(fit)
         signatures.append(signature)
-    num_fitting = sum(fit.misfit <= MAX_MISFIT for fit in fits)
+    unfit = [place for place, fit in enumerate(fits) if fit.misfit > MAX_MISFIT]
     unit = lcm(*(fit.grid for fit in fits))
     bars = []
     for bar, fit, signature in zip(tab.bars, fits, signatures, strict=True):
@@ -107,8 +134,9 @@ def infer_timing(tab: Tab) -> FoundTime:
             moments.append(replace(event, step=now))
         total = sum(fit.steps) * scale
         if len({event.step for event in moments}) < len(moments):
-            num_fitting = 0  # more notes than any grid has room for
-        timed_bar = replace(bar, steps=total, events=tuple(moments), stated_onsets=())
+            unfit = list(range(len(fits)))  # more notes than any grid has room for
+        timed_bar = replace(bar, steps=total, events=tuple(moments))
+        timed_bar = replace(timed_bar, stated_onsets=(), beat_onsets=())
         bars.append(replace(timed_bar, time_signature=signature))
     grids = Counter(fit.grid for fit in fits).most_common()
     usual = Fraction(usual_width) / Fraction(4 * signatures[0][0], signatures[0][1])
@@ -124,16 +152,38 @@ def infer_timing(tab: Tab) -> FoundTime:
     description = (
         f"{signatures[0][0]}/{signatures[0][1]} {'as stated' if is_stated else 'by its bars'}, "
         f"{grids[0][0]} step{'s' if grids[0][0] > 1 else ''} a quarter, "
-        f"{num_fitting} of {len(fits)} bars fit"
+        f"{len(fits) - len(unfit)} of {len(fits)} bars fit"
     )
     if num_by_letters:
         description += f", {num_by_letters} by the letters above them"
-    if num_fitting < MIN_FITTING_SHARE * len(fits):
+    if len(fits) - len(unfit) < MIN_FITTING_SHARE * len(fits):
         raise ValueError(
             f"its bars contradict each other ({description}); say how many steps are a quarter "
             f"note by --steps-per-quarter, {max(1, round(usual))} fits best"
         )
-    return FoundTime(timed, description, num_fitting, usual)
+    odd = [
+        place
+        for place, (bar, signature) in enumerate(zip(bars, signatures, strict=True), start=1)
+        if bar.steps * signature[1] != 4 * signature[0] * unit and 1 < place < len(bars)
+    ]
+    numbers = [place + 1 for place in unfit]
+    remarks = []
+    if numbers:
+        remarks.append(
+            f"{_list_bars(numbers)} not drawn in whole steps of the meter: notes are moved to the "
+            "nearest step, and the bar is filled"
+        )
+    if odd:
+        remarks.append(
+            f"{_list_bars(odd)} of another length than the meter, as what is marked there says"
+        )
+    return FoundTime(timed, description, tuple(numbers), tuple(remarks), usual)
+
+
+def _list_bars(numbers: Sequence[int]) -> str:
+    """Return the subject of a sentence about some bars."""
+    names = ", ".join(map(str, numbers))
+    return f"bars {names} are" if len(numbers) > 1 else f"bar {names} is"
 
 
 def _find_meter_of_letters(bars: Sequence[Bar]) -> tuple[int, int] | None:
@@ -193,15 +243,77 @@ def _fit_letters(
     return _Fit(0.0, 0.0, grid, tuple(b - a for a, b in pairwise(places)), is_stated=True)
 
 
-def _choose_meter(bars: Sequence[Bar]) -> tuple[int, int]:
-    """Return the meter that bars with notes fit best: what their gaps suggest, or a usual one."""
+def _count_usual_beats(bars: Sequence[Bar]) -> int:
+    """Return how many beats most bars with marks have; 0 if no number is usual."""
+    counts = Counter(bar.beat_onsets[-1] for bar in bars if bar.beat_onsets)
+    beats, count = counts.most_common(1)[0] if counts else (Fraction(0), 0)
+    is_usual = beats > 1 and beats.denominator == 1
+    return int(beats) if is_usual and count >= MIN_RELIABLE_SHARE * counts.total() else 0
+
+
+class _Beat(NamedTuple):
+    """How long a marked beat is: in quarter notes, and in columns in most bars."""
+
+    quarters: Fraction
+    columns: float
+
+
+def _find_beat(bars: Sequence[Bar], meter: tuple[int, int]) -> _Beat | None:
+    """Return how long a marked beat is; None where marks are no beats."""
+    count = _count_usual_beats(bars)
+    widths = [bar.steps for bar in bars if bar.beat_onsets and bar.beat_onsets[-1] == count]
+    return (
+        _Beat(Fraction(4 * meter[0], meter[1] * count), median(widths) / count) if widths else None
+    )
+
+
+def _fit_beats(bar: Bar, quarters: Fraction, beat: _Beat | None, may_be_short: bool) -> _Fit | None:
+    """Return the steps of a bar by its beats, unless they contradict the meter or fit no grid.
+
+    Args:
+        bar: the bar.
+        quarters: how long its meter is.
+        beat: how long a beat is; None if none are marked.
+        may_be_short: whether it may be shorter, as the first and the last are.
+    """
+    if beat is None or len(bar.beat_onsets) != len(bar.events) + 1:
+        return None
+    own = bar.beat_onsets[-1] * beat.quarters
+    is_drawn_alike = abs(log(bar.steps / float(bar.beat_onsets[-1]) / beat.columns)) < MAX_BEAT_LOG
+    if own > quarters and may_be_short or MAX_UNIT_OF_BAR % own.denominator:
+        return None
+    if own != quarters and not is_drawn_alike:
+        return None
+    onsets = [float(onset / bar.beat_onsets[-1] * bar.steps) for onset in bar.beat_onsets[:-1]]
+    fit = _fit_onsets(onsets, bar.steps, own, (1.0,))
+    if fit is None or fit.misfit > MAX_MISFIT:
+        return None
+    plain = _fit_bar_to_quarters(bar, quarters, None)
+    return plain if own == quarters and plain.cost + BEAT_PREFERENCE < fit.cost else fit
+
+
+def _choose_meter(
+    bars: Sequence[Bar], of_beats: Sequence[tuple[int, int]] | None
+) -> tuple[int, int]:
+    """Return the meter that bars with notes fit best: what their gaps suggest, or a usual one.
+
+    Args:
+        bars: the bars.
+        of_beats: the meters of their number of beats, if beats are marked.
+    """
     some = bars[:MAX_BARS_TO_TRY]
 
     def total_cost(meter: tuple[int, int]) -> float:
         quarters = Fraction(4 * meter[0], meter[1])
-        return sum(_fit_bar_to_quarters(bar, quarters, None).cost for bar in some)
+        beat = _find_beat(some, meter)
+        fits = (
+            _fit_beats(bar, quarters, beat, may_be_short=False)
+            or _fit_bar_to_quarters(bar, quarters, None)
+            for bar in some
+        )
+        return sum(fit.cost for fit in fits)
 
-    return min(dict.fromkeys((_guess_meter(bars), *USUAL_METERS)), key=total_cost)
+    return min(dict.fromkeys(of_beats or (_guess_meter(bars), *USUAL_METERS)), key=total_cost)
 
 
 def _guess_meter(bars: Sequence[Bar]) -> tuple[int, int]:
@@ -234,35 +346,61 @@ def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None
         return _Fit(0.0, 0.0, grid, (int(quarters * grid),))
     best: _Fit | None = None
     onsets = [event.step for event in bar.events]
-    for rest in dict.fromkeys((onsets[0], 0) if onsets[0] <= 1 else (onsets[0],)):
-        late = onsets[0] - rest if rest == 0 else 0  # a column left free behind the bar line
-        gaps = [after - before for before, after in zip(onsets, onsets[1:], strict=False)]
-        gaps.append(bar.steps - onsets[-1])
-        width = bar.steps - late
-        for place, grid in enumerate(GRIDS):
-            if (quarters * grid).denominator > 1:
-                continue
-            num_steps = int(quarters * grid)
-            for scale in COLUMN_SCALES:
-                column = scale * (usual_width or width) / num_steps
-                wanted = [rest / column, *(gap / column for gap in gaps)]
-                steps = [round(wanted[0]), *(max(1, round(each)) for each in wanted[1:])]
-                if usual_width is None:
-                    steps[-1] = num_steps - sum(steps[:-1])
-                    if steps[-1] < 1:
-                        continue
-                errors = [abs(a - b) for a, b in zip(wanted, steps, strict=True)]
-                errors[-1] /= 3  # how far a bar line is behind the last note says little
-                misfit = sum(errors) / len(errors)
-                if column < MIN_STEP_COLUMNS:  # on so fine a grid anything fits
-                    misfit += MAX_MISFIT
-                cost = misfit + max(errors) / 4 + GRID_COST * place + abs(scale - 1) / 4
-                if best is None or cost < best.cost:
-                    best = _Fit(cost, misfit, grid, tuple(steps))
+    for late in (0, onsets[0]) if onsets[0] <= MAX_FREE_COLUMNS else (0,):
+        moved = [onset - late for onset in onsets]
+        fit = _fit_onsets(moved, bar.steps - late, quarters, COLUMN_SCALES, usual_width)
+        if fit is not None:
+            fit = fit._replace(cost=fit.cost + FREE_COLUMN_COST * max(0, late - 1))
+        if fit is not None and (best is None or fit.cost < best.cost):
+            best = fit
     if best is None:  # more notes than the finest grid has steps
         grid = 4 * GRIDS[-1]
         total = int(quarters * grid)
         edges = [0, *(onset * total // bar.steps for onset in onsets), total]
         shares = (after - before for before, after in zip(edges, edges[1:], strict=False))
         best = _Fit(1.0, 1.0, grid, tuple(shares))
+    return best
+
+
+def _fit_onsets(
+    onsets: Sequence[float],
+    width: float,
+    quarters: Fraction,
+    scales: Sequence[float],
+    usual_width: float | None = None,
+) -> _Fit | None:
+    """Share out a bar over its quarters; None if it has more notes than any grid has steps.
+
+    Args:
+        onsets: the columns in which its events are.
+        width: its columns.
+        quarters: how long its meter is.
+        scales: what the width of a column is tried by.
+        usual_width: as in `_fit_bar_to_quarters`.
+    """
+    best: _Fit | None = None
+    gaps = [after - before for before, after in pairwise([*onsets, width])]
+    for place, grid in enumerate(GRIDS):
+        if (quarters * grid).denominator > 1:
+            continue
+        num_steps = int(quarters * grid)
+        for scale, own_columns in product(scales, NOTE_COLUMNS if usual_width is None else (0,)):
+            column = scale * ((usual_width or width) - own_columns * len(gaps)) / num_steps
+            if column <= 0:
+                continue
+            wanted = [onsets[0] / column, *((gap - own_columns) / column for gap in gaps)]
+            steps = [round(wanted[0]), *(max(1, round(each)) for each in wanted[1:])]
+            if usual_width is None:
+                steps[-1] = num_steps - sum(steps[:-1])
+                if steps[-1] < 1:
+                    continue
+            errors = [abs(a - b) for a, b in zip(wanted, steps, strict=True)]
+            errors[-1] /= 3  # how far a bar line is behind the last note says little
+            misfit = sum(errors) / len(errors)
+            if column < MIN_STEP_COLUMNS:  # on so fine a grid anything fits
+                misfit += MAX_MISFIT
+            cost = misfit + max(errors) / 4 + GRID_COST * place + abs(scale - 1) / 4
+            cost += NOTE_COLUMN_COST * own_columns
+            if best is None or cost < best.cost:
+                best = _Fit(cost, misfit, grid, tuple(steps))
     return best

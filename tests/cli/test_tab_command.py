@@ -1,12 +1,15 @@
 """`slp-transformer tab`: pitches in, tab that can be played out."""
 
 import re
+from pathlib import Path
 
 import pytest
 from commands import fine, refused
 from own_process import python
 
 from slp_transformer.guitar import read_tab_file
+from slp_transformer.guitar.commands.song_options import TabOptions
+from slp_transformer.guitar.commands.tab import make_fingering_options
 from slp_transformer.guitar.fingering.hand_model import HandModel
 from slp_transformer.guitar.formats.registry import read_any_tab_file, write_tab
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
@@ -110,6 +113,17 @@ def test_wishes_are_heeded(song, tmp_path):
     assert frets("--easy") == frets("--position", "1", "--open-strings", "more", "--max-span", "3")
     assert max(frets("--easy")) < 5 < max(easy)
     assert max(frets("--max-fret", "3")) <= 3
+
+
+def test_easy_is_three_flags_each_of_which_can_be_changed():
+    def asked(**flags):
+        found = make_fingering_options(TabOptions(song=Path("x.mid"), **flags), Tab())
+        return found.preferred_position, found.open_string_preference, found.max_span
+
+    assert asked() == (None, 0, 4) and asked(easy=True) == (1, 1, 3)
+    assert asked(easy=True, position=5) == (5, 1, 3)
+    assert asked(easy=True, open_strings="less") == (1, -1, 3)
+    assert asked(easy=True, max_span=5) == (1, 1, 5)
 
 
 def test_a_review_draws_what_is_uncertain_and_its_pins_do_what_they_say(song, tmp_path, capsys):

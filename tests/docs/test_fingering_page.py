@@ -17,6 +17,7 @@ from guitar_pieces import random_piece
 from model_stage import answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
+from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.ascii_writer import format_tab
 from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
@@ -458,6 +459,21 @@ def test_a_text_has_the_notes_and_the_time_that_python_finds(shared):
     known = [k for k, own in enumerate(expected) if own is not None]
     read = shared.evaluate(READ_TEXT, [texts[k] for k in known])
     assert read == [expected[k] for k in known] and len(known) > 20
+
+
+def test_a_text_of_another_instrument_is_read_by_the_names_of_its_strings(shared):
+    names = "C C# D D# E F F# G G# A A# B".split()
+    expected, texts = [], []
+    for instrument, pitches in OTHER_INSTRUMENT_TUNINGS.items():
+        labels = [names[pitch % 12] for pitch in pitches]
+        rows = [f"{labels[0]:2}|0---3---5---3---|"]
+        rows += [f"{name:2}|----2-----------|" for name in labels[1:]]
+        texts.append(f"{instrument}\n\n" + "\n".join(rows))
+        expected.append(text_as_read(texts[-1]))
+    assert [len(own[0]) for own in expected] == [4, 4, 4, 5, 5, 7, 8]
+    mandolin = list(OTHER_INSTRUMENT_TUNINGS).index("mandolin")  # which the page has no name for
+    del expected[mandolin], texts[mandolin]
+    assert shared.evaluate(READ_TEXT, texts) == expected
 
 
 def test_a_text_is_dropped_and_keeps_its_places(page, tmp_path):

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from guitar_pieces import timed
 
 from slp_transformer.guitar.fingering import viterbi
 from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
@@ -38,7 +39,7 @@ from slp_transformer.guitar.fingering.viterbi import (
     price_grips,
 )
 from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
-from slp_transformer.guitar.tab import Bar, Event, Tab, Technique
+from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 C_MAJOR = (48, 52, 55, 60, 64)
 OPEN_C = (Note(5, 3), Note(4, 2), Note(3, 0), Note(2, 1), Note(1, 0))
@@ -202,6 +203,14 @@ def test_an_answer_holds_at_repeats_unless_they_have_their_own():
     repeats = find_repeats([(60,), (62,), (64,)] * 4)
     assert spread_answers({4: "a"}, repeats) == {1: "a", 4: "a", 7: "a", 10: "a"}
     assert spread_answers({7: "b", 1: "a"}, repeats) == {1: "a", 4: "b", 7: "b", 10: "b"}
+
+
+def test_a_note_that_rings_on_leaves_its_string_alone_to_the_end_of_its_bar():
+    lets = (Technique("let ring"),)
+    notes = [TabNote(Note(2, 1), 1, lets), TabNote(Note(1, 0), 1), TabNote(Note(1, 3), 9, lets)]
+    events = [Event.from_notes(step, [each]) for step, each in zip((2, 3, 5), notes, strict=True)]
+    piece = piece_from_tab(timed(Bar(8, tuple(events))))
+    assert [piece.ringing_steps(m, n) for m in piece.moments for n in m.notes] == [6, 1, 9]
 
 
 TECHNIQUES_BY_PLACE = [  # at (string, fret), what leads on, and where a capo brings the notes

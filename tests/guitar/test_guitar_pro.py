@@ -77,6 +77,26 @@ def test_the_bass_of_beat_one_is_with_the_basses(string, bass_before, voice):
     assert found == {string: voice, 4: 2, 2: 1}
 
 
+@pytest.mark.parametrize(
+    ("notes", "second"),
+    [
+        ([(0, 6, 4), (1, 5, 2), (2, 1, 2)], {6}),  # while voice 2 sounds, nothing else goes there
+        ([(0, 6, 2), (1, 1, 1), (2, 5, 2), (3, 2, 1)], {6, 5}),  # until it ends
+        ([(0, 4, 4), (2, 1, 1), (3, 5, 1)], set()),  # a lower one begins meanwhile
+        ([(0, 6, 2), (2, 1, 2)], set()),  # nothing begins meanwhile
+    ],
+)
+def test_only_what_is_held_below_others_is_in_the_second_voice(notes, second):
+    events = [Event.from_notes(t, [TabNote(Note(string, 1), n)]) for t, string, n in notes]
+    (measure,) = measures_from_tab(timed(Bar(8, tuple(events)), unit=2))
+    found = [
+        {each.tab_note.note.string for beat in beats for each in beat.notes if each.is_struck}
+        for beats in measure.voices
+    ]
+    assert second == (found[1] if len(found) > 1 else set())
+    assert set().union(*found) == {string for _, string, _ in notes}
+
+
 def test_notes_after_the_end_of_their_bar_shift_nothing(tmp_path):
     """A third quarter in a bar of two is left out, and the bar after begins where it should."""
     first, then = (event(0, (1, 3), durations=(2,)), event(0, (2, 5), durations=(2,)))

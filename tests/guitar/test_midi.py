@@ -143,6 +143,29 @@ def test_the_sustain_pedal_lets_notes_ring_on(tmp_path):
     assert [length for _, length, _ in sounding(tab)] == [1, 1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("down", "channel", "up", "rings"),
+    [
+        (64, 1, 480, True),  # an eighth after the key is let go
+        (64, 1, 479, False),
+        (63, 1, 480, False),  # that is up
+        (64, 2, 1200, False),  # another instrument's
+        (64, 1, None, True),  # it stays down
+    ],
+)
+def test_the_pedal_holds_a_note_of_its_channel_for_an_eighth_or_longer(
+    tmp_path, down, channel, up, rings
+):
+    said = [*note(0, 240, 60), *note(960, 1440, 62, channel=2)]
+    for tick, value in ((0, down), (up, 0)):
+        if tick is not None:
+            kind = mido.Message("control_change", channel=channel - 1, control=64, value=value)
+            said.append((tick, kind))
+    tabs, _ = read_midi_tabs(midi_file(tmp_path / "pedal.mid", said))
+    first = next(tabs[0].iter_events()).tab_notes()[0]
+    assert [own.kind for own in first.techniques] == ["let ring"] * rings
+
+
 @pytest.mark.parametrize("early", [0, 7])
 def test_quintuplets_are_read_beside_triplets_and_sixteenths(tmp_path, early):
     starts = [480 * beat + 480 * k // n for beat, n in enumerate((3, 5, 4)) for k in range(n)]

@@ -131,6 +131,75 @@ def test_words_above_the_strings_are_no_rhythm(words):
     assert not any(bar.stated_onsets for bar in tab.bars)
 
 
+def test_a_grace_note_has_an_eighth_of_a_quarter_of_the_note_behind_it():
+    found = timed(lettered(("Q a Q E E", "0-2-3-5-7-"), *[EVEN] * 3))
+    assert onsets(found.tab)[0] == [0, 1, 1.125, 2, 2.5]
+
+
+# --- Beats beside the strings ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ruler", ["|   |     |     |", "| . |  .  |  .  |  ."])
+def test_strokes_and_dots_above_a_bar_are_its_beats_however_it_is_drawn(ruler):
+    found = timed(drawn("0-2-3-----5-----7--8---", head=f"Time: 4/4\n\n {ruler}"))
+    assert onsets(found.tab) == [[0, 0.5, 1, 2, 3, 3.5]]
+
+
+def test_beats_are_counted_out_below_the_strings_and_three_of_them_are_three_quarters():
+    count = " 1  &  2  &  3  &  "
+    bars = "0-----2--3--5-----", "0--2--3-----5--7--"
+    below = drawn(*bars, head="A study") + count + count + "\n\n"
+    (tab,), _ = parse_ascii_tabs(below + drawn(*bars[::-1]) + count + count + "\n")
+    found = infer_timing(tab)
+    assert found.tab.bars[0].time_signature == (3, 4)
+    first, second = [0, 1, 1.5, 2], [0, 0.5, 1, 2, 2.5]
+    assert onsets(found.tab) == [first, second, second, first]
+
+
+def test_a_bar_with_more_beats_than_the_others_is_longer_and_said():
+    ruler, bar = "|   |   |   ", "0---2---3---"
+    head = "Time: 3/4\n\n " + " ".join([ruler, ruler, ruler, ruler[:4] + ruler, ruler])
+    found = timed(drawn(bar, bar, bar, "0---2---3---5---", bar, head=head))
+    assert [bar_start for bar_start in bar_start_steps(found.tab)] == [0, 3, 6, 9, 13, 16]
+    assert found.remarks == (
+        "bar 4 is of another length than the meter, as what is marked there says",
+    )
+
+
+def test_strokes_of_any_number_are_stems_and_no_beats():
+    bars = "0-2-3-5-", "0---3-5-", "0---3---", "0-2-3---"
+    stems = (bar.translate(str.maketrans("02357-", "||||| ")) for bar in bars)
+    found = timed(drawn(*bars, head="Time: 4/4\n\n " + " ".join(stems)))
+    assert onsets(found.tab) == [[0, 1, 2, 3], [0, 2, 3], [0, 2], [0, 1, 2]]
+
+
+# --- How bars are drawn ---------------------------------------------------------------------------
+
+
+def test_a_blank_margin_and_columns_behind_a_sign_are_no_time():
+    text = drawn("0---2---", "0---2---", "0---2---", head="Time: 2/4")
+    indented = "\n".join(
+        f"     {line[1:]}" if line.startswith("|") else line for line in text.split("\n")
+    )
+    assert onsets(timed(indented).tab) == [[0, 1]] * 3
+    found = timed(drawn("0---2---", "---0---2---", "0---2---", head="Time: 2/4"))
+    assert onsets(found.tab) == [[0, 1]] * 3
+
+
+def test_quick_notes_may_be_drawn_wider_than_their_time():
+    found = timed(drawn("0----2----3----5--7-8-", *["0----2----3----5----"] * 3, head="Time: 4/4"))
+    assert onsets(found.tab)[0] == [0, 1, 2, 3, 3.5, 3.75]
+    assert found.unfit_bars == ()
+
+
+def test_bars_that_fit_no_grid_are_named_with_what_is_done():
+    good, bad = "0---2---3---5---", "0-----34----5-7------"
+    found = timed(drawn(good, bad, good, bad, good, good, head="Time: 4/4"))
+    assert found.unfit_bars == (2, 4)
+    assert found.remarks[0].startswith("bars 2, 4 are not drawn in whole steps of the meter: notes")
+    assert {bar.steps for bar in found.tab.bars} == {4 * found.tab.steps_per_quarter}
+
+
 def test_bars_that_contradict_each_other_ask_for_a_flag_with_the_value_that_fits_best():
     odd = (
         "6----0---8----6---7---9--8--4--1---8--4-",

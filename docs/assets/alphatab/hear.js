@@ -86,7 +86,7 @@
       // on a phone it would be cut; the page has it above
       notation: { elements: { scoreTitle: false } },
       player: {
-        playerMode: "disabled", // until the first "Play": sounds are large, and few pieces are heard
+        playerMode: "disabled", // until the first "Play": sounds are large, few pieces are heard
         soundFont: `${assets}sonivox.sf3`,
         scrollMode: alphaTab.ScrollMode.Off, // else the page jumps when a piece is drawn
         scrollElement: document.documentElement,
@@ -168,7 +168,7 @@
   const showText = async (file) => {
     const { MAX_FILE_BYTES } = await import(`${assets}../model/constants.js`);
     const { alphaTex } = await import(`${assets}../model/tab.js`);
-    const { decodeText, readTextTab } = await import(`${assets}../model/text_tab.js`);
+    const { decodeText, NO_ROWS, readTextTab } = await import(`${assets}../model/text_tab.js`);
     const isText = /\.(?:txt|tab)$/i.test(file.name) && file.size <= MAX_FILE_BYTES.text;
     const { tab, remarks } = isText
       ? readTextTab(decodeText(new Uint8Array(await file.arrayBuffer())))
@@ -179,7 +179,7 @@
       await page.show(`\\title "${file.name.replace(/["\\]/g, "")}" ${alphaTex(tab)}`, `${how}.`);
     } else
       find("how").textContent = isText
-        ? `${file.name} has no six rows of tab one below the other.`
+        ? `${file.name} cannot be read. ${NO_ROWS}`
         : `${file.name} is no text of tab (.txt, .tab), or larger than ` +
           `${MAX_FILE_BYTES.text / 2 ** 20} MB; ` +
           "“Finger a piece” takes other files.";

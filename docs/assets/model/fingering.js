@@ -17,7 +17,7 @@ import {
 } from "./hand.js";
 import { intoBars, partsOf, pitchesAsTex, readMidi } from "./midi.js";
 import { alphaTex, gcd, plainTab } from "./tab.js";
-import { decodeText, readTextTab } from "./text_tab.js";
+import { decodeText, NO_ROWS, readTextTab } from "./text_tab.js";
 
 const stage = document.getElementById("slp-fingering"),
   player = document.getElementById("slp-hear");
@@ -38,7 +38,7 @@ let file = null;
 let drawn = null, // the piece that alphaTab has
   piece = null; // { score, staff, guitar, moments, remarks, own: the places in the file }
 let pins = new Map(),
-  found = null, // { lattice, path, prices, repeats, held, grips, doubts }; null while it is looked for
+  found = null, // { lattice, path, prices, repeats, held, grips, doubts }; null while looked for
   refreshed = {}, // changes with each change of the reader's
   at = 0; // the choices that are made, what is fingered with them, the moment that is shown
 
@@ -66,7 +66,7 @@ async function readFile(given) {
     if (kind === "midi") parts = midiParts(bytes, title);
     else if (kind === "text") {
       const { tab, remarks } = readTextTab(decodeText(bytes));
-      if (!tab) throw new Refusal("It has no six rows of tab one below the other.");
+      if (!tab) throw new Refusal(NO_ROWS);
       parts = scoreParts(() => texScore(alphaTex(tab)));
       leftOut = remarks;
     } else {
@@ -300,8 +300,8 @@ function makeLattice(freeAt = -1) {
   return new Lattice(moments, choices, ringingOf(onsets, lasting), asked);
 }
 
-/** What finds the cheapest fingering with the choices that are made, and where an answer helps most:
-   in steps, so that the page can answer in between.
+/** What finds the cheapest fingering with the choices that are made, and where an answer helps
+   most: in steps, so that the page can answer in between.
    @type {() => (() => void)[]} */
 function stepsToSolve() {
   const count = piece.moments.length;

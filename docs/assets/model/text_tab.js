@@ -1,13 +1,14 @@
-/* ASCII tab as people type it, read for the page "Finger a piece": six rows to a system, bars
-   between common bar lines, a column a moment; and the time of each bar by its gaps, as
-   slp_transformer.guitar.text_time finds it. Techniques, repeats and several guitars are for
+/* ASCII tab as people type it, read for the page "Finger a piece": six rows to a system, or four to
+   eight whose names are those of another instrument, bars between common bar lines, a column a
+   moment; and the time of each bar by its gaps, as slp_transformer.guitar.text_time finds it. Beats
+   and letters beside the rows, techniques, repeats and several guitars are for
    `slp-transformer convert`, which reads far more. */
 
-import { TEXT_TIME, TUNINGS } from "./constants.js";
+import { OTHER_INSTRUMENTS, TEXT_TIME, TUNINGS } from "./constants.js";
 import { gcd, lcm } from "./tab.js";
 
 /** @import { Bar, Moment, Signature, Tab } from "./tab.js" */
-/** @typedef {{ first: number, rows: string[], labels: string[] }} System */
+/** @typedef {{ rows: string[], labels: string[] }} System */
 /** @typedef {{ cost: number, grid: number, steps: number[] }} Fit */
 
 const STRINGS = 6,
@@ -15,6 +16,9 @@ const STRINGS = 6,
   MAX_BARS = 3000,
   MAX_STATEMENT = 1000, // columns of a line in which something is stated
   MAX_FRET = 24;
+export const NO_ROWS =
+  "It has no rows of tab one below the other: six, or four to eight with the names of the " +
+  "strings of a bass, a ukulele, a banjo or a larger guitar in front.";
 const ROW = /^\s*(?:\d{1,3}\s+)?([A-Ga-g][#b]?)?\s*(?=[-|:])([-0-9|:*~=hpbrstxXoO/\\()<>^. ]+)$/;
 const NAME = "([A-Ga-g][#b♯♭]?)",
   SIX_NAMES = Array(STRINGS).fill(NAME).join("[\\s,-]*"),
@@ -34,6 +38,8 @@ const pitchClass = (name) =>
   (/[#♯]/.test(name[1] ?? "") ? 1 : 0) -
   (/[b♭]/.test(name[1] ?? "") ? 1 : 0);
 
+/** @type {(number: number, by: number) => number} */
+const mod = (number, by) => ((number % by) + by) % by;
 /** To the nearest whole number, of two to the even one. @type {(number: number) => number} */
 const rounded = (number) => {
   const below = Math.floor(number),
@@ -69,6 +75,34 @@ function isRow(line) {
   );
 }
 
+/** The tuning that names in front of rows are of, moved as a whole, and the lowest string alone
+   too; null if they are of another.
+   @type {(labels: string[], open: number[]) => number[] | null} */
+function fitted(labels, open) {
+  if (labels.length !== open.length || !labels.every(Boolean)) return null;
+  const shifts = labels.map((name, k) => mod(pitchClass(name) - open[k] + 6, 12) - 6),
+    [first] = shifts,
+    low = shifts[shifts.length - 1] - first;
+  const isMoved = shifts.slice(0, -1).every((shift) => shift === first);
+  if (!isMoved || first < -4 || first > 0 || low < -2 || low > 0) return null;
+  return open.map((pitch, k) => pitch + shifts[k]);
+}
+
+/** How many strings the systems in a run of rows have, by their names.
+   @type {(labels: string[]) => number} */
+function countStrings(labels) {
+  const other = OTHER_INSTRUMENTS.find(({ length }) => {
+    const starts = labels.map((_, k) => k).filter((k) => k % length === 0);
+    return (
+      labels.length % length === 0 &&
+      starts.every((k) =>
+        OTHER_INSTRUMENTS.some((open) => fitted(labels.slice(k, k + length), open)),
+      )
+    );
+  });
+  return other?.length ?? STRINGS;
+}
+
 /** The systems of a text, and how many rows belong to none.
    @type {(lines: string[]) => { systems: System[], left: number }} */
 function findSystems(lines) {
@@ -78,16 +112,19 @@ function findSystems(lines) {
   for (let k = 0; k < lines.length; k++) {
     let end = k;
     while (end < lines.length && isRow(lines[end])) end++;
-    for (; k + STRINGS <= end; k += STRINGS) {
-      const own = lines.slice(k, k + STRINGS).map((line) => line.trimEnd()),
-        labels = own.map((line) => ROW.exec(line)?.[1] ?? ""),
+    const run = lines.slice(k, end).map((line) => line.trimEnd()),
+      labels = run.map((line) => ROW.exec(line)?.[1] ?? ""),
+      strings = countStrings(labels);
+    for (let from = 0; from < run.length; from += strings) {
+      const own = run.slice(from, from + strings),
         width = Math.max(...own.map((line) => line.length));
       const rows = own.map((line) =>
         line.replace(/^[^-|:]*/, (label) => " ".repeat(label.length)).padEnd(width),
       );
-      systems.push({ first: k, rows, labels });
+      const isWhole = own.length === strings && strings === (systems[0]?.rows.length ?? strings);
+      if (isWhole) systems.push({ rows, labels: labels.slice(from, from + strings) });
+      else left += own.length;
     }
-    left += Math.max(0, end - k);
     k = Math.max(k, end);
   }
   return { systems, left };
@@ -136,7 +173,7 @@ function barsOf(systems) {
   const bars = [];
   for (const { rows } of systems) {
     const isLine = [...rows[0]].map(
-      (_, k) => 2 * rows.filter((row) => row[k] === "|").length > STRINGS,
+      (_, k) => 2 * rows.filter((row) => row[k] === "|").length > rows.length,
     );
     let from = 0;
     for (let k = 0; k <= isLine.length; k++) {
@@ -195,29 +232,37 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
     gaps = onsets.slice(1).map((step, k) => step - onsets[k]);
   /** @type {Fit | null} */
   let best = null;
-  for (const rest of onsets[0] === 1 ? [1, 0] : [onsets[0]]) {
-    const width = barWidth - (rest ? 0 : onsets[0]),
-      spaces = [rest, ...gaps, barWidth - onsets[onsets.length - 1]];
+  const canBeLate = onsets[0] > 0 && onsets[0] <= TEXT_TIME.maxFreeColumns;
+  for (const late of canBeLate ? [0, onsets[0]] : [0]) {
+    const width = barWidth - late,
+      spaces = [onsets[0] - late, ...gaps, barWidth - onsets[onsets.length - 1]];
     TEXT_TIME.grids.forEach((grid, place) => {
       const numSteps = quarters * grid;
       if (!Number.isInteger(numSteps)) return;
-      for (const scale of TEXT_TIME.columnScales) {
-        const column = (scale * (usualWidth || width)) / numSteps,
-          wanted = spaces.map((space) => space / column),
-          steps = wanted.map((space, k) => (k ? Math.max(1, rounded(space)) : rounded(space)));
-        if (!usualWidth) {
-          steps[steps.length - 1] = numSteps - sum(steps.slice(0, -1));
-          if (steps[steps.length - 1] < 1) continue;
+      for (const scale of TEXT_TIME.columnScales)
+        for (const own of usualWidth ? [0] : TEXT_TIME.noteColumns) {
+          const column = (scale * ((usualWidth || width) - own * moments.length)) / numSteps;
+          if (column <= 0) continue;
+          const wanted = spaces.map((space, k) => (space - (k && own)) / column),
+            steps = wanted.map((space, k) => (k ? Math.max(1, rounded(space)) : rounded(space)));
+          if (!usualWidth) {
+            steps[steps.length - 1] = numSteps - sum(steps.slice(0, -1));
+            if (steps[steps.length - 1] < 1) continue;
+          }
+          const errors = wanted.map((space, k) => Math.abs(space - steps[k]));
+          errors[errors.length - 1] /= 3;
+          const misfit =
+            sum(errors) / errors.length +
+            (column < TEXT_TIME.minStepColumns ? TEXT_TIME.maxMisfit : 0);
+          const cost =
+            misfit +
+            Math.max(...errors) / 4 +
+            TEXT_TIME.gridCost * place +
+            Math.abs(scale - 1) / 4 +
+            TEXT_TIME.noteColumnCost * own +
+            TEXT_TIME.freeColumnCost * Math.max(0, late - 1);
+          if (!best || cost < best.cost) best = { cost, grid, steps };
         }
-        const errors = wanted.map((space, k) => Math.abs(space - steps[k]));
-        errors[errors.length - 1] /= 3;
-        const misfit =
-          sum(errors) / errors.length +
-          (column < TEXT_TIME.minStepColumns ? TEXT_TIME.maxMisfit : 0);
-        const cost =
-          misfit + Math.max(...errors) / 4 + TEXT_TIME.gridCost * place + Math.abs(scale - 1) / 4;
-        if (!best || cost < best.cost) best = { cost, grid, steps };
-      }
     });
   }
   if (best) return best;
@@ -256,13 +301,15 @@ function withTime(bars, stated) {
 /** The open strings that a text states or that stand before its rows, the highest first.
    @type {(lines: string[], labels: string[]) => number[]} */
 function tuningOf(lines, labels) {
+  if (labels.length !== STRINGS)
+    return OTHER_INSTRUMENTS.map((open) => fitted(labels, open)).find(Boolean) ?? TUNINGS.standard;
   const stated = lines.map((line) => STATED.exec(line)).find(Boolean),
     drop = lines.some((line) => /\bdrop(?:ped)?[\s-]*D\b/i.test(line));
   const names = stated ? stated.slice(1).reverse() : labels;
   if (!names.every(Boolean)) return drop ? TUNINGS["drop-D"] : TUNINGS.standard;
   const own = names.map((name, k) => {
     const usual = TUNINGS.standard[k];
-    return usual + ((((pitchClass(name) - usual) % 12) + 18) % 12) - 6;
+    return usual + mod(pitchClass(name) - usual + 6, 12) - 6;
   });
   const isStandard = `${own}` === `${TUNINGS.standard}`;
   return isStandard && drop ? TUNINGS["drop-D"] : own;
@@ -291,7 +338,8 @@ export function readTextTab(text) {
   /** @type {Signature | null} */
   const stated = meter ? [Number(meter[1] ?? meter[3]), Number(meter[2] ?? meter[4])] : null;
   const remarks = [];
-  if (left) remarks.push(`rows are left out (${left}), where a system has six`);
+  if (left)
+    remarks.push(`rows are left out (${left}), where a system has ${systems[0].rows.length}`);
   if (systems.some(({ rows }) => rows.some((row) => /[hpbrsxX/\\~]/.test(row))))
     remarks.push("how notes are played is left out");
   if (systems.some(({ rows }) => rows.some((row) => /\|:|:\|/.test(row))))

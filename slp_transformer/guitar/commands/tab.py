@@ -293,7 +293,8 @@ def add_time_or_refuse(tab: Tab, path: Path, options: TabOptions | ConvertOption
             found = infer_timing(tab)
         except ValueError as error:
             raise ValueError(f"{path.suffix} needs time, and {options.song}: {error}.") from None
-        print_status(f"{options.song.name}: {found.description}.")
+        for sentence in (found.description, *found.remarks):
+            print_status(f"{options.song.name}: {sentence}.")
         return found.tab
     return add_time_if_needed(tab, path, options.steps_per_quarter or 4)
 
