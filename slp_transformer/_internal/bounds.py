@@ -32,6 +32,7 @@ MAX_SMALL_FILE_NOTES = 10_000  # of the smallest file, whose notes stand for sev
 FILE_BYTES_PER_NOTE = 2  # and one more for so many bytes of a larger file as it is on the disk
 MAX_MIDI_NOTES = 50_000  # since each may be in a voice of its own
 MAX_PLAYED_NOTES = 50_000  # of a tab, with its repeats played out
+MAX_TEXT_LINES = 100_000  # of an ASCII tab, each of which may state a tuning
 MAX_BARS = 10_000  # of a file, and with its repeats played out
 MAX_BAR_QUARTERS = 1 << 10  # quarter notes in a bar
 MAX_STEPS = 1 << 21  # steps in a piece, each a column of its ASCII tab

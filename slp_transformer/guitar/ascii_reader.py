@@ -40,7 +40,7 @@ from math import gcd, inf
 from pathlib import Path
 from statistics import median
 
-from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES
+from slp_transformer._internal.bounds import MAX_FILE_BYTES, MAX_NOTES, MAX_TEXT_LINES
 from slp_transformer.data.text_files import list_files
 from slp_transformer.guitar.ascii_bars import BarRows, split_system_into_bars
 from slp_transformer.guitar.ascii_beats import (
@@ -135,12 +135,14 @@ def read_tab_file(path: str | Path, source: str = "") -> tuple[list[Tab], list[R
 
     Raises:
         ValueError: as `slp_transformer.guitar.formats.safe_read.read_bytes`; or if there are more
-            notes than `MAX_NOTES`.
+            notes than `MAX_NOTES`, or lines than `MAX_TEXT_LINES`.
     """
     source = source or Path(path).name
     text = decode_text(read_bytes(path, "an ASCII tab", MAX_FILE_BYTES["ASCII tab"]))
     if "\0" in text:
         return [], [ReadProblem(source, 1, "this is not a text file")]
+    if len(text.splitlines()) > MAX_TEXT_LINES:
+        raise ValueError(f"{path} has more than {MAX_TEXT_LINES:,} lines: split it.")
     if sum(1 for _ in re.finditer("[0-9]+|[xX]", text)) > MAX_NOTES:
         raise ValueError(f"{path} has more than {MAX_NOTES:,} notes: split it.")
     return parse_ascii_tabs(text, source)

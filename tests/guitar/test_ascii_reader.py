@@ -447,6 +447,13 @@ def test_a_file_of_too_many_notes_is_refused_before_they_are_read(tmp_path, monk
     (tmp_path / "b.txt").write_text("\n".join([*rows[:5], "E|-0--|"]), encoding="utf-8")
     with pytest.raises(ValueError, match=r"b\.txt has more than 2 notes"):
         read_tab_file(tmp_path / "b.txt")
+    monkeypatch.setattr("slp_transformer.guitar.ascii_reader.MAX_TEXT_LINES", 6)
+    assert len(read_tab_file(tmp_path / "a.txt")[0]) == 1
+    (tmp_path / "a.txt").write_text("\r".join([*rows, ""]), encoding="utf-8")
+    assert len(read_tab_file(tmp_path / "a.txt")[0]) == 1
+    (tmp_path / "a.txt").write_text("\r".join([*rows, "", "x"]), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"a\.txt has more than 6 lines"):
+        read_tab_file(tmp_path / "a.txt")
 
 
 def test_empty_strings_are_no_tab():

@@ -301,7 +301,7 @@ def verdict(code: int | None, seconds: float, memory: int, said: str, changed: b
         return "not one sentence"
     if "panicked" in said:
         return "a panic is shown"
-    if "memory" in said.lower():
+    if "not enough memory" in said:
         return "out of memory"
     return "files were changed" if changed else ""
 
