@@ -478,7 +478,7 @@ print(f"{len(learned):,} characters to train on, {len(held_out):,} held out")
 print(f"a uniform guess among {vocab_size}: {log(vocab_size):.2f} nats")
 
 # %% [markdown]
-# The first four models read windows of 8 characters, 32 at a time. After training, each writes 200 characters:
+# The first four models read windows of 8 characters, 64 at a time. After training, each writes 200 characters:
 # it starts from a space and draws each from its prediction after the last 8. All use the same random numbers,
 # so where the texts differ, the models differ.
 
@@ -503,7 +503,7 @@ def write(model, window, length=200):
 curves, final = {}, {}
 
 
-def compare(name, model, window=N, batch_size=32):
+def compare(name, model, window=N, batch_size=64):
     read = batch_size * window  # characters in a step
     how = {"steps": budget // read, "batch_size": batch_size}
     how |= {"learning_rate": 1e-2, "eval_interval": budget // read // 20}
@@ -638,7 +638,7 @@ compare("blocks", scale_up(small, small.embedding))
 # ### More room
 #
 # Eight characters are little more than a word. The last model has a window of 64, and rows twice as wide. It
-# reads as many characters, as 12 windows in each of 800 steps, while the others take 2,400.
+# reads as many characters in each of as many steps, 8 windows of 64 instead of 64 of 8.
 
 # %%
 torch.manual_seed(0)
@@ -646,7 +646,7 @@ large = TransformerLM(
     TransformerConfig(vocab_size, 64, 2 * d, num_heads=4, num_blocks=3)
 )
 large = scale_up(large, large.embedding)
-compare("more room", large, window=64, batch_size=12)
+compare("more room", large, window=64, batch_size=8)
 
 # %%
 models = dict(zip(final, [bigram, one, four, small, large], strict=True))
@@ -662,10 +662,10 @@ axes = {"x": "thousands of characters read", "y": "nats per character"}
 plotting.lines(curves, **axes)
 
 # %% [markdown]
-# Each model has a lower loss than the one before, in one run each. One head passes on a single mixture of the
-# characters so far; four heads pass on four. The blocks add what they find to the residual stream, and process
-# it in the feedforward layer. The last model is wider, makes fewer steps, and reads longer windows; this run
-# does not separate these effects.
+# Each model has a lower loss than the one before, with each of three seeds (`benchmarks/results/chapter_seeds`).
+# One head passes on a single mixture of the characters so far; four heads pass on four. The blocks add what
+# they find to the residual stream, and process it in the feedforward layer. The last model is wider and reads
+# longer windows; these runs do not separate the two.
 
 # %% [markdown] tags=["more"] gist="Five models on a million characters of Shakespeare, and what the last one writes"
 # ## On Tiny Shakespeare

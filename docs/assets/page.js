@@ -11,7 +11,12 @@
     isPaused = false;
   const mark = (found) => {
     // all are read before any is changed, or each change would be laid out
-    const read = found.map((box) => ({ box, scrolls: box.scrollWidth > box.clientWidth + 1 }));
+    const read = found.map((box) => ({
+      box,
+      scrolls:
+        box.scrollWidth > box.clientWidth + 1 ||
+        (box.matches(".slp-cell-output *") && box.scrollHeight > box.clientHeight + 1),
+    }));
     for (const { box, scrolls } of read) {
       box.classList.toggle("slp-scrolls", scrolls);
       if (scrolls) box.setAttribute("tabindex", "0");

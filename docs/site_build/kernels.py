@@ -7,6 +7,7 @@ reader runs is kept among the outputs of the chapters.
 
 import os
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,10 @@ from traitlets.config import Config
 MAX_KERNELS = 3  # with PyTorch each takes some 400 MB
 MAX_OUTPUT = 200_000  # characters of what one cell puts out
 READY_S = 60
+MAX_PICTURE = 4_000_000  # of a picture, which is not cut
 UPDATE_S = 0.2  # between two looks at what a cell has put out so far
+TICK_S = 1.0  # between two signs of life of a cell that puts out nothing
+REPLY_S = 5.0  # for what a kernel answers when it has finished a cell
 Key = tuple[str, str]  # a chapter's stem, and its part: "chapter" or "exercises"
 Event = dict[str, Any]
 
@@ -34,12 +38,25 @@ class KernelError(Exception):
 
 
 @dataclass
+class Stop:
+    """What a reader wants of a cell that runs.
+
+    Attributes:
+        times: how often Stop was clicked.
+        ends_kernel: whether the kernel is to end with it.
+    """
+
+    times: int = 0
+    ends_kernel: bool = False
+
+
+@dataclass
 class Collected:
     """What a cell has put out so far.
 
     Attributes:
         outputs: as in a notebook.
-        is_cut: whether it was too much.
+        is_cut: whether it was too much. An error is kept nevertheless.
     """
 
     outputs: list[Any] = field(default_factory=list)
@@ -53,30 +70,73 @@ class Collected:
         if kind == "clear_output":
             self._clear_before_next = content["wait"]
             if not content["wait"]:
-                self.outputs.clear()
+                self._clear()
             return True
         if kind == "update_display_data":
             return self._update(message)
-        if kind not in ("stream", "display_data", "execute_result", "error") or self.is_cut:
+        if kind not in ("stream", "display_data", "execute_result", "error"):
             return False
         if self._clear_before_next:
-            self.outputs.clear()
-            self._clear_before_next = False
+            self._clear()
+        if self.is_cut and kind != "error":
+            return False
         made = nbformat.v4.output_from_msg(message)
-        made["display_id"] = content.get("transient", {}).get("display_id")
-        if kind == "error" and content["ename"] == "StdinNotImplementedError":
-            made.update(ename="input()", evalue="", traceback=[NO_INPUT])
-        self._size += len(str(made))
-        if self._size > MAX_OUTPUT:
-            self.is_cut = True
-            text = f"\n… The output is cut here, after {MAX_OUTPUT:,} characters.\n"
-            made = nbformat.v4.new_output("stream", name="stderr", text=text)
-        last = self.outputs[-1] if self.outputs else None
-        if kind == "stream" and last and last.get("name") == made.get("name") and not self.is_cut:
-            last["text"] += made["text"]
+        if kind == "error":
+            self.outputs.append(_shortened(made))
+        elif kind == "stream":
+            self._write(made)
         else:
-            self.outputs.append(made)
+            made["display_id"] = content.get("transient", {}).get("display_id")
+            self._show(made)
         return True
+
+    def page(self, text: str) -> None:
+        """Take what a pager would show, as of `print?`."""
+        self._show(nbformat.v4.new_output("display_data", {"text/plain": text}))
+
+    def _clear(self) -> None:
+        self.outputs.clear()
+        self.is_cut, self._size, self._clear_before_next = False, 0, False
+
+    def _write(self, made: Any) -> None:
+        """Append a stream to its last part; a carriage return has its line written over."""
+        room = MAX_OUTPUT - self._size
+        last = self.outputs[-1] if self.outputs else None
+        if not last or last.get("name") != made.name:
+            last = nbformat.v4.new_output("stream", name=made.name, text="")
+            self.outputs.append(last)
+        whole, newline, line = last.text.rpartition("\n")
+        line = OVERWRITTEN.sub("", (line + made.text).replace("\r\n", "\n"))
+        before = len(last.text)
+        last.text = whole + newline + line
+        added = len(last.text) - before
+        if added > room:
+            last.text = last.text[: before + room]
+            self._cut()
+        self._size += added
+
+    def _show(self, made: Any) -> None:
+        """Append what is displayed; of a text that is too long its beginning."""
+        kinds = made.data
+        if any(len(str(value)) > MAX_PICTURE for value in kinds.values()):
+            kinds = {kind: text for kind, text in kinds.items() if kind == "text/plain"}
+        room = MAX_OUTPUT - self._size
+        size = sum(len(str(text)) for kind, text in kinds.items() if not _is_picture(kind))
+        is_too_long = size > room or not kinds
+        if is_too_long:
+            kinds = {k: v for k, v in kinds.items() if _is_picture(k) or k == "text/plain"}
+            if "text/plain" in kinds:
+                kinds["text/plain"] = str(kinds["text/plain"])[:room]
+        made.data = nbformat.from_dict(kinds)
+        self.outputs.append(made)
+        self._size += size
+        if is_too_long:
+            self._cut()
+
+    def _cut(self) -> None:
+        self.is_cut = True
+        text = f"\n… The output is cut here, after {MAX_OUTPUT:,} characters.\n"
+        self.outputs.append(nbformat.v4.new_output("stream", name="stderr", text=text))
 
     def _update(self, message: dict[str, Any]) -> bool:
         display_id = message["content"].get("transient", {}).get("display_id")
@@ -86,7 +146,33 @@ class Collected:
         return True
 
 
+OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
+MAX_TRACEBACK = 20_000  # characters; a deep recursion has millions
+
+
+def _is_picture(kind: str) -> bool:
+    return kind.startswith("image/")
+
+
+def _shortened(error: Any) -> Any:
+    """Return an error whose traceback has room: its beginning and its last lines."""
+    if error.ename == "StdinNotImplementedError":
+        error.update(ename="input()", evalue="", traceback=[NO_INPUT])
+    trace = "\n".join(error.traceback)
+    if len(trace) > MAX_TRACEBACK:
+        lines = trace[: MAX_TRACEBACK // 2].split("\n")[:-1]
+        last = trace[-MAX_TRACEBACK // 2 :].partition("\n")[2] or trace[-MAX_TRACEBACK // 2 :]
+        error.traceback = [*lines, "… Lines are left out here …", last]
+    return error
+
+
 NO_INPUT = "input() cannot ask anything here: write the value into the cell instead."
+# The body of a module, other than the cell itself, among the frames of the last error.
+WAS_IMPORTING = (
+    "any(frame.f_code.co_name == '<module>' and frame.f_globals.get('__name__') != '__main__'"
+    " for frame, _ in __import__('traceback').walk_tb("
+    "getattr(__import__('sys'), 'last_traceback', None)))"
+)
 
 
 class Kernel:
@@ -96,6 +182,8 @@ class Kernel:
         executed: the sources of the cells that ran, in their order.
         exercises: those of the exercises that ran, by their numbers; they may run in any order.
         used: when it was used last.
+        has_half_import: whether a module was stopped while it was imported: none can import it
+            again in this kernel.
     """
 
     def __init__(self, root: Path) -> None:
@@ -107,6 +195,7 @@ class Kernel:
         self.root = root
         self.executed: list[str] = []
         self.exercises: dict[int, str] = {}
+        self.has_half_import = False
         self.used = time.monotonic()
         self._package = stamps([root / PACKAGE])
         self._place = TemporaryDirectory(prefix="slp_cells_", ignore_cleanup_errors=True)
@@ -131,42 +220,72 @@ class Kernel:
         """Whether the package has changed since the kernel was started."""
         return stamps([self.root / PACKAGE]) != self._package
 
-    def run(self, source: str) -> Iterator[Collected]:
+    def run(self, source: str, stop: Stop) -> Iterator[Collected | None]:
         """Run a cell; yields what it has put out, now and then, and at its end.
 
+        Args:
+            source: of the cell.
+            stop: tells when a reader has enough of it.
+
+        Yields:
+            What is put out so far, or None as a sign that it still runs; at last all outputs.
+
         Raises:
-            KernelError: if the kernel dies.
+            KernelError: if the kernel dies, or is to end.
         """
         self.used = time.monotonic()
         made = Collected()
         asked = self._client.execute(source, allow_stdin=False, stop_on_error=True)
-        shown_at, has_news = time.monotonic(), False
-        try:
-            while True:
-                try:
-                    message = self._client.get_iopub_msg(timeout=UPDATE_S)
-                except queue.Empty:
-                    message = None
-                    if not self._manager.is_alive():
-                        text = "The kernel has died; the next run starts another."
-                        raise KernelError(text) from None
-                if message and message["parent_header"].get("msg_id") == asked:
-                    content = message["content"]
-                    if message["msg_type"] == "status" and content["execution_state"] == "idle":
-                        break
-                    has_news |= made.take(message)
-                if has_news and time.monotonic() - shown_at > UPDATE_S:
-                    yield made
-                    shown_at, has_news = time.monotonic(), False
-        except GeneratorExit:  # the page was closed: nobody waits for the rest
-            self.interrupt()
-            raise
+        shown_at, has_news, has_begun, interrupts = time.monotonic(), False, False, 0
+        while True:
+            try:
+                message = self._client.get_iopub_msg(timeout=UPDATE_S)
+            except queue.Empty:
+                message = None
+                if not self._manager.is_alive():
+                    text = "The kernel has died; the next run starts another."
+                    raise KernelError(text) from None
+            if stop.ends_kernel:
+                raise KernelError("You ended the kernel. The next run begins afresh.")
+            if message and message["parent_header"].get("msg_id") == asked:
+                has_begun = True
+                content = message["content"]
+                if message["msg_type"] == "status" and content["execution_state"] == "idle":
+                    break
+                has_news |= made.take(message)
+            # What has not begun yet would not notice.
+            if has_begun and stop.times > interrupts:
+                self._manager.interrupt_kernel()
+                interrupts = stop.times
+            waited = time.monotonic() - shown_at
+            if waited > (UPDATE_S if has_news else TICK_S):
+                yield made if has_news else None
+                shown_at, has_news = time.monotonic(), False
+        for shown in self._answer(asked).get("payload", []):
+            if shown.get("source") == "page":
+                made.page(shown["data"].get("text/plain", ""))
+        if interrupts:
+            self.has_half_import = self._was_importing()
         self.used = time.monotonic()
         yield made
 
-    def interrupt(self) -> None:
-        """Stop the cell that runs."""
-        self._manager.interrupt_kernel()
+    def _answer(self, asked: str) -> dict[str, Any]:
+        """Return what the kernel answers to a request; nothing if it does not in time."""
+        while True:
+            try:
+                reply = self._client.get_shell_msg(timeout=REPLY_S)
+            except queue.Empty:
+                return {}
+            if reply["parent_header"].get("msg_id") == asked:
+                return reply["content"]
+
+    def _was_importing(self) -> bool:
+        """Whether the last error fell into a module that was being imported."""
+        asked = self._client.execute(
+            "", silent=True, user_expressions={"was": WAS_IMPORTING}, allow_stdin=False
+        )
+        found = self._answer(asked).get("user_expressions", {}).get("was", {})
+        return found.get("data", {}).get("text/plain") != "False"
 
     def close(self) -> None:
         """End the kernel, and remove its folder."""
@@ -193,6 +312,7 @@ class Kernels:
         self._start = start
         self._running: dict[Key, Kernel] = {}
         self._busy: dict[Key, threading.Lock] = {}
+        self._stops: dict[Key, Stop] = {}  # of what runs
         self._lock = threading.Lock()
 
     def run(
@@ -213,47 +333,94 @@ class Kernels:
             exercise: the cell's number, if it is an exercise itself.
 
         Yields:
-            What happens: "progress" with the number of cells above that ran, "note" with a
-            sentence, "outputs" of the cell so far, and "end" with how it ended: "ok", "error",
-            "failed above" with the place of that cell among those above and called, or "dead".
+            What happens: "waiting" for another cell of the chapter, "progress" with the number of
+            cells above that ran, "running" when the cell itself does, "note" with a sentence,
+            "outputs" of the cell so far, "tick" as a sign of life, and "end" with how it ended:
+            "ok", "error", "stopped", "failed above" with the place of that cell among those above
+            and called, or "dead".
         """
         start = time.monotonic()
         with self._lock:
             busy = self._busy.setdefault(key, threading.Lock())
-        with busy:  # one cell after the other
-            try:
-                kernel = self._get(key)
-                if kernel.has_old_package:
-                    yield {"kind": "note", "text": "The package has changed: this is a new kernel."}
-                shared = min(len(kernel.executed), len(above))
-                if kernel.has_old_package or kernel.executed[:shared] != above[:shared]:
-                    self.restart(key)
-                    kernel = self._get(key)
-                missing = [(place, None, above[place]) for place in range(len(above))]
-                del missing[: len(kernel.executed)]
-                for place, (number, text) in enumerate((called or {}).items(), len(above)):
-                    if kernel.exercises.get(number) != text:
-                        missing.append((place, number, text))
-                of = len(above) + len(called or {})
-                for place, number, text in missing:
-                    yield {"kind": "progress", "done": place, "of": of}
-                    *_, made = kernel.run(text)
-                    if has_error(made):
-                        yield {"kind": "outputs", "outputs": made.outputs}
-                        yield {"kind": "end", "state": "failed above", "at": place}
-                        return
-                    _keep(kernel, number, text)
-                if exercise is None:
-                    del kernel.executed[len(above) :]
-                for made in kernel.run(source):
-                    yield {"kind": "outputs", "outputs": made.outputs}
-                if exercise is None or not has_error(made):
-                    _keep(kernel, exercise, source)
-                state = "error" if has_error(made) else "ok"
-                yield {"kind": "end", "state": state, "seconds": time.monotonic() - start}
-            except KernelError as error:
-                self.restart(key)
-                yield {"kind": "end", "state": "dead", "text": str(error)}
+        is_free = busy.acquire(blocking=False)
+        while not is_free:  # one cell after the other
+            yield {"kind": "waiting"}
+            is_free = busy.acquire(timeout=TICK_S)
+        stop = self._stops[key] = Stop()
+        try:
+            yield from self._run(key, above, source, called or {}, exercise, stop, start)
+        except KernelError as error:
+            self._end(key)
+            state = "stopped" if stop.times or stop.ends_kernel else "dead"
+            yield {"kind": "end", "state": state, "text": str(error)}
+        except GeneratorExit:  # the page was closed: nobody knows how far the kernel is
+            self._end(key)
+            raise
+        finally:
+            del self._stops[key]
+            busy.release()
+
+    def _run(
+        self,
+        key: Key,
+        above: list[str],
+        source: str,
+        called: dict[int, str],
+        exercise: int | None,
+        stop: Stop,
+        start: float,
+    ) -> Iterator[Event]:
+        kernel = self._get(key)
+        if kernel.has_old_package:
+            yield {"kind": "note", "text": "The package has changed: this is a new kernel."}
+        shared = min(len(kernel.executed), len(above))
+        if kernel.has_old_package or kernel.executed[:shared] != above[:shared]:
+            self._end(key)
+            kernel = self._get(key)
+        missing = [(place, None, above[place]) for place in range(len(above))]
+        del missing[: len(kernel.executed)]
+        for place, (number, text) in enumerate(called.items(), len(above)):
+            if kernel.exercises.get(number) != text:
+                missing.append((place, number, text))
+        of = len(above) + len(called)
+        for place, number, text in missing:
+            if stop.times or stop.ends_kernel:
+                break
+            yield {"kind": "progress", "done": place, "of": of}
+            made = None
+            for made in kernel.run(text, stop):  # noqa: B007
+                yield {"kind": "tick"}
+            if stop.times:
+                break
+            if has_error(made):
+                yield {"kind": "outputs", "outputs": made.outputs}
+                yield {"kind": "end", "state": "failed above", "at": place}
+                return
+            _keep(kernel, number, text)
+        if stop.times or stop.ends_kernel:
+            # A cell above that was stopped half-way, perhaps in an import, is not to be built on.
+            self._end(key)
+            yield {"kind": "end", "state": "stopped", "text": STOPPED_AFRESH}
+            return
+        if exercise is None:
+            del kernel.executed[len(above) :]
+        yield {"kind": "running"}
+        for made in kernel.run(source, stop):
+            if made and not kernel.has_half_import:  # whose traceback is of the import
+                yield {"kind": "outputs", "outputs": made.outputs}
+            else:
+                yield {"kind": "tick"}
+        if stop.times and has_error(made):
+            text = "You stopped it."
+            if kernel.has_half_import:
+                self._end(key)
+                text = STOPPED_AFRESH
+            yield {"kind": "end", "state": "stopped", "text": text}
+            return
+        if exercise is None or not has_error(made):
+            _keep(kernel, exercise, source)
+        state = "error" if has_error(made) else "ok"
+        yield {"kind": "end", "state": state, "seconds": time.monotonic() - start}
 
     def _get(self, key: Key) -> Kernel:
         with self._lock:
@@ -269,14 +436,18 @@ class Kernels:
             return self._running[key]
 
     def interrupt(self, key: Key) -> None:
-        """Stop what runs in a chapter's kernel, if it has one."""
-        with self._lock:
-            kernel = self._running.get(key)
-        if kernel:
-            kernel.interrupt()
+        """Stop what runs in a chapter's kernel, or is about to; nothing else."""
+        if stop := self._stops.get(key):
+            stop.times += 1
 
     def restart(self, key: Key) -> None:
         """End a chapter's kernel; the next run starts another."""
+        if stop := self._stops.get(key):
+            stop.ends_kernel = True  # by the thread that talks to it
+        else:
+            self._end(key)
+
+    def _end(self, key: Key) -> None:
         with self._lock:
             kernel = self._running.pop(key, None)
         if kernel:
@@ -290,6 +461,9 @@ class Kernels:
             kernel.close()
 
 
+STOPPED_AFRESH = "You stopped it. The next run begins in a new kernel."
+
+
 def _keep(kernel: Kernel, exercise: int | None, source: str) -> None:
     """Keep what a kernel has run: a cell, or an exercise with its number."""
     if exercise is None:
@@ -298,6 +472,6 @@ def _keep(kernel: Kernel, exercise: int | None, source: str) -> None:
         kernel.exercises[exercise] = source
 
 
-def has_error(made: Collected) -> bool:
+def has_error(made: Collected | None) -> bool:
     """Tell if a cell raised."""
-    return any(output.output_type == "error" for output in made.outputs)
+    return made is not None and any(output.output_type == "error" for output in made.outputs)

@@ -95,6 +95,8 @@ class LiveCells:
         kept = copy.deepcopy(outputs)
         for output in kept:
             output.pop("display_id", None)
+            if output.output_type == "stream":
+                output.text = output.text.rstrip("\r")  # what it would write over is still there
         shown[number] = json.loads(json.dumps(kept))
         stem = chapter.path.stem
         whole = notebook_html.filled(chapter.notebook, shown, figures=site.figures[stem])

@@ -21,29 +21,34 @@ def stream(text):
 
 
 class FakeKernel:
-    """Keeps what it is given; "raise" raises, "die" ends it."""
+    """Keeps what it is given; "raise" raises, "die" ends it, "forever" waits for Stop.
+
+    Of a cell "import" Stop leaves a module half imported, and a cell "deaf" does not notice it.
+    """
 
     made: list = []
 
     def __init__(self, root):
         self.executed, self.ran, self.used, self.closed = [], [], 0.0, False
         self.exercises = {}
-        self.has_old_package = False
+        self.has_old_package = self.has_half_import = False
         FakeKernel.made.append(self)
 
-    def run(self, source):
+    def run(self, source, stop):
         self.ran.append(source)
         if source == "die":
             raise KernelError("The kernel has died; the next run starts another.")
         made = Collected()
         made.take(stream(f"{source}!"))
         yield made
-        if source == "raise":
+        while source in ("forever", "import") and not (stop.times or stop.ends_kernel):
+            yield None
+        if stop.ends_kernel:
+            raise KernelError("You ended the kernel.")
+        if source == "raise" or (stop.times and source != "deaf"):
             made.take(message("error", ename="ValueError", evalue="no", traceback=[]))
+        self.has_half_import = source == "import"
         yield made
-
-    def interrupt(self):
-        self.ran.append("interrupt")
 
     def close(self):
         self.closed = True
@@ -143,12 +148,90 @@ def test_where_all_are_busy_a_fourth_is_refused(few):
     assert not any(kernel.closed for kernel in FakeKernel.made)
 
 
-def test_what_runs_can_be_stopped_and_all_end_with_the_server(few):
-    run(few, [], "a")
+def stopped(few, above, source, during, act="interrupt"):
+    """Stop a run when its cell `during` has begun; returns its end."""
+    for event in few.run(("01", "chapter"), above, source):  # noqa: B007
+        if FakeKernel.made and FakeKernel.made[-1].ran[-1:] == [during] and act:
+            getattr(few, act)(("01", "chapter"))
+            act = None
+    return event["state"], event.get("text")
+
+
+def test_a_cell_that_is_stopped_runs_again_in_the_same_kernel(few):
+    assert stopped(few, ["a"], "forever", "forever") == ("stopped", "You stopped it.")
+    assert stopped(few, ["a"], "deaf", "deaf")[0] == "ok"  # it ended before
+    run(few, ["a"], "b", key=("02", "chapter"))  # another chapter's
+    (kernel, _) = FakeKernel.made
+    assert kernel.ran == ["a", "forever", "deaf"] and kernel.executed == ["a", "deaf"]
+
+
+@pytest.mark.parametrize(
+    ("above", "source", "during"),
+    [(["a", "forever"], "b", "forever"), (["a"], "import", "import"), (["deaf"], "b", "deaf")],
+)
+def test_where_a_stop_may_have_broken_the_kernel_the_next_run_has_another(
+    few, above, source, during
+):
+    state, text = stopped(few, above, source, during)
+    assert state == "stopped" and "You stopped it" in text and "new kernel" in text
+    assert FakeKernel.made[0].closed
+    assert run(few, ["a"], "b")[0] == "ok" and FakeKernel.made[1].ran == ["a", "b"]
+
+
+def test_a_stop_while_the_kernel_starts_is_not_forgotten(tmp_path):
+    FakeKernel.made = []
+
+    def slow(root):
+        few.interrupt(("01", "chapter"))
+        return FakeKernel(root)
+
+    few = Kernels(tmp_path, slow)
+    state, events, _ = run(few, ["a"], "b")
+    assert state == "stopped" and FakeKernel.made[0].ran == []
+
+
+def test_a_stop_is_of_what_runs_and_of_nothing_later(few):
+    for name in ("01", "02"):  # the second has no kernel
+        few.interrupt((name, "chapter"))
+        few.restart((name, "chapter"))
+    assert run(few, [], "a")[0] == "ok"
     few.interrupt(("01", "chapter"))
-    few.interrupt(("02", "chapter"))  # there is none
-    few.restart(("02", "chapter"))
-    assert FakeKernel.made[0].ran == ["a", "interrupt"]
+    assert run(few, [], "a")[0] == "ok" and len(FakeKernel.made) == 1
+
+
+def test_a_kernel_that_is_ended_while_it_runs_says_so(few):
+    state, text = stopped(few, ["a"], "forever", "forever", "restart")
+    assert (state, text) == ("stopped", "You ended the kernel.")
+    assert FakeKernel.made[0].closed and run(few, [], "a")[0] == "ok"
+    few.restart(("01", "chapter"))
+    assert FakeKernel.made[1].closed
+
+
+def test_a_cell_waits_for_another_and_says_so(few, monkeypatch):
+    monkeypatch.setattr(kernels, "TICK_S", 0.01)
+    first = few.run(("01", "chapter"), [], "forever")
+    assert next(first) == {"kind": "running"}
+    second = few.run(("01", "chapter"), [], "b")
+    assert [next(second)["kind"] for _ in range(3)] == ["waiting"] * 3
+    few.interrupt(("01", "chapter"))
+    assert list(first)[-1]["state"] == "stopped"
+    kinds = [event["kind"] for event in second]
+    assert kinds[0] == "running" and kinds[-1] == "end"
+
+
+def test_who_closes_the_page_leaves_no_kernel_that_runs(few):
+    left = few.run(("01", "chapter"), [], "forever")
+    assert [next(left)["kind"] for _ in range(4)] == ["running", "outputs", "tick", "tick"]
+    waiting = few.run(("01", "chapter"), [], "b")
+    next(waiting)
+    waiting.close()
+    assert not FakeKernel.made[0].closed
+    left.close()
+    assert FakeKernel.made[0].closed and run(few, [], "a")[0] == "ok"
+
+
+def test_all_end_with_the_server(few):
+    run(few, [], "a")
     few.close()
     assert FakeKernel.made[0].closed
 
@@ -179,6 +262,44 @@ def test_too_much_output_is_cut_and_said(monkeypatch):
     assert "cut here" in made.outputs[-1].text
 
 
+def test_a_text_that_is_too_long_is_cut_and_not_dropped(monkeypatch):
+    monkeypatch.setattr(kernels, "MAX_OUTPUT", 1000)
+    made = Collected()
+    made.take(stream("a" * 400))
+    made.take(stream("b" * 5000))
+    assert made.outputs[0].text == "a" * 400 + "b" * 600 and "cut here" in made.outputs[1].text
+    made.take(message("clear_output", wait=True))
+    data = {"text/plain": "c" * 5000, "text/html": "<p>" * 5000}
+    made.take(message("execute_result", data=data, metadata={}, execution_count=1))
+    assert made.outputs[0].data == {"text/plain": "c" * 1000} and len(made.outputs) == 2
+    made.take(message("clear_output", wait=False))
+    picture = {"image/png": "p" * 5000, "text/plain": "<Figure>"}
+    made.take(message("display_data", data=picture, metadata={}))
+    assert made.outputs[0].data == picture and not made.is_cut
+    monkeypatch.setattr(kernels, "MAX_PICTURE", 100)
+    made.take(message("display_data", data=picture, metadata={}))
+    assert made.outputs[1].data == {"text/plain": "<Figure>"}
+
+
+def test_an_error_after_too_much_output_is_kept_with_its_last_lines(monkeypatch):
+    monkeypatch.setattr(kernels, "MAX_OUTPUT", 1000)
+    made = Collected()
+    made.take(stream("x" * 5000))
+    trace = [f"frame {k} " + "." * 90 for k in range(3000)] + ["RecursionError: too deep"]
+    made.take(message("error", ename="RecursionError", evalue="too deep", traceback=trace))
+    assert kernels.has_error(made)
+    shown = made.outputs[-1].traceback
+    assert shown[0] == trace[0] and shown[-1].endswith("RecursionError: too deep")
+    assert len("\n".join(shown)) < kernels.MAX_TRACEBACK + 100 and "left out" in shown[-2]
+
+
+def test_a_line_that_is_written_over_is_one_line():
+    made = Collected()
+    for text in ("start\n  0%", "\r 50%", "\r100%\r", "\ndone\r\n"):
+        made.take(stream(text))
+    assert made.outputs[0].text == "start\n100%\ndone\n"
+
+
 def test_a_question_is_answered_in_words():
     made = Collected()
     made.take(message("error", ename="StdinNotImplementedError", evalue="e", traceback=["long"]))
@@ -195,15 +316,25 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         events = list(few.run(("01", "chapter"), ["x = 7"], "input()"))
         assert events[-1]["state"] == "error"
         assert kernels.NO_INPUT in str(events[-2]["outputs"])
-        timer = threading.Timer(3, few.interrupt, [("01", "chapter")])
+        timer = threading.Timer(0.5, few.interrupt, [("01", "chapter")])
         timer.start()
         events = list(few.run(("01", "chapter"), ["x = 7"], "import time\ntime.sleep(600)"))
-        assert events[-1]["state"] == "error" and "KeyboardInterrupt" in str(events[-2]["outputs"])
+        assert events[-1]["state"] == "stopped" and "KeyboardInterrupt" in str(events[-2])
+        *_, end = few.run(("01", "chapter"), ["x = 7"], "x")  # in the same kernel
+        assert end["state"] == "ok" and len(few._get(("01", "chapter")).executed) == 2
+        *_, shown, end = few.run(("01", "chapter"), ["x = 7"], "print?")
+        assert "print" in shown["outputs"][-1].data["text/plain"]
+        (tmp_path / "slow.py").write_text("import time\ntime.sleep(600)", encoding="utf-8")
+        timer = threading.Timer(0.5, few.interrupt, [("01", "chapter")])
+        timer.start()
+        *_, end = few.run(("01", "chapter"), ["x = 7"], "import slow")
+        assert end["state"] == "stopped" and "new kernel" in end["text"]
         *_, end = few.run(("01", "chapter"), ["x = 7"], "import os\nos._exit(3)")
         assert end["state"] == "dead"
         kernel = few._get(("01", "chapter"))
         folder = kernel._place.name
-        assert list(kernel.run("x"))[-1].outputs[0].ename == "NameError"  # a new one
+        *_, made = kernel.run("x", kernels.Stop())
+        assert made.outputs[0].ename == "NameError"  # a new one
     finally:
         few.close()
     assert not kernel._manager.has_kernel

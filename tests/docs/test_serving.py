@@ -495,10 +495,39 @@ def test_a_cell_is_changed_run_kept_and_put_back(chapter, asked):
     other.get_by_text("Ran in").wait_for()
     assert asked.pop()[1]["texts"] == {"0": "x = 5"}
     cell.get_by_role("button", name="Put back").click()
-    assert built.is_visible() and chapter.locator(".highlight").nth(0).is_visible()
+    assert built.is_visible() and editor.inner_text() == "x = 1"
+    editor.press("Control+z")
+    assert editor.inner_text() == "x = 5" and built.evaluate("e => e.matches('.slp-outdated')")
+    cell.get_by_role("button", name="Put back").click()
+    assert not cell.get_by_role("button", name="Put back").is_visible()
     chapter.reload()
     chapter.wait_for_selector(".slp-cell-bar")
     assert chapter.locator(".is-open").count() == 0
+
+
+@pytest.mark.slow
+def test_a_button_stays_where_it_is_and_keeps_the_focus(chapter, asked):
+    cell = chapter.locator(".slp-cell").nth(0)
+    run = cell.get_by_role("button", name="Run")
+    assert cell.get_by_role("button").all_inner_texts() == ["Edit", "Run"]
+    place = run.bounding_box()
+    for number in (1, 2):  # a second click in the same place
+        chapter.mouse.click(place["x"] + 5, place["y"] + 5)
+        until(chapter, "document.querySelector('.slp-cell-status').textContent.startsWith('Ran')")
+        assert run.bounding_box() == place and len(asked) == number
+    editor = cell.get_by_role("textbox", name="Code of cell 1")
+    editor.fill("x = 5")
+    run.press("Enter")
+    cell.locator(".slp-output p", has_text="x = 5").wait_for()
+    assert run.bounding_box() == place and editor.inner_text() == "x = 5"
+    assert chapter.evaluate("document.activeElement.textContent") == "Run"
+    other = chapter.context.new_page()
+    other.goto(chapter.url)
+    editor_there = other.get_by_role("textbox", name="Code of cell 1")
+    editor_there.wait_for()
+    editor_there.fill("x = 7")
+    cell.get_by_text("changed in another tab").wait_for()
+    assert editor.inner_text() == "x = 7"
 
 
 @pytest.mark.slow
@@ -506,6 +535,7 @@ def test_a_failure_above_is_linked_and_a_server_that_is_gone_is_said(chapter, ru
     cell = chapter.locator(".slp-cell").nth(2)
     cell.get_by_role("button", name="Run").click()
     cell.get_by_role("link", name="Cell 1").wait_for()
+    assert chapter.locator(".slp-cell").nth(0).get_by_text("It raised an error").is_visible()
     cell.get_by_role("link", name="Cell 1").click()
     assert chapter.url.endswith("#cell-1")
     running.token = "another server's"

@@ -79,7 +79,10 @@
     constructor(mark) {
       this.mark = mark;
       this.number = numberOf(mark);
-      this.hasRun = this.isRunning = false;
+      this.hasRun = this.isRunning = this.isWaiting = false;
+      this.leave = new AbortController();
+      /** @type {any} */
+      this.editor = null;
       this.readPage();
       this.status = make("p", { class: "slp-cell-status", role: "status" });
       this.place = make("div", { class: "slp-cell-editor" });
@@ -89,23 +92,25 @@
       this.runButton = button("Run", "Run this cell, and what is above it if it has not run", () =>
         this.run(),
       );
-      this.stopButton = button("Stop", "Stop what runs", () => this.ask("stop"));
+      this.stopButton = button("Stop", "Stop what runs", () => this.stop());
       this.editButton = button("Edit", "Change this cell in the page", () => this.edit(true));
       this.backButton = button("Put back", "Take back what you changed here", () => this.putBack());
       this.restartButton = button("Restart", "End the kernel: the next run begins afresh", () =>
         this.restart(),
       );
-      this.stopButton.hidden = this.backButton.hidden = this.restartButton.hidden = true;
+      for (const one of [this.stopButton, this.backButton, this.restartButton])
+        this.setShown(one, false);
+      // From the right edge: who clicks twice clicks the same button twice.
       this.bar = make(
         "div",
         { class: "slp-cell-bar", role: "group", "aria-label": `Cell ${this.number + 1}` },
-        ...[this.runButton, this.stopButton, this.editButton, this.backButton, this.restartButton],
+        ...[this.restartButton, this.backButton, this.stopButton, this.editButton, this.runButton],
       );
       mark.id = `cell-${this.number + 1}`;
       mark.append(this.bar, this.place, this.status, this.output);
       const own = kept(this.key);
       if (own !== null && own !== this.built) {
-        this.text = own;
+        this.changed(own);
         this.edit(false);
         this.say("This is your text of an earlier visit. It runs when you say so.");
       }
@@ -115,12 +120,18 @@
     readPage() {
       const shown = shownOf(this.mark);
       const built = textOf(shown);
-      if (this.built !== undefined && this.built !== built && this.text === this.built)
-        this.text = built;
+      const follows = this.built !== undefined && this.built !== built && this.text === this.built;
       this.built = built;
       this.shown = shown;
       this.text ??= built;
-      if (this.isOpen) this.hideShown();
+      if (follows) this.setText(built);
+      else if (this.isOpen) this.hideShown();
+    }
+
+    /* A button that is not there keeps its place, so that no other one moves under the pointer. */
+    setShown(button, isShown) {
+      if (!isShown && document.activeElement === button) this.runButton.focus();
+      button.style.visibility = isShown ? "" : "hidden";
     }
 
     get key() {
@@ -140,22 +151,16 @@
       }
     }
 
-    showAll() {
-      for (const one of [...this.shown.codes, ...this.shown.outputs]) {
-        one.hidden = false;
-        one.classList.remove("slp-outdated");
-      }
-    }
-
+    /* What is said already is not said again: a reader who listens would hear it each second. */
     say(words, link) {
+      if (!link && this.status.textContent === words) return;
       this.status.replaceChildren(words, ...(link ? [" ", link] : []));
     }
 
     async edit(focus) {
       this.mark.classList.add("is-open");
       this.hideShown();
-      this.editButton.hidden = true;
-      this.backButton.hidden = false;
+      this.setShown(this.editButton, false);
       if (!this.editor) {
         const on = {
           run: () => this.run(),
@@ -173,24 +178,24 @@
     changed(text) {
       this.text = text;
       keep(this.key, text === this.built ? null : text);
+      this.setShown(this.backButton, text !== this.built);
       this.hideShown();
     }
 
+    /* Give the cell another text, as one change, which the editor can take back. */
+    setText(text) {
+      if (!this.editor) return this.changed(text);
+      const { length } = this.editor.state.doc;
+      this.editor.dispatch({ changes: { from: 0, to: length, insert: text } });
+    }
+
     putBack() {
-      keep(this.key, null);
-      this.text = this.built;
-      this.editor?.destroy();
-      this.editor = null;
-      this.place.replaceChildren();
-      this.mark.classList.remove("is-open");
+      this.hasRun = false;
       this.output.hidden = true;
       this.output.replaceChildren();
-      this.hasRun = false;
-      this.showAll();
-      this.editButton.hidden = false;
-      this.backButton.hidden = true;
-      this.say("");
-      this.editButton.focus();
+      this.setText(this.built);
+      this.say("This is the page's text again. Ctrl+Z, or ⌘Z, brings yours back.");
+      this.editor?.focus();
     }
 
     goOn() {
@@ -199,9 +204,10 @@
       if (next) (next.editor ?? next.runButton).focus();
     }
 
-    async ask(action, more = {}) {
+    async ask(action, more = {}, signal = null) {
       return fetch(`/_live/${action}`, {
         method: "POST",
+        signal,
         headers: { "Content-Type": "application/json", "X-Live-Token": token },
         body: JSON.stringify({ chapter: stem, cell: this.number, ...more }),
       });
@@ -209,8 +215,15 @@
 
     async restart() {
       await this.ask("restart");
+      if (this.isRunning) return; // its end is said by the run
       this.say("The kernel has ended. The next run begins afresh.");
-      this.restartButton.hidden = true;
+      this.setShown(this.restartButton, false);
+    }
+
+    stop() {
+      // What runs is another cell, while this one waits.
+      if (this.isWaiting) this.leave.abort();
+      else this.ask("stop");
     }
 
     async run() {
@@ -222,15 +235,16 @@
       await this.edit(false);
       this.setBusy(true);
       this.say("Starting …");
+      this.leave = new AbortController();
       let end = { state: "dead", text: "The server has stopped: start it again." };
       try {
-        const answer = await this.ask("run", { texts });
+        const answer = await this.ask("run", { texts }, this.leave.signal);
         if (!answer.ok) end = { state: "dead", text: await answer.text() };
         else for await (const event of eventsOf(answer)) end = this.take(event) ?? end;
       } catch {
-        /* said below */
+        if (this.leave.signal.aborted) end = { state: "stopped", text: "You stopped it." };
       }
-      this.isRunning = false;
+      this.isRunning = this.isWaiting = false;
       this.setBusy(false);
       this.finish(end);
       return end.state === "ok";
@@ -238,21 +252,24 @@
 
     setBusy(busy) {
       this.mark.setAttribute("aria-busy", String(busy));
-      this.stopButton.hidden = !busy;
-      this.runButton.disabled = busy;
+      this.setShown(this.stopButton, busy);
+      this.setShown(this.restartButton, true);
+      this.runButton.setAttribute("aria-disabled", String(busy)); // it keeps the focus
       if (busy) this.output.classList.add("slp-outdated");
       this.hideShown();
     }
 
     take(event) {
       if (event.kind === "end") return event;
+      if (event.kind !== "tick") this.isWaiting = event.kind === "waiting";
+      if (event.kind === "waiting") this.say("Waiting for another cell of this chapter …");
+      if (event.kind === "running") this.say("Running …");
       if (event.kind === "note") this.say(event.text);
       if (event.kind === "progress") {
         const bar = make("progress", { max: event.of, value: event.done });
         this.say(`Above it, cell ${event.done + 1} of ${event.of} runs `, bar);
       }
       if (event.kind === "html") {
-        this.say("Running …");
         this.show(event.html);
       }
       return null;
@@ -272,7 +289,6 @@
     }
 
     finish(end) {
-      this.restartButton.hidden = false;
       const hasRun = end.state === "ok" || end.state === "error";
       if (hasRun && this.output.classList.contains("slp-outdated")) this.show("");
       const seconds = end.seconds === undefined ? "" : ` in ${end.seconds.toFixed(1)} s`;
@@ -281,6 +297,9 @@
       else if (end.state === "failed above") {
         const link = make("a", { href: `#cell-${end.at + 1}` }, `Cell ${end.at + 1}`);
         this.say("It was not run, since a cell above raised an error:", link);
+        const failed = ordered().find((cell) => cell?.number === end.at);
+        failed?.output.classList.add("slp-outdated");
+        failed?.say(`It raised an error, which cell ${this.number + 1} shows.`);
       } else this.say(end.text ?? "It was not run.");
       let isBelow = false;
       for (const cell of ordered()) {
@@ -311,6 +330,15 @@
     }
   };
   scan();
+  addEventListener("storage", ({ key, newValue }) => {
+    for (const cell of cells.values()) {
+      const text = newValue ?? cell.built;
+      if (cell.key !== key || cell.text === text) continue;
+      cell.setText(text);
+      cell.edit(false);
+      cell.say("This was changed in another tab.");
+    }
+  });
   document.addEventListener("slp:replaced", (event) => {
     if (!event.detail.every((one) => one.classList?.contains("slp-cell-output"))) scan();
   });
@@ -327,7 +355,7 @@
       }
     }
     const url = URL.createObjectURL(new Blob([JSON.stringify(notebook, null, 1)]));
-    make("a", { href: url, download: `${stem}.ipynb` }).click();
+    make("a", { href: url, download: `${stem}_with_my_cells.ipynb` }).click();
     URL.revokeObjectURL(url);
   };
   if (links && document.querySelector(".slp-cell"))
