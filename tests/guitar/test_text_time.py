@@ -146,8 +146,8 @@ def test_strokes_and_dots_above_a_bar_are_its_beats_however_it_is_drawn(ruler):
 
 
 def test_beats_are_counted_out_below_the_strings_and_three_of_them_are_three_quarters():
-    count = " 1  &  2  &  3  &  "
-    bars = "0-----2--3--5-----", "0--2--3-----5--7--"
+    count = " 1     &  2  &  3  &  "  # of unequal width
+    bars = "0--------2--3--5-----", "0-----2--3-----5--7--"
     below = drawn(*bars, head="A study") + count + count + "\n\n"
     (tab,), _ = parse_ascii_tabs(below + drawn(*bars[::-1]) + count + count + "\n")
     found = infer_timing(tab)
@@ -167,10 +167,10 @@ def test_a_bar_with_more_beats_than_the_others_is_longer_and_said():
 
 
 def test_strokes_of_any_number_are_stems_and_no_beats():
-    bars = "0-2-3-5-", "0---3-5-", "0---3---", "0-2-3---"
+    bars = "0-2-3-5-", "0---3-5-", "0---3---", "0-2-3-5-"
     stems = (bar.translate(str.maketrans("02357-", "||||| ")) for bar in bars)
     found = timed(drawn(*bars, head="Time: 4/4\n\n " + " ".join(stems)))
-    assert onsets(found.tab) == [[0, 1, 2, 3], [0, 2, 3], [0, 2], [0, 1, 2]]
+    assert onsets(found.tab) == [[0, 1, 2, 3], [0, 2, 3], [0, 2], [0, 1, 2, 3]]
 
 
 # --- How bars are drawn ---------------------------------------------------------------------------
