@@ -5,9 +5,9 @@
 #
 # Turn the loops over tokens and heads into matrix products, and check that the results stay the same.
 #
-# You will be able to write attention and the block for all tokens at once; build masks, and say how they differ
-# from PyTorch's; and split a matrix into heads and join it again. Read first: [Attention](01_attention.py) and
-# [The block](02_block.py). About 70 minutes.
+# You will be able to write attention and the block for all tokens at once; build masks; and split a matrix into
+# heads and join it again. In the whole chapter you also see how masks differ from PyTorch's. Read first:
+# [Attention](01_attention.py) and [The block](02_block.py). About 70 minutes.
 
 # %% [markdown]
 # ## Queries, keys and values of all tokens

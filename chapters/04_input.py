@@ -6,8 +6,8 @@
 # Turn words into the rows of X: one row for what a token is, plus one for where it is.
 #
 # You will be able to look up embeddings with and without one-hot rows; show that attention alone ignores word
-# order; add positions; and say what limits the length of a sequence. Read first: [Attention](01_attention.py)
-# and [One matrix X](03_one_matrix.py). About 45 minutes.
+# order; and add positions. In the whole chapter you also see what limits the length of a sequence. Read first:
+# [Attention](01_attention.py) and [One matrix X](03_one_matrix.py). About 45 minutes.
 
 # %% [markdown]
 # ## Words become numbers

@@ -5,9 +5,9 @@
 #
 # Stack the blocks, put the language model head on top, and look at what a small model predicts.
 #
-# You will be able to follow token ids through a whole model to a distribution over the next word; compare it
-# with the text that the model was trained on; and count any model's parameters. Read first:
-# [The block](02_block.py), [One matrix X](03_one_matrix.py), [The input](04_input.py). About 45 minutes.
+# You will be able to follow token ids through a whole model to a distribution over the next word, and compare it
+# with the text that the model was trained on. In the whole chapter you also count any model's parameters. Read
+# first: [The block](02_block.py), [One matrix X](03_one_matrix.py), [The input](04_input.py). About 45 minutes.
 
 # %% [markdown]
 # ## Eight sentences

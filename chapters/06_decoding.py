@@ -5,9 +5,9 @@
 #
 # Turn a model's distribution over the next word into text.
 #
-# You will be able to choose a word greedily or at random; reshape a distribution with temperature, top-k and
-# top-p; measure what each costs; and search for a probable text with beams. Read first:
-# [The language model](05_language_model.py). About 65 minutes.
+# You will be able to choose a word greedily or at random, and reshape a distribution with temperature, top-k and
+# top-p. In the whole chapter you also measure what each costs, and search for a probable text with beams. Read
+# first: [The language model](05_language_model.py). About 65 minutes.
 
 # %% [markdown]
 # ## Choosing a word

@@ -5,10 +5,10 @@
 #
 # Train a model to predict the next token: the loss, one step, the loop, and five models to compare.
 #
-# You will be able to compute cross-entropy and perplexity by hand; say why one pass gives a loss at every
-# position; do a training step yourself, the optimizer included; and see what each part of the Transformer is
-# worth. Read first: [The language model](05_language_model.py). About 75 minutes; the comparison can wait for
-# another day.
+# You will be able to compute cross-entropy by hand; say why one pass gives a loss at every position; and compare
+# five models, from a table of bigrams to a Transformer. In the whole chapter you also compute perplexity, and do
+# a training step yourself, the optimizer included. Read first: [The language model](05_language_model.py). About
+# 75 minutes; the comparison can wait for another day.
 
 # %% [markdown]
 # ## One word

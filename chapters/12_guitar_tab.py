@@ -5,9 +5,9 @@
 #
 # Train a language model on guitar tablature, and let it write only what its grammar allows.
 #
-# You will be able to say why tablature is more than notes, turn a tab into tokens and back and a grammar into a
-# mask, and judge a model's pieces by a guitarist's question: can they be played? Read first:
-# [The language model](05_language_model.py). About 55 minutes.
+# You will be able to say why tablature is more than notes, and turn a tab into tokens and back and a grammar into
+# a mask. In the whole chapter you also judge a model's pieces by a guitarist's question: can they be played? Read
+# first: [The language model](05_language_model.py). About 55 minutes.
 
 # %% [markdown]
 # ## One note, many places

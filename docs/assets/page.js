@@ -7,8 +7,7 @@
     ".slp-text, .slp-figure, .slp-drawing, .slp-wide, .md-typeset__scrollwrap, " +
     ".slp-touched, .katex-display, .slp-preview-formula, .md-typeset pre > code";
   let frame = 0,
-    waiting = /** @type {Element[]} */ ([]),
-    isPaused = false;
+    isUsed = false; // whether the reader has done anything
   const mark = (found) => {
     // all are read before any is changed, or each change would be laid out
     const read = found.map((box) => ({
@@ -23,31 +22,26 @@
       else box.removeAttribute("tabindex");
     }
   };
-  /* What is off the screen is not laid out yet (content-visibility), and looking at all of it at
-     once would do that: it is looked at a few at a time, when there is nothing else to do. */
-  const whenIdle = (act) =>
-    globalThis.requestIdleCallback ? requestIdleCallback(act) : setTimeout(act, 50);
-  const lookOn = () => {
-    mark(waiting.splice(0, 6));
-    isPaused = waiting.length > 0;
-    if (isPaused) whenIdle(lookOn);
+  /* What is off the screen is not laid out yet (content-visibility), and looking at it would do that.
+     Until the reader does something, what is near the screen will do. */
+  const isNear = (box) => {
+    const { top, bottom } = box.getBoundingClientRect();
+    return bottom > -innerHeight && top < 2 * innerHeight;
   };
   const look = () => {
     frame = 0;
-    const isNear = (box) => {
-      const { top, bottom } = box.getBoundingClientRect();
-      return bottom > -innerHeight && top < 2 * innerHeight;
-    };
-    const found = [...document.querySelectorAll(boxes)],
-      near = found.filter(isNear);
-    mark(near);
-    waiting = found.filter((box) => !near.includes(box));
-    if (waiting.length && !isPaused) whenIdle(lookOn);
-    isPaused = waiting.length > 0;
+    const found = [...document.querySelectorAll(boxes)];
+    mark(isUsed ? found : found.filter(isNear));
   };
   const soon = () => {
     if (!frame) frame = requestAnimationFrame(look);
   };
+  const use = () => {
+    if (!isUsed) soon();
+    isUsed = true;
+  };
+  for (const deed of ["keydown", "pointerdown", "wheel", "touchstart", "scroll", "resize"])
+    addEventListener(deed, use, { capture: true, passive: true });
   addEventListener("DOMContentLoaded", soon);
   addEventListener("load", soon);
   addEventListener("resize", soon);

@@ -87,7 +87,7 @@ NO_BEGINNING = (
 )
 NESTED_IN_ENDING = "a repeat inside an ending is played whenever the ending is; programs differ"
 BY_NUMBER = "endings are played at the times that their numbers say; programs differ"
-SEVERAL_JUMPS = "several signs at once that lead elsewhere do so one by one; programs differ"
+SEVERAL_JUMPS = "several signs that lead elsewhere do so one by one; programs differ"
 
 
 def find_unclear_repeats(bars: Sequence[Bar]) -> dict[str, int]:
@@ -98,8 +98,12 @@ def find_unclear_repeats(bars: Sequence[Bar]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     endings: dict[_Repeat, list[tuple[int, tuple[int, ...]]]] = {}  # by bar number
+    num_back = 0
     for number, (bar, repeat) in enumerate(zip(bars, _find_repeats(bars), strict=True), start=1):
-        if sum(bool(PLAYING_SIGNS[sign].leads_to) for sign in bar.signs) > 1:
+        leading = [sign for sign in map(PLAYING_SIGNS.__getitem__, bar.signs) if sign.leads_to]
+        is_back = any(not sign.is_conditional for sign in leading)
+        num_back += is_back
+        if len(leading) > 1 or (is_back and num_back > 1):
             found.setdefault(SEVERAL_JUMPS, number)
         if repeat is None:
             continue

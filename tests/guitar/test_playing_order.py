@@ -132,6 +132,8 @@ def test_a_repeat_inside_an_ending_is_kept_or_played_out_and_named(tmp_path, suf
         (":a|[1 2] :2|[3]", {BY_NUMBER: 2}),  # played two times, or three
         (":a|:b|[1] :2|[2]|c :2", {BY_NUMBER: 3}),  # inside another repeat
         ("a<DaCapo><DaSegno>|b", {SEVERAL_JUMPS: 1}),
+        ("a<Segno>|b<DaCoda>|c<DaSegnoAlCoda>|d<Coda>", {}),
+        ("a<Segno>|b<DaCapo>|c<DaSegno>", {SEVERAL_JUMPS: 3}),  # in two bars
     ],
 )
 def test_what_programs_play_in_different_ways_is_named(drawn, what):
