@@ -22,8 +22,8 @@
       else box.removeAttribute("tabindex");
     }
   };
-  /* What is off the screen is not laid out yet (content-visibility), and looking at it would do that.
-     Until the reader does something, what is near the screen will do. */
+  /* What is off the screen is not laid out yet (content-visibility), and looking at it would do
+     that. Until the reader does something, what is near the screen will do. */
   const isNear = (box) => {
     const { top, bottom } = box.getBoundingClientRect();
     return bottom > -innerHeight && top < 2 * innerHeight;

@@ -202,6 +202,7 @@ def test_guitar_learns_from_a_folder_and_writes_tabs_that_can_be_read(at, capsys
     assert measured["loss"] > 0 and "bits_per_byte" not in measured
 
 
+@pytest.mark.slow
 def test_guitar_goes_on_from_a_riff_in_the_key_and_time_signature_asked_for(at, capsys):
     fine("train", "tabs", "--out-dir", "g", *SMALL)  # generated practice tabs
     assert tomllib.loads(Path("g/config.toml").read_text("utf-8"))["data"]["source"] == "none"

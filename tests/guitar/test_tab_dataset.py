@@ -47,6 +47,7 @@ def test_another_folder_is_held_out_as_a_whole(folder, tmp_path):
     assert [tab.source for tab in data.val_tabs] == ["other.tab"]
 
 
+@pytest.mark.slow
 def test_the_practice_corpus_is_split_as_chapter_12_has_recorded_it():
     tabs = make_practice_corpus(seed=0)
     random.Random(0).shuffle(tabs)

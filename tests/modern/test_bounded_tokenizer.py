@@ -37,7 +37,11 @@ def sequence(kind: str, part: dict, count: int = 40) -> dict:
 @pytest.mark.parametrize(
     ("parts", "says"),
     [
-        ({"normalizer": sequence("normalizers", DOUBLE)}, "cannot encode this text: it takes more"),
+        pytest.param(
+            {"normalizer": sequence("normalizers", DOUBLE)},
+            "cannot encode this text: it takes more",
+            marks=pytest.mark.slow,
+        ),
         (
             {"normalizer": {"type": "Prepend", "prepend": "ab" * 3000}},
             "cannot encode this text: it makes 6,011 tokens of 11 bytes",

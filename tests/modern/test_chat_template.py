@@ -109,6 +109,7 @@ def test_memory_is_bounded(source):
         ChatTemplate(source).render(CHATS)
 
 
+@pytest.mark.slow
 def test_time_is_bounded(monkeypatch):
     monkeypatch.setattr(chat_template, "MAX_SECONDS", 1)
     endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
