@@ -49,19 +49,18 @@ def find_text_around(
         string_lines: the numbers of all lines of systems, from 1.
     """
     first, end = system.first_line_number - 1, max(system.line_numbers)
-    above: list[str] = []
-    for index in reversed(range(max(0, first - MAX_LINES_AWAY), first)):
-        if index + 1 in string_lines:
-            while any(not line.strip() for line in above) and above.pop().strip():
-                pass
-            break
-        above.append(lines[index])
+    start = max(0, first - MAX_LINES_AWAY)
+    above = lines[start:first]
+    if before := string_lines & set(range(start + 1, first + 1)):
+        above = lines[max(before) : first]
+        blanks = [place for place, line in enumerate(above) if not line.strip()]
+        above = above[blanks[0] + 1 :] if blanks else above
     below: list[str] = []
     for index in range(end, min(end + MAX_LINES_AWAY, len(lines))):
         if index + 1 in string_lines or not lines[index].strip():
             break
         below.append(lines[index])
-    return above[::-1], below
+    return above, below
 
 
 def find_beats(

@@ -29,7 +29,6 @@ FREE_COLUMN_COST = 0.05  # of each such column but one
 NOTE_COLUMNS = (0, 1)  # that a note may take by itself, so that quick notes are drawn wider
 NOTE_COLUMN_COST = 0.15
 MAX_BEAT_LOG = log(1.5)  # of how wide the beats of a bar of another length are
-BEAT_PREFERENCE = 0.0  # of marked beats, in cost, over columns alone
 MIN_STEP_COLUMNS = 0.8  # columns of the text that a step is drawn in
 PICKUP_SHARE = 0.75  # of the usual width, below which a first bar is a pickup
 MIN_FITTING_SHARE = 0.5  # of the bars, below which they contradict each other
@@ -289,7 +288,7 @@ def _fit_beats(bar: Bar, quarters: Fraction, beat: _Beat | None, may_be_short: b
     if fit is None or fit.misfit > MAX_MISFIT:
         return None
     plain = _fit_bar_to_quarters(bar, quarters, None)
-    return plain if own == quarters and plain.cost + BEAT_PREFERENCE < fit.cost else fit
+    return plain if own == quarters and plain.cost < fit.cost else fit
 
 
 def _choose_meter(
@@ -346,7 +345,7 @@ def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None
         return _Fit(0.0, 0.0, grid, (int(quarters * grid),))
     best: _Fit | None = None
     onsets = [event.step for event in bar.events]
-    for late in (0, onsets[0]) if onsets[0] <= MAX_FREE_COLUMNS else (0,):
+    for late in sorted({0, onsets[0]}) if onsets[0] <= MAX_FREE_COLUMNS else (0,):
         moved = [onset - late for onset in onsets]
         fit = _fit_onsets(moved, bar.steps - late, quarters, COLUMN_SCALES, usual_width)
         if fit is not None:

@@ -111,6 +111,12 @@ def test_a_browser_draws_and_plays(served, browser):
     )
     page.check("#slp-hear-loop")
     assert not [url for url in asked if url.endswith(".sf3")], "sounds come when they are wanted"
+    page.route("**/*.sf3", lambda route: route.abort())
+    page.click("#slp-hear-play")
+    page.wait_for_function(
+        "document.getElementById('slp-hear-how').innerText.startsWith('The sounds cannot be')"
+    )
+    page.unroute("**/*.sf3")
     page.click("#slp-hear-play")
     page.wait_for_function(
         "Number(document.getElementById('slp-hear').dataset.position || 0) > 300", timeout=90_000

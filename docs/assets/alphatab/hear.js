@@ -87,7 +87,6 @@
       notation: { elements: { scoreTitle: false } },
       player: {
         playerMode: "disabled", // until the first "Play": sounds are large, few pieces are heard
-        soundFont: `${assets}sonivox.sf3`,
         scrollMode: alphaTab.ScrollMode.Off, // else the page jumps when a piece is drawn
         scrollElement: document.documentElement,
         scrollOffsetY: -150, // below the page's header and the controls, which stay
@@ -124,14 +123,26 @@
     api.error.on(() => {
       find("how").textContent = "The tab cannot be drawn here; it stands below as text.";
     });
-    play.addEventListener("click", () => {
-      const modes = alphaTab.PlayerMode,
-        isAwake = api.settings.player.playerMode !== modes.Disabled;
-      if (isAwake) return api.playPause();
+    play.addEventListener("click", async () => {
+      const modes = alphaTab.PlayerMode;
+      const setPlayer = (mode) => {
+        api.settings.player.playerMode = mode;
+        api.updateSettings();
+      };
+      if (api.settings.player.playerMode !== modes.Disabled) return api.playPause();
       isAsked = play.disabled = true;
       play.textContent = "Fetching sounds …";
-      api.settings.player.playerMode = modes.EnabledSynthesizer;
-      api.updateSettings();
+      setPlayer(modes.EnabledSynthesizer); // before waiting: a browser lets only a click make sound
+      try {
+        const answer = await fetch(`${assets}sonivox.sf3`);
+        if (!answer.ok) throw new TypeError(answer.statusText);
+        api.loadSoundFont(new Uint8Array(await answer.arrayBuffer()), false);
+      } catch {
+        setPlayer(modes.Disabled);
+        isAsked = play.disabled = false;
+        play.textContent = "Play";
+        find("how").textContent = "The sounds cannot be fetched now; “Play” tries again.";
+      }
     });
     stop.addEventListener("click", () => api.stop());
     find("print").addEventListener("click", print);
