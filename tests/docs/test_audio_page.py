@@ -110,6 +110,8 @@ def test_a_browser_draws_and_plays(served, browser):
         timeout=90_000,
     )
     page.check("#slp-hear-loop")
+    assert page.inner_text("#slp-hear-time") == "0:00"
+    assert page.locator("#slp-hear-seek").is_disabled()
     assert not [url for url in asked if url.endswith(".sf3")], "sounds come when they are wanted"
     page.route("**/*.sf3", lambda route: route.abort())
     page.click("#slp-hear-play")
@@ -125,6 +127,17 @@ def test_a_browser_draws_and_plays(served, browser):
     page.locator("#slp-hear-stage").evaluate("s => scrollTo(0, s.offsetTop + 250)")
     assert page.evaluate("scrollY") > 250  # and the controls stay
     assert page.locator("#slp-hear-play").bounding_box()["y"] >= 0
+    is_above = """controls => {
+        const { left, top } = controls.getBoundingClientRect();
+        const cursor = document.querySelector(".at-cursor-bar");
+        cursor.parentElement.style.pointerEvents = cursor.style.pointerEvents = "auto";
+        const at = cursor.getBoundingClientRect();
+        cursor.style.translate = `${left - at.left}px ${top - at.top}px`; // over the controls
+        const found = document.elementFromPoint(left + 3, top + 3);
+        cursor.style.translate = "";
+        return controls.contains(found);
+    }"""
+    assert page.locator(".slp-hear-controls").evaluate(is_above), "the cursor passes below"
     page.locator("#slp-hear-seek").fill("9000")
     page.wait_for_function("document.getElementById('slp-hear').dataset.position >= 8900")
     page.check("#slp-hear-metronome")

@@ -100,7 +100,7 @@
       find("print").disabled = play.disabled = false;
     });
     api.playerReady.on(() => {
-      stop.disabled = play.disabled = false;
+      stop.disabled = play.disabled = seek.disabled = false;
       page.dataset.ready = "yes";
       play.textContent = "Play";
       if (isAsked) api.play();
@@ -114,6 +114,7 @@
       api.updateSettings();
     });
     api.playerPositionChanged.on((now) => {
+      if (!now.endTime) return; // no player yet, so no length
       page.dataset.position = String(now.currentTime);
       time.textContent = `${clock(now.currentTime)} / ${clock(now.endTime)}`;
       seek.max = now.endTime;
