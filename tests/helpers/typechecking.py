@@ -16,7 +16,12 @@ done = 0
 
 
 def checker(function: Callable) -> Callable:
-    """Have a function check its arguments, until enough was checked."""
+    """Have a function check its arguments, until enough was checked.
+
+    A function within another is made anew at each call, and its checks would be, too.
+    """
+    if "<locals>" in function.__qualname__:
+        return function
     checked = check(function)
     if isinstance(function, type):
         return checked
