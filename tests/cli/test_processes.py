@@ -20,6 +20,7 @@ COMMAND = [sys.executable, "-m", "slp_transformer"]
 POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to groups of processes")
 
 
+@pytest.mark.slow
 def test_a_process_reads_and_writes_utf8_and_a_broken_pipe_is_quiet(at):
     text = "Süße Äpfel, €5.\n"
     Path("own.txt").write_text(text * 40, encoding="utf-8")
