@@ -810,6 +810,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    </details>
 #
-# Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains. To save a run and continue it
+# Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains; on the short path,
+# [guitar tablature](12_guitar_tab.py). To save a run and continue it
 # after an interruption, see the reference of
 # <autoref identifier="slp_transformer.training.train_function.train">train</autoref>.

@@ -461,7 +461,7 @@ def test_what_the_short_path_leaves_out_is_folded_until_somebody_wants_it(browse
         folds, label = page.locator("details.slp-more").count(), page.locator("#eq-score-unscaled")
         assert folds >= 4 and page.locator(shown).count() == 0 and not label.is_visible()
         hours = page.locator(".slp-path").inner_text()
-        assert re.search(r"takes \d+ minutes, all \d+", hours)
+        assert re.search(r"takes \d+ minutes of these \d+; it goes on with 2 · ", hours)
         page.evaluate("location.hash = '#eq-score-unscaled'")
         label.wait_for(state="visible")
         assert page.locator(shown).count() == 1
