@@ -336,7 +336,7 @@ measure(
 # | an encoder-decoder that writes place by place | 76.5% |
 # | a decoder alone that writes place by place | 77.1% |
 # | search, hand-written costs (not trained) | 79.8% |
-# | search, costs fitted to 16 of the pieces, notes ring: what `tab` uses | 80.9% |
+# | search, costs fitted to 16 of the pieces, notes ring: what `tab` uses | 81.3% |
 # | search, learned costs, three seeds | 83.2 to 83.7% |
 #
 # Both models that write token by token did worse than the search, and longer training and a wider model did not
