@@ -50,7 +50,16 @@ for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
 
 # Pages that compute or play, each of one kind.
 LIVE_PAGES = ("model.md", "write.md", "break-it.md", "hear.md", "fingering.md")
-GUIDE = ("notation", "slips", "pytorch", "teachers", "contributing", "decisions", "theme")
+GUIDE = (
+    "notation",
+    "slips",
+    "pytorch",
+    "teachers",
+    "measurements",
+    "contributing",
+    "decisions",
+    "theme",
+)
 
 
 def on_startup(command, dirty):
@@ -249,6 +258,8 @@ def on_page_markdown(markdown, page, config, files):
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "notation.md":
         return previews.with_anchors(markdown)
+    if path == "measurements.md":
+        return markdown.replace("<!-- measurements -->", pages.measurements(site.root))
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
     contributing = site.root / "CONTRIBUTING.md"
