@@ -251,6 +251,8 @@ def on_page_markdown(markdown, page, config, files):
     if path == "index.md":
         book = equations_of(site.root)
         markdown = pages.with_newest_numbers(with_numbers(markdown, book), book)
+        clone = f"a clone of [its repository]({site.repository})" if site.repository else "a clone"
+        markdown = markdown.replace("<!-- folder -->", f"{clone} or an unpacked archive")
         markdown = markdown.replace("<!-- draft -->", pages.draft_choice(book))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
