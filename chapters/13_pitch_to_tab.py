@@ -160,13 +160,12 @@ measure(
 # %% [markdown]
 # ## Notes in, tab out
 #
-# Chapter 10's encoder-decoder needs no costs: it translates pitches into places. This is
-# easier than translating sentences, because each note gets exactly one place. So the decoder reads a note,
-# writes its place, reads the next note, and so on. It cannot skip a note, and its cross-attention is free to
-# look at the notes around it. A note's token gives its height above the lowest open string, so a capo changes
-# neither the tokens nor the tab. The token also says whether the note sounds together with the previous one
-# (its id is then larger by 64) or after a gap (by 128). In what the decoder reads below, every other id is a
-# note, the first one included.
+# Chapter 10's encoder-decoder needs no costs: it translates pitches into places. This is easier than translating
+# sentences, because each note gets exactly one place. So the decoder reads a note, writes its place, reads the next
+# note, and so on. It cannot skip a note, and its cross-attention is free to look at the notes around it. A note's
+# id is one more than its height above the lowest open string, in semitones, so a capo changes nothing. Add 64 if
+# the note sounds together with the one before, or 128 if it comes after a gap. The decoder below reads a note, its
+# place, the next note, its place, and so on.
 
 # %%
 from slp_transformer.guitar.fingering import seq2seq
@@ -321,30 +320,30 @@ measure(
 )
 
 # %% [markdown]
-# It looks for a more probable fingering, and that is not always a better one: over seeds 0, 1 and 2, one place at a time puts 83.3,
+# A more probable fingering is not always a better one: over seeds 0, 1 and 2, one place at a time puts 83.3,
 # 81.0 and 82.9% of the notes on the right string, four beams 81.0, 85.2 and 82.1%.
 #
 # ## Tab that people wrote
 #
-# The practice corpus was written by rules, which the model has learned: there, it does better than the costs
-# written by hand. On 26 classical pieces from classtab.org, by composers who are not in the training data, it was the other way round
-# (recorded in the same folder; one run each, and three seeds of learned costs):
+# The practice corpus was written by rules, which the model has learned: there, it does better than the costs written
+# by hand. On 26 classical pieces from classtab.org it was the other way round (recorded in the same folder; one run
+# each but in the last row). Nothing learned from these composers, but some rows were chosen after a look at the 26:
 #
-# | trained on 403 other pieces | notes on the right string |
-# |---|---|
-# | lowest fret (not trained) | 73.7% |
-# | an encoder-decoder that writes place by place | 76.5% |
-# | a decoder alone that writes place by place | 77.1% |
-# | search, hand-written costs (not trained) | 79.8% |
-# | search, costs fitted to 16 of the pieces, notes ring: what `tab` uses | 80.9% |
-# | search, learned costs, three seeds | 83.2 to 83.7% |
+# | how the strings are chosen | learned from | notes on the right string |
+# |---|---|---|
+# | lowest fret | nothing | 73.7% |
+# | an encoder-decoder writes place by place | 403 other pieces | 76.5% |
+# | a decoder alone writes place by place | the same 403 | 77.1% |
+# | search, hand-written costs | nothing | 79.8% |
+# | search, fitted costs, notes ring on: what `slp-transformer tab` uses | 16 of the 403 | 80.9% |
+# | search, learned costs, three seeds | the same 403 | 83.2 to 83.7% |
 #
 # Both models that write token by token did worse than the search, and longer training and a wider model did not
-# change that. A mistake early in a run stays in what they read, and moves whole passages to another
-# position. The search compares whole fingerings, and what carries over between composers is relative: a fret against
-# the hand's, a move, a shape. So `slp-transformer tab song.mid -o song.gp5` searches, and the numbers that it has learned, and can
-# learn (<autoref identifier="slp_transformer.guitar.fingering.hand_model.HandModel">HandModel</autoref>) are
-# costs. We stopped there; more tuning might help the Transformer, but we have not measured it.
+# change that. They go on reading an early mistake, which moves whole passages to another position; the search
+# compares whole fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape.
+# Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches. What it has
+# learned, and can learn (<autoref identifier="slp_transformer.guitar.fingering.hand_model.HandModel">HandModel</autoref>), are costs. More tuning
+# might help the Transformer, but we have not measured it.
 #
 # One difference leads to the next chapter. The cost of a move depends on the distance
 # $p-q$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each

@@ -9,11 +9,17 @@ from collections.abc import Sequence
 from operator import add
 from typing import NamedTuple
 
-from slp_transformer.guitar.fingering.features import MEMORY_LAGS, Memory, classify_gaps
+from slp_transformer.guitar.fingering.features import (
+    MEMORY_LAGS,
+    Memory,
+    classify_gaps,
+    has_movable_chords,
+    movable_features,
+)
 from slp_transformer.guitar.fingering.fitted_costs import FittedCosts
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.ringing import Held, Ringing
+from slp_transformer.guitar.fingering.ringing import Held, Ringing, find_released_notes
 from slp_transformer.guitar.fingering.viterbi import ExtraGripCost
 
 MAX_STATES = 10
@@ -80,6 +86,7 @@ class FingeringLattice:
             for was_open in (False, True)
         }
         forget_costs = costs.memory_costs()
+        is_movable = has_movable_chords(moments)
         self._paid: list[list[list[float]]] = []
         self._ways: list[list[_Way]] = []
         self._own: list[list[list[float]]] = []
@@ -90,6 +97,11 @@ class FingeringLattice:
         for t, choice in enumerate(candidate_grips):
             pitches = moments[t]
             own = [costs.price_at_each_fret(grip) for grip in choice]
+            if is_movable:
+                own = [
+                    _add_to_all(a, costs.price(movable_features(g)))
+                    for a, g in zip(own, choice, strict=True)
+                ]
             if extra_cost:
                 own = [_add_to_all(a, extra_cost(t, g)) for a, g in zip(own, choice, strict=True)]
             self._own.append(own)
@@ -117,12 +129,16 @@ class FingeringLattice:
                             cost += more
                     if is_chord and state.memory.chords.get(pitches, grip) != grip:
                         cost += costs.per_other_grip
-                    if state.held:
+                    held = state.held
+                    if held:
                         strings = {note.string for note in grip}
-                        cost += costs.per_cut_note * sum(s in strings for s, _ in state.held)
+                        cost += costs.per_cut_note * sum(one.string in strings for one in held)
+                        if released := find_released_notes(held, grip):
+                            cost += costs.per_released_note * len(released)
+                            held = tuple(one for one in held if one not in released)
                     total = list(map(add, _add_to_all(own[k], cost), arrived[i]))
                     least = min(total)
-                    after = (k, ringing.held_after(t, state.held, grip))
+                    after = (k, ringing.held_after(t, held, grip))
                     number = numbers.setdefault(after, len(paid))
                     if number == len(paid):
                         paid.append(total)
