@@ -250,6 +250,7 @@ def constants() -> dict[str, Shared]:
         "UNEVEN_BARS": Shared(
             {
                 "evenGrids": list(uneven_bars.EVEN_GRIDS),
+                "triplets": uneven_bars.TRIPLETS,
                 "maxEvenRatio": uneven_bars.MAX_EVEN_RATIO,
                 "gridCosts": [list(pair) for pair in uneven_bars.GRID_COSTS.items()],
                 "widthCost": uneven_bars.WIDTH_COST,
@@ -260,9 +261,10 @@ def constants() -> dict[str, Shared]:
                 "maxNotes": uneven_bars.MAX_NOTES,
                 "maxBeats": uneven_bars.MAX_BEATS,
             },
-            "{ evenGrids: number[], maxEvenRatio: number, gridCosts: [number, number][], "
-            "widthCost: number, maxWidthLog: number, joinedBeatCost: number, "
-            "maxJoinedBeats: number, maxSteps: number, maxNotes: number, maxBeats: number }",
+            "{ evenGrids: number[], triplets: number, maxEvenRatio: number, "
+            "gridCosts: [number, number][], widthCost: number, maxWidthLog: number, "
+            "joinedBeatCost: number, maxJoinedBeats: number, maxSteps: number, "
+            "maxNotes: number, maxBeats: number }",
             "How the rhythm of bars that are not drawn in time is estimated.",
         ),
         "MIDI": Shared(

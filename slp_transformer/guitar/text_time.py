@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 from slp_transformer.guitar.timing import drop_repeated_changes, time_signature_of
-from slp_transformer.guitar.uneven_bars import estimate_steps, find_even_grid
+from slp_transformer.guitar.uneven_bars import TRIPLETS, estimate_steps, find_even_grid
 
 GRIDS = (1, 2, 4, 3, 8, 6, 12)
 """Steps to a quarter note that are tried for a bar, the plainest first."""
@@ -121,11 +121,14 @@ def infer_timing(tab: Tab) -> FoundTime:
             or _fit_beats(bar, quarters, beat, may_be_short)
             or _fit_bar_to_quarters(bar, quarters, usual_width if is_pickup else None)
         )
-        if fit.misfit > MAX_MISFIT and not is_pickup:
-            fit = _fit_uneven_bar(bar, signature) or fit
         num_by_letters += fit.is_stated
         fits.append(fit)
         signatures.append(signature)
+    has_triplets = any(fit.grid == TRIPLETS and fit.misfit <= MAX_MISFIT for fit in fits)
+    for place in range(int(has_pickup), len(fits)):
+        if fits[place].misfit > MAX_MISFIT:
+            uneven = _fit_uneven_bar(tab.bars[place], signatures[place], has_triplets)
+            fits[place] = uneven or fits[place]
     unfit = [place for place, fit in enumerate(fits) if fit.misfit > MAX_MISFIT]
     unit = lcm(*(fit.grid for fit in fits))
     bars = []
@@ -365,7 +368,7 @@ def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None
     return best
 
 
-def _fit_uneven_bar(bar: Bar, meter: tuple[int, int]) -> _Fit | None:
+def _fit_uneven_bar(bar: Bar, meter: tuple[int, int], has_triplets: bool) -> _Fit | None:
     """Return the rhythm of a bar that is not drawn in time, or None if nothing can be said of it.
 
     It fits if it has a note a step.
@@ -374,7 +377,7 @@ def _fit_uneven_bar(bar: Bar, meter: tuple[int, int]) -> _Fit | None:
     columns = [event.step for event in bar.events]
     late = columns[0] if columns[0] <= MAX_FREE_COLUMNS else 0
     columns = [column - late for column in columns]
-    if not columns[0] and (grid := find_even_grid(columns, quarters)):
+    if not columns[0] and (grid := find_even_grid(columns, quarters, has_triplets)):
         return _Fit(0.0, 0.0, grid, (0, *(1 for _ in columns)))
     rest = [0] if columns[0] else []
     estimate = estimate_steps([*rest, *columns], bar.steps - late, meter)

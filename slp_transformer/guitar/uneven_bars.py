@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import lcm, log
 
 EVEN_GRIDS = (1, 2, 3, 4, 8)
+TRIPLETS = 3  # are in a bar only where other bars have them
 MAX_EVEN_RATIO = 4  # of the widest gap to the narrowest, among notes of one length
 GRID_COSTS = {1: 0.0, 2: 0.0, 4: 0.04, 3: 0.2, 8: 0.3, 6: 0.3, 12: 1.0}
 """What a number of steps to a quarter note costs a beat, in misfit of a step for each note."""
@@ -25,17 +26,19 @@ MAX_STEPS = 16  # of beats that are fitted together
 MAX_NOTES, MAX_BEATS = 64, 24  # of a bar that is estimated
 
 
-def find_even_grid(columns: Sequence[int], quarters: Fraction) -> int | None:
+def find_even_grid(columns: Sequence[int], quarters: Fraction, has_triplets: bool) -> int | None:
     """Return the steps to a quarter note of a bar with one note a step; None if it has others.
 
     Args:
         columns: where its notes are.
         quarters: how long it is.
+        has_triplets: whether bars that are drawn in time have triplets.
     """
     gaps = [after - before for before, after in pairwise(columns)]
     if not gaps or max(gaps) > MAX_EVEN_RATIO * min(gaps):
         return None
-    return next((grid for grid in EVEN_GRIDS if quarters * grid == len(columns)), None)
+    grid = next((grid for grid in EVEN_GRIDS if quarters * grid == len(columns)), None)
+    return grid if grid != TRIPLETS or has_triplets else None
 
 
 def estimate_steps(

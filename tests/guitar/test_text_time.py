@@ -219,6 +219,14 @@ def test_as_many_notes_as_steps_fill_a_bar_evenly_wherever_they_stand():
     assert found.unfit_bars == ()
 
 
+def test_as_many_notes_as_triplets_are_even_only_where_other_bars_have_triplets():
+    crooked, triplets = "2----3--5---7---8-2----", "0---2---3---5---7---8---"
+    rest = [["0-2-3-5-" * 2] * 3, [triplets] * 3]
+    found = [timed(drawn(*bars, crooked, bars[0], head="Time: 2/4")) for bars in rest]
+    assert [each.unfit_bars for each in found] == [(4,), ()]
+    assert onsets(found[1].tab)[3] == [step / 3 for step in range(6)]
+
+
 def test_the_rhythm_of_a_bar_spaced_by_eye_is_estimated_beat_by_beat():
     """Each beat is as wide as its notes needed: a quarter, and two eighths three times."""
     wide = "0-----2--3--5--7--8-----5-----"

@@ -272,9 +272,9 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
   return { cost: 1, misfit: 1, grid, steps: edges.slice(1).map((edge, k) => edge - edges[k]) };
 }
 
-/** The rhythm of a bar that is not drawn in time, as slp_transformer.guitar.uneven_bars estimates it.
-   @type {(bar: Bar, signature: Signature) => Fit | null} */
-function unevenFit({ steps: width, moments }, [beats, kind]) {
+/** The rhythm of a bar that is not drawn in time, as slp_transformer.guitar.uneven_bars has it.
+   @type {(bar: Bar, signature: Signature, hasTriplets: boolean) => Fit | null} */
+function unevenFit({ steps: width, moments }, [beats, kind], hasTriplets) {
   const quarters = (4 * beats) / kind,
     first = moments[0].step,
     late = first <= TEXT_TIME.maxFreeColumns ? first : 0,
@@ -282,7 +282,7 @@ function unevenFit({ steps: width, moments }, [beats, kind]) {
     gaps = columns.slice(1).map((column, k) => column - columns[k]);
   const isEven = gaps.length && Math.max(...gaps) <= UNEVEN_BARS.maxEvenRatio * Math.min(...gaps),
     grid = UNEVEN_BARS.evenGrids.find((each) => quarters * each === columns.length);
-  if (!columns[0] && isEven && grid)
+  if (!columns[0] && isEven && grid && (grid !== UNEVEN_BARS.triplets || hasTriplets))
     return { cost: 0, misfit: 0, grid, steps: [0, ...columns.map(() => 1)] };
   const found = estimateSteps(columns[0] ? [0, ...columns] : columns, width - late, [beats, kind]);
   if (!found) return null;
@@ -334,7 +334,8 @@ function estimateSteps(columns, width, [numerator, kind]) {
   };
 }
 
-/** The time of some beats shared out over their notes. @type {(gaps: number[], quarters: number) => Fit | null} */
+/** The time of some beats shared out over their notes.
+   @type {(gaps: number[], quarters: number) => Fit | null} */
 function fitPart(gaps, quarters) {
   /** @type {Fit | null} */
   let best = null;
@@ -370,11 +371,11 @@ function withTime(bars, stated) {
   const signature = stated ?? chooseMeter(usual),
     usualWidth = median(usual.map(({ steps }) => steps));
   const hasPickup = bars.length > 1 && bars[0].steps < TEXT_TIME.pickupShare * usualWidth;
-  const fits = bars.map((bar, k) => {
-    const fit = fitBar(bar, signature, hasPickup && !k ? usualWidth : 0),
-      isUneven = fit.misfit > TEXT_TIME.maxMisfit && !(hasPickup && !k);
-    return (isUneven && unevenFit(bar, signature)) || fit;
-  });
+  const fits = bars.map((bar, k) => fitBar(bar, signature, hasPickup && !k ? usualWidth : 0)),
+    isFit = (/** @type {Fit} */ fit) => fit.misfit <= TEXT_TIME.maxMisfit,
+    hasTriplets = fits.some((fit) => fit.grid === UNEVEN_BARS.triplets && isFit(fit));
+  for (let k = hasPickup ? 1 : 0; k < fits.length; k++)
+    if (!isFit(fits[k])) fits[k] = unevenFit(bars[k], signature, hasTriplets) || fits[k];
   const unit = fits.map(({ grid }) => grid).reduce(lcm, 1);
   return {
     unit,
