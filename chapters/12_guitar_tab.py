@@ -451,8 +451,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 # Assertions in the cells describe the settings above. If one stops you, delete it.
 #
-# 1. Change `temperature=0.8` in `write` to 0.3, then to 1.5. What will happen to the pieces, to
-#    the tokens that break the grammar, and to the share of chords that can be held?
+# 1. Change `temperature=0.8` in `write` to 0.3, then to 1.5. What will happen to the pieces,
+#    and to the tokens that break the grammar?
 #
 #    <details><summary>What happens</summary>
 #
@@ -462,13 +462,13 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    </details>
 #
 # 2. Give it another header: that of `DROP_D` (from `slp_transformer.guitar.fretboard`) instead of
-#    `STANDARD`: `tokenizer.tuning_tokens(DROP_D)` in `write`. Its sixth string is tuned down to D. Will the
-#    model use it?
+#    `STANDARD`: `tokenizer.tuning_tokens(DROP_D)` in `write`. Its sixth string is tuned down to D. How
+#    can you tell whether the model uses it?
 #
 #    <details><summary>What happens</summary>
 #
-#    It can: the tuning is a token like any other, and the corpus has pieces in drop D. Count the chords that
-#    use the open sixth string, which now sounds a D, under each header.
+#    It can use it: the tuning is a token like any other, and the corpus has pieces in drop D. Count the chords
+#    that have the open sixth string, which now sounds a D, under each header, and in the corpus.
 #
 #    </details>
 #

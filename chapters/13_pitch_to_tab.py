@@ -59,18 +59,17 @@ assert set(find_grips(d_major, STANDARD)) == set(held)
 # %% [markdown]
 # ## The hand has a position
 #
-# Our baseline is a search with costs written by hand. Grips cannot be chosen independently, since the hand has
-# to move from each to the next. We say that it is at fret $p$ if the index finger is there. Let $e_t(g,p)$ be
-# the cost of grip $g$ at moment $t$ for a hand at $p$ (a stretch, say, or a reach behind the index finger), and
-# $m(q,p)$ the cost of moving from $q$ to $p$. Let $v_t(p)$ be the lowest cost of all fingerings up to moment $t$
-# that end with the hand at $p$:
+# Our baseline is a search with costs written by hand. No grip can be chosen by itself, since the hand has to come
+# from the one before. The hand is *at* fret $p$ if its index finger is there. Two costs are given: $e_t(g,p)$, for a
+# hand at $p$ to take grip $g$ at moment $t$ (it is high for a stretch), and $m(q,p)$, for the hand to move from $q$
+# to $p$. From them we compute $v_t(p)$, the cost of the cheapest fingering up to moment $t$ that ends at $p$:
 #
 # $$
 # v_t(p)=\min_{g}\,e_t(g,p)+\min_{q}\,\bigl(v_{t-1}(q)+m(q,p)\bigr)
 # $$
 #
-# This is Viterbi's algorithm (1967), and the position of the hand is its hidden state. It compares all fingerings
-# of a piece, and never looks back further than one moment.
+# The first minimum chooses the grip, the second where the hand comes from. This is Viterbi's algorithm (1967), and the
+# position of the hand is its hidden state. It compares all fingerings, and never looks back more than one moment.
 
 # %%
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
@@ -309,8 +308,8 @@ assert ours["strings"] > found["lowest fret"]["strings"]
 # %% [markdown]
 # ## A search over its scores
 #
-# The most probable place now need not begin the most probable fingering. The dynamic program cannot search here: a
-# cost there depends on one move, but the decoder's probabilities depend on everything written so far. So we use
+# The most probable place now need not begin the most probable fingering. Viterbi's algorithm cannot find it: a cost
+# there depends on one move, but the decoder's probabilities depend on everything written so far. So we use
 # [beam search](06_decoding.py), which keeps the four most probable fingerings up to each note.
 
 # %%
@@ -335,7 +334,7 @@ measure(
 # | an encoder-decoder writes place by place | 403 other pieces | 76.5% |
 # | a decoder alone writes place by place | the same 403 | 77.1% |
 # | search, hand-written costs | nothing | 79.8% |
-# | search, fitted costs, notes ring on: what `slp-transformer tab` uses | 16 of the 403 | 80.9% |
+# | search, fitted costs, notes ring on: what `slp-transformer tab` uses | 16 of the 403 | 81.3% |
 # | search, learned costs, three seeds | the same 403 | 83.2 to 83.7% |
 #
 # Both models that write token by token did worse than the search, and longer training and a wider model did not

@@ -74,10 +74,9 @@ plotting.show_source(RMSNorm.forward)
 # \end{pmatrix}\begin{pmatrix}x_a\\x_b\end{pmatrix},\qquad\theta_i=10000^{-2i/d_k}
 # $$
 #
-# Why rotate? The dot product of two vectors depends on the angle *between* them. If a query at position
-# $m$ has been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$:
-# the positions enter the score only through how far apart the two tokens are, not through where in the text
-# they are.
+# Why rotate? The dot product of two vectors depends on the angle *between* them. If a query at position $m$ has
+# been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$: the positions
+# enter the score only through how far apart the two tokens are, not through where in the text they are.
 
 
 # %%
@@ -159,10 +158,9 @@ plotting.interactive_steps("Positions shifted by", states)
 # %% [markdown]
 # ## Keys and values that heads share
 #
-# The cache keeps a key and a value for every token, head and block [(8.53,
-# 7.59)](06b_cache.py#eq-kv-attn), and in a long text that can take more memory than the weights
-# ([chapter 8](08_scale.py) has a table). So in today's models several heads share one key and one value:
-# there are $A$ query heads and $G$ key-value heads.
+# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06b_cache.py#eq-kv-attn), and
+# in a long text that can take more memory than the weights ([chapter 8](08_scale.py) has a table). So in
+# today's models several heads share one key and one value: there are $A$ query heads and $G$ key-value heads.
 #
 # $$
 # \mathbf{head}_c=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
