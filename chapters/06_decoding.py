@@ -662,11 +662,11 @@ assert beamed.score > mean_score(drawn.ids)
 #
 # - A model gives a distribution; the text depends just as much on how you choose from it.
 # - Temperature reshapes the distribution. Top-k and top-p cut off its tail, by count or by probability.
-# - Each trades variety against slips. Measure both.
+# - Each trades variety against slips. Measure both *(whole chapter)*.
 # - The most probable words one by one need not make the most probable text. Beam search keeps
-#   several hypotheses to find a more probable one.
+#   several hypotheses to find a more probable one *(whole chapter)*.
 # - The most probable text need not be the best: it repeats itself, and it is short unless the score is
-#   divided by the length.
+#   divided by the length *(whole chapter)*.
 
 # %% [markdown]
 # ## Test yourself
@@ -689,7 +689,7 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    </details>
 #
-# 3. Is a text found by a beam search of width 4 always at least as probable as the greedy one?
+# 3. Is a text found by a beam search of width 4 always at least as probable as the greedy one *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #
