@@ -79,6 +79,12 @@ def on_device(request, monkeypatch):
         yield
 
 
+def pytest_make_parametrize_id(val, argname):
+    """A whole file is no name of a test: each process would send megabytes of them."""
+    is_long = isinstance(val, str | bytes) and len(val) > 500
+    return f"{argname} of {len(val)} starting {val[:40]!r}" if is_long else None
+
+
 def pytest_collection_modifyitems(items):
     """What takes long begins first, so that no core waits for another at the end."""
     long = ("test_chapters", "test_run_folder", "test_site", "test_browser", "test_processes")

@@ -89,6 +89,7 @@ for kind in (Bool, Float, Int):
 """
 
 
+@pytest.mark.slow
 def test_importing_every_module_needs_torch_alone_and_prints_nothing(tmp_path):
     """As on a machine where only torch is installed: it trains, and shapes are plain tensors."""
     blocked = set(
@@ -101,6 +102,7 @@ def test_importing_every_module_needs_torch_alone_and_prints_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_importing_takes_nothing_but_jaxtyping_and_offers_modules_and_all_names(tmp_path):
     shapes = {"jaxtyping", *names_required("jaxtyping")}
     result = run_import(["slp_transformer"], set(), TORCHS_OWN | shapes, NAMES + USE, tmp_path)

@@ -29,6 +29,11 @@ from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fingering.features import (
     MEMORY_LAGS,
+    MIN_MOVABLE_CHORDS,
+    MIN_MOVABLE_SHARE,
+    MOVABLE_CHORDS,
+    MOVABLE_FRETS,
+    MOVABLE_OPEN,
     NUM_STRING_FEATURES,
     OTHER_GRIP,
     TIME_CLASSES,
@@ -40,7 +45,7 @@ from slp_transformer.guitar.fingering.fitted_costs import (
     load_weights,
 )
 from slp_transformer.guitar.fingering.lattice import MAX_STATES
-from slp_transformer.guitar.fingering.playable_chords import EASY
+from slp_transformer.guitar.fingering.playable_chords import EASY, MAX_SEARCHED_NOTES
 from slp_transformer.guitar.fingering.questions import MOMENTS_APART, SURE_MARGIN
 from slp_transformer.guitar.fingering.ringing import HEARD_SHARE
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS
@@ -153,11 +158,22 @@ def constants() -> dict[str, Shared]:
                 "timeClasses": list(TIME_CLASSES),
                 "memoryLags": list(MEMORY_LAGS),
                 "numStringFeatures": NUM_STRING_FEATURES,
-                "costNames": {"cut": CUT, "otherGrip": OTHER_GRIP},
+                "costNames": {
+                    "cut": CUT,
+                    "otherGrip": OTHER_GRIP,
+                    "movableOpen": MOVABLE_OPEN,
+                    "movableFrets": MOVABLE_FRETS,
+                },
+                "movable": {
+                    "shapes": MOVABLE_CHORDS,
+                    "minChords": MIN_MOVABLE_CHORDS,
+                    "minShare": MIN_MOVABLE_SHARE,
+                },
                 "perFretFromPosition": PER_FRET_FROM_POSITION,
                 "openStringCost": OPEN_STRING_COST,
                 "maxFret": MAX_FRET,
                 "maxSpan": MAX_SPAN,
+                "maxSearched": MAX_SEARCHED_NOTES,
                 "numFingers": NUM_FINGERS,
                 "fingerReach": {f"{a}-{b}": reach for (a, b), reach in FINGER_REACH_MM.items()},
                 "heardShare": HEARD_SHARE,
@@ -172,8 +188,11 @@ def constants() -> dict[str, Shared]:
             },
             "{ weights: Record<string, number>, handFrets: number[], timeClasses: string[], "
             "memoryLags: number[], numStringFeatures: number, "
-            "costNames: { cut: string, otherGrip: string }, perFretFromPosition: number, "
-            "openStringCost: number, maxFret: number, maxSpan: number, numFingers: number, "
+            "costNames: { cut: string, otherGrip: string, movableOpen: string, movableFrets: "
+            "string }, movable: { shapes: number[][], minChords: number, minShare: number }, "
+            "perFretFromPosition: number, "
+            "openStringCost: number, maxFret: number, maxSpan: number, maxSearched: number, "
+            "numFingers: number, "
             "fingerReach: Record<string, number>, heardShare: number, maxStates: number, "
             "momentsApart: number, sureMargin: number, "
             "easy: { position: number, openStringPreference: number, maxSpan: number } }",

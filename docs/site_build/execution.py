@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 import nbformat
 from chapter_source import PACKAGE, Chapter, Ran, files_of, key_of, module_name
 from filelock import FileLock
+from forked_kernels import IPYTHON, PYTORCH, ForkedKernelManager
 from links import SHOWN
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -143,14 +144,21 @@ RECORDING = f'__import__("runpy").run_path({str(Path(__file__).with_name("record
 def execute(chapter: Chapter, place: Path) -> tuple[list, Ran]:
     """Executes a chapter in a folder; what `run_chapter` says holds here too."""
     notebook = nbformat.from_dict(chapter.notebook)
+    modules = [*IPYTHON, *(PYTORCH if "import torch" in chapter.code else ())]
     client = NotebookClient(
         notebook,
         kernel_name="python3",
+        kernel_manager_class=ForkedKernelManager,
         timeout=None,
         coalesce_streams=True,
         resources={"metadata": {"path": str(place)}},
         # The kernel listens on this machine alone; without this word it warns about that.
-        config=Config({"KernelManager": {"transport_encryption": "auto"}}),
+        config=Config(
+            {
+                "KernelManager": {"transport_encryption": "auto"},
+                "ForkedKernelManager": {"modules": modules},
+            }
+        ),
     )
     # One thread each, so that two chapters on two cores do not get into each other's way; and the
     # package from this folder, wherever another copy may be installed.

@@ -57,10 +57,13 @@ class Collected:
     Attributes:
         outputs: as in a notebook.
         is_cut: whether it was too much. An error is kept nevertheless.
+        has_failed: whether the kernel says so at its end; of some errors, as of a group, it sends
+            no traceback.
     """
 
     outputs: list[Any] = field(default_factory=list)
     is_cut: bool = False
+    has_failed: bool = False
     _size: int = 0
     _clear_before_next: bool = False
 
@@ -117,9 +120,13 @@ class Collected:
 
     def _show(self, made: Any) -> None:
         """Append what is displayed; of a text that is too long its beginning."""
-        kinds = made.data
-        if any(len(str(value)) > MAX_PICTURE for value in kinds.values()):
-            kinds = {kind: text for kind, text in kinds.items() if kind == "text/plain"}
+        if "application/javascript" in made.data:
+            made.data = nbformat.from_dict({"text/plain": NO_SCRIPT})
+        kinds = {
+            kind: text
+            for kind, text in made.data.items()
+            if len(str(text)) <= MAX_PICTURE or kind == "text/plain"
+        }
         room = MAX_OUTPUT - self._size
         size = sum(len(str(text)) for kind, text in kinds.items() if not _is_picture(kind))
         is_too_long = size > room or not kinds
@@ -166,7 +173,12 @@ def _shortened(error: Any) -> Any:
     return error
 
 
+NO_SCRIPT = "The page runs no script of an output; figures need `%matplotlib inline` (the default)."
 NO_INPUT = "input() cannot ask anything here: write the value into the cell instead."
+PREPARE = (
+    f"__import__('runpy').run_path({str(Path(__file__).with_name('reader_kernel.py'))!r})"
+    "['prepare'](get_ipython())"
+)
 # The body of a module, other than the cell itself, among the frames of the last error.
 WAS_IMPORTING = (
     "any(frame.f_code.co_name == '<module>' and frame.f_globals.get('__name__') != '__main__'"
@@ -211,6 +223,7 @@ class Kernel:
             self._client = self._manager.blocking_client()
             self._client.start_channels()
             self._client.wait_for_ready(timeout=READY_S)
+            self._client.execute(PREPARE, silent=True, allow_stdin=False)
         except Exception as error:
             self.close()
             raise KernelError(f"The kernel did not start: {error}") from None
@@ -261,9 +274,14 @@ class Kernel:
             if waited > (UPDATE_S if has_news else TICK_S):
                 yield made if has_news else None
                 shown_at, has_news = time.monotonic(), False
-        for shown in self._answer(asked).get("payload", []):
-            if shown.get("source") == "page":
-                made.page(shown["data"].get("text/plain", ""))
+        answer = self._answer(asked)
+        made.has_failed = answer.get("status") == "error"
+        payload = {one.get("source"): one for one in answer.get("payload", [])}
+        if "page" in payload:
+            made.page(payload["page"]["data"].get("text/plain", ""))
+        if "ask_exit" in payload:  # it has a second to live, in which another cell could begin
+            yield made
+            raise KernelError("The cell ended the kernel. The next run begins afresh.")
         if interrupts:
             self.has_half_import = self._was_importing()
         self.used = time.monotonic()
@@ -474,4 +492,6 @@ def _keep(kernel: Kernel, exercise: int | None, source: str) -> None:
 
 def has_error(made: Collected | None) -> bool:
     """Tell if a cell raised."""
-    return made is not None and any(output.output_type == "error" for output in made.outputs)
+    if made is None:
+        return False
+    return made.has_failed or any(output.output_type == "error" for output in made.outputs)

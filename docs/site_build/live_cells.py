@@ -13,6 +13,7 @@ import jupytext
 import mkdocs_jupyter.nbconvert2
 import nbformat
 import notebook_html
+from cell_names import find_bases
 from chapter_source import Chapter
 from kernels import Event, Kernels
 from nbconvert.exporters.html import HTMLExporter
@@ -48,12 +49,13 @@ class LiveCells:
         """Do what a page asks for.
 
         Args:
-            action: "run", "stop" or "restart".
+            action: "run", "stop", "restart", or "bases" for what the results of cells rest on.
             asked: "chapter", and to run a cell its number "cell" and "texts", those of the cells
                 that the reader has changed, by their numbers.
 
         Yields:
-            Events for the page: those of `Kernels.run`, with "html" in place of outputs.
+            Events for the page: those of `Kernels.run`, with "html" in place of outputs; or
+            "bases", what `find_bases` finds, by the cells' numbers.
 
         Raises:
             ValueError: if there is no such chapter, cell or action.
@@ -68,12 +70,18 @@ class LiveCells:
             raise ValueError("There is no such cell.")
         part = part_of(chapter, number)
         key = (chapter.path.stem, part)
+        texts = {int(place): str(text) for place, text in asked.get("texts", {}).items()}
         if action == "stop":
             self.kernels.interrupt(key)
         elif action == "restart":
             self.kernels.restart(key)
+        elif action == "bases":
+            places = places_of(chapter, number)
+            sources = [shown_source(cells[place]) for place in places]
+            changed = {at: texts[place] for at, place in enumerate(places) if place in texts}
+            found = find_bases(sources, changed)
+            yield {"kind": "bases", "bases": dict(zip(places, found, strict=True))}
         elif action == "run":
-            texts = {int(place): str(text) for place, text in asked.get("texts", {}).items()}
             source = texts.get(number, shown_source(cells[number]))
             above = above_of(chapter, number)
             before = [texts.get(place, cells[place].source) for place in above]
@@ -125,12 +133,17 @@ def part_of(chapter: Chapter, number: int) -> str:
     return "chapter" if number < num_own_cells(chapter) else "exercises"
 
 
+def places_of(chapter: Chapter, number: int) -> range:
+    """Return the numbers of all cells of a cell's part."""
+    own = num_own_cells(chapter)
+    return range(own) if number < own else range(own, len(chapter.code_cells))
+
+
 def above_of(chapter: Chapter, number: int) -> list[int]:
     """Return the numbers of the cells to run before one: those above in its part, no exercises."""
-    own = num_own_cells(chapter)
-    first = 0 if number < own else own
     cells = chapter.code_cells
-    return [place for place in range(first, number) if not exercises.is_exercise(cells[place])]
+    above = range(places_of(chapter, number).start, number)
+    return [place for place in above if not exercises.is_exercise(cells[place])]
 
 
 DEFINED = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)

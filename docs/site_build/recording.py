@@ -7,23 +7,43 @@ modules are compiled with one more line in each.
 
 import ast
 import json
+import marshal
 import sys
+from contextlib import suppress
+from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import MAGIC_NUMBER, cache_from_source
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 RAN = "_slp_ran"  # what a module's functions call the set of those that ran
 
 
+COMPILER = MAGIC_NUMBER + Path(__file__).read_bytes()  # all that bytecode depends on but a source
+
+
 class NotingLoader(SourceFileLoader):
     """Loads a module whose functions note that they run."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """Compile a module; no bytecode is kept, which a kernel without notes would find."""
+        """Compile a module, or take what another kernel compiled of the same source.
+
+        Its bytecode lies beside that which Python keeps: a process without notes finds none of it.
+        """
         path = self.get_filename(fullname)
-        tree = ast.parse(self.get_data(path), path)
+        source = self.get_data(path)
+        digest = sha256(b"\0".join([path.encode(), COMPILER, source])).digest()
+        kept = Path(cache_from_source(path)).with_suffix(".noted")
+        with suppress(OSError, EOFError, ValueError):
+            content = kept.read_bytes()
+            if content.startswith(digest):
+                return marshal.loads(content[len(digest) :])
+        tree = ast.parse(source, path)
         add_notes(tree, "")
-        return compile(tree, path, "exec", dont_inherit=True)
+        compiled = compile(tree, path, "exec", dont_inherit=True)
+        self.set_data(str(kept), digest + marshal.dumps(compiled))
+        return compiled
 
     def exec_module(self, module: ModuleType) -> None:
         """Run a module, which is part of what ran."""

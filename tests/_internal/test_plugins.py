@@ -140,6 +140,7 @@ alone = others:Nothing
 """
 
 
+@pytest.mark.slow
 def test_a_plug_in_of_another_package_adds_what_has_no_name_yet_and_a_broken_one_is_named(tmp_path):
     check = (
         "from slp_transformer.check.diagnosing import CHECKS\nCHECKS['mine'] = CHECKS['softmax']"

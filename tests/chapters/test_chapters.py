@@ -43,13 +43,8 @@ def labels(chapter: Path) -> list[str]:
     return [found for cell in cells(chapter, "markdown") for found in LABEL.findall(cell)]
 
 
-@pytest.mark.parametrize(
-    "chapter",
-    [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (number_of(path.stem) != "2"))
-        for path in CHAPTERS
-    ],
-)
+@pytest.mark.slow
+@every_chapter
 def test_chapter_runs_and_says_nothing_on_stderr(chapter):
     """The site shows the outputs of this very run."""
     ran = read(chapter)

@@ -136,6 +136,7 @@ TEMPLATE = """{% for message in messages %}
 {% if add_generation_prompt %}assistant:{% endif %}"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("published", ["gpt2"], indirect=True)
 def test_chat_answers_as_they_do_and_shows_the_answer_alone(published, at, capsys):
     tokenizer = PreTrainedTokenizerFast(tokenizer_file="model/tokenizer.json")

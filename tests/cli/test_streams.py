@@ -63,6 +63,7 @@ def test_a_closed_or_full_stream_is_no_traceback(words, code, says):
     assert re.search(says, ended.stderr)
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.usefixtures("at")
 def test_with_standard_input_closed_nothing_is_read_from_another_file():

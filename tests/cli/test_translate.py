@@ -62,6 +62,7 @@ def test_training_shows_sentences_with_reference_prediction_and_scores(at, capsy
     assert told.count("BLEU") == 3 and "nrefs:1|case:mixed|eff:no|tok:13a" in told
 
 
+@pytest.mark.slow
 def test_the_first_run_needs_no_files(at, capsys):
     fine("train", "pairs", "--out-dir", "numbers", *PAIR_SIZES, "--steps", "1", "--quiet")
     assert "English" in output(capsys, "info", "numbers")

@@ -74,16 +74,14 @@ def test_little_that_is_packed_does_not_become_much(tmp_path, monkeypatch):
     assert len(read_lines(tmp_path / "a.en.gz")) == 50_000
 
 
-def test_a_table_of_many_columns_and_rows_is_read_as_fast_as_one_of_few(tmp_path):
-    """Each row was made as wide as the first: 400 million cells here, a hundred times the time."""
-    path, seconds = tmp_path / "a.csv", []
-    for more in (0, 20_000):
-        path.write_text("a,b" + ",c" * more + "\n" + "1,2\n" * 20_000, encoding="utf-8")
-        begun = time.process_time()
-        assert read_pairs(str(path), None, ("a", "b"))[0] == [("1", "2")] * 20_000
-        seconds.append(time.process_time() - begun)
-    assert seconds[1] < 10 * seconds[0] + 0.1
-    with pytest.raises(ValueError, match="columns a, b, (c, ){9}c and 19,990 more: name two"):
+def test_a_short_row_of_a_wide_table_is_not_made_as_wide(tmp_path):
+    """That would be 3.6 billion cells here, for half a minute."""
+    path, size = tmp_path / "a.csv", 60_000
+    path.write_text("a,b" + ",c" * size + "\n" + "1,2\n" * size, encoding="utf-8")
+    begun = time.process_time()
+    assert read_pairs(str(path), None, ("a", "b"))[0] == [("1", "2")] * size
+    assert time.process_time() - begun < 8  # against that half minute, not a measure
+    with pytest.raises(ValueError, match="columns a, b, (c, ){9}c and 59,990 more: name two"):
         read_pairs(str(path))
 
 

@@ -48,7 +48,7 @@ MODEL = ROOT / "docs" / "assets" / "model"
 def test_the_lattice_is_python_s_to_the_last_bit():
     """In a process without shape checks, which take far longer than what they check."""
     script = "import lattices, sys; print(lattices.compare_pieces(range(*map(int, sys.argv[1:]))))"
-    last = 1080 if "SLP_LATTICES" in os.environ else 180
+    last = 1080 if "SLP_LATTICES" in os.environ else 60
     assert int(printed(script, 0, last)) > 1.5 * last
 
 

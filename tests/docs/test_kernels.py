@@ -2,6 +2,7 @@
 
 import os
 import threading
+import traceback
 
 import pytest
 
@@ -9,6 +10,7 @@ pytest.importorskip("jupyter_client")
 pytest.importorskip("mkdocs")
 
 import kernels  # noqa: E402
+import reader_kernel  # noqa: E402
 from kernels import Collected, KernelError, Kernels  # noqa: E402
 
 
@@ -300,6 +302,30 @@ def test_a_line_that_is_written_over_is_one_line():
     assert made.outputs[0].text == "start\n100%\ndone\n"
 
 
+def test_a_script_is_named_and_an_error_without_traceback_is_one():
+    made = Collected()
+    data = {"application/javascript": "mpl()", "text/plain": "<Javascript>"}
+    made.take(message("display_data", data=data, metadata={}))
+    assert made.outputs[0].data == {"text/plain": kernels.NO_SCRIPT}
+    assert not kernels.has_error(made)
+    made.has_failed = True
+    assert kernels.has_error(made)
+
+
+def test_a_long_traceback_keeps_its_ends():
+    def fall(depth):
+        return 1 / 0 if not depth else fall(depth - 1)
+
+    for depth, left in ((5, 7), (97, 2 * reader_kernel.MAX_FRAMES)):
+        with pytest.raises(ZeroDivisionError) as raised:
+            fall(depth)
+        tb = reader_kernel.shortened(raised.value.__traceback__)
+        lines = traceback.extract_tb(tb)
+        assert len(lines) == left
+        assert lines[0].name == test_a_long_traceback_keeps_its_ends.__name__
+        assert "1 / 0" in lines[-1].line
+
+
 def test_a_question_is_answered_in_words():
     made = Collected()
     made.take(message("error", ename="StdinNotImplementedError", evalue="e", traceback=["long"]))
@@ -322,6 +348,12 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         assert events[-1]["state"] == "stopped" and "KeyboardInterrupt" in str(events[-2])
         *_, end = few.run(("01", "chapter"), ["x = 7"], "x")  # in the same kernel
         assert end["state"] == "ok" and len(few._get(("01", "chapter")).executed) == 2
+        deep = "f = lambda: f()\nf()"
+        *_, shown, end = few.run(("01", "chapter"), ["x = 7"], deep)
+        assert end["state"] == "error"
+        assert str(shown).count("line 1") == 2 * reader_kernel.MAX_FRAMES - 2
+        *_, end = few.run(("01", "chapter"), ["x = 7"], "raise ExceptionGroup('g', [ValueError()])")
+        assert end["state"] == "error"
         *_, shown, end = few.run(("01", "chapter"), ["x = 7"], "print?")
         assert "print" in shown["outputs"][-1].data["text/plain"]
         (tmp_path / "slow.py").write_text("import time\ntime.sleep(600)", encoding="utf-8")
@@ -331,6 +363,10 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
         assert end["state"] == "stopped" and "new kernel" in end["text"]
         *_, end = few.run(("01", "chapter"), ["x = 7"], "import os\nos._exit(3)")
         assert end["state"] == "dead"
+        kernel = few._get(("01", "chapter"))
+        *_, end = few.run(("01", "chapter"), [], "exit()")
+        assert end["state"] == "dead" and "ended the kernel" in end["text"]
+        assert not kernel._manager.has_kernel
         kernel = few._get(("01", "chapter"))
         folder = kernel._place.name
         *_, made = kernel.run("x", kernels.Stop())

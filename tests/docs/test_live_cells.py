@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("mkdocs_jupyter")
 
 import live_cells  # noqa: E402
+from cell_names import find_bases  # noqa: E402
 from state import site  # noqa: E402
 
 SOLUTION = "# solution\n    return {0}\n    # end"
@@ -115,3 +116,53 @@ def test_what_there_is_not_is_refused(live, action, asked):
 def test_stop_and_restart_are_of_the_cell_s_own_kernel(live):
     assert ask(live, 4, "stop")[0] == ("stop", ("01_one", "exercises"))
     assert ask(live, 0, "restart")[0] == ("restart", ("01_one", "chapter"))
+
+
+CELLS = [
+    "import torch\nfrom m import plotting\nx = torch.ones(3)",
+    "def f(y):\n    z = y + k\n    return z",
+    "k = 2",
+    "z = f(1)\nz",
+    "w = x + 1\n%timeit w\nw.add_(1)",
+    "plotting.show(w)",
+    "plotting.show(k)\nx = 3",
+    "print(x)",
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "resting"),
+    [
+        (0, "import torch\nfrom m import plotting\nx = torch.zeros(3)", {4, 5}),
+        (0, "from m import plotting\nimport numpy as torch\nx = torch.ones(3)", {4, 5}),
+        (1, "def f(y):\n    return y", {3}),
+        (2, "k = 3", {3, 6}),  # a function reads it when it is called
+        (4, "x.add_(2)", {5}),  # which no longer assigns w; x is assigned anew before it is used
+        (4, "w = x + 1\n%timeit w\nw.add_(1)\nplotting.show(w, 1)", set()),
+        (6, "x += 3", {7}),
+        (0, "x = (", {1, 2, 3, 4, 5, 6, 7}),
+        (3, "!ls", set()),
+    ],
+)
+def test_results_that_rest_on_a_change_are_found_by_names(place, text, resting):
+    found = find_bases(CELLS, {place: text})
+    assert {at for at, basis in enumerate(found) if basis} == resting
+    assert find_bases(CELLS, {}) == [""] * len(CELLS)
+
+
+def test_a_second_change_makes_another_basis():
+    one, both, other = (
+        find_bases(CELLS, texts) for texts in ({2: "k = 3"}, {2: "k = 3", 1: ""}, {2: "k = 5"})
+    )
+    assert one[3] != other[3] and one[6] == both[6] and one[3] != both[3]
+
+
+def test_the_page_is_told_them_by_the_cells_numbers_of_a_part(live):
+    texts = {"0": "given = 2", "3": "given = 1"}
+    for number, places in ((0, range(2)), (6, range(2, 7))):
+        asked = {"chapter": "01_one", "cell": number, "texts": texts}
+        ((_, told),) = [
+            (event.pop("kind"), event["bases"]) for event in live.answer("bases", asked)
+        ]
+        assert told == dict.fromkeys(places, "")
+    assert live.kernels.asked == []

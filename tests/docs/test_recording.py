@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import sys
 import traceback
 
@@ -94,3 +95,18 @@ def test_functions_that_run_are_noted_and_lines_stay(tmp_path, monkeypatch, caps
     assert not list(path.parent.glob("**/*.pyc"))
     for name in ("noted", "noted.counter"):
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_bytecode_is_that_of_the_source_even_in_the_same_second(tmp_path):
+    path = tmp_path / "low.py"
+    names = {}
+    for number in (3, 5, 3):
+        path.write_text(f"def low():\n    return {number}\n", encoding="utf-8")
+        os.utime(path, (11, 11))
+        for _ in range(2):  # compiled, then kept
+            names = {recording.RAN: set()}
+            exec(recording.NotingLoader("low", str(path)).get_code("low"), names)
+            assert names["low"]() == number and names[recording.RAN] == {"low"}
+    (kept,) = path.parent.glob("__pycache__/*")
+    kept.write_bytes(kept.read_bytes()[:-1])  # damaged
+    assert recording.NotingLoader("low", str(path)).get_code("low").co_name == "<module>"

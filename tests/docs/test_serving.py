@@ -189,6 +189,11 @@ def asked():
 @pytest.fixture
 def running(folder, asked):
     def cells(action, more):
+        if action == "bases":  # all rest on cell 0
+            yield {
+                "bases": {place: more["texts"].get("0", "") if place else "" for place in range(3)}
+            }
+            return
         asked.append((action, more))
         if action not in ("run", "stop", "restart"):
             raise ValueError("There is no such action.")
@@ -436,6 +441,7 @@ CELLS = """
 <div class="slp-output"><p>built</p></div>
 <div class="slp-cell" data-cell="1"></div>
 <div class="highlight"><pre><code>x + 1\n</code></pre></div>
+<div class="slp-output"><p>two</p></div>
 <div class="slp-cell" data-cell="2"></div>
 <div class="highlight"><pre><code>x + 2\n</code></pre></div>
 """
@@ -482,6 +488,8 @@ def test_a_cell_is_changed_run_kept_and_put_back(chapter, asked):
     editor.press("Control+Enter")
     cell.locator(".slp-output p", has_text="x = 5").wait_for()
     assert asked.pop()[1]["texts"] == {"0": "x = 5"}
+    before_change = chapter.locator(".slp-before-change")
+    before_change.filter(has_text="two").wait_for()
     editor.press("Shift+Enter")
     until(chapter, 'document.activeElement.closest("[data-cell]")?.dataset.cell === "1"')
     editor.press("Escape")
@@ -494,7 +502,9 @@ def test_a_cell_is_changed_run_kept_and_put_back(chapter, asked):
     other.get_by_role("button", name="Run").click()
     other.get_by_text("Ran in").wait_for()
     assert asked.pop()[1]["texts"] == {"0": "x = 5"}
+    until(chapter, "!document.querySelector('.slp-before-change:not([hidden])')")
     cell.get_by_role("button", name="Put back").click()
+    before_change.filter(has_text="as shown").wait_for()  # and now of what was put back
     assert built.is_visible() and editor.inner_text() == "x = 1"
     editor.press("Control+z")
     assert editor.inner_text() == "x = 5" and built.evaluate("e => e.matches('.slp-outdated')")

@@ -195,6 +195,7 @@ def test_a_number_that_leads_nowhere_is_named(tmp_path):
         registry.read_any_tab_file(tmp_path / "a.gp")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="alphaTab runs in Node.js")
 def test_what_alphatab_writes_for_guitar_pro_7_is_read(tmp_path):
     rng = random.Random(7)

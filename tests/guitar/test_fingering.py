@@ -25,7 +25,7 @@ from slp_transformer.guitar.fingering.passages import (
     read_passages_jsonl,
     sum_metrics,
 )
-from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
+from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.fingering.questions import (
     find_repeats,
@@ -203,6 +203,41 @@ def test_an_answer_holds_at_repeats_unless_they_have_their_own():
     repeats = find_repeats([(60,), (62,), (64,)] * 4)
     assert spread_answers({4: "a"}, repeats) == {1: "a", 4: "a", 7: "a", 10: "a"}
     assert spread_answers({7: "b", 1: "a"}, repeats) == {1: "a", 4: "b", 7: "b", 10: "b"}
+
+
+def finger_chords(grips, tuning):
+    """The fingering that a piece of written grips gets anew, as frets."""
+    bar = Bar(len(grips), tuple(Event(n, grip) for n, grip in enumerate(grips)))
+    piece = piece_from_tab(Tab(tuning=tuning, bars=(bar,)))
+    ((_, path),), _ = find_fingerings(piece, FingeringOptions(tuning))
+    return [sorted(note.fret for note in grip) for grip in path]
+
+
+def test_a_piece_of_power_chords_keeps_one_shape_and_open_strings_out_of_it():
+    power = [tuple(Note(string, fret) for string in (6, 5, 4)) for fret in (0, 3, 5, 8, 7)]
+    assert finger_chords(power, DROP_D) == [[n] * 3 for n in (0, 3, 5, 8, 7)]
+    few = [power[0], power[2], power[0]]
+    assert finger_chords(few, DROP_D)[1] == [0, 0, 5]
+    assert finger_chords([*few, power[2]], DROP_D)[1] == [5, 5, 5]
+    triads = [(Note(5, 3), Note(4, 2), Note(3, 0))] * 3  # three chords in seven
+    assert finger_chords([*few, power[0], *triads], DROP_D)[1] == [0, 0, 5]
+
+
+@pytest.mark.parametrize(
+    ("pitches", "dropped"),
+    [
+        ((41, 53, 69, 72, 77), [41]),  # four of the five are a barre at the thirteenth fret
+        ((40, 43, 47, 52, 55, 59, 64), [43]),  # its octave sounds, too
+        ((40, 45, 50, 55, 59, 62, 67), [50]),  # not 45, which has none
+        ((41, 83), [41]),
+        (tuple(range(31, 90)), [p for p in range(31, 90) if p not in (40, 78, 83)]),
+    ],
+)
+def test_as_few_notes_as_possible_are_left_out(pitches, dropped):
+    options = FingeringOptions(unplayable_policy="drop")
+    left, changes, _ = fit_chord_to_guitar(pitches, options)
+    assert [pitch for pitch in pitches if pitch not in left] == dropped
+    assert find_grips(tuple(left), STANDARD, 19, 19) and len(changes) == len(dropped)
 
 
 def test_a_note_that_rings_on_leaves_its_string_alone_to_the_end_of_its_bar():

@@ -126,6 +126,7 @@ def test_the_weights_that_the_package_brings_are_exact_and_each_is_used():
     memory = Memory({}, {})
     for grip in [*grips, *chords]:
         seen |= {name for name, _ in features.grip_features(grip)}
+        seen |= {name for name, _ in features.movable_features(grip)}
         for hand in range(1, 16):
             seen |= {name for name, _ in features.hand_features(grip, hand)}
         for before in chance.sample([*grips, *chords], 30):

@@ -5,6 +5,7 @@ import random
 
 from js_engines import Racer, constants
 
+from slp_transformer.guitar.fingering.features import MOVABLE_CHORDS
 from slp_transformer.guitar.fingering.fingering_pieces import find_doubtful_moments, find_fingerings
 from slp_transformer.guitar.fingering.playable_chords import FingeringOptions, fit_chord_to_guitar
 from slp_transformer.guitar.fingering.playable_pieces import PlayableMoment, PlayablePiece
@@ -31,14 +32,17 @@ def random_options(rng, policy):
 
 def random_moments(rng, options):
     """Grips at random places, with now and then a pitch that no hand reaches, or one twice; some
-    begin again at the end."""
-    moments = []
+    begin again at the end. One piece in five is full of power chords."""
+    moments, is_powerful = [], rng.random() < 0.2
     for number in range(1, rng.randint(2, 20)):
         tuning = options.tuning
         size, hand = rng.choice([1, 1, 1, 2, 3, 4, 6]), rng.randint(0, 12)
         strings = rng.sample(range(1, len(tuning.open_pitches) + 1), size)
         frets = [rng.choice([0, hand, hand + rng.randint(0, 4)]) for _ in strings]
         pitches = [tuning.pitch_of(Note(*place)) for place in zip(strings, frets, strict=True)]
+        if is_powerful:
+            root, shape = pitches[0], rng.choice(MOVABLE_CHORDS)
+            pitches = [root + apart for apart in shape][: rng.choice([1, 3, 3])]
         if rng.random() < 0.05:
             pitches[0] += rng.choice([-31, 31, 5])
         lasting = [rng.choice([0, 1, 1, 2, 3, 8]) for _ in pitches]

@@ -16,18 +16,24 @@ done = 0
 
 
 def checker(function: Callable) -> Callable:
-    """Have a function check its arguments, until enough was checked."""
-    checked = check(function)
-    if isinstance(function, type):
-        return checked
+    """Have a function check its arguments, until enough was checked.
 
-    @functools.wraps(checked)
+    What checks it is made at the first call, since most tests call little of the package. A
+    function within another is made anew at each call, and its checks would be, too.
+    """
+    if isinstance(function, type):
+        return check(function)
+    if "<locals>" in function.__qualname__:
+        return function
+    checked = functools.cache(lambda: check(function))
+
+    @functools.wraps(function)
     def counted(*arguments, **named):
         global done
         done += 1
         if done == ENOUGH:
             config.update("jaxtyping_disable", True)
-        return checked(*arguments, **named)
+        return checked()(*arguments, **named)
 
     return counted
 

@@ -18,10 +18,10 @@ FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign forks")
 @pytest.mark.parametrize(
     ("script", "count", "seed", "tried"),
     [
-        pytest.param("mutations.py", 300, 2, 300, marks=FORKS),
-        pytest.param("published_folders.py", 80, 7, 80, marks=FORKS),
-        pytest.param("hostile.py", 60, 2, 60, marks=FORKS),
-        ("guitar_files.py", 25, 7, None),  # of each kind; Guitar Pro 7 if there is Node.js
+        pytest.param("mutations.py", 120, 2, 120, marks=FORKS),
+        pytest.param("published_folders.py", 30, 7, 30, marks=FORKS),
+        pytest.param("hostile.py", 30, 2, 30, marks=FORKS),
+        ("guitar_files.py", 10, 7, None),  # of each kind; Guitar Pro 7 if there is Node.js
     ],
 )
 def test_damaged_files_are_worked_with_or_refused(script, count, seed, tried):
@@ -68,27 +68,27 @@ def test_what_is_made_to_be_hostile_does_not_outgrow_the_campaign(make):
 
 @FORKS
 def test_interrupted_runs_resume_to_the_same_weights():
-    counts = ["--kills", "8", "--signals", "6", "--races", "2", "--full-disks", "4"]
+    counts = ["--kills", "4", "--signals", "3", "--races", "2", "--full-disks", "2"]
     ended = python(FOLDER / "interruptions.py", *counts)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.splitlines()[-4:] == [
-        "kills: tried 8, kept 8, lost 0",
-        "signals: tried 6, kept 6, lost 0",
+        "kills: tried 4, kept 4, lost 0",
+        "signals: tried 3, kept 3, lost 0",
         "races: tried 2, kept 2, lost 0",
-        "full disks: tried 4, kept 4, lost 0",
+        "full disks: tried 2, kept 2, lost 0",
     ]
 
 
 @FORKS
 def test_failing_calls_power_cuts_flipped_bits_and_readers_lose_nothing():
-    counts = ["--faults", "20", "--power-cuts", "20", "--flips", "30", "--readers", "2"]
+    counts = ["--faults", "8", "--power-cuts", "8", "--flips", "12", "--readers", "2"]
     ended = python(FOLDER / "faults.py", *counts)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     lines = ended.stdout.splitlines()
-    assert lines[-2:] == ["flips: tried 30, kept 30, lost 0", "readers: tried 2, kept 2, lost 0"]
+    assert lines[-2:] == ["flips: tried 12, kept 12, lost 0", "readers: tried 2, kept 2, lost 0"]
     if "There is no C compiler here" in ended.stdout:
         pytest.skip("without a C compiler calls do not fail: faults and power cuts were left out")
     assert lines[-4:-2] == [
-        "faults: tried 20, kept 20, lost 0",
-        "power cuts: tried 20, kept 20, lost 0",
+        "faults: tried 8, kept 8, lost 0",
+        "power cuts: tried 8, kept 8, lost 0",
     ]

@@ -139,7 +139,6 @@ export function fitMoment(pitches, guitar, movesOctaves = false) {
   const inOrder = [...left.keys()].sort((a, b) => a - b),
     isPlayable = (/** @type {number[]} */ chord) =>
       findGrips(chord, guitar, guitar.maxFret).length > 0;
-  const dropped = inOrder.filter((pitch) => !isOnNeck(pitch));
   let rest = inOrder.filter(isOnNeck);
   if (movesOctaves && rest.length === inOrder.length && !isPlayable(rest)) {
     const moved = moveOctaves(rest, guitar, isPlayable);
@@ -153,11 +152,32 @@ export function fitMoment(pitches, guitar, movesOctaves = false) {
       rest = [...moved].sort((a, b) => a - b);
     }
   }
-  // The melody counts most, then the bass; of the inner voices the lowest goes first.
-  while (rest.length && !isPlayable(rest)) dropped.push(...rest.splice(rest.length > 2 ? 1 : 0, 1));
-  const inTurn = movesOctaves ? [...dropped].sort((a, b) => a - b) : dropped;
-  changes.push(...inTurn.map((pitch) => `${formatPitch(pitch)} is left out`));
+  rest = chooseKept(rest, guitar.open.length, isPlayable);
+  const dropped = [...left.keys()].filter((pitch) => !rest.includes(pitch)).sort((a, b) => a - b);
+  changes.push(...dropped.map((pitch) => `${formatPitch(pitch)} is left out`));
   return { notes: rest.map((pitch) => [pitch, left.get(pitch)]), changes };
+}
+/** The notes of a chord that stay so that a hand can take it: as many as possible. The melody stays
+   rather than the bass, and the bass rather than inner voices; of these go those that sound in
+   another octave, too, and then the lowest.
+   @type {(pitches: number[], strings: number, isPlayable: (chord: number[]) => boolean) =>
+     number[]} */
+function chooseKept(pitches, strings, isPlayable) {
+  const searched = [...pitches.slice(0, 1), ...pitches.slice(1).slice(1 - FINGERING.maxSearched)],
+    top = searched[searched.length - 1];
+  const price = (/** @type {number[]} */ chord) => [
+    Number(!chord.includes(top)),
+    Number(!chord.includes(searched[0])),
+    -new Set(chord.map((pitch) => pitch % 12)).size,
+    ...chord.map((pitch) => -pitch),
+  ];
+  for (let size = Math.min(searched.length, strings); size; size--) {
+    const ranked = choose(size, searched.length).map((own) => own.map((k) => searched[k - 1]));
+    ranked.sort((a, b) => compareNumbers(price(a), price(b)));
+    const found = ranked.find(isPlayable);
+    if (found) return found;
+  }
+  return [];
 }
 /** Where the notes of a chord move by an octave so that a hand can take it; null if nowhere. As few
    as possible move; of these the inner ones rather than the bass, and the melody last.
@@ -218,6 +238,28 @@ function gripFeatures(grip) {
       ["chord: frets used", new Set(frets).size],
     );
   return found;
+}
+/** Whether most chords of a piece are power chords, octaves and the like.
+   @type {(moments: number[][]) => boolean} */
+function hasMovableChords(moments) {
+  const { shapes, minChords, minShare } = FINGERING.movable,
+    known = shapes.map(String),
+    chords = moments.filter(({ length }) => length > 1);
+  const count = chords.filter((own) =>
+    known.includes(`${own.map((pitch) => pitch - own[0])}`),
+  ).length;
+  return count >= minChords && count >= minShare * chords.length;
+}
+/** What a grip asks in a piece with movable chords.
+   @type {(grip: Grip) => Feature[]} */
+function movableFeatures(grip) {
+  const frets = grip.map(([, fret]) => fret).filter(Boolean);
+  if (grip.length < 2 || !frets.length) return [];
+  const isHigh = grip[0][1] > 0 || Math.max(...frets) > 4;
+  return [
+    [FINGERING.costNames.movableOpen, isHigh ? grip.length - frets.length : 0],
+    [FINGERING.costNames.movableFrets, new Set(frets).size],
+  ];
 }
 /** What a grip asks of a hand whose index finger is at a fret.
    @type {(grip: Grip, hand: number) => Feature[]} */
@@ -313,6 +355,9 @@ function classifyGaps(onsets) {
 const price = (features, weights) =>
   features.reduce((sum, [name, value]) => sum + (weights[name] ?? 0) * value, 0);
 
+/** Which of two rows of numbers, equally long, comes first.
+   @type {(a: number[], b: number[]) => number} */
+const compareNumbers = (a, b) => a.reduce((sign, own, k) => sign || own - b[k], 0);
 /** Which of two grips Python puts first. @type {(a: Grip, b: Grip) => number} */
 const compareGrips = (a, b) =>
   a.reduce((sign, [string, fret], k) => sign || string - b[k][0] || fret - b[k][1], 0);
@@ -369,10 +414,12 @@ export class Lattice {
     const stay = hands.map((hand) =>
       asked.position === null ? 0 : perFretFromPosition * Math.abs(hand - asked.position),
     );
+    const isMovable = hasMovableChords(moments);
     this.own = choices.map((choice) =>
       choice.map((grip) => {
         const open = grip.filter(([, fret]) => fret === 0).length * asked.openStringCost,
-          anywhere = price(gripFeatures(grip), weights) + open;
+          features = [...gripFeatures(grip), ...(isMovable ? movableFeatures(grip) : [])],
+          anywhere = price(features, weights) + open;
         return hands.map(
           (hand, h) => anywhere + price(handFeatures(grip, hand), weights) + stay[h],
         );

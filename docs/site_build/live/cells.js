@@ -60,6 +60,13 @@
   const numberOf = (mark) => Number(mark.dataset.cell);
   const ordered = () => [...document.querySelectorAll(".slp-cell")].map((mark) => cells.get(mark));
 
+  const changedTexts = () => {
+    const texts = {};
+    for (const cell of ordered())
+      if (cell && cell.text !== cell.built) texts[cell.number] = cell.text;
+    return texts;
+  };
+
   /* What the page shows of a cell as it was built: its code, and below that its outputs. */
   const shownOf = (mark) => {
     const found = { code: null, codes: [], outputs: [] };
@@ -79,7 +86,9 @@
     constructor(mark) {
       this.mark = mark;
       this.number = numberOf(mark);
-      this.hasRun = this.isRunning = this.isWaiting = false;
+      this.hasRun = this.isShown = this.isRunning = this.isWaiting = false;
+      // What its result rests on of what was changed above: as the page has it, and by now.
+      this.shownBasis = this.basis = "";
       this.leave = new AbortController();
       /** @type {any} */
       this.editor = null;
@@ -125,7 +134,7 @@
       this.shown = shown;
       this.text ??= built;
       if (follows) this.setText(built);
-      else if (this.isOpen) this.hideShown();
+      else this.hideShown();
     }
 
     /* A button that is not there keeps its place, so that no other one moves under the pointer. */
@@ -144,11 +153,14 @@
 
     /* The editor stands for the code; the outputs of the build stay until there are others. */
     hideShown() {
-      for (const one of this.shown.codes) one.hidden = true;
+      const isOld = this.shownBasis !== this.basis;
+      for (const one of this.shown.codes) one.hidden = this.isOpen;
       for (const one of this.shown.outputs) {
         one.hidden = this.hasRun;
         one.classList.toggle("slp-outdated", this.isRunning || this.text !== this.built);
+        one.classList.toggle("slp-before-change", isOld);
       }
+      this.output?.classList.toggle("slp-before-change", isOld);
     }
 
     /* What is said already is not said again: a reader who listens would hear it each second. */
@@ -191,9 +203,11 @@
 
     putBack() {
       this.hasRun = false;
+      this.shownBasis = "";
       this.output.hidden = true;
       this.output.replaceChildren();
       this.setText(this.built);
+      this.compareBases(changedTexts(), false);
       this.say("This is the page's text again. Ctrl+Z, or ⌘Z, brings yours back.");
       this.editor?.focus();
     }
@@ -229,9 +243,8 @@
     async run() {
       if (this.isRunning) return false;
       this.isRunning = true;
-      const texts = {};
-      for (const cell of ordered())
-        if (cell && cell.text !== cell.built) texts[cell.number] = cell.text;
+      this.isShown = false; // what this run puts out
+      const texts = changedTexts();
       await this.edit(false);
       this.setBusy(true);
       this.say("Starting …");
@@ -246,7 +259,7 @@
       }
       this.isRunning = this.isWaiting = false;
       this.setBusy(false);
-      this.finish(end);
+      this.finish(end, texts);
       return end.state === "ok";
     }
 
@@ -276,7 +289,7 @@
     }
 
     show(html) {
-      this.hasRun = true;
+      this.hasRun = this.isShown = true;
       this.hideShown();
       this.output.classList.remove("slp-outdated");
       const page = new DOMParser().parseFromString(html, "text/html");
@@ -288,7 +301,7 @@
       document.dispatchEvent(new CustomEvent("slp:replaced", { detail: [this.output] }));
     }
 
-    finish(end) {
+    finish(end, texts) {
       const hasRun = end.state === "ok" || end.state === "error";
       if (hasRun && this.output.classList.contains("slp-outdated")) this.show("");
       const seconds = end.seconds === undefined ? "" : ` in ${end.seconds.toFixed(1)} s`;
@@ -301,11 +314,19 @@
         failed?.output.classList.add("slp-outdated");
         failed?.say(`It raised an error, which cell ${this.number + 1} shows.`);
       } else this.say(end.text ?? "It was not run.");
-      let isBelow = false;
+      this.compareBases(texts, this.isShown);
+    }
+
+    /* Mark what was made before a change above: outputs that rest on it by the names they use. */
+    async compareBases(texts, hasRun) {
+      const answer = await this.ask("bases", { texts }).catch(() => null);
+      if (!answer?.ok) return;
+      const { bases } = await answer.json();
+      if (hasRun) this.shownBasis = bases[this.number];
       for (const cell of ordered()) {
-        if (isBelow && cell?.isOpen && !cell.output.hidden)
-          cell.output.classList.add("slp-outdated");
-        if (cell === this) isBelow = true;
+        if (!cell || !(cell.number in bases)) continue;
+        cell.basis = bases[cell.number];
+        cell.hideShown();
       }
     }
   }

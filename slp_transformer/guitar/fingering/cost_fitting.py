@@ -28,6 +28,8 @@ from slp_transformer._internal.atomic_write import write_file
 from slp_transformer._internal.shape_types import Float, Int, Tensor
 from slp_transformer._internal.terminal import escape_controls
 from slp_transformer.guitar.fingering.features import (
+    MOVABLE_FRETS,
+    MOVABLE_OPEN,
     TIME_CLASSES,
     Features,
     Memory,
@@ -58,7 +60,8 @@ WINDOWS_PER_PART = 128
 """Windows that are looked at together."""
 MEMORY_NOISE = 0.9
 """Share of the moments that are remembered with a grip drawn at random."""
-CUT_WEIGHT = 2.5
+SET_WEIGHTS = {CUT: 2.5, MOVABLE_OPEN: 12.0, MOVABLE_FRETS: 6.0}
+"""Weights that are not fitted. Few of the tabs have power chords."""
 FIRST_WEIGHTS = {
     **{"frets": 0.1, "frets behind the index": 2.0, "frets of stretch": 1.0},
     "chord: skipped strings": 0.1,
@@ -296,7 +299,7 @@ def fit_weights(
         if is_first:
             which = which[each <= max_nats * counts[which]]
     fitted = {name: fitter.weights[k].item() for name, k in fitter.names.items()}
-    return {name: round(w / UNIT) * UNIT for name, w in fitted.items()} | {CUT: CUT_WEIGHT}
+    return {name: round(w / UNIT) * UNIT for name, w in fitted.items()} | SET_WEIGHTS
 
 
 def sample_by_composer(passages: Sequence[Passage], most: int) -> list[Passage]:

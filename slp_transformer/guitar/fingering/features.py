@@ -21,6 +21,12 @@ TIME_CLASSES = ("unknown", "short", "usual", "long")
 MEMORY_LAGS = (4, 16, 64)
 """Moments after which a pitch's last place is remembered less; after the last one no more."""
 OTHER_GRIP = "other grip than for the same chord"
+MOVABLE_CHORDS = ((0, 5), (0, 7), (0, 12), (0, 7, 12))
+"""Half steps above the lowest note: fourths, fifths and octaves, which one shape takes anywhere."""
+MOVABLE_OPEN = "movable chord: open strings beside fretted ones"
+MOVABLE_FRETS = "movable chord: frets used"
+MIN_MOVABLE_CHORDS = 4
+MIN_MOVABLE_SHARE = 2 / 3
 
 
 def elsewhere_within(lag: int) -> str:
@@ -49,6 +55,29 @@ def grip_features(grip: Grip) -> Features:
     if frets:
         yield "chord: span", max(frets) - min(frets)
         yield "chord: frets used", len(set(frets))
+
+
+def has_movable_chords(moments: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether most chords of a piece are power chords, octaves and the like.
+
+    Args:
+        moments: the pitches of each moment, lowest first.
+    """
+    shapes = [tuple(pitch - own[0] for pitch in own) for own in moments if len(own) > 1]
+    count = sum(shape in MOVABLE_CHORDS for shape in shapes)
+    return count >= MIN_MOVABLE_CHORDS and count >= MIN_MOVABLE_SHARE * len(shapes)
+
+
+def movable_features(grip: Grip) -> Features:
+    """Yield the features of a grip in a piece with movable chords: few fingers, no open strings.
+
+    Strings ring open over a bass that is open, too, with the hand in the first position.
+    """
+    frets = [fret for _, fret in grip if fret]
+    if len(grip) > 1 and frets:
+        is_high = grip[0].fret > 0 or max(frets) > 4
+        yield MOVABLE_OPEN, (len(grip) - len(frets)) * is_high
+        yield MOVABLE_FRETS, len(set(frets))
 
 
 def hand_features(grip: Grip, hand_fret: int) -> Features:

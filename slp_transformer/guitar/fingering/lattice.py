@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from operator import add
 from typing import NamedTuple
 
-from slp_transformer.guitar.fingering.features import MEMORY_LAGS, Memory, classify_gaps
+from slp_transformer.guitar.fingering.features import (
+    MEMORY_LAGS,
+    Memory,
+    classify_gaps,
+    has_movable_chords,
+    movable_features,
+)
 from slp_transformer.guitar.fingering.fitted_costs import FittedCosts
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.passages import Passage
@@ -80,6 +86,7 @@ class FingeringLattice:
             for was_open in (False, True)
         }
         forget_costs = costs.memory_costs()
+        is_movable = has_movable_chords(moments)
         self._paid: list[list[list[float]]] = []
         self._ways: list[list[_Way]] = []
         self._own: list[list[list[float]]] = []
@@ -90,6 +97,11 @@ class FingeringLattice:
         for t, choice in enumerate(candidate_grips):
             pitches = moments[t]
             own = [costs.price_at_each_fret(grip) for grip in choice]
+            if is_movable:
+                own = [
+                    _add_to_all(a, costs.price(movable_features(g)))
+                    for a, g in zip(own, choice, strict=True)
+                ]
             if extra_cost:
                 own = [_add_to_all(a, extra_cost(t, g)) for a, g in zip(own, choice, strict=True)]
             self._own.append(own)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import combinations, product
 from typing import Literal
 
 from slp_transformer.guitar.fingering.grips import explain_unplayable, find_grips
@@ -18,6 +18,9 @@ from slp_transformer.guitar.fretboard import (
 UnplayablePolicy = Literal["refuse", "octave", "drop", "roll"]
 EASY: dict[str, int] = {"preferred_position": 1, "open_string_preference": 1, "max_span": 3}
 """The options of a fingering for beginners: the first position, open strings, few stretches."""
+
+MAX_SEARCHED_NOTES = 7
+"""Notes of a chord among which those to leave out are sought; lower inner ones beyond go first."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +139,21 @@ def nearest_octave_on_neck(pitch: int, options: FingeringOptions) -> int:
 
 
 def _choose_dropped_pitches(pitches: tuple[int, ...], options: FingeringOptions) -> list[int]:
-    """Return the notes to leave out: those off the neck, then inner ones until a grip exists."""
-    dropped = [p for p in pitches if not options.tuning.positions_of(p, options.max_fret)]
-    left = [p for p in pitches if p not in dropped]
-    while left and _explain_unplayable(tuple(left), options):
-        # The melody counts most, then the bass; of the inner voices the lowest goes first.
-        dropped.append(left.pop(1 if len(left) > 2 else 0))
-    return dropped
+    """Return the notes to leave out: those off the neck, and as few others as a hand allows.
+
+    The melody stays rather than the bass, and the bass rather than inner voices; of these go those
+    that sound in another octave, too, and then the lowest.
+    """
+    on_neck = [p for p in pitches if options.tuning.positions_of(p, options.max_fret)]
+    searched = [*on_neck[:1], *on_neck[1:][1 - MAX_SEARCHED_NOTES :]]
+
+    def price(chord: tuple[int, ...]) -> tuple[bool, bool, int, list[int]]:
+        pitch_classes = {pitch % 12 for pitch in chord}
+        no_melody, no_bass = searched[-1] not in chord, searched[0] not in chord
+        return no_melody, no_bass, -len(pitch_classes), [-pitch for pitch in chord]
+
+    for size in range(min(len(searched), len(options.tuning.open_pitches)), 0, -1):
+        for chord in sorted(combinations(searched, size), key=price):
+            if find_grips(chord, options.tuning, options.max_fret, options.max_fret):
+                return [pitch for pitch in pitches if pitch not in chord]
+    return list(pitches)
