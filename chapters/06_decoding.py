@@ -353,6 +353,10 @@ print(f"{repeated_share(drawn.ids):.0%} repeats")
 
 
 # %%
+from functools import cache
+
+
+@cache  # greedy and three temperatures come twice
 def judge(**options):
     luck = torch.Generator().manual_seed(0)
     rows = generate(model, prompts, stop=end, generator=luck, **options)
@@ -387,7 +391,7 @@ plotting.lines(curves, x="temperature τ", y="share", at=taus, levels=levels)
 # %%
 ways = {
     "greedy": {"temperature": 0},
-    "plain draws": {},
+    "plain draws": {"temperature": 1},
     "τ = 0.5": {"temperature": 0.5},
     "top-k, k = 3": {"top_k": 3},
     "top-k, k = 10": {"top_k": 10},
@@ -698,4 +702,5 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    </details>
 #
-# Next: [The key-value cache](06b_cache.py), which makes all of this fast.
+# Next: [The key-value cache](06b_cache.py), which makes all of this fast; on the short path,
+# [Training](07_training.py).

@@ -506,7 +506,7 @@ curves, final = {}, {}
 def compare(name, model, window=N, batch_size=64):
     read = batch_size * window  # characters in a step
     how = {"steps": budget // read, "batch_size": batch_size}
-    how |= {"learning_rate": 1e-2, "eval_interval": budget // read // 20}
+    how |= {"learning_rate": 1e-2, "eval_interval": budget // read // 10}
     records = train(model, learned, held_out, **how, sequence_length=window)
     curves[name] = [(r.step * read / 1000, r.val_loss) for r in records]
     final[name] = records[-1].val_loss
@@ -811,6 +811,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    </details>
 #
-# Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains. To save a run and continue it
+# Next: [Dealing with scale](08_scale.py), on what a larger model costs and gains; on the short path,
+# [guitar tablature](12_guitar_tab.py). To save a run and continue it
 # after an interruption, see the reference of
 # <autoref identifier="slp_transformer.training.train_function.train">train</autoref>.

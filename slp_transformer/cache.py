@@ -76,6 +76,8 @@ class LayerCache:
             self.K, self.V = self.K[rows.to(device)], self.V[rows.to(device)]
             return
         moved = (rows != torch.arange(len(rows), device="cpu")).nonzero().squeeze(-1)
+        if not len(moved):
+            return
         begun, moved = rows[moved].to(device), moved.to(device)
         for Z in (self.K, self.V):
             used = Z[..., : self.length, :]

@@ -50,7 +50,16 @@ for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
 
 # Pages that compute or play, each of one kind.
 LIVE_PAGES = ("model.md", "write.md", "break-it.md", "hear.md", "fingering.md")
-GUIDE = ("notation", "slips", "pytorch", "teachers", "contributing", "decisions", "theme")
+GUIDE = (
+    "notation",
+    "slips",
+    "pytorch",
+    "teachers",
+    "measurements",
+    "contributing",
+    "decisions",
+    "theme",
+)
 
 
 def on_startup(command, dirty):
@@ -242,6 +251,8 @@ def on_page_markdown(markdown, page, config, files):
     if path == "index.md":
         book = equations_of(site.root)
         markdown = pages.with_newest_numbers(with_numbers(markdown, book), book)
+        clone = f"a clone of [its repository]({site.repository})" if site.repository else "a clone"
+        markdown = markdown.replace("<!-- folder -->", f"{clone} or an unpacked archive")
         markdown = markdown.replace("<!-- draft -->", pages.draft_choice(book))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
@@ -249,6 +260,8 @@ def on_page_markdown(markdown, page, config, files):
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "notation.md":
         return previews.with_anchors(markdown)
+    if path == "measurements.md":
+        return markdown.replace("<!-- measurements -->", pages.measurements(site.root))
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
     contributing = site.root / "CONTRIBUTING.md"

@@ -10,7 +10,7 @@ import { FINGERING, SHARPS } from "./constants.js";
 /** @typedef {{ open: number[], capo: number, maxFret: number, maxSpan: number }} Guitar */
 /** @typedef {{ notes: [number, number][], changes: string[] }} Fitted */
 /** @typedef {{ onsets: number[], ends: number[][] }} Ringing */
-/** @typedef {[number, number][]} Held strings that ring on, and until when */
+/** @typedef {[number, number, number][]} Held strings that ring on, until when, and their frets */
 /** @typedef {{ grip: number, before: number, cost: number, after: number, isKept: boolean,
     total: number }} Way */
 /** @typedef {{ places: Map<number, number[]>, chords: Map<string, string> }} Memory */
@@ -255,10 +255,13 @@ function hasMovableChords(moments) {
 function movableFeatures(grip) {
   const frets = grip.map(([, fret]) => fret).filter(Boolean);
   if (grip.length < 2 || !frets.length) return [];
-  const isHigh = grip[0][1] > 0 || Math.max(...frets) > 4;
+  const isHigh = grip[0][1] > 0 || Math.max(...frets) > 4,
+    strings = grip.map(([string]) => string),
+    span = Math.max(...strings) - Math.min(...strings) + 1,
+    skipped = grip.length > 2 ? span - grip.length : 0;
   return [
     [FINGERING.costNames.movableOpen, isHigh ? grip.length - frets.length : 0],
-    [FINGERING.costNames.movableFrets, new Set(frets).size],
+    [FINGERING.costNames.movableFrets, new Set(frets).size + skipped],
   ];
 }
 /** What a grip asks of a hand whose index finger is at a fret.
@@ -377,12 +380,25 @@ export const ringingOf = (onsets, durations) => ({
     @type {(ringing: Ringing, t: number, held: Held, grip: Grip) => Held} */
 function hold(ringing, t, held, grip) {
   if (t + 1 >= ringing.onsets.length) return [];
-  const left = held.filter(([string]) => !grip.some(([other]) => other === string));
-  const struck = grip.map(([string], i) => [string, ringing.ends[t][i]]);
+  const released = releasedNotes(held, grip),
+    left = held.filter((one) => !isStruck(one, grip) && !released.includes(one));
+  const struck = grip.map(([string, fret], i) => [string, ringing.ends[t][i], fret]);
   return /** @type {Held} */ ([...left, ...struck])
     .filter(([, end]) => end > ringing.onsets[t + 1])
     .sort((a, b) => a[0] - b[0]);
 }
+/** Whether a grip strikes the string of a held note.
+    @type {(one: Held[0], grip: Grip) => boolean} */
+const isStruck = ([string], grip) => grip.some(([other]) => other === string);
+/** The held notes whose strings a grip leaves alone, and whose frets are out of its reach.
+    @type {(held: Held, grip: Grip) => Held} */
+const releasedNotes = (held, grip) =>
+  held.filter(
+    (one) =>
+      one[2] &&
+      !isStruck(one, grip) &&
+      grip.some(([, fret]) => fret && Math.abs(fret - one[2]) > FINGERING.maxSpan),
+  );
 /** The states that stay in the beam, the cheapest; and of each grip the cheapest it leads to, which
     stays, too. @type {(reached: Reached[], ways: Way[]) => [number[], Map<number, Way>]} */
 function keepCheapest(reached, ways) {
@@ -410,6 +426,7 @@ export class Lattice {
     this.ringing = ringing;
     this.weights = weights;
     this.cutCost = weights[costNames.cut] ?? 0;
+    this.releasedCost = weights[costNames.released] ?? 0;
     this.otherGripCost = weights[costNames.otherGrip] ?? 0;
     const stay = hands.map((hand) =>
       asked.position === null ? 0 : perFretFromPosition * Math.abs(hand - asked.position),
@@ -481,8 +498,9 @@ export class Lattice {
     }
     const known = pitches.length > 1 && memory.chords.get(`${pitches}`);
     if (known && known !== `${own}`) cost += this.otherGripCost;
-    const struck = own.filter(([string]) => held.some(([other]) => other === string));
-    return cost + this.cutCost * struck.length;
+    const struck = held.filter((one) => isStruck(one, own)).length,
+      released = releasedNotes(held, own).length;
+    return cost + this.cutCost * struck + this.releasedCost * released;
   }
   /** What is remembered after a grip.
      @type {(t: number, grip: number, memory: Memory) => Memory} */
