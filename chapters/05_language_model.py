@@ -233,7 +233,7 @@ for word in ("flat", "sharp"):
 # How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and
 # the untrained blocks add little. By step 20 most words predict what comes after them, but after the second
 # *the* and after *was* the words of both instruments have a share. To rule out *drum*, *low* and *high*, the
-# model has to read words further back. After 30 steps, over seeds 0 to 5, *string* is 3 to 16 times as
+# model has to read words further back. After 30 steps, over seeds 0 to 5, *string* is 3 to 15 times as
 # probable as *drum* after the second *the*, and *flat* 1 to 6 times as probable as *low* after *was*; the first
 # number was the larger one in five of the six runs (`benchmarks/results/chapter_seeds`).
 

@@ -778,8 +778,7 @@ plotting.lines(recorded, **axes) if recorded else None
 # - The loss of a word is $-\ln$ of its probability, and the loss of a text is the mean over its words, in nats.
 # - The target is the next token: the input, shifted by one. One pass gives the loss at every position.
 # - Perplexity is e to the power of the loss; compare models by it only if their tokens are the same *(whole chapter)*.
-# - A step computes the loss and its gradient, clips the gradient *(whole chapter)*, and moves the weights a little
-#   against it.
+# - A step computes the loss and its gradient, and moves each weight a little against it.
 # - Judge a model on held-out text.
 
 # %% [markdown]
