@@ -42,6 +42,7 @@ from slp_transformer.guitar.fingering.fingering_pieces import OPEN_STRING_COST
 from slp_transformer.guitar.fingering.fitted_costs import (
     CUT,
     PER_FRET_FROM_POSITION,
+    RELEASED,
     load_weights,
 )
 from slp_transformer.guitar.fingering.lattice import MAX_STATES
@@ -160,6 +161,7 @@ def constants() -> dict[str, Shared]:
                 "numStringFeatures": NUM_STRING_FEATURES,
                 "costNames": {
                     "cut": CUT,
+                    "released": RELEASED,
                     "otherGrip": OTHER_GRIP,
                     "movableOpen": MOVABLE_OPEN,
                     "movableFrets": MOVABLE_FRETS,
@@ -188,9 +190,9 @@ def constants() -> dict[str, Shared]:
             },
             "{ weights: Record<string, number>, handFrets: number[], timeClasses: string[], "
             "memoryLags: number[], numStringFeatures: number, "
-            "costNames: { cut: string, otherGrip: string, movableOpen: string, movableFrets: "
-            "string }, movable: { shapes: number[][], minChords: number, minShare: number }, "
-            "perFretFromPosition: number, "
+            "costNames: { cut: string, released: string, otherGrip: string, movableOpen: string, "
+            "movableFrets: string }, movable: { shapes: number[][], minChords: number, "
+            "minShare: number }, perFretFromPosition: number, "
             "openStringCost: number, maxFret: number, maxSpan: number, maxSearched: number, "
             "numFingers: number, "
             "fingerReach: Record<string, number>, heardShare: number, maxStates: number, "

@@ -19,7 +19,17 @@ from typing import Any
 from jupyter_client.manager import AsyncKernelManager
 from traitlets import List, Unicode
 
-CAN_FORK = hasattr(os, "pidfd_open")
+
+def _can_fork() -> bool:
+    """Return whether the system lets a process be watched, which some containers forbid."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+CAN_FORK = _can_fork()
 IDLE_S = 60.0  # the server takes some 300 MB
 ANSWER_S = 600.0  # the first answer comes after imports, which a busy machine takes long for
 IPYTHON = ("ipykernel.kernelapp", "ipykernel.ipkernel", "IPython.core.completer")

@@ -47,6 +47,7 @@ TOKENIZER_FILE_BYTES_PER_SECOND = 1_000_000  # and for large vocabularies as the
 MAX_TOKENIZER_BYTES = 128 << 20  # memory, and more for each byte
 TOKENIZER_BYTES_PER_BYTE = 2048  # of a text,
 TOKENIZER_BYTES_PER_FILE_BYTE = 64  # and of tokenizer.json
+MAX_TOKENIZER_PARTS = 1000  # steps, patterns and pieces of a template; published ones have tens
 MAX_TOKENS, MAX_TOKENS_PER_BYTE = 4096, 32  # that are made of a text
 MAX_DECODED_BYTES, MAX_DECODED_BYTES_PER_TOKEN = 1 << 16, 4096  # that are made of tokens
 

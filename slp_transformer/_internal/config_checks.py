@@ -9,6 +9,8 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+MAX_ROPE_BASE = 1e30  # published models have up to 1e8
+
 Range = tuple[Callable[[Any], bool], str]
 
 
@@ -80,6 +82,16 @@ def check_eps(eps: float) -> None:
     """
     if not 0 <= eps < math.inf:
         raise ValueError(f"eps is added to a square and must be 0 or more, not {eps!r}.")
+
+
+def check_rope_base(base: float) -> None:
+    """Refuse a base of rotary frequencies that gives no angles, or none that float32 can hold.
+
+    Raises:
+        ValueError: saying what it should be.
+    """
+    if not 1 < base <= MAX_ROPE_BASE:
+        raise ValueError(f"rope_base must be above 1 and at most {MAX_ROPE_BASE}, not {base!r}.")
 
 
 def check_dropout(dropout: float) -> None:

@@ -25,7 +25,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -44,13 +44,21 @@ from slp_transformer.check.verdict import Verdict
 NOT_THERE = "not there yet"
 
 
+class EscapingParser(argparse.ArgumentParser):
+    """A parser that shows control characters of what it refuses as escapes."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong with the arguments, which may be names of files, and end."""
+        super().error(escape_controls(message))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks.
 
     Returns:
         0 if it was done and nothing is wrong, 1 if something is, 2 if it cannot be done.
     """
-    parser = argparse.ArgumentParser(
+    parser = EscapingParser(
         "python -m slp_transformer.check",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -261,11 +261,24 @@ def iter_documents(source: str | Path) -> Iterator[str]:
     Raises:
         ValueError: if there is no such source or no text in it, or it is not UTF-8.
     """
+    for pieces in iter_document_pieces(source):
+        yield "".join(pieces)
+
+
+def iter_document_pieces(source: str | Path) -> Iterator[Iterator[str]]:
+    """Yield the documents of a source, each as its pieces, one of which is in memory at a time.
+
+    Args:
+        source: as of `iter_documents`.
+
+    Raises:
+        ValueError: as `iter_documents`, some of it while the pieces are taken.
+    """
     if source == STANDARD_INPUT:
-        yield "".join(iter_decoded_text(sys.stdin.buffer.read, "Standard input"))
+        yield iter_decoded_text(sys.stdin.buffer.read, "Standard input")
         return
     for path in find_text_files(source):
-        yield "".join(iter_file_text(path))
+        yield iter_file_text(path)
 
 
 def iter_file_text(path: Path, on_progress: Callable[[int], Any] | None = None) -> Iterator[str]:

@@ -8,6 +8,7 @@ from slp_transformer._internal.choices import check_choice_fields
 from slp_transformer._internal.config_checks import (
     check_eps,
     check_positive_sizes,
+    check_rope_base,
     resolve_head_sizes,
 )
 from slp_transformer._internal.model_choices import (
@@ -159,6 +160,7 @@ class ModernConfig(TransformerConfig):
         if self.qk_norm_joint and not self.qk_norm:
             raise ValueError("qk_norm_joint is about qk_norm, which this model does not have.")
         check_eps(self.eps)
+        check_rope_base(self.rope_base)
         check_num_kv_heads(
             self.num_heads, self.num_heads if self.num_kv_heads is None else self.num_kv_heads
         )

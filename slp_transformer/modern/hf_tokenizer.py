@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from slp_transformer._internal.atomic_write import write_file
-from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES
+from slp_transformer._internal.bounds import MAX_SIDE_FILE_BYTES, MAX_TOKENIZER_PARTS
 from slp_transformer._internal.extras import import_extra
 from slp_transformer._internal.json_files import read_json, validate_json
 from slp_transformer._internal.shape_types import Int, Tensor
@@ -94,6 +94,25 @@ class PretrainedTokenizer:
         """
         with translate_library_errors("The tokenizer cannot encode this text"):
             return self.library.encode(text, whole)
+
+    def iter_whole_ids(self, pieces: Iterable[str]) -> Iterator[int]:
+        """Yield the ids of a text of its own that comes in pieces, as of `iter_file_text`.
+
+        What the model expects before a text and after it comes once. A tokenizer that puts a space
+        before whatever it is given puts one before each piece.
+
+        Raises:
+            ValueError: as `encode`.
+        """
+        pieces = iter(pieces)
+        first = next(pieces, "")
+        whole, own = self.encode(first, whole=True), self.encode(first)
+        places = range(len(whole) - len(own) + 1)
+        begin = next((i for i in places if whole[i : i + len(own)] == own), 0)
+        yield from whole[: begin + len(own)]
+        for piece in pieces:
+            yield from self.encode(piece)
+        yield from whole[begin + len(own) :]
 
     def decode(self, ids: Iterable[int] | Int[Tensor, "N"]) -> str:
         """Return the text of a row of ids.
@@ -271,6 +290,26 @@ def check_charsmaps(normalizer: Any, path: str | Path) -> None:
                 raise ValueError(f"{path}: the precompiled_charsmap of its normalizer is damaged.")
 
 
+def check_number_of_parts(content: Mapping[str, Any], path: str | Path) -> None:
+    """Refuse more parts around a vocabulary than any tokenizer has; loading them takes seconds.
+
+    Raises:
+        ValueError: naming the bound.
+    """
+    names = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+    parts, count = [content.get(name) for name in names], 0
+    while parts and count <= MAX_TOKENIZER_PARTS:
+        part = parts.pop()
+        count += isinstance(part, dict)
+        if isinstance(part, dict | list):
+            parts += part.values() if isinstance(part, dict) else part
+    if count > MAX_TOKENIZER_PARTS:
+        raise ValueError(
+            f"{path} has more than {MAX_TOKENIZER_PARTS:,} parts beside its vocabulary: it is no "
+            "tokenizer that can be read."
+        )
+
+
 def make_tokenizer(
     content: Any,
     where: str | Path,
@@ -287,6 +326,7 @@ def make_tokenizer(
     import_extra("tokenizers", "Tokenizers of others")
     if isinstance(content, dict):  # texts are cut and padded here, by the model's own window
         content |= {"truncation": None, "padding": None}
+        check_number_of_parts(content, where)
         check_charsmaps(content.get("normalizer"), where)
     split = False
     with contextlib.suppress(ValueError):  # whatever else it holds is of no matter here

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from slp_transformer._internal.config_checks import check_positive_sizes
+from slp_transformer._internal.config_checks import check_positive_sizes, check_rope_base
 from slp_transformer._internal.model_choices import ROPE_SCALINGS, load
 from slp_transformer._internal.reference_mode import is_traced
 from slp_transformer._internal.shape_types import Float, Int, Tensor
@@ -141,7 +141,7 @@ class RotaryPositions(nn.Module):
         """Choose the frequencies.
 
         Raises:
-            ValueError: if the size is odd, or the base is not above 1.
+            ValueError: if the size is odd, or the base gives no angles.
         """
         super().__init__()
         check_positive_sizes(key_dim=key_dim)
@@ -149,8 +149,7 @@ class RotaryPositions(nn.Module):
             raise ValueError(
                 f"Rotations turn pairs of columns, so key_dim must be even: not {key_dim}."
             )
-        if not base > 1:
-            raise ValueError(f"The base of rotary frequencies must be above 1, not {base!r}.")
+        check_rope_base(base)
         self.key_dim: int = key_dim
         self.base: float = base
         self.scaling: RopeScaling | None = scaling

@@ -5,6 +5,7 @@ from typing import Any, get_type_hints
 
 from slp_transformer._internal.choices import allowed_values_of
 from slp_transformer._internal.model_choices import (
+    POSITIONS,
     Activation,
     Initialization,
     Normalization,
@@ -79,6 +80,13 @@ class ModelSettings:
             ValueError: naming the setting.
         """
         self.to_config(1)
+        for name, choice in POSITIONS.items():
+            for setting in {*choice.settings} - {*POSITIONS[self.positions].settings}:
+                default = getattr(type(self), setting, None)
+                if getattr(self, setting, default) != default:
+                    raise ValueError(
+                        f'{setting} belongs to positions = "{name}", not to "{self.positions}".'
+                    )
 
     def modern_parts(self) -> list[str]:
         """Name the settings that the book's block does not know; any of them makes a `ModernLM`."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from slp_transformer.tasks.base import LoadedRun
@@ -35,19 +36,24 @@ class PublishedTask(TextTask):
 
     @contextmanager
     def open_stream(self, run: LoadedRun, source: str | None) -> Iterator[Any]:
-        """Yield the tokens of a source.
+        """Yield the tokens of a source, in a file until then.
 
         Raises:
             ValueError: if none is named, or it has fewer than two tokens.
+            OSError: if there is no room for the file.
         """
-        import torch
-
-        from slp_transformer.data.text_files import iter_documents
+        from slp_transformer.data.text_files import iter_document_pieces
+        from slp_transformer.data.token_file import write_tokens
 
         if source is None:
             raise ValueError(f"{run.folder} was not trained here: name a SOURCE to evaluate on.")
-        texts = iter_documents(source)
-        stream = torch.tensor([i for text in texts for i in run.tokenizer.encode(text, whole=True)])
-        if len(stream) < 2:
-            raise ValueError("There is too little to evaluate on: it takes two tokens.")
-        yield stream
+        ids = (
+            i
+            for pieces in iter_document_pieces(source)
+            for i in run.tokenizer.iter_whole_ids(pieces)
+        )
+        with TemporaryDirectory(prefix="slp-transformer-", ignore_cleanup_errors=True) as folder:
+            path, vocab_size = Path(folder, "tokens.npy"), run.model.config.vocab_size
+            if len(stream := write_tokens(path, ids, vocab_size)) < 2:
+                raise ValueError("There is too little to evaluate on: it takes two tokens.")
+            yield stream

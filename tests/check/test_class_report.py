@@ -304,10 +304,13 @@ def softmax(x): return 2 * x
 def test_control_characters_of_names_and_errors_are_shown_as_escapes(tmp_path, capsys):
     """A file's name and its error could set the title of the terminal."""
     assert main([str(tmp_path / "a\x1b]0;b\x07.py")]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["a.py", "b\x1b]0;c\x07.py"])
     write(tmp_path, anna="def softmax(x):\n    raise ValueError('\\x1b[2J')\n")
     assert main([str(tmp_path / "anna.py")]) == 1
     said = capsys.readouterr()
-    assert "a\\u001b]0;b\\u0007.py" in said.err and "\\u001b[2J" in said.out
+    assert "a\\u001b]0;b\\u0007.py" in said.err and "b\\u001b]0;c\\u0007.py" in said.err
+    assert "\\u001b[2J" in said.out
     assert "\x1b" not in said.err + said.out
 
 

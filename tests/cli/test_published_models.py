@@ -8,10 +8,12 @@ import torch
 from commands import output, refused, result
 from foreign import MODELS, foreign
 from published_tokenizers import TEXT, V, make_tokenizer
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, processors
 from transformers import PreTrainedTokenizerFast
 
+from slp_transformer.data import text_files, token_file
 from slp_transformer.modern import ModernConfig, load_tokenizer
+from slp_transformer.modern.hf_tokenizer import PretrainedTokenizer
 
 
 @pytest.fixture(params=["gpt2", "llama"])
@@ -38,8 +40,20 @@ def test_generate_writes_what_they_write(published, capsys):
     assert one["text"] + "\n" == printed and one["tokens"] == len(written) - ids.shape[1]
 
 
-def test_evaluate_measures_what_they_say(published, at, capsys):
+def test_evaluate_measures_what_they_say(published, at, capsys, monkeypatch):
+    """The text is read in pieces, and its tokens go to a file: neither is ever held as a whole."""
     (at / "text.txt").write_text(TEXT, encoding="utf-8")
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 37)
+    encode, given, written = PretrainedTokenizer.encode, [], []
+    monkeypatch.setattr(
+        PretrainedTokenizer,
+        "encode",
+        lambda self, text, **how: given.append(len(text)) or encode(self, text, **how),
+    )
+    write = token_file.write_tokens
+    monkeypatch.setattr(
+        token_file, "write_tokens", lambda *a: written.append(write(*a)) or written[-1]
+    )
     ids = torch.tensor(Tokenizer.from_file("model/tokenizer.json").encode(TEXT).ids)
     N = published.config.max_position_embeddings
     count = (len(ids) - 1) // N * N
@@ -50,6 +64,7 @@ def test_evaluate_measures_what_they_say(published, at, capsys):
     loss = torch.nn.functional.cross_entropy(U, targets).item()
     samples = ["--samples", "1", "--max-new-tokens", "3"]
     measured = result(capsys, "evaluate", "model", "text.txt", *samples)
+    assert max(given) < 74 and sum(given) > len(TEXT) and len(written[0]) == len(ids)
     assert measured["loss"] == pytest.approx(loss, abs=1e-4)
     assert measured["tokens"] == count
     said = Tokenizer.from_file("model/tokenizer.json").decode(targets.tolist())
@@ -115,6 +130,19 @@ def test_ids_come_and_go(published, at):
     tokenizer.save(again)
     assert load_tokenizer(again, ModernConfig(V)).encode(TEXT) == tokenizer.encode(TEXT)
     assert "BPE" in repr(tokenizer)
+
+
+def test_a_text_in_pieces_has_the_tokens_of_the_whole(at):
+    library = make_tokenizer()
+    library.post_processor = processors.TemplateProcessing(
+        single="<begin> $A <end>", special_tokens=[("<begin>", 1), ("<end>", 2)]
+    )
+    tokenizer = PretrainedTokenizer(library)
+    pieces = [TEXT[:22], TEXT[22:58], TEXT[58:]]
+    assert all(piece[0] == " " for piece in pieces[1:]), "as `iter_file_text` cuts"
+    ids = list(tokenizer.iter_whole_ids(pieces))
+    assert ids == tokenizer.encode(TEXT, whole=True) and (ids[0], ids[-1]) == (1, 2)
+    assert list(tokenizer.iter_whole_ids([])) == [1, 2]
 
 
 def test_a_stream_says_the_same_piece_by_piece(published, at):

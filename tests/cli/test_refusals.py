@@ -95,6 +95,11 @@ CSV = ["pairs", "pairs.csv", "--out-dir", "new", *PAIR_SIZES, "--quiet"]
     (["train", *FOX, "--steps"], "Missing value for argument '--steps'"),
     (["train", *FOX, "--steps", "0"], "steps must be a whole number of 1"),
     (["train", *FOX, "--dropout", "2"], "share to drop"),
+    (
+        ["train", *FOX, "--positions", "rotary", "--rope-base", "inf"],
+        "rope_base must be above 1 and at most 1e+30, not inf",
+    ),
+    (["train", *FOX, "--rope-base", "5"], 'rope_base belongs to positions = "rotary"'),
     (["train", *FOX, "--norm", "none"], "invalid choice 'none' for argument '--norm'"),
     (["train", *FOX, "--num-heads", "3"], "num_heads = 3"),
     (["train", *FOX, "--context-length", "999"], "too little data"),

@@ -13,7 +13,11 @@ from transformers import CONFIG_MAPPING
 
 from slp_transformer.modern import ModernConfig, from_pretrained
 from slp_transformer.modern.families import HF_FAMILIES, MISSING_PARTS
-from slp_transformer.modern.hf_tokenizer import load_tokenizer, translate_library_errors
+from slp_transformer.modern.hf_tokenizer import (
+    load_tokenizer,
+    make_tokenizer,
+    translate_library_errors,
+)
 from slp_transformer.modern.pretrained import read_config
 from slp_transformer.training import load_model
 
@@ -201,6 +205,19 @@ def test_a_map_of_characters_that_was_cut_short_makes_no_panic(table, sound, tmp
     with contextlib.nullcontext() if sound else pytest.raises(ValueError, match="charsmap"):
         assert load_tokenizer(tmp_path, config).encode("a") == [0]
     assert "panicked" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"decoder": {"type": "Sequence", "decoders": [{"type": "Fuse"}] * 1000}},
+        {"normalizer": {"normalizers": [{"a": [[{"b": {}}] * 500]}]}},
+    ],
+)
+def test_more_parts_than_any_tokenizer_has_are_refused_before_they_are_loaded(parts):
+    """A hundred thousand nested ones took the library four seconds."""
+    with pytest.raises(ValueError, match="a file has more than 1,000 parts beside its vocabulary"):
+        make_tokenizer({"version": "1.0", "model": {}} | parts, "a file", None, (), {})
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])

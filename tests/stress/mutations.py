@@ -37,7 +37,8 @@ from slp_transformer.data import load_moby_dick
 from slp_transformer.data.bundled_pairs import number_to_english, number_to_spanish
 
 SECONDS, BYTES = 5.0, 1 << 30  # of a core's time, so that a busy machine does not change a verdict
-HANGS = 240.0  # seconds by the clock, on a busy machine, after which a command will not end
+MAX_CPU_SECONDS = 60  # of a command that does not end
+HANGS = 1800.0  # seconds by the clock, on a very busy machine, after which one will not end
 LIMIT = 3 << 30  # bytes of data, beyond which neither a campaign nor a command gets any more
 SMALL = """--model-dim 8 --num-heads 2 --num-blocks 1 --context-length 13 --steps 4
     --eval-interval 2 --batch-size 3 --device cpu --quiet""".split()
@@ -308,20 +309,23 @@ def verdict(code: int | None, seconds: float, memory: int, said: str, changed: b
 
 def in_a_fork(words: list[str], said: Path) -> tuple[int | None, float, int, str]:
     """Exit code, seconds, bytes and words of a command in a fork of this process."""
-    begun, before = time.monotonic(), high_water(reset=True)
-    seconds = 0.0
+    begun, seconds = time.monotonic(), 0.0
     child = os.fork()
     if child == 0:
         code = 1
+        limit("RLIMIT_CPU", MAX_CPU_SECONDS)
         with open(said, "w", encoding="utf-8") as out:
             os.dup2(out.fileno(), 1)
             os.dup2(out.fileno(), 2)
             high_water(reset=True)
+            before = status_bytes("RssAnon")
             try:
                 code = command_line(words)
             except BaseException:
                 traceback.print_exc()
-            print(f"peak {high_water()}", flush=True)
+            # A fork has its parent's memory, but maps files anew as it needs them.
+            grown = high_water() - status_bytes("RssFile") - status_bytes("RssShmem") - before
+            print(f"peak {max(0, grown)}", flush=True)
             sys.stderr.flush()
         os._exit(code)
     code = None
@@ -337,7 +341,7 @@ def in_a_fork(words: list[str], said: Path) -> tuple[int | None, float, int, str
         os.waitpid(child, 0)
     text = said.read_text(encoding="utf-8", errors="replace")
     text, told, peak = text.rpartition("peak ")
-    return code, seconds, max(0, int(peak) - before) if told else 0, text or peak
+    return code, seconds, int(peak) if told else 0, text if told else peak
 
 
 def high_water(reset: bool = False) -> int:
@@ -345,20 +349,25 @@ def high_water(reset: bool = False) -> int:
     with suppress(OSError):
         if reset:
             Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    return status_bytes("VmHWM")
+
+
+def status_bytes(name: str) -> int:
+    """What the system says of this process's memory, in bytes; 0 where it does not say."""
+    with suppress(OSError):
         for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-            if line.startswith("VmHWM:"):
+            if line.startswith(f"{name}:"):
                 return int(line.split()[1]) << 10
     return 0
 
 
-def limit_memory() -> None:
-    """Let this process and its forks ask in vain for more memory than the limit, if they can."""
+def limit(name: str, most: int) -> None:
+    """Limit what this process and its forks get of a resource, where the system can."""
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(
-            resource.RLIMIT_DATA, (LIMIT, resource.getrlimit(resource.RLIMIT_DATA)[1])
-        )
+        which = getattr(resource, name)
+        resource.setrlimit(which, (most, resource.getrlimit(which)[1]))
 
 
 def make_trials(trials: Iterable[Trial]) -> list[Trial]:
@@ -373,7 +382,7 @@ def make_trials(trials: Iterable[Trial]) -> list[Trial]:
 
 def campaign(count: int, seed: int, make=make_runs, one_trial=one_trial) -> list[Trial]:
     torch.set_num_threads(1)
-    limit_memory()
+    limit("RLIMIT_DATA", LIMIT)  # bytes that are asked for in vain beyond it
     with TemporaryDirectory(prefix="slp-transformer-") as folder:
         make(Path(folder))
         return make_trials(one_trial(Path(folder), number, seed) for number in range(count))

@@ -4,7 +4,9 @@ import json
 import os
 import random
 import re
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,47 @@ def test_damaged_files_are_worked_with_or_refused(script, count, seed, tried):
         assert len(rows) >= 9 and all(f"tried {count}, lost 0" in row for row in rows)
         told = [re.findall(r"(?:refused|read in part) (\d+)", row) for row in rows]
         assert all(sum(map(int, numbers)) > 2 for numbers in told), rows
+
+
+def sentence(number: int) -> int:
+    print("slp-transformer: a sentence.\n" * number)
+    return 2
+
+
+PLANTED = {
+    "nothing": (lambda: 0, ""),
+    "a refusal": (lambda: sentence(1), ""),
+    "memory": (lambda: len(b"x" * (200 << 20)) and 0, "(199|20.) MiB"),
+    "time": (lambda: 0 * sum(range(10**7)), "too slow"),
+    "no end": (lambda: time.sleep(99), "too slow"),
+    "a traceback": (lambda: {}["a key"], "ended with 1"),
+    "a crash": (lambda: os.kill(os.getpid(), signal.SIGSEGV), "ended with -11"),
+    "an exit code": (lambda: 3, "ended with 3"),
+    "silence": (lambda: 2, "not one sentence"),
+    "two sentences": (lambda: sentence(2), "not one sentence"),
+    "a panic": (lambda: print("thread panicked") or 0, "a panic is shown"),
+    "a changed file": (lambda: Path("trial/a").write_text("b") and sentence(1), "files were"),
+}
+
+
+@FORKS
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a fork's peak of memory")
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_a_command_does_wrong_in_a_fork_is_told(name, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("safetensors")
+    import mutations
+
+    does, told = PLANTED[name]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mutations, "command_line", lambda words: does())
+    monkeypatch.setattr(mutations, "BYTES", 100 << 20)
+    monkeypatch.setattr(mutations, "SECONDS", 0.05 if name == "time" else 5.0)
+    monkeypatch.setattr(mutations, "HANGS", 0.3 if name == "no end" else 60.0)
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    with capsys.disabled():  # what the fork prints goes to the file that it is judged by
+        trial = mutations.give([], tmp_path, "kind", "damage", folder, mutations.contents(folder))
+    assert re.match(told, trial.problem) and bool(trial.problem) == bool(told), trial
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has all that guards a grader")
