@@ -334,7 +334,7 @@ measure(
 # | an encoder-decoder writes place by place | 403 other pieces | 76.5% |
 # | a decoder alone writes place by place | the same 403 | 77.1% |
 # | search, hand-written costs | nothing | 79.8% |
-# | search, fitted costs, notes ring on: what `slp-transformer tab` uses | 16 of the 403 | 80.9% |
+# | search, fitted costs, notes ring on: what `slp-transformer tab` uses | 16 of the 403 | 81.3% |
 # | search, learned costs, three seeds | the same 403 | 83.2 to 83.7% |
 #
 # Both models that write token by token did worse than the search, and longer training and a wider model did not
