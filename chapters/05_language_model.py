@@ -328,7 +328,7 @@ for number, steps in enumerate(trace, start=1):
 # %% [markdown] tags=["more"] gist="Counting parameters, up to GPT-3’s 175 billion"
 # ## How large is it?
 #
-# A block has four attention matrices of size $d\times d_{attn}$ (all heads side by side, $d_{attn}=Ad_k$) and two feedforward matrices of size $d\times d_{ff}$. For all blocks together that makes
+# A block has four attention matrices with $d\cdot d_{attn}$ numbers each (all heads side by side, $d_{attn}=Ad_k$) and two feedforward matrices with $d\cdot d_{ff}$. For all blocks together that makes
 #
 # <span class="eq" id="eq-param-count">param-count · 8.52 · exercise 7.1c</span>
 #
@@ -460,8 +460,8 @@ plotting.bars(
 #
 # On the page [One sentence](../docs/model.md) this model runs in your browser, number by number.
 #
-# **Your own Transformer.** `python -m slp_transformer.check --new mine.py` writes a file with stubs for the
-# parts of chapters 1 to 7; your solutions can be pasted into it as they are.
+# **Your own Transformer.** With [the package](../docs/reuse.md#install) installed,
+# `python -m slp_transformer.check --new mine.py` writes a file with stubs for the parts of chapters 1 to 7; your solutions can be pasted into it as they are.
 # `python -m slp_transformer.check mine.py` checks them, and when those marked * are right it trains this
 # chapter's model with them. Once `draw` (chapter 6) is right, it also writes: sentences, with `--text FILE` a text
 # like yours, and with `--tabs` a piece for guitar (chapter 12), as a MIDI file that you can play. With

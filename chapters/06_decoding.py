@@ -702,4 +702,5 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    </details>
 #
-# Next: [The key-value cache](06b_cache.py), which makes all of this fast.
+# Next: [The key-value cache](06b_cache.py), which makes all of this fast; on the short path,
+# [Training](07_training.py).

@@ -20,6 +20,8 @@ import execution
 import exercises
 import links
 import mkdocs_jupyter.config
+import mkdocs_jupyter.nbconvert2
+import mkdocs_jupyter.plugin
 import model_pages
 import names_table
 import nbformat
@@ -50,7 +52,16 @@ for name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
 
 # Pages that compute or play, each of one kind.
 LIVE_PAGES = ("model.md", "write.md", "break-it.md", "hear.md", "fingering.md")
-GUIDE = ("notation", "slips", "pytorch", "teachers", "contributing", "decisions", "theme")
+GUIDE = (
+    "notation",
+    "slips",
+    "pytorch",
+    "teachers",
+    "measurements",
+    "contributing",
+    "decisions",
+    "theme",
+)
 
 
 def on_startup(command, dirty):
@@ -95,11 +106,14 @@ def on_config(config):
 
 
 def _set_template(config) -> None:
-    """Gives mkdocs-jupyter the template next to this file, and a cache that knows of it."""
+    """Gives mkdocs-jupyter our template and exporter, and a cache that knows of them."""
     templates = Path(__file__).parent / "templates"
     mkdocs_jupyter.config.settings.templates_dir = str(templates)
+    mkdocs_jupyter.nbconvert2.HTMLExporter = notebook_html.ChapterExporter
+    # For headings, which `finished` finds, it would render each chapter once more.
+    mkdocs_jupyter.plugin._get_nb_toc_tokens = lambda path, depth: ([], None)
     digest = hashlib.sha256()
-    for path in sorted(templates.rglob("*.j2")):
+    for path in [*sorted(templates.rglob("*.j2")), Path(notebook_html.__file__)]:
         digest.update(path.read_bytes())
     rendered = site.root / ".cache" / f"rendered-{digest.hexdigest()[:8]}"
     config.plugins["mkdocs-jupyter"].config["cache_dir"] = str(rendered)
@@ -242,6 +256,8 @@ def on_page_markdown(markdown, page, config, files):
     if path == "index.md":
         book = equations_of(site.root)
         markdown = pages.with_newest_numbers(with_numbers(markdown, book), book)
+        clone = f"a clone of [its repository]({site.repository})" if site.repository else "a clone"
+        markdown = markdown.replace("<!-- folder -->", f"{clone} or an unpacked archive")
         markdown = markdown.replace("<!-- draft -->", pages.draft_choice(book))
         cards = "\n".join(pages.card(s, page) for s in site.summaries.values())
         markdown = markdown.replace("<!-- chapters -->", f'<ol class="slp-cards">{cards}</ol>')
@@ -249,6 +265,8 @@ def on_page_markdown(markdown, page, config, files):
         return re.sub(r"<!-- source (\S+) -->", pages.source, markdown)
     if path == "notation.md":
         return previews.with_anchors(markdown)
+    if path == "measurements.md":
+        return markdown.replace("<!-- measurements -->", pages.measurements(site.root))
     if path == "equations.md":
         return markdown.replace("<!-- equations -->", pages.equation_table(page))
     contributing = site.root / "CONTRIBUTING.md"

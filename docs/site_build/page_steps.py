@@ -80,6 +80,7 @@ def add_head(body: str, context: PageContext) -> str:
     chapter, page = context.chapter, context.page
     head = pages.links_below_title(chapter, page) + pages.you_are_here(chapter, page)
     head += pages.path_note(chapter, page) + pages.notes(chapter)
+    body = pages.with_minutes(body, chapter)
     body, found = re.subn(r"</h1>", lambda _: f"</h1>{head}", body, count=1)
     return body if found else head + body
 
@@ -118,6 +119,13 @@ def add_siblings(content: str, context: PageContext) -> str:
     return pages.with_siblings(content, context.page)
 
 
+def link_measurements(content: str, context: PageContext) -> str:
+    """Lead from the name of a recorded run to what it says, whose tables have corners."""
+    if context.page.file.src_uri == "measurements.md":
+        content = re.sub(r"<th\b([^>]*)></th>", r"<td\1></td>", content)
+    return pages.with_measurements(content, context.page)
+
+
 def rename_objects(content: str, context: PageContext) -> str:
     """Refer to objects of the package by the name that it offers them under."""
     return reference.renamed(content, pages.shown_as)
@@ -149,6 +157,7 @@ CHAPTER_STEPS: tuple[Step, ...] = (
     add_head,
     add_modules,
     add_player,
+    link_measurements,
     link_symbols,  # before formulas are drawn, whose letters are no symbols in the text
     rename_objects,
     draw_formulas,  # after all that adds formulas
@@ -158,6 +167,7 @@ CHAPTER_STEPS: tuple[Step, ...] = (
 PAGE_STEPS: tuple[Step, ...] = (
     add_siblings,
     add_model,
+    link_measurements,
     rename_objects,
     draw_formulas,
     link_equations,

@@ -401,20 +401,62 @@ def path_note(chapter: Chapter, page) -> str:
     path = f'<a href="{relative("teachers/", page)}#the-short-path">short path</a>'
     given = f'data-whole="{times.whole:.0f}" data-short="{times.short:.0f}" data-search-exclude'
     whole = short_path.rounded(times.whole)
-    said = f"{whole} minutes. The {path} leaves this chapter out."
+    stems = list(site.times)
+    after = [s for s in stems[stems.index(chapter.path.stem) + 1 :] if site.times[s].short]
+    goes_on = ""
+    if after:
+        then = site.summaries[after[0]]
+        url = relative(f"chapters/{after[0]}/", page)
+        goes_on = f'; it goes on with <a href="{url}">{then.number} · {then.title}</a>'
+    said = f"<span>{whole} minutes. The {path} leaves this chapter out{goes_on}.</span>"
     if times.short:
         said = (
             '<label><input type="checkbox"> Show all sections</label> '
-            f"<span>The {path} takes {short_path.rounded(times.short)} minutes, all {whole}.</span>"
+            f"<span>The {path} takes {short_path.rounded(times.short)} minutes of these {whole}"
+            f"{goes_on}.</span>"
         )
     return f'<p class="slp-path" {given}>{said}</p>'
+
+
+def measurements(root: Path) -> str:
+    """The recorded runs as one page: what each folder has, then what each says of itself."""
+    results = root / chapter_source.RESULTS
+    about = (results / "README.md").read_text(encoding="utf-8").partition("\n")[2]
+    parts = [re.sub(r"^\| `(\w+)` \|", r"| [`\1`](#\1) |", about, flags=re.MULTILINE)]
+    for path in sorted(results.glob("*/README.md")):
+        title, _, text = path.read_text(encoding="utf-8").partition("\n")
+        blocks = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+        blocks[::2] = [re.sub("^#", "##", block, flags=re.MULTILINE) for block in blocks[::2]]
+        parts.append(f"## {title.lstrip('# ')} {{#{path.parent.name}}}\n{''.join(blocks)}")
+    return "\n\n".join(parts)
+
+
+def with_measurements(body: str, page) -> str:
+    """Make the names of folders of recorded runs ways to what was recorded."""
+
+    def link(match: re.Match[str]) -> str:
+        if not (site.root / chapter_source.RESULTS / match[1] / "README.md").is_file():
+            return match[0]
+        return f'<a href="{relative("measurements/", page)}#{match[1]}">{match[0]}</a>'
+
+    return re.sub(rf"<code>{chapter_source.RESULTS}/(\w+)</code>", link, body)
+
+
+def with_minutes(body: str, chapter: Chapter) -> str:
+    """The goals of a chapter with the minutes that are counted, not those that it says of itself.
+
+    A script says them in words that outlive a change of some sentences.
+    """
+    whole = short_path.rounded(site.times[chapter.path.stem].whole)
+    return re.sub(r"About\s+\d+\s+minutes", f"About {whole} minutes", body, count=1)
 
 
 def with_times(markdown: str) -> str:
     """A page of docs/ with how long chapters take: both sums, a table, or one of them alone."""
     short, whole = (sum(getattr(t, of) for t in site.times.values()) for of in ("short", "whole"))
     rows = [
-        f"| {s.number} · {s.title} | {short_path.rounded(times.short) or '–'} "
+        f'| <a href="../chapters/{stem}/">{s.number} · {s.title}</a> '
+        f"| {short_path.rounded(times.short) or '–'} "
         f"| {short_path.rounded(times.whole)} |"
         for stem, times in site.times.items()
         for s in [site.summaries[stem]]

@@ -117,7 +117,7 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "1 − it": ("This is 1 minus the right answer.", lambda right: 1 - right),
         "absolute": ("The sign is lost.", torch.abs),
         "rounded": ("The right answer is rounded.", torch.round),
-        "cut": ("The right answer is rounded towards 0, as by int().", torch.trunc),
+        "cut": ("The right answer is rounded toward 0, as by int().", torch.trunc),
         "sigmoid": ("There is a sigmoid too many at the end.", torch.sigmoid),
         "tanh": ("There is a tanh too many at the end.", torch.tanh),
         "at most 0": ("Numbers above 0 are cut at 0.", lambda y: y.clamp(max=0)),

@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 import sys
 from dataclasses import dataclass
 
@@ -40,11 +41,12 @@ class Verdict:
     def _repr_html_(self) -> str:
         head = "Right." if self.is_right else "Not yet."
         color = _COLORS[self.is_right]
+        text = re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(self.text))
         example = html.escape("\n".join(self.example))
         shown = f'<pre style="margin:.4em 0 0;white-space:pre-wrap">{example}</pre>'
         return (
             f'<div class="slp-verdict" style="border-left:.25em solid {color};padding:.3em .8em">'
-            f"<strong>{head}</strong> {html.escape(self.text)}"
+            f"<strong>{head}</strong> {text}"
             f"{shown if self.example else ''}</div>"
         )
 

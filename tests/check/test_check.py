@@ -575,8 +575,9 @@ def test_a_loss_below_what_is_possible_is_no_success():
     assert not found and "below 0.276, and no model can be" in found.text
 
 
-def test_html_is_escaped():
-    assert "&lt;b&gt;" in Verdict(False, "<b>", ("<i>",))._repr_html_()
+def test_html_is_escaped_and_code_is_code():
+    shown = Verdict(False, "take `a[<b>]`", ("<i>",))._repr_html_()
+    assert "take <code>a[&lt;b&gt;]</code>" in shown and "&lt;i&gt;" in shown
 
 
 def test_the_table_is_one_command(monkeypatch, capsys):

@@ -4,7 +4,9 @@ import ast
 import re
 from functools import reduce
 from pathlib import Path
+from types import SimpleNamespace
 
+import pages
 import pytest
 from test_chapters import CHAPTERS, cells, every_chapter
 
@@ -131,3 +133,20 @@ def test_pages_for_teachers_and_contributors_name_what_there_is():
             ast.parse(block)
             for name in re.findall(r"check\.(\w+)", block):
                 assert callable(getattr(__import__("slp_transformer.check").check, name)), name
+
+
+def test_recorded_runs_are_one_page_and_their_names_lead_there(tmp_path, monkeypatch):
+    results = tmp_path / "benchmarks/results"
+    (results / "speed").mkdir(parents=True)
+    (results / "README.md").write_text("# All\n\n| `speed` | how fast |\n", "utf-8")
+    (results / "speed/README.md").write_text("# Fast\n\n```\n# run\n```\n## Again\n", "utf-8")
+    text = pages.measurements(tmp_path)
+    assert text.split() == (
+        "| [`speed`](#speed) | how fast | ## Fast {#speed} ``` # run ``` ### Again".split()
+    )
+    monkeypatch.setattr(pages.site, "root", tmp_path, raising=False)
+    here = SimpleNamespace(url="chapters/one/")
+    body = "<code>benchmarks/results/speed</code> <code>benchmarks/results/gone</code>"
+    linked = pages.with_measurements(body, here)
+    assert linked.count("<a ") == 1
+    assert linked.startswith('<a href="../../measurements/#speed"><code>')

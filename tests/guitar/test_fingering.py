@@ -38,7 +38,14 @@ from slp_transformer.guitar.fingering.viterbi import (
     find_cheapest_path,
     price_grips,
 )
-from slp_transformer.guitar.fretboard import DROP_D, STANDARD, Note, Tuning, is_playable_grip
+from slp_transformer.guitar.fretboard import (
+    DROP_D,
+    NAMED_TUNINGS,
+    STANDARD,
+    Note,
+    Tuning,
+    is_playable_grip,
+)
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 C_MAJOR = (48, 52, 55, 60, 64)
@@ -216,6 +223,9 @@ def finger_chords(grips, tuning):
 def test_a_piece_of_power_chords_keeps_one_shape_and_open_strings_out_of_it():
     power = [tuple(Note(string, fret) for string in (6, 5, 4)) for fret in (0, 3, 5, 8, 7)]
     assert finger_chords(power, DROP_D) == [[n] * 3 for n in (0, 3, 5, 8, 7)]
+    seven = NAMED_TUNINGS["seven-string"]
+    again = [(Note(7, n), Note(6, n + 2), Note(5, n + 2)) for n in (0, 1, 0, 4)]
+    assert finger_chords(again, seven)[3] == [4, 6, 6]  # not 1 1 4 over a string that is skipped
     few = [power[0], power[2], power[0]]
     assert finger_chords(few, DROP_D)[1] == [0, 0, 5]
     assert finger_chords([*few, power[2]], DROP_D)[1] == [5, 5, 5]

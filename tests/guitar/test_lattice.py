@@ -9,11 +9,17 @@ import pytest
 
 from slp_transformer.guitar.fingering import features, fitted_costs, lattice
 from slp_transformer.guitar.fingering.features import Memory, classify_gaps
-from slp_transformer.guitar.fingering.fitted_costs import CUT, UNIT, FittedCosts, load_weights
+from slp_transformer.guitar.fingering.fitted_costs import (
+    CUT,
+    RELEASED,
+    UNIT,
+    FittedCosts,
+    load_weights,
+)
 from slp_transformer.guitar.fingering.grips import find_grips
 from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.ringing import count_held_and_cut_notes
+from slp_transformer.guitar.fingering.ringing import count_held_and_cut_notes, find_released_notes
 from slp_transformer.guitar.fretboard import STANDARD, Note
 
 HANDS = (1, 5, 9)
@@ -49,7 +55,12 @@ def price_path(passage, path, costs):
             cost += costs.price(features.pair_features(path[t - 1], grip, last, pitches))
         cost += costs.price(features.memory_features(t, pitches, grip, memory))
         memory = memory.remember(t, pitches, grip)
-    cost += costs.weights.get(CUT, 0) * count_held_and_cut_notes(path, passage.ringing())[1]
+    held = ()
+    for t, grip in enumerate(path):
+        released = find_released_notes(held, grip)
+        cost += costs.weights.get(CUT, 0) * sum(n.string in {m.string for m in grip} for n in held)
+        cost += costs.weights.get(RELEASED, 0) * len(released)
+        held = passage.ringing().held_after(t, [n for n in held if n not in released], grip)
     own = [[costs.price_at_each_fret(grip)[k] for k in range(len(HANDS))] for grip in path]
     roads = [
         costs.move_costs(classes[t], not any(note.fret for note in path[t - 1]))
@@ -120,7 +131,7 @@ def test_what_a_guitarist_asks_for_is_a_cost_of_its_own():
 def test_the_weights_that_the_package_brings_are_exact_and_each_is_used():
     weights = load_weights()
     assert all(weight / UNIT == int(weight / UNIT) for weight in weights.values())
-    chance, seen = random.Random(1), {CUT}
+    chance, seen = random.Random(1), {CUT, RELEASED}
     grips = [(Note(s, f),) for s in range(1, 7) for f in range(14)]
     chords = [g for k in (2, 3) for _ in range(60) if len(g := random_chord(chance, k)) == k]
     memory = Memory({}, {})

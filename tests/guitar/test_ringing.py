@@ -5,10 +5,12 @@ from slp_transformer.guitar.fingering.playable_chords import FingeringOptions
 from slp_transformer.guitar.fingering.playable_pieces import piece_from_tab
 from slp_transformer.guitar.fingering.ringing import (
     HEARD_SHARE,
+    HeldNote,
     count_held_and_cut_notes,
+    find_released_notes,
     make_ringing,
 )
-from slp_transformer.guitar.fretboard import Note
+from slp_transformer.guitar.fretboard import Note, Tuning
 from slp_transformer.guitar.tab import Bar, Event, Tab, TabNote, Technique
 
 
@@ -42,3 +44,16 @@ def test_a_bass_note_rings_through_the_melody_above_it():
     piece = piece_from_tab(Tab(bars=(Bar(4, tuple(events)),), steps_per_quarter=1))
     ((_, path),), _ = find_fingerings(piece, FingeringOptions())
     assert path == [(Note(6, 3),), (Note(6, 0),)]
+
+
+def test_a_bass_that_should_ring_is_where_the_hand_can_hold_it_with_what_follows():
+    """B2 below a melody up to B4 at the seventh fret is taken on the sixth string."""
+    melody = [57, 62, 65, 71, 65, 62]
+    tuning = Tuning((0,))
+    events = [Event.from_notes(n, [TabNote(Note(1, p), 1)]) for n, p in enumerate(melody)]
+    bass = [TabNote(Note(1, 47), 6), *events[0].tab_notes()]
+    bar = Bar(6, (Event.from_notes(0, bass), *events[1:]))
+    ((_, path),), _ = find_fingerings(piece_from_tab(Tab("", tuning, (bar,))), FingeringOptions())
+    assert path[0] == (Note(6, 7), Note(4, 7)) and path[3] == (Note(1, 7),)
+    held = (HeldNote(3, 1.0, 0), HeldNote(4, 1.0, 3), HeldNote(5, 1.0, 2), HeldNote(6, 1.0, 1))
+    assert find_released_notes(held, (Note(6, 7), Note(1, 5))) == [held[2]]

@@ -40,7 +40,7 @@ from slp_transformer.guitar.fingering.features import (
     move_features,
     pair_features,
 )
-from slp_transformer.guitar.fingering.fitted_costs import CUT, UNIT, FittedCosts
+from slp_transformer.guitar.fingering.fitted_costs import CUT, RELEASED, UNIT, FittedCosts
 from slp_transformer.guitar.fingering.grips import Grip, find_grips_or_placements
 from slp_transformer.guitar.fingering.lattice import FingeringLattice
 from slp_transformer.guitar.fingering.passages import (
@@ -60,7 +60,7 @@ WINDOWS_PER_PART = 128
 """Windows that are looked at together."""
 MEMORY_NOISE = 0.9
 """Share of the moments that are remembered with a grip drawn at random."""
-SET_WEIGHTS = {CUT: 2.5, MOVABLE_OPEN: 12.0, MOVABLE_FRETS: 6.0}
+SET_WEIGHTS = {CUT: 2.5, RELEASED: 4.0, MOVABLE_OPEN: 12.0, MOVABLE_FRETS: 6.0}
 """Weights that are not fitted. Few of the tabs have power chords."""
 FIRST_WEIGHTS = {
     **{"frets": 0.1, "frets behind the index": 2.0, "frets of stretch": 1.0},

@@ -24,7 +24,7 @@ OTHER_GRIP = "other grip than for the same chord"
 MOVABLE_CHORDS = ((0, 5), (0, 7), (0, 12), (0, 7, 12))
 """Half steps above the lowest note: fourths, fifths and octaves, which one shape takes anywhere."""
 MOVABLE_OPEN = "movable chord: open strings beside fretted ones"
-MOVABLE_FRETS = "movable chord: frets used"
+MOVABLE_FRETS = "movable chord: frets used and strings skipped"
 MIN_MOVABLE_CHORDS = 4
 MIN_MOVABLE_SHARE = 2 / 3
 
@@ -71,13 +71,16 @@ def has_movable_chords(moments: Sequence[tuple[int, ...]]) -> bool:
 def movable_features(grip: Grip) -> Features:
     """Yield the features of a grip in a piece with movable chords: few fingers, no open strings.
 
-    Strings ring open over a bass that is open, too, with the hand in the first position.
+    Strings ring open over a bass that is open, too, with the hand in the first position. Octaves
+    skip a string.
     """
     frets = [fret for _, fret in grip if fret]
     if len(grip) > 1 and frets:
         is_high = grip[0].fret > 0 or max(frets) > 4
         yield MOVABLE_OPEN, (len(grip) - len(frets)) * is_high
-        yield MOVABLE_FRETS, len(set(frets))
+        strings = [string for string, _ in grip]
+        skipped = max(strings) - min(strings) + 1 - len(grip) if len(grip) > 2 else 0
+        yield MOVABLE_FRETS, len(set(frets)) + skipped
 
 
 def hand_features(grip: Grip, hand_fret: int) -> Features:

@@ -27,6 +27,7 @@ COSTS_FILE = Path(__file__).with_name("fitted_costs.json")
 UNIT = 1 / 1024
 """What a weight is a whole multiple of."""
 CUT = "cut notes"
+RELEASED = "held notes that the hand leaves"
 PER_FRET_FROM_POSITION = 0.5
 """For each fret that the hand is away from a position that is preferred."""
 
@@ -51,6 +52,7 @@ class FittedCosts:
         self.open_string_cost = open_string_cost
         self.preferred_position = preferred_position
         self.per_cut_note: float = weights.get(CUT, 0.0)
+        self.per_released_note: float = weights.get(RELEASED, 0.0)
         self.per_other_grip: float = weights.get(OTHER_GRIP, 0.0)
         self._at_hands: dict[Grip, list[float]] = {}
         self._pairs: dict[tuple[object, ...], float] = {}

@@ -19,7 +19,7 @@ from slp_transformer.guitar.fingering.features import (
 from slp_transformer.guitar.fingering.fitted_costs import FittedCosts
 from slp_transformer.guitar.fingering.grips import Grip
 from slp_transformer.guitar.fingering.passages import Passage
-from slp_transformer.guitar.fingering.ringing import Held, Ringing
+from slp_transformer.guitar.fingering.ringing import Held, Ringing, find_released_notes
 from slp_transformer.guitar.fingering.viterbi import ExtraGripCost
 
 MAX_STATES = 10
@@ -129,12 +129,16 @@ class FingeringLattice:
                             cost += more
                     if is_chord and state.memory.chords.get(pitches, grip) != grip:
                         cost += costs.per_other_grip
-                    if state.held:
+                    held = state.held
+                    if held:
                         strings = {note.string for note in grip}
-                        cost += costs.per_cut_note * sum(s in strings for s, _ in state.held)
+                        cost += costs.per_cut_note * sum(one.string in strings for one in held)
+                        if released := find_released_notes(held, grip):
+                            cost += costs.per_released_note * len(released)
+                            held = tuple(one for one in held if one not in released)
                     total = list(map(add, _add_to_all(own[k], cost), arrived[i]))
                     least = min(total)
-                    after = (k, ringing.held_after(t, state.held, grip))
+                    after = (k, ringing.held_after(t, held, grip))
                     number = numbers.setdefault(after, len(paid))
                     if number == len(paid):
                         paid.append(total)

@@ -4,12 +4,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from slp_transformer.guitar.fingering.grips import Grip
+from slp_transformer.guitar.fretboard import MAX_SPAN
 
 HEARD_SHARE = 0.9
 """Share of a note's duration after which its string may be struck again, and nobody misses it."""
 
-Held = tuple[tuple[int, float], ...]
-"""The strings that ring on, each with the time until which it should."""
+
+class HeldNote(NamedTuple):
+    """A note that rings on: its string, the time until which it should, and its fret."""
+
+    string: int
+    end: float
+    fret: int
+
+
+Held = tuple[HeldNote, ...]
+"""The notes that ring on, by string."""
 
 
 class Ringing(NamedTuple):
@@ -24,16 +34,30 @@ class Ringing(NamedTuple):
     onsets: Sequence[float | None]
     ends: Sequence[Sequence[float]]
 
-    def held_after(self, t: int, held: Held, grip: Grip) -> Held:
+    def held_after(self, t: int, held: Sequence[HeldNote], grip: Grip) -> Held:
         """Return what rings on when the moment after `t` begins, if a grip is struck at `t`."""
         then = next(iter(self.onsets[t + 1 : t + 2]), None)
         if then is None:
             return ()
         # A moment of which no duration is known has no ends.
-        struck = [(note.string, end) for note, end in zip(grip, self.ends[t], strict=False)]
+        pairs = zip(grip, self.ends[t], strict=False)
+        struck = [HeldNote(note.string, end, note.fret) for note, end in pairs]
         strings = {note.string for note in grip}
-        left = [one for one in held if one[0] not in strings]
-        return tuple(sorted((string, end) for string, end in left + struck if end > then))
+        left = [one for one in held if one.string not in strings]
+        return tuple(sorted(one for one in left + struck if one.end > then))
+
+
+def find_released_notes(held: Held, grip: Grip) -> list[HeldNote]:
+    """Return the held notes whose strings a grip leaves alone, and whose frets are out of reach."""
+    strings = {note.string for note in grip}
+    frets = [note.fret for note in grip if note.fret]
+    return [
+        one
+        for one in held
+        if one.fret
+        and one.string not in strings
+        and any(abs(fret - one.fret) > MAX_SPAN for fret in frets)
+    ]
 
 
 def make_ringing(
@@ -62,13 +86,13 @@ def count_held_and_cut_notes(grips: Sequence[Grip], ringing: Ringing | None) -> 
         return 0, 0
     for t, grip in enumerate(grips):
         num_cut += _count_restruck_strings(held, grip)
-        before = {string for string, _ in held} - {note.string for note in grip}
+        before = {one.string for one in held} - {note.string for note in grip}
         held = ringing.held_after(t, held, grip)
-        num_held += sum(string not in before for string, _ in held)
+        num_held += sum(one.string not in before for one in held)
     return num_held, num_cut
 
 
 def _count_restruck_strings(held: Held, grip: Grip) -> int:
     """Return how many strings that ring on a grip strikes."""
-    strings = {string for string, _ in held}
+    strings = {one.string for one in held}
     return sum(note.string in strings for note in grip)
