@@ -291,9 +291,9 @@ for i, j in [(IT, STRING), (TUNED, GUITARIST), (GUITARIST, TUNED)]:
 # $\sqrt{d_k}$. When the scores are far apart, softmax gives almost all the weight to one token. The derivative
 # of a weight with respect to its own score, $\alpha(1-\alpha)$, is then close to 0, and little gradient reaches
 # the scores. We measure this slope for a thousand queries with eight keys each; all numbers are random, with
-# variance 1. (A query
-# [1 × d_k] is multiplied by eight keys [8 × d_k] by [broadcasting](../docs/pytorch.md#broadcasting).)
-# Let $d_k$ grow: at 256, the first query reads a single key without the division.
+# variance 1. (A query [1 × d_k] is multiplied by eight keys [8 × d_k] by
+# [broadcasting](../docs/pytorch.md#broadcasting).) Let $d_k$ grow: at 256, the first query reads a single key
+# without the division.
 
 # %% alt="Weights of one query for eight keys at d_k = 4, in two rows. Without the division by the root of d_k the weights differ more than with it." caption="Weights of one query with and without the division by √d_k"
 torch.manual_seed(1)
@@ -331,6 +331,10 @@ plotting.interactive_steps("dₖ", states)
 # \mathbf{head}_i=\sum_{j\le i}\alpha_{ij}\,\mathbf v_j
 # \tag{8.13 · 7.13}
 # $$
+#
+# In numbers, *it* asks with (0, 2), *string* offers (0, 3) and *it* itself (0, 1). So their scores are 6/√2 = 4.24
+# and 2/√2 = 1.41, and the other five are 0. The exponentials, 69.6, 4.11 and five times 1, sum to 78.7: *string*
+# weighs 69.6/78.7 = 0.884, *it* 4.11/78.7 = 0.052. In the head, thing is 0.884 · 3 + 0.052 · 1 = 2.70.
 
 
 # %%
@@ -546,7 +550,7 @@ plotting.heatmap(torch.stack(alphas_it), names, words[: IT + 1], top=1)
 
 # %% [markdown]
 # *It* reads *string* with its second head and *tuned* with its third. To make one vector of the four,
-# concatenate them ($\oplus$) and multiply by $\mathbf W^O$, now $[Ad_v\times d]$.
+# concatenate them ($\oplus$) and multiply by $\mathbf W^O$, now $[Ad_v\times d]$. (The book leaves out the heads' i.)
 #
 # <span class="eq" id="eq-mh-concat">mh-concat · 8.19 · 7.19</span>
 #

@@ -89,8 +89,8 @@ torch.testing.assert_close(layer(X[shuffled]), layer(X)[shuffled])
 # ### The gated form
 #
 # The August 2026 draft has a different layer here, which many current models use. Its activation function
-# is smoother than ReLU: Swish multiplies x by σ(βx), where σ is the sigmoid, not the standard deviation
-# of the next section. The larger β is, the closer Swish comes to ReLU.
+# is smoother than ReLU: Swish multiplies x by σ(βx). Here σ is the sigmoid, not the standard deviation of
+# the next section, and β a number, not that section's offset. The larger β is, the closer Swish comes to ReLU.
 #
 # <span class="eq" id="eq-swish">swish · 7.21 in the Aug 2026 draft</span>
 #
@@ -115,7 +115,7 @@ shown = ["ReLU", "Swish, β = 1", "Swish, β = 4"]
 plotting.interactive_lines(points, shown, x="x", y="activation")
 
 # %% [markdown]
-# Choose all curves of [Figure](#fig-swish): from β = 0, the straight line x/2, Swish bends towards ReLU as β grows.
+# Show all curves of [Figure](#fig-swish): at β = 0 Swish is the straight line x/2, and it bends toward ReLU as β grows.
 # For every β above 0 it dips below zero, and the larger β, the less deeply.
 #
 # The layer multiplies the row by two matrices. The first product goes through Swish and becomes a gate, which

@@ -397,7 +397,7 @@ assert names == ["tokens.E"]
 torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 
 # %% [markdown]
-# Most current models, though not the book's, rotate queries and keys by an angle that grows with their
+# Most current models, though not the block in the book, rotate queries and keys by an angle that grows with their
 # position (RoPE, Su et al. 2021; the August 2026 draft names it without an equation). Every
 # score then depends on the positions only through their distance, as [chapter 14](14_todays_block.py) shows.
 

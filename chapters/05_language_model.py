@@ -328,7 +328,7 @@ for number, steps in enumerate(trace, start=1):
 # %% [markdown] tags=["more"] gist="Counting parameters, up to GPT-3’s 175 billion"
 # ## How large is it?
 #
-# A block has four attention matrices of size $d\times d_{attn}$ (all heads side by side, $d_{attn}=Ad_k$) and two feedforward matrices of size $d\times d_{ff}$. For all blocks together that makes
+# A block has four attention matrices with $d\cdot d_{attn}$ numbers each (all heads side by side, $d_{attn}=Ad_k$) and two feedforward matrices with $d\cdot d_{ff}$. For all blocks together that makes
 #
 # <span class="eq" id="eq-param-count">param-count · 8.52 · exercise 7.1c</span>
 #

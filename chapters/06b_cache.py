@@ -335,7 +335,7 @@ assert counts["draft"] < counts["untrained draft"]
 #
 #    </details>
 #
-# 3. Make the model four times as wide, `trained(256, L, 1)`: for times, one step is enough. Does the cache save a larger or a smaller share of the
+# 3. Make the model four times as wide, `trained(256, L, 1)`: to measure times, one training step is enough. Does the cache save a larger or a smaller share of the
 #    time?
 #
 #    <details><summary>What happens</summary>

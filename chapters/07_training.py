@@ -320,7 +320,7 @@ print(f"perplexity {ppl:,.0f} a word, {by_character:.1f} a character")
 # $$
 #
 # So $\hat m$ is where the gradients point on average, and $\sqrt{\hat v}$ how large they are. A weight whose
-# gradients agree moves by η, the learning rate, whatever their size; one whose gradients cancel hardly moves. The small ε avoids a division by 0. The last term is the weight decay, which pulls weights towards 0;
+# gradients agree moves by η, the learning rate, whatever their size; one whose gradients cancel hardly moves. The small ε avoids a division by 0. The last term is the weight decay, which pulls weights toward 0;
 # it is applied to matrices only. One weight, three steps:
 
 # %%
@@ -528,7 +528,7 @@ bigram = TokenEmbedding(vocab_size, vocab_size)
 compare("bigram", bigram)
 
 # %% [markdown] tags=["more"] gist="The same table by counting; what may follow q, t, h or n"
-# Such a model needs no training: simply count how often each character follows each. Training moves towards the
+# Such a model needs no training: simply count how often each character follows each. Training moves toward the
 # same probabilities, since they have the lowest loss on the training text.
 
 # %%
@@ -542,7 +542,7 @@ often = pairs.sum(dim=-1) > len(learned) / 50
 off = (torch.softmax(bigram.E, dim=-1) - counted)[often].abs().max()
 print(f"after frequent characters, they differ by at most {off:.2f}")
 
-# %% alt="Heat map of five characters by twelve that may follow, as learned by the bigram model. After q nearly always u; after t mostly h or a space; after h most often e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
+# %% alt="Heat map of five characters by twelve that may follow, as learned by the bigram model. After q mostly u; after t mostly h or a space; after h most often e; after n a space, d or g; after a comma nearly always a space." caption="What the bigram model has learned"
 lefts = [c for c in "qthn," if c in tokenizer.ids]
 rights = [c for c in " adeghinortu" if c in tokenizer.ids]
 table = torch.softmax(bigram.E.detach(), dim=-1)

@@ -35,7 +35,7 @@
 # L(C)=\left(\frac{C_c}{C}\right)^{\alpha_C}\tag{8.51}
 # $$
 #
-# (Here N is a number of parameters, not of tokens.) The book gives the constants:
+# (Here N is a number of parameters, not of tokens, and L a loss, not the number of blocks.) The book gives:
 
 
 # %%
@@ -258,12 +258,12 @@ plotting.lines(recorded, **axes) if recorded else None
 # | L(D), all with 393,216 parameters | 5 | 0.113 | 0.07 | 1.922 | 1.850 |
 # | L(C), the runs that no cheaper one beats | 10 | 0.065 | 0.21 | 1.818 and 1.651 | 1.857 and 1.719 |
 #
-# (L(D) is fitted to the characters read, as above.) The predictions were made without the last run, or the
-# last two, of each law. They miss by 0.04 to 0.07
-# nats, and not at random: L(N) and L(C) are too optimistic (for L(N), a million characters are no longer enough
-# for the larger models), while L(D) is too pessimistic. The largest residual of L(N) and of L(C) is that of the
-# smallest run. And every power law falls to 0 in the end, which the entropy of text does not. So trust a law a
-# little beyond the models that it was fitted to, and less with each step.
+# (L(D) is fitted to the characters read, as above.) Each prediction is by a fit without the last run of its
+# law, for L(C) without the last two. They miss by 0.04 to 0.07 nats, and not at random: L(N) and L(C) are too
+# optimistic (for L(N), a million characters are no longer enough for the larger models), while L(D) is too
+# pessimistic. The largest residual of L(N) and of L(C) is that of the smallest run. And every power law falls
+# to 0 in the end, which the entropy of text does not. So trust a law a little beyond the models that it was
+# fitted to, and less with each step.
 
 # %% [markdown]
 # ## How many parameters?
@@ -306,7 +306,7 @@ plotting.bars(list(shares.values()), list(shares), title="embeddings", top=1)
 #
 # While a model generates text, it keeps a key and a value of each token for each key-value head, in every
 # block ([chapter 6b](06b_cache.py), [(8.53)](06b_cache.py#eq-kv-attn)). That is $2\,n_{layer}\,A\,d_k$
-# numbers for each token, and fewer if heads share keys and values. In 16-bit numbers, for one text of the maximum length:
+# numbers for each token, and fewer if heads share keys and values. In 16-bit numbers, for one text:
 
 # %%
 for name, model in PUBLISHED_MODELS.items():
@@ -317,7 +317,7 @@ for name, model in PUBLISHED_MODELS.items():
 
 # %% [markdown]
 # (The four models with rotary positions, which [chapter 14](14_todays_block.py) explains, are counted at
-# 131,072 tokens; Qwen3 reaches them with an extension of its positions.) GPT-3, whose 96 heads all have keys
+# 131,072 tokens, the others at their longest; Qwen3-0.6B is published for 32,768, so for 3.8 GB.) GPT-3, whose 96 heads all have keys
 # and values, needs 9.7 GB for 2,048 tokens. Llama 3.1 405B keeps 64 times as many tokens in 7 times the memory:
 # 8 key-value heads, which its 128 heads share, instead of 96, and 126 blocks instead of 96.
 #
@@ -345,7 +345,7 @@ print(f"{weighs / 1e6:.1f} MB, set aside for 4 texts of 2,048 tokens")
 #
 # To teach a model something new, we can continue training: every weight changes, and the result is as
 # large as the model was. LoRA (low-rank adaptation, Hu et al. 2022) freezes W and learns an update to add to it, as a product
-# of two thin matrices. For W [k×d], A is [k×r] and B [r×d], with r much smaller than both.
+# of two thin matrices. For W [k×d], A (not the heads) is [k×r] and B [r×d], with r much smaller than both.
 #
 # <span class="eq" id="eq-lora">lora · 8.54 · 8.1</span>
 #
@@ -403,14 +403,13 @@ torch.testing.assert_close(A @ B, update)
 plotting.interactive_steps("Rank r", states)
 
 # %% [markdown]
-# With these weights copied, Hugging Face's `peft`
-# computes the same outputs and gradients (a test asserts it).
+# With these weights copied, Hugging Face's `peft` computes the same outputs and gradients (a test asserts it).
 
 # %%
 plotting.show_source(lora)
 
 # %% [markdown]
-# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book does not say how A and B are initialized. As in the paper, A is random and B is 0, so the model starts unchanged. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r, which we leave to B. In the package a layer computes W + AB in each pass and multiplies by that once; the assertion above shows that the result is the same.</p></div>
+# <div class="admonition note" markdown="0"><p class="admonition-title">Where the code leaves the book</p><p>The book does not say how A and B are initialized. As in the paper, A is random and B is 0, so the model starts unchanged. The paper writes column vectors, so its W + BA is our W + AB, and it multiplies AB by α/r (another α than the exponents), which we leave to B. In the package a layer computes W + AB in each pass and multiplies by that once; the assertion above shows that the result is the same.</p></div>
 #
 # The module that replaces W is short:
 
@@ -461,7 +460,7 @@ print(f"on the first styles {known:.3f} nats a token, on blues {unknown:.3f}")
 
 # %% [markdown]
 # Now five copies are fine-tuned on blues for 120 steps: four by LoRA, and one with all of its weights,
-# each at the best of two or three learning rates that were tried.
+# each kind at a learning rate of its own.
 
 # %%
 from copy import deepcopy

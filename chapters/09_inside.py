@@ -45,10 +45,10 @@ print(f"{record.val_loss:.2f} nats a character")
 # %% [markdown]
 # ## Points
 #
-# The book gives each step of a block a letter: T¹ to T⁵, and H. In the package these are *points* of the
-# forward pass (hook points, in other libraries), and so are each head's Q, K, V, its scores (scaled, before the
-# mask), its weights α and its output. A point's name is the number of its block, counted from 0, and its
-# letter. By default a point does nothing; inside `patch_activations` you can read the activations there:
+# The book gives each step of a block a letter: T¹ to T⁵, and H. In the package these are *points* of the forward pass
+# (hook points, in other libraries), and so are each head's Q, K, V, its scores (scaled, before the mask), its weights α
+# and its output. A point's name is the number of its block and its letter; on this page, blocks and heads are counted
+# from 0. By default a point does nothing; inside `patch_activations` you can read the activations there:
 
 # %%
 from slp_transformer.interpret import patch_activations
@@ -94,8 +94,8 @@ print(f"without its second head {no_head:.3f}")
 # %% [markdown]
 # ## What heads look at
 #
-# Chapters 1 to 4 drew attention for vectors made by hand. These weights were learned. A simple pattern is
-# to attend to the previous token; a head's score is its mean weight there, over 100 windows of the validation
+# Chapters 1 to 4 drew attention for vectors made by hand. These weights were learned. A simple pattern is to
+# attend to the previous token; a head's score is its mean weight there, over 100 windows of the validation
 # text.
 
 # %%
@@ -125,7 +125,7 @@ for place in (best, least):
 plotting.panels(*panels)
 
 # %% [markdown]
-# The pattern is in block 0, above all in one head (the second with seeds 1 and 2). Those above score like uniform ones.
+# The pattern is in block 0, above all in one head (the second with seeds 1 and 2). The heads of the blocks above score no higher than uniform weights.
 #
 # ## The residual stream, sublayer by sublayer
 #
@@ -144,7 +144,7 @@ for l in range(3):
 
 # %% [markdown]
 # The *logit lens* asks what the model would say if the stream ended here. It multiplies an inner row
-# by $\mathbf E^\top$, as [(8.46)](05_language_model.py#eq-logits) does the last one:
+# by $\mathbf E^\top$, as [(8.46)](05_language_model.py#eq-logits) does the last one (the book then takes the softmax, as we do below):
 #
 # <span class="eq" id="eq-logit-lens">logit-lens · prose of 8.9.2 · prose of 10.3</span>
 #
@@ -202,7 +202,7 @@ plotting.heatmap(torch.stack(rows), names, follows, top=1, decimals=None)
 # %%
 for name, H in zip(names, places.values(), strict=True):
     guess = tokenizer.decode(logit_lens(model, H).argmax(dim=-1).tolist())
-    print(f"{name:4} {guess.replace(' ', '␣')}")
+    print(f"{name:4} {guess.translate({10: '⏎', 32: '␣'})}")
 print(f"true {''.join(follows)}")
 
 # %% [markdown]
@@ -210,12 +210,11 @@ print(f"true {''.join(follows)}")
 #
 # <span class="eq" id="eq-induction">induction · prose of 8.9.1 · prose of 10.6</span>
 #
-# *Mrs Fezziwig … Mrs Fez*: anyone who has read the name once can complete it. The rule is A B … A → B:
-# find where this token occurred before, and predict what came after it. (In the book's softer form, `A*
-# B* … A → B`, the earlier pair need only be similar. Our tokens below have no meaning, so only the
-# exact form applies.) A head that does so is an *induction head*. It needs a partner in a block below:
-# a head that attends to the previous token and writes what it read, so that each token's row also says
-# which token came before it.
+# *Mrs. Fezziwig … Mrs. Fez*: anyone who has read the name once can complete it. The rule is A B … A → B: find
+# where this token occurred before, and predict what came after it. (In the book's softer form, `A* B* … A → B`,
+# the earlier pair need only be similar. Our tokens below have no meaning, so only the exact form applies.) A
+# head that does so is an *induction head*. It needs a partner in a block below: a head that attends to the
+# previous token and writes what it read, so that each token's row also says which token came before it.
 #
 # To see them form, we make sequences that only the rule can predict. Each has an order of its own, a
 # random permutation that says which token follows which, and three times in ten it jumps to a random
@@ -395,7 +394,7 @@ for l in range(2):
 for name, each in lost.items():
     print(f"{name:15} {each[16:].mean():.2f}")
 
-# %% alt="The loss at each position without both heads of block 0 and, for comparison, with all heads. The first time both are far above a uniform guess. The second time, the loss is almost 0 with all heads, and as high as the first time without these two." caption="The loss at each position when heads are ablated"
+# %% alt="The loss at each position without both heads of block 0 and, for comparison, with all heads. The first time both are far above a uniform guess. The second time, the loss is almost 0 with all heads, and about 6 without these two, below the first time but far above a uniform guess." caption="The loss at each position when heads are ablated"
 states = {}
 for name, each in lost.items():
     says = f"Ablated: {name}. {each[16:].mean():.2f} nats on the repeat."

@@ -109,7 +109,7 @@ for name, mask in [("causal", M), ("bidirectional", None)]:
 #
 # A model that sees the next word cannot be trained to predict it. BERT (Devlin et al. 2019) masks some words instead and predicts those. Here $M$ is the set of masked positions, not the mask, and $\mathbf h^L_i$ the last block's output at position $i$; the head is that of a language model.
 #
-# <span class="eq" id="eq-mlm-loss">mlm-loss · chapter 9 · chapter 9</span>
+# <span class="eq" id="eq-mlm-loss">mlm-loss · chapter 9 of both drafts</span>
 #
 # $$
 # L_{MLM}=-\frac1{|M|}\sum_{i\in M}\log P(x_i\mid\mathbf h^L_i)
@@ -272,7 +272,8 @@ plotting.show_source(MultiHeadAttention.project, only=["if", "Q", "W_Q"])
 # its two. The new one, too, reads a normalized copy of the stream and adds its output to the stream. The top row
 # below is [(8.40, 7.41)](03_one_matrix.py#eq-T1) to [(8.42, 7.43)](03_one_matrix.py#eq-T3), the bottom row
 # [(8.43, 7.44)](03_one_matrix.py#eq-T4) to [(8.45, 7.46)](03_one_matrix.py#eq-T-H) with $\mathbf C^3$ in the
-# place of $\mathbf T^3$. The row between them is new, and has no number in the book.
+# place of $\mathbf T^3$. The row between them is new, and has no number in the book; its CrossAttention of two arguments
+# first makes the **Q**, **K** and **V** of [(13.11)](#eq-cross-QKV), for each head, and ends with $\mathbf W^O$.
 #
 # $$
 # \begin{aligned}

@@ -191,10 +191,9 @@ plotting.show_source(
 
 # %% [markdown]
 # **Xavier initialization.** The matrices of a block are drawn uniformly between $\pm\sqrt{6/(rows+columns)}$
-# (Glorot and Bengio 2010), which keeps the norms of the rows about the same. The paper does not say how
-# its weights are initialized; this is from the authors' code, tensor2tensor. The book leaves it open,
-# and the package initializes as GPT-2 does, with a standard deviation of 0.02, which suits wide models.
-# Ours is narrow:
+# (Glorot and Bengio 2010), which keeps the norms of the rows about the same. The paper does not say how its
+# weights are initialized; this is from the authors' code, tensor2tensor. The book leaves it open, and the
+# package initializes as GPT-2 does, with a standard deviation of 0.02, which suits wide models. Ours is narrow:
 
 # %%
 W_1 = model.encoder.blocks[0].ffn.W_1
@@ -313,9 +312,8 @@ plotting.lines(curves, x="step", y="loss in nats per token")
 # %% [markdown]
 # ### From words to words
 #
-# Here is one sentence that the model has not seen, step by step. The encoder reads it once. Then the
-# decoder generates: its output so far goes in, the most probable next token comes out, until that is
-# `[EOS]`.
+# Here is one sentence that the model has not seen, step by step. The encoder reads it once. Then the decoder
+# generates: its output so far goes in, the most probable next token comes out, until that is `[EOS]`.
 
 # %%
 sentence = "Wednesday, March twenty-first, nineteen eighty-four"
@@ -343,9 +341,9 @@ assert written == [SOS, *encode(expected).tolist(), EOS]
 # (With label smoothing a model is never quite certain: it learns to leave about a tenth of the
 # probability to other words.)
 #
-# `generate` does the same for many sentences at a time, with the encoder's output computed once and its
-# keys and values cached ([chapter 6b](06b_cache.py)). A translation counts as right only if all of it is
-# (exact match):
+# `generate` does the same for many sentences at a time, with the encoder's output computed once and its keys
+# and values cached ([chapter 6b](06b_cache.py)). A translation counts as right only if all of it is (exact
+# match):
 
 # %%
 from slp_transformer import generate
@@ -408,8 +406,8 @@ print(f"uniform weights: {2 / len(columns):.2f}")
 
 # %% [markdown]
 # Nothing in the pairs says which words correspond, and yet these six look most at their counterparts; with seeds 0
-# and 2 for the weights, not all of them do. *Veintiuno* looks past *March*: over seeds 0 to 2 the three tokens of
-# *twenty-first* have 78 to 100% of its weight. *De* has no counterpart; 47 to 87% of the weight of its rows is on
+# and 2 for the weights, not all of them do. *Veintiuno* looks past *March*: over seeds 0 to 3 the three tokens of
+# *twenty-first* have 75 to 100% of its weight. *De* has no counterpart; 47 to 87% of the weight of its rows is on
 # the two commas (`benchmarks/results/chapter_seeds`). [Chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where the upper block
 # attends, on average over its heads. It does not say what the encoder has moved to those positions.
 
@@ -446,11 +444,10 @@ print(f"{same} of 50 translations are the same with four beams")
 
 # %% [markdown]
 # Where only one translation is right and the model is certain of it, there is nothing to search for. But
-# translators differ. Suppose five of them are given *March first*. Two write *primero de marzo*; the
-# other three *el uno de marzo*, *el día uno de marzo* and *el primero de marzo*. All five are right. A
-# model trained on all of them should predict *primero* with probability 2/5, *el* with 3/5, and after
-# *el* three words with 1/3 each. What will greedy decoding write, and which translation is the most
-# probable?
+# translators differ. Suppose five of them are given *March first*. Two write *primero de marzo*; the other
+# three *el uno de marzo*, *el día uno de marzo* and *el primero de marzo*. All five are right. A model trained
+# on all of them should predict *primero* with probability 2/5, *el* with 3/5, and after *el* three words with
+# 1/3 each. What will greedy decoding write, and which translation is the most probable?
 
 # %%
 months = "January February March April May June"
@@ -548,7 +545,7 @@ plotting.interactive_steps("n", states)
 # Assertions in the cells describe the settings above. If one stops you, delete it.
 #
 # 1. Take `TransformerConfig(len(names), window, **sizes)` for the model, the book's form with GPT-2's
-#    initialization, and train it in the same way. Will it learn as fast?
+#    initialization, and train it in the same way. What is a fair comparison?
 #
 #    <details><summary>What happens</summary>
 #
@@ -557,7 +554,7 @@ plotting.interactive_steps("n", states)
 #
 #    </details>
 #
-# 2. Learn from 1,000 pairs instead of 9,700 (`learned = pairs[:1000]`). Which sentences will go wrong first, dates or numbers?
+# 2. Learn from 1,000 pairs instead of 9,700 (`learned = pairs[:1000]`). How will you compare the mistakes in dates and in numbers?
 #
 #    <details><summary>What happens</summary>
 #

@@ -81,8 +81,8 @@ print(format_tab(corpus[0]))
 # it. `BAR<k>` begins a bar of k steps, and `POS<k>` says that the notes after it start k steps after the bar
 # line; without it they start on the bar line. A bar that has occurred before is a single token: `SAME<1>`
 # repeats the bar before, `SAME<2>` the one before that. A header names the tuning and the capo (a clamp that
-# raises all strings), the steps per quarter note (here three), the time signature and the key. Decoding the ids
-# gives the same bars back. (Details:
+# raises all strings), the steps per quarter note (here three), the time signature (`METRE`, a spelling that
+# saved models keep) and the key. Decoding the ids gives the same bars back. (Details:
 # <autoref identifier="slp_transformer.guitar.tab_tokenizer">slp_transformer.guitar.tab_tokenizer</autoref>.)
 
 # %%
@@ -409,7 +409,7 @@ groups["a bigram"] = [
 ]
 groups["by chance"] = drawn
 
-# %% alt="Bars: the share of chords that a hand can hold. The corpus and the model are at 1 or close to it, the bigram is somewhat below; chords of independently drawn notes are below one half." caption="Chords that a hand can hold"
+# %% alt="Bars: the share of chords that a hand can hold. The corpus is at 1, the model at 0.94, the bigram somewhat below; chords of independently drawn notes are below one half." caption="Chords that a hand can hold"
 shares = {
     name: compute_playable_share(group) for name, group in groups.items()
 }
@@ -423,7 +423,7 @@ assert 0.8 < shares["a bigram"] < shares["the model"]
 plotting.bars(list(shares.values()), list(shares), top=1)
 
 # %% [markdown]
-# More than half of the chords drawn by chance cannot be held. Of the bigram's almost nine in ten can: knowing the
+# More than half of the chords drawn by chance cannot be held. Of the bigram's chords, almost nine in ten can: knowing the
 # previous note goes a long way. Models of three seeds are at 94 to 98% (`benchmarks/results/chapter_seeds`), so
 # this measure alone says little about what they have learned.
 
@@ -451,8 +451,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #
 # Assertions in the cells describe the settings above. If one stops you, delete it.
 #
-# 1. Change `temperature=0.8` in `write` to 0.3, then to 1.5. What will happen to the pieces, to
-#    the tokens that break the grammar, and to the share of chords that can be held?
+# 1. Change `temperature=0.8` in `write` to 0.3, then to 1.5. What will happen to the pieces,
+#    and to the tokens that break the grammar?
 #
 #    <details><summary>What happens</summary>
 #
@@ -462,13 +462,13 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    </details>
 #
 # 2. Give it another header: that of `DROP_D` (from `slp_transformer.guitar.fretboard`) instead of
-#    `STANDARD`: `tokenizer.tuning_tokens(DROP_D)` in `write`. Its sixth string is tuned down to D. Will the
-#    model use it?
+#    `STANDARD`: `tokenizer.tuning_tokens(DROP_D)` in `write`. Its sixth string is tuned down to D. How
+#    can you tell whether the model uses it?
 #
 #    <details><summary>What happens</summary>
 #
-#    It can: the tuning is a token like any other, and the corpus has pieces in drop D. Count the chords that
-#    use the open sixth string, which now sounds a D, under each header.
+#    It can use it: the tuning is a token like any other, and the corpus has pieces in drop D. Count the chords
+#    that have the open sixth string, which now sounds a D, under each header, and in the corpus.
 #
 #    </details>
 #

@@ -59,18 +59,17 @@ assert set(find_grips(d_major, STANDARD)) == set(held)
 # %% [markdown]
 # ## The hand has a position
 #
-# Our baseline is a search with costs written by hand. Grips cannot be chosen independently, since the hand has
-# to move from each to the next. We say that it is at fret $p$ if the index finger is there. Let $e_t(g,p)$ be
-# the cost of grip $g$ at moment $t$ for a hand at $p$ (a stretch, say, or a reach behind the index finger), and
-# $m(q,p)$ the cost of moving from $q$ to $p$. Let $v_t(p)$ be the lowest cost of all fingerings up to moment $t$
-# that end with the hand at $p$:
+# Our baseline is a search with costs written by hand. No grip can be chosen by itself, since the hand has to come
+# from the one before. The hand is *at* fret $p$ if its index finger is there. Two costs are given: $e_t(g,p)$, for a
+# hand at $p$ to take grip $g$ at moment $t$ (it is high for a stretch), and $m(q,p)$, for the hand to move from $q$
+# to $p$. From them we compute $v_t(p)$, the cost of the cheapest fingering up to moment $t$ that ends at $p$:
 #
 # $$
 # v_t(p)=\min_{g}\,e_t(g,p)+\min_{q}\,\bigl(v_{t-1}(q)+m(q,p)\bigr)
 # $$
 #
-# This is Viterbi's algorithm (1967), and the position of the hand is its hidden state. It compares all fingerings
-# of a piece, and never looks back further than one moment.
+# The first minimum chooses the grip, the second where the hand comes from. This is Viterbi's algorithm (1967), and the
+# position of the hand is its hidden state. It compares all fingerings, and never looks back more than one moment.
 
 # %%
 from slp_transformer.guitar.fingering.viterbi import HAND_FRETS, HandCosts
@@ -160,13 +159,12 @@ measure(
 # %% [markdown]
 # ## Notes in, tab out
 #
-# Chapter 10's encoder-decoder needs no costs: it translates pitches into places. This is
-# easier than translating sentences, because each note gets exactly one place. So the decoder reads a note,
-# writes its place, reads the next note, and so on. It cannot skip a note, and its cross-attention is free to
-# look at the notes around it. A note's token gives its height above the lowest open string, so a capo changes
-# neither the tokens nor the tab. The token also says whether the note sounds together with the previous one
-# (its id is then larger by 64) or after a gap (by 128). In what the decoder reads below, every other id is a
-# note, the first one included.
+# Chapter 10's encoder-decoder needs no costs: it translates pitches into places. This is easier than translating
+# sentences, because each note gets exactly one place. So the decoder reads a note, writes its place, reads the next
+# note, and so on. It cannot skip a note, and its cross-attention is free to look at the notes around it. A note's
+# id is one more than its height above the lowest open string, in semitones, so a capo changes nothing. Add 64 if
+# the note sounds together with the one before, or 128 if it comes after a gap. The decoder below reads a note, its
+# place, the next note, its place, and so on.
 
 # %%
 from slp_transformer.guitar.fingering import seq2seq
@@ -310,8 +308,8 @@ assert ours["strings"] > found["lowest fret"]["strings"]
 # %% [markdown]
 # ## A search over its scores
 #
-# The most probable place now need not begin the most probable fingering. The dynamic program cannot search here: a
-# cost there depends on one move, but the decoder's probabilities depend on everything written so far. So we use
+# The most probable place now need not begin the most probable fingering. Viterbi's algorithm cannot find it: a cost
+# there depends on one move, but the decoder's probabilities depend on everything written so far. So we use
 # [beam search](06_decoding.py), which keeps the four most probable fingerings up to each note.
 
 # %%
@@ -321,30 +319,30 @@ measure(
 )
 
 # %% [markdown]
-# It looks for a more probable fingering, and that is not always a better one: over seeds 0, 1 and 2, one place at a time puts 83.3,
+# A more probable fingering is not always a better one: over seeds 0, 1 and 2, one place at a time puts 83.3,
 # 81.0 and 82.9% of the notes on the right string, four beams 81.0, 85.2 and 82.1%.
 #
 # ## Tab that people wrote
 #
-# The practice corpus was written by rules, which the model has learned: there, it does better than the costs
-# written by hand. On 26 classical pieces from classtab.org, by composers who are not in the training data, it was the other way round
-# (recorded in the same folder; one run each, and three seeds of learned costs):
+# The practice corpus was written by rules, which the model has learned: there, it does better than the costs written
+# by hand. On 26 classical pieces from classtab.org it was the other way round (recorded in the same folder; one run
+# each but in the last row). Nothing learned from these composers, but some rows were chosen after a look at the 26:
 #
-# | trained on 403 other pieces | notes on the right string |
-# |---|---|
-# | lowest fret (not trained) | 73.7% |
-# | an encoder-decoder that writes place by place | 76.5% |
-# | a decoder alone that writes place by place | 77.1% |
-# | search, hand-written costs (not trained) | 79.8% |
-# | search, costs fitted to 16 of the pieces, notes ring: what `tab` uses | 80.9% |
-# | search, learned costs, three seeds | 83.2 to 83.7% |
+# | how the strings are chosen | learned from | notes on the right string |
+# |---|---|---|
+# | lowest fret | nothing | 73.7% |
+# | an encoder-decoder writes place by place | 403 other pieces | 76.5% |
+# | a decoder alone writes place by place | the same 403 | 77.1% |
+# | search, hand-written costs | nothing | 79.8% |
+# | search, fitted costs, notes ring on: what `slp-transformer tab` uses | 16 of the 403 | 81.3% |
+# | search, learned costs, three seeds | the same 403 | 83.2 to 83.7% |
 #
 # Both models that write token by token did worse than the search, and longer training and a wider model did not
-# change that. A mistake early in a run stays in what they read, and moves whole passages to another
-# position. The search compares whole fingerings, and what carries over between composers is relative: a fret against
-# the hand's, a move, a shape. So `slp-transformer tab song.mid -o song.gp5` searches, and the numbers that it has learned, and can
-# learn (<autoref identifier="slp_transformer.guitar.fingering.hand_model.HandModel">HandModel</autoref>) are
-# costs. We stopped there; more tuning might help the Transformer, but we have not measured it.
+# change that. They go on reading an early mistake, which moves whole passages to another position; the search
+# compares whole fingerings. And its costs are about distances: of a fret from the hand, of a move, within a shape.
+# Those carry over from one composer to another. So `slp-transformer tab song.mid -o song.gp5` searches. What it has
+# learned, and can learn (<autoref identifier="slp_transformer.guitar.fingering.hand_model.HandModel">HandModel</autoref>), are costs. More tuning
+# might help the Transformer, but we have not measured it.
 #
 # One difference leads to the next chapter. The cost of a move depends on the distance
 # $p-q$ alone, and so it holds anywhere on the neck. The encoder-decoder adds a learned row of P for each

@@ -74,10 +74,9 @@ plotting.show_source(RMSNorm.forward)
 # \end{pmatrix}\begin{pmatrix}x_a\\x_b\end{pmatrix},\qquad\theta_i=10000^{-2i/d_k}
 # $$
 #
-# Why rotate? The dot product of two vectors depends on the angle *between* them. If a query at position
-# $m$ has been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$:
-# the positions enter the score only through how far apart the two tokens are, not through where in the text
-# they are.
+# Why rotate? The dot product of two vectors depends on the angle *between* them. If a query at position $m$ has
+# been turned by $m\theta$ and a key at $n$ by $n\theta$, that angle has changed by $(m-n)\theta$: the positions
+# enter the score only through how far apart the two tokens are, not through where in the text they are.
 
 
 # %%
@@ -159,10 +158,9 @@ plotting.interactive_steps("Positions shifted by", states)
 # %% [markdown]
 # ## Keys and values that heads share
 #
-# The cache keeps a key and a value for every token, head and block [(8.53,
-# 7.59)](06b_cache.py#eq-kv-attn), and in a long text that can take more memory than the weights
-# ([chapter 8](08_scale.py) has a table). So in today's models several heads share one key and one value:
-# there are $A$ query heads and $G$ key-value heads.
+# The cache keeps a key and a value for every token, head and block [(8.53, 7.59)](06b_cache.py#eq-kv-attn), and
+# in a long text that can take more memory than the weights ([chapter 8](08_scale.py) has a table). So in
+# today's models several heads share one key and one value: there are $A$ query heads and $G$ key-value heads.
 #
 # $$
 # \mathbf{head}_c=\mathrm{softmax}\!\left(\mathrm{mask}\!\left(
@@ -241,8 +239,7 @@ for name in ("Qwen3-0.6B", "Qwen3-32B", "Llama 3.1 8B", "Llama 3.1 405B"):
 #
 # ## The block
 #
-# That is all. The block's forward pass is that of [chapter 2](02_block.py). Only the modules that it calls are
-# different.
+# The block's forward pass is that of [chapter 2](02_block.py). Only the modules that it calls are different.
 
 # %%
 from slp_transformer.modern import ModernBlock
@@ -450,8 +447,8 @@ assert not folder.exists()
 # AdamW treats every number of a matrix by itself. Muon treats the matrix as a whole. It takes the running
 # mean of the gradients, which usually has a few large singular values and many small ones, and brings all
 # of them to about 1: the directions stay, and none is too small to matter. No singular values have to be
-# computed for that. Divide this mean by the root of its sum of squares and call the result $\mathbf X$ (here
-# $\mathbf X$, A and G are not those from above). Five *Newton-Schulz* iterations,
+# computed for that. Divide this mean by the root of its sum of squares and call the result **X** (here
+# **X**, A and G stand for other things than above). Five *Newton-Schulz* iterations,
 #
 # $$
 # \begin{aligned}
@@ -524,13 +521,12 @@ plotting.show_source(make_muon, only=["muon", "return"])
 # | zeros at the start (none) | 1.97 (1.97 to 1.98) | 2.37 (2.37 to 2.38) |
 # | untied head (tied) | 2.00 (1.98 to 2.01) | 2.36 (2.35 to 2.37) |
 #
-# In today's recipe, leaving out the norm of queries and keys costs most, then rotary positions, Muon and
-# the untied head. Zeros at the start gain 0.01 to 0.03 with each seed; squared ReLU gains less than 0.01 in
-# the median, and RMSNorm without biases nothing. In the book's block only rotary positions and Muon help in
-# this time, and the norm of queries and keys alone does not: parts depend on each other. When each row has
-# the best of three rates instead (one seed, where 0.01 is noise), the order is the same in today's recipe,
-# but an untied head gains only 0.01; in the
-# book's block Muon gains 0.10 and zeros at the start 0.04, both at twice the rate.
+# In today's recipe, leaving out the norm of queries and keys costs most, then rotary positions, Muon and the untied
+# head. Seed by seed (the losses are in that record), zeros at the start gain 0.01 to 0.03, squared ReLU 0.00 to 0.02,
+# and RMSNorm without biases −0.003 to 0.012. In the book's block only rotary positions and Muon help in this time, and
+# the norm of queries and keys alone does not: parts depend on each other. When each row has the best of three rates
+# instead (one seed, where 0.01 is noise), the order is the same in today's recipe, but an untied head gains only 0.01;
+# in the book's block Muon gains 0.10 and zeros at the start 0.04, both at twice the rate.
 #
 # And all together? Here are the same text and model size, against recipes that others use
 # (`benchmarks/results/time_to_loss`). CPU seconds until the validation loss has fallen to the value in the head
@@ -567,11 +563,10 @@ plotting.interactive_lines(
 ) if curves else None
 
 # %% [markdown]
-# Whether this carries over to large models cannot be seen in a run of seconds. Others have found that it
-# does, but differ on how much. Liu et al. (2025, arXiv 2502.16982), who trained a model of 16 billion
-# parameters, of which each token uses a part, report about half of AdamW's compute. Wen et al. (2025, arXiv
-# 2509.02046) tuned both, and found Muon 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at 1.2
-# billion.
+# Whether this carries over to large models cannot be seen in a run of seconds. Others have found that it does,
+# but differ on how much. Liu et al. (2025, arXiv 2502.16982), who trained a model of 16 billion parameters, of
+# which each token uses a part, report about half of AdamW's compute. Wen et al. (2025, arXiv 2509.02046) tuned
+# both, and found Muon 1.4 times as fast at 0.1 billion parameters, but only 1.1 times at 1.2 billion.
 
 # %% [markdown]
 # ## Try it

@@ -31,8 +31,9 @@ class FeedForward(ShapedModule):
 
     $$\mathrm{FFN}(\mathbf x)=\mathrm{ReLU}(\mathbf x\mathbf W_1+b_1)\mathbf W_2+b_2$$
 
-    Source: `ffn`; the Aug 2026 draft has `swiglu` in its place. GELU, GPT-2's choice, is an
-    option.
+    Source: `ffn`.
+
+    The Aug 2026 draft has `SwiGLU` in its place. GELU, GPT-2's choice, is an option.
 
     Attributes:
         W_1: [d×d_ff].

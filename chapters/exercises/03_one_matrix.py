@@ -50,7 +50,7 @@ check.leak(my_leak)
 # %% [markdown]
 # ### Exercise 3 · Attention
 #
-# (`head-par`) `Q` [N × d_k], `K` [M × d_k], `V` [M × d_v], `mask` [N × M]; M is the number of keys here. Return the head [N × d_v].
+# (`head-par`) `Q` [N × d_k], `K` [n × d_k], `V` [n × d_v], `mask` [N × n], for n keys. Return the head [N × d_v].
 # (`K.T` is the transpose; `torch.softmax(scores, dim=-1)` is the softmax of each row.)
 
 # %% tags=["exercise"]

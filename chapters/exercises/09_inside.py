@@ -11,8 +11,8 @@ from slp_transformer import check
 # %% [markdown]
 # ### Exercise 1 · The rule of induction
 #
-# A B … A → B. `ids` [N] are the tokens so far. Find the previous occurrence of the last token, and return
-# the token that followed it, or −1 if there is no previous occurrence.
+# A B … A → B. `ids` [N] are the tokens so far. Find the most recent earlier occurrence of the last token, and
+# return the token that followed it, or −1 if there is none.
 
 
 # %% tags=["exercise"]

@@ -367,7 +367,7 @@ BEFORE = {
     ),
     "t1": Wiring(
         _block,
-        "The block, around the residual stream (Figs 8.2 and 8.7 · 7.2 and 7.7)",
+        "The block, around the residual stream (Figs 8.1 and 8.7 · 7.1 and 7.7)",
         "The wiring of a block. The residual stream runs upwards from x_i to h_i. A branch leads "
         "through a layer norm and multi-head attention, which also reads other streams, and is "
         "added to the stream; a second through a layer norm and the feedforward layer, likewise.",
@@ -381,7 +381,7 @@ BEFORE = {
     ),
     "logits": Wiring(
         _columns,
-        "A language model over five tokens (Figs 8.1 and 8.16 · 7.1 and 7.16)",
+        "A language model over five tokens (Figs 8.2 and 8.16 · 7.2 and 7.16)",
         "Five columns, one a token, from the, guitarist, tuned, the, string at the bottom to the "
         "words that each is to predict on top: guitarist, tuned, the, string, because. Each token "
         "becomes a row of E plus a row of P, and passes blocks 1 to L, in which it looks at the "

@@ -20,6 +20,8 @@ import execution
 import exercises
 import links
 import mkdocs_jupyter.config
+import mkdocs_jupyter.nbconvert2
+import mkdocs_jupyter.plugin
 import model_pages
 import names_table
 import nbformat
@@ -104,11 +106,14 @@ def on_config(config):
 
 
 def _set_template(config) -> None:
-    """Gives mkdocs-jupyter the template next to this file, and a cache that knows of it."""
+    """Gives mkdocs-jupyter our template and exporter, and a cache that knows of them."""
     templates = Path(__file__).parent / "templates"
     mkdocs_jupyter.config.settings.templates_dir = str(templates)
+    mkdocs_jupyter.nbconvert2.HTMLExporter = notebook_html.ChapterExporter
+    # For headings, which `finished` finds, it would render each chapter once more.
+    mkdocs_jupyter.plugin._get_nb_toc_tokens = lambda path, depth: ([], None)
     digest = hashlib.sha256()
-    for path in sorted(templates.rglob("*.j2")):
+    for path in [*sorted(templates.rglob("*.j2")), Path(notebook_html.__file__)]:
         digest.update(path.read_bytes())
     rendered = site.root / ".cache" / f"rendered-{digest.hexdigest()[:8]}"
     config.plugins["mkdocs-jupyter"].config["cache_dir"] = str(rendered)

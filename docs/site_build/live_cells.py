@@ -16,7 +16,6 @@ import notebook_html
 from cell_names import find_bases
 from chapter_source import Chapter
 from kernels import Event, Kernels
-from nbconvert.exporters.html import HTMLExporter
 from state import site
 
 
@@ -35,8 +34,8 @@ class LiveCells:
         self.kernels = Kernels(root)
 
     @cached_property
-    def _exporter(self) -> HTMLExporter:
-        return HTMLExporter(
+    def _exporter(self) -> notebook_html.ChapterExporter:
+        return notebook_html.ChapterExporter(
             template_file="mkdocs_html/notebook.html.j2",
             extra_template_paths=[str(Path(__file__).with_name("templates"))],
             filters={

@@ -15,6 +15,9 @@ import figures
 import nbformat
 import short_path
 from markdown.extensions.toc import slugify, unique
+from nbconvert.exporters.html import HTMLExporter
+from nbconvert.exporters.templateexporter import TemplateExporter
+from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 
 Heading = dict[str, Any]  # its level, id and name, as Markdown's table of contents has them
 
@@ -74,11 +77,36 @@ def _described(
     return output
 
 
+class ChapterExporter(HTMLExporter):
+    """The exporter of nbconvert without the parser of whole pages, most of the time of an export.
+
+    That gives pictures an alt text, which a chapter's have, and JupyterLab's cells a tab stop.
+    """
+
+    def from_notebook_node(
+        self, nb: nbformat.NotebookNode, resources: dict[str, Any] | None = None, **kw: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """Return a notebook as HTML, its text without needless escapes."""
+        resources = self._init_resources(resources)
+        types = WidgetsDataTypeFilter(
+            notebook_metadata=self._nb_metadata, parent=self, resources=resources
+        )
+        self.register_filter("highlight_code", self.filters["highlight_code"])
+        self.register_filter("filter_data_type", types)
+        html, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
+        html = TEXT.sub(lambda text: ESCAPED.sub(lambda one: unescape(one[0]), text[0]), html)
+        return html, resources
+
+
+TEXT = re.compile(r">[^<]*&[^<]*<")
+ESCAPED = re.compile(r"&(?!(?:lt|gt|amp|#60|#62|#38);)#?\w+;")
+
+
 def finished(html: str) -> tuple[str, list[Heading]]:
     """A chapter's HTML as it stands on its page, and the headings in it."""
     # mkdocs-jupyter adds JupyterLab's styles to each page, and each cell's text a second time.
     html = re.sub(r"<style.*?</style>", "", html, flags=re.DOTALL)
-    html = re.sub(r'<div class="clipboard-copy-txt".*?</div>', "", html, flags=re.DOTALL)
+    html = re.sub(r'<div [^>]*class="clipboard-copy-txt".*?</div>', "", html, flags=re.DOTALL)
     html = re.sub(r'<div class="highlight-ipynb[^"]*"', '<div class="highlight"', html)
     html = CODE.sub(_block, html)
     # A wide table scrolls in a box of its own, which the keyboard can reach.

@@ -394,7 +394,7 @@ def _B_times_G(G: Tensor, steps: int) -> Tensor:
     lambda G, steps: _quintic(G / G.abs().max(), steps),
 )
 def newton_schulz(G: Tensor, steps: int) -> Tensor:
-    """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone towards 1."""
+    """Check `newton_schulz(G, steps)`: a matrix whose singular values have gone toward 1."""
     return _quintic(G / G.norm(), steps)
 
 

@@ -118,7 +118,7 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "absolute": ("The sign is lost.", torch.abs),
         "rounded": ("The right answer is rounded.", torch.round),
         "two digits": ("It is rounded to two digits.", lambda y: torch.round(y, decimals=2)),
-        "cut": ("The right answer is rounded towards 0, as by int().", torch.trunc),
+        "cut": ("The right answer is rounded toward 0, as by int().", torch.trunc),
         "sigmoid": ("There is a sigmoid too many at the end.", torch.sigmoid),
         "tanh": ("There is a tanh too many at the end.", torch.tanh),
         "at most 0": ("Numbers above 0 are cut at 0.", lambda y: y.clamp(max=0)),

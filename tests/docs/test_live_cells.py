@@ -166,3 +166,27 @@ def test_the_page_is_told_them_by_the_cells_numbers_of_a_part(live):
         ]
         assert told == dict.fromkeys(places, "")
     assert live.kernels.asked == []
+
+
+@pytest.mark.slow
+def test_a_page_is_exported_as_by_nbconvert_s_own_exporter(live):
+    """Which sends it through a parser: the same elements, attributes and texts."""
+    bs4 = pytest.importorskip("bs4")
+    said = "<p data-a='{\"b\": 1}' title=\"it's &lt; 7\">7 &lt; 11 &amp; “x” isn't</p><br>"
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_markdown_cell("# 1 · *It's* & \"so\"\n\n$a < b$ and `x > 'y'`"),
+            cell("a = \"it's\" < '&amp;'  # <b>"),
+        ]
+    )
+    notebook.cells[1].outputs = [
+        nbformat.v4.new_output("stream", text="<7 & \"'\n"),
+        nbformat.v4.new_output("display_data", {"text/html": said}),
+    ]
+    ours, _ = live._exporter.from_notebook_node(notebook)
+    parent = super(live_cells.notebook_html.ChapterExporter, live._exporter)
+    theirs, _ = parent.from_notebook_node(notebook)
+    ours, theirs = (live_cells.notebook_html.finished(html)[0] for html in (ours, theirs))
+    parsed = [bs4.BeautifulSoup(html, "html.parser").decode() for html in (ours, theirs)]
+    assert parsed[0] == parsed[1]
+    assert "isn't" in ours and "&#" not in ours

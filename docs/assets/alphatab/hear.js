@@ -17,20 +17,21 @@
     `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
   let api = null,
     isAsked = false; // to play, before the sounds are there
-  /** @type {Promise<void> | null} */
+  /** @type {Promise<unknown> | null} */
   let loaded = null;
 
+  const pause = () => new Promise((done) => setTimeout(done)); // for a key that was pressed
   const load = () =>
-    (loaded ??= new Promise((/** @type {() => void} */ done, fail) => {
+    (loaded ??= new Promise((done, fail) => {
       const script = document.createElement("script");
       script.src = `${assets}alphaTab.min.js`;
-      script.addEventListener("load", () => {
-        begin();
-        done();
-      });
+      script.addEventListener("load", done);
       script.addEventListener("error", fail);
       document.head.append(script);
-    }));
+    })
+      .then(pause)
+      .then(begin)
+      .then(pause));
   page.show = async (tex, how = "") => {
     find("how").textContent = how;
     page.dataset.drawn = "";

@@ -32,6 +32,8 @@ const button = (text, action, given = {}) =>
   make("button", { type: "button", ...given, onclick: action }, text);
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
+const pause = () => new Promise((done) => setTimeout(done)); // for a key that was pressed, a drawing
+
 let api = null; // alphaTab's
 // { title, parts: [{ name, score() }] }: a part's score is made anew, because fingering changes it
 let file = null;
@@ -129,8 +131,9 @@ function scoreParts(load) {
     track.staves.splice(1);
     return first;
   };
-  const used = load()
-    .tracks.filter((track) => !track.staves[0].isPercussion)
+  let first = load(); // which need not be read twice
+  const used = first.tracks
+    .filter((track) => !track.staves[0].isPercussion)
     .map((track) => ({ track, staff: joined(track) }))
     .filter(({ staff }) => momentsOf(staff).length);
   return used
@@ -138,7 +141,8 @@ function scoreParts(load) {
     .map(({ track, staff }, k) => ({
       name: `${track.name || `part ${k + 1}`}: ${plural(momentsOf(staff).length, "moment")}`,
       score: () => {
-        const score = load();
+        const score = first ?? load();
+        first = null;
         return { score, staff: joined(score.tracks[track.index]) };
       },
     }));
@@ -330,9 +334,9 @@ function stepsToSolve() {
   ];
 }
 
-/** The ways to play the moment that is shown, and its repeats: paths of grips, the one that is
-   taken first. */
-function waysAt(t) {
+/** The ways to play a moment, and its repeats: paths of grips, the one that is taken first. Each
+   takes a while. */
+function* findWays(t) {
   const isFixed = found.lattice.choices[t].length === 1,
     free = isFixed ? makeLattice(t) : found.lattice;
   const again = free.placesLike(t, found.repeats);
@@ -340,14 +344,15 @@ function waysAt(t) {
   const taken = free.choices[t].findIndex((grip) => `${grip}` === `${found.grips[t]}`);
   const base = isFixed ? free.findPath(again, taken) : free.findPath();
   const others = free.alternatives(t, base.path, prices, MAX_WAYS);
-  return [base, ...others.map((grip) => free.findPath(again, grip))].map(({ path, cost }) => {
+  for (const grip of [null, ...others]) {
+    const { path, cost } = grip === null ? base : free.findPath(again, grip);
     const grips = path.map((own, i) => free.choices[i][own]);
-    return {
+    yield {
       grips,
       extra: cost - base.cost,
       changed: grips.filter((own, i) => `${own}` !== `${found.grips[i]}`).length,
     };
-  });
+  }
 }
 
 // --- Showing -----------------------------------------------------------------------------------
@@ -371,9 +376,8 @@ function drawWay(grips, t) {
     .join("\n");
 }
 
-function showMoment() {
-  const ways = waysAt(at),
-    moment = piece.moments[at];
+function showMoment(ways = [...findWays(at)]) {
+  const moment = piece.moments[at];
   const count = found.repeats[at].length - 1,
     again = count ? `, ${plural(count, "more place")} like it` : "";
   const known = pins.has(at)
@@ -558,19 +562,26 @@ async function refresh() {
       if (isNew) at = found.doubts[0] ?? 0;
       showText();
     },
-    showMoment,
-    () => {
-      player.dataset.drawn = "";
-      drawn = piece;
-      if (isNew) api.renderScore(piece.score, [piece.staff.track.index]);
-      else api.render({ reuseViewport: true });
-    },
   ];
+  const isLeft = async () => {
+    await pause();
+    return mine !== refreshed;
+  };
   for (const step of steps) {
     step();
-    await new Promise((done) => setTimeout(done)); // for a key that was pressed, or a drawing
-    if (mine !== refreshed) return;
+    if (await isLeft()) return;
   }
+  const shown = at,
+    ways = [];
+  for (const way of findWays(shown)) {
+    ways.push(way);
+    if (await isLeft()) return;
+  }
+  if (at === shown) showMoment(ways); // else the reader has gone on
+  player.dataset.drawn = "";
+  drawn = piece;
+  if (isNew) api.renderScore(piece.score, [piece.staff.track.index]);
+  else api.render({ reuseViewport: true });
 }
 
 function choose(grip) {
@@ -608,7 +619,7 @@ async function take(given) {
     given instanceof File
       ? await readFile(given)
       : { title: "", parts: scoreParts(() => texScore(example)), leftOut: [] };
-  if (given) await tell("Finding strings and frets …");
+  await (given ? tell("Finding strings and frets …") : pause());
   [piece, file, pins] = [takePart(read, 0), read, new Map()];
   find("part").replaceChildren(...file.parts.map(({ name }, k) => new Option(name, k)));
   find("part").closest("label").hidden = file.parts.length < 2;

@@ -17,6 +17,8 @@ import { FINGERING, SHARPS } from "./constants.js";
 /** @typedef {{ grip: number | null, held: Held, memory: Memory }} State a grip that was struck,
     what rings on, what is remembered */
 /** @typedef {State & { least: number, before: number }} Reached a state, the cheapest way there */
+/** @typedef {{ paid: number[][][], roads: number[][][][], ways: Way[][], states: State[][] }} Search
+    of each moment */
 /** @typedef {{ position: number | null, openStringCost: number }} Asked */
 /** @typedef {[string, number]} Feature */
 
@@ -465,12 +467,18 @@ export class Lattice {
       [...choice.keys()].sort((a, b) => compareGrips(choice[a], choice[b])),
     );
     this.nowhere = hands.map(() => 0);
+    /** @type {Search | null} */
+    this.searched = null;
     this.pairs = new Map();
   }
   /** What it costs to come to each place of the hand from where this was paid.
      @type {(paid: number[], roads: number[][]) => number[]} */
   arrive(paid, roads) {
-    return roads.map((road) => Math.min(...sum(paid, road)));
+    return roads.map((road) => {
+      let least = Infinity; // the innermost loop of all: no array is made
+      for (let h = 0; h < road.length; h++) least = Math.min(least, paid[h] + road[h]);
+      return least;
+    });
   }
   /** What a grip costs at each place of the hand, with what it costs after the one before.
      @type {(t: number, way: { grip: number, cost: number }) => number[]} */
@@ -515,22 +523,33 @@ export class Lattice {
       chords: own.length > 1 ? new Map([...chords, [`${pitches}`, `${own}`]]) : chords,
     };
   }
+  /** The dynamic program, forward, and kept, with nothing fixed. @returns {Search} */
+  get free() {
+    this.searched ??= this.search();
+    return this.searched;
+  }
   /** The dynamic program, forward: what is paid at each state of each moment, what moves from there
      cost, and the ways there; with one grip fixed at some moments, if that is asked.
-     @type {(fixed?: number[], only?: number | null) =>
-       { paid: number[][][], roads: number[][][][], ways: Way[][] }} */
+     @type {(fixed?: number[], only?: number | null) => Search} */
   search(fixed = [], only = null) {
+    const first = only === null ? 0 : Math.min(...fixed), // up to there nothing differs
+      before = first ? this.free : null;
+    /** @type {Search} */
     const found = {
-      paid: /** @type {number[][][]} */ ([]),
-      roads: /** @type {number[][][][]} */ ([]),
-      ways: /** @type {Way[][]} */ ([]),
+      paid: before?.paid.slice(0, first) ?? [],
+      roads: before?.roads.slice(0, first) ?? [],
+      ways: before?.ways.slice(0, first) ?? [],
+      states: before?.states.slice(0, first) ?? [],
     };
-    let states = /** @type {State[]} */ ([
-        { grip: null, held: [], memory: { places: new Map(), chords: new Map() } },
-      ]),
-      arrived = [this.nowhere];
-    for (const [t, choice] of this.choices.entries()) {
-      const ways = /** @type {Way[]} */ ([]),
+    let states = found.states[first - 1] ?? [
+      { grip: null, held: [], memory: { places: new Map(), chords: new Map() } },
+    ];
+    let arrived = first
+      ? found.paid[first - 1].map((own, k) => this.arrive(own, found.roads[first - 1][k]))
+      : [this.nowhere];
+    for (let t = first; t < this.choices.length; t++) {
+      const choice = this.choices[t],
+        ways = /** @type {Way[]} */ ([]),
         paid = /** @type {number[][]} */ ([]),
         reached = /** @type {Reached[]} */ ([]),
         numbers = new Map();
@@ -554,18 +573,17 @@ export class Lattice {
           ways.push({ grip, before, cost, after, isKept: true, total: least });
         }
       const [kept, best] = keepCheapest(reached, ways);
-      found.ways.push(
-        ways.map((way) => {
-          const isKept = kept.includes(way.after); // else the beam dropped where it leads
-          const led = isKept ? way : (best.get(way.grip) ?? way);
-          return { ...way, isKept, after: kept.indexOf(led.after) };
-        }),
-      );
+      const places = new Map(kept.map((n, k) => [n, k]));
+      for (const way of ways) way.isKept = places.has(way.after); // else the beam dropped where it leads
+      const led = ways.map((way) => (way.isKept ? way : (best.get(way.grip) ?? way)).after);
+      ways.forEach((way, k) => (way.after = places.get(led[k]) ?? -1));
+      found.ways.push(ways);
       found.paid.push(kept.map((n) => paid[n]));
       states = kept.map((n) => {
         const { grip, held, memory } = reached[n];
         return { grip, held, memory: this.remember(t, Number(grip), memory) };
       });
+      found.states.push(states);
       if (t + 1 < this.choices.length) {
         const roads = states.map(({ grip }) => this.roadsOf(t + 1, Number(grip)));
         found.roads.push(roads);
@@ -578,7 +596,7 @@ export class Lattice {
      one grip fixed at some moments, if that is asked.
      @type {(fixed?: number[], grip?: number | null) => { path: number[], cost: number }} */
   findPath(fixed = [], grip = null) {
-    const { paid, roads, ways } = this.search(fixed, grip);
+    const { paid, roads, ways } = grip === null ? this.free : this.search(fixed, grip);
     const lasts = paid[paid.length - 1].map((row) => Math.min(...row));
     const lowest = Math.min(...lasts);
     let state = lasts.indexOf(lowest);
@@ -604,7 +622,7 @@ export class Lattice {
   }
   /** What the cheapest fingering with each grip of each moment costs in all. */
   prices() {
-    const { paid, roads, ways } = this.search(),
+    const { paid, roads, ways } = this.free,
       prices = [];
     let toGo = (paid[paid.length - 1] ?? []).map(() => this.nowhere);
     for (let t = paid.length - 1; t >= 0; t--) {
