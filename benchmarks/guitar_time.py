@@ -7,8 +7,9 @@ quarters that its MIDI file has) and, in a folder `raw`, the tabs. A note counts
 as long after the first one of its bar as in the MIDI file, up to one factor for the whole piece,
 since a tab may be written in other note values. Beside it is the best that any number of columns
 to a quarter note does, which is what a flag can say. Of two bars one after the other the length of
-the first is compared as well, by how far their first notes are apart: a bar that is padded or cut
-is seen there.
+the first is compared as well, by how far their first notes are apart. A bar counts as padded or cut
+if the time behind its last note is another by more than three quarters of a quarter note than the
+share of its columns there; bars with letters, which say their lengths, do not count.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from slp_transformer.guitar.timing import bar_start_steps
 FACTORS = [Fraction(*each) for each in ((1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (3, 2), (2, 3))]
 COLUMNS_PER_QUARTER = (1, 2, 3, 4, 6, 8, 12)
 TOLERANCE = 0.07  # quarter notes
+MAX_MOVED_END = 0.75  # quarter notes
 MAX_BARS_AHEAD = 6  # that are searched for the bar with the same notes
 
 Moments = list[tuple[float, tuple[tuple[int, int], ...]]]
@@ -83,12 +85,24 @@ def count_right_lengths(
     return known, right
 
 
+def count_padded_or_cut(tab: Tab, timed: Tab) -> int:
+    """Return how many bars between the first and the last have more time at their end, or less."""
+    unit = timed.steps_per_quarter or 1
+    count = 0
+    for own, bar in zip(tab.bars[1:-1], timed.bars[1:-1], strict=True):
+        if own.events and not own.stated_onsets:
+            drawn = Fraction(own.steps - own.events[-1].step, own.steps) * bar.steps
+            count += abs(drawn - (bar.steps - bar.events[-1].step)) > MAX_MOVED_END * unit
+    return count
+
+
 def measure(path: Path, raw: Path) -> dict[str, Any]:
     """Return the counts over the pieces of a file."""
     counts = dict.fromkeys(("pieces", "without a flag", "stated", "bars", "bars that fit"), 0)
     counts |= dict.fromkeys(("bars where stated", "bars in the stated meter"), 0)
     counts |= dict.fromkeys(("notes", "right", "right by the best flag"), 0)
     counts |= dict.fromkeys(("lengths of bars", "right lengths"), 0)
+    counts |= dict.fromkeys(("bars padded or cut", "pieces with no bar padded or cut"), 0)
     whole = ("pieces whose bars all fit", "pieces with known lengths")
     counts |= dict.fromkeys((*whole, "pieces whose known lengths are all right"), 0)
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -104,6 +118,9 @@ def measure(path: Path, raw: Path) -> dict[str, Any]:
         counts["bars"] += len(tab.bars)
         counts["bars that fit"] += len(tab.bars) - len(found.unfit_bars)
         counts["pieces whose bars all fit"] += not found.unfit_bars
+        moved = count_padded_or_cut(tab, found.tab)
+        counts["bars padded or cut"] += moved
+        counts["pieces with no bar padded or cut"] += not moved
         if (meter := tab.stated_time_signature) is not None:
             length = Fraction(4 * meter[0], meter[1]) * (found.tab.steps_per_quarter or 1)
             counts["bars where stated"] += len(tab.bars)

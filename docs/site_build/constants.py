@@ -24,7 +24,7 @@ from slp_transformer.data.text_tokenizer import (
     UNKNOWN_TOKEN,
     TokenType,
 )
-from slp_transformer.guitar import text_time
+from slp_transformer.guitar import text_time, uneven_bars
 from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
 from slp_transformer.guitar.bar_lengths import METER_OF_COLUMNS, NOTATED_STEPS_PER_QUARTER
 from slp_transformer.guitar.fingering.features import (
@@ -246,6 +246,26 @@ def constants() -> dict[str, Shared]:
             "usualMeters: [number, number][], maxBarsToTry: number, "
             "meterOfGridSteps: Record<string, [number, number]> }",
             "How the columns of a text become time.",
+        ),
+        "UNEVEN_BARS": Shared(
+            {
+                "evenGrids": list(uneven_bars.EVEN_GRIDS),
+                "triplets": uneven_bars.TRIPLETS,
+                "maxEvenRatio": uneven_bars.MAX_EVEN_RATIO,
+                "gridCosts": [list(pair) for pair in uneven_bars.GRID_COSTS.items()],
+                "widthCost": uneven_bars.WIDTH_COST,
+                "maxWidthLog": uneven_bars.MAX_WIDTH_LOG,
+                "joinedBeatCost": uneven_bars.JOINED_BEAT_COST,
+                "maxJoinedBeats": uneven_bars.MAX_JOINED_BEATS,
+                "maxSteps": uneven_bars.MAX_STEPS,
+                "maxNotes": uneven_bars.MAX_NOTES,
+                "maxBeats": uneven_bars.MAX_BEATS,
+            },
+            "{ evenGrids: number[], triplets: number, maxEvenRatio: number, "
+            "gridCosts: [number, number][], widthCost: number, maxWidthLog: number, "
+            "joinedBeatCost: number, maxJoinedBeats: number, maxSteps: number, "
+            "maxNotes: number, maxBeats: number }",
+            "How the rhythm of bars that are not drawn in time is estimated.",
         ),
         "MIDI": Shared(
             {

@@ -1,9 +1,10 @@
 """A process that has imported what every chapter imports, and forks the chapters' kernels.
 
-`python fork_server.py FD` is asked through a socket. A kernel that is forked has not to start an
+`python fork_server.py FD IDLE_S` is asked through a socket, and ends when there have been neither
+requests nor kernels for so many seconds. A kernel that is forked has not to start an
 interpreter, nor to import IPython and PyTorch, which is most of what a short chapter takes. Nothing
 of the project is imported here, so that an edit is seen by the next kernel; and nothing is computed
-or drawn at random, so that a kernel's numbers are those of a kernel that was started alone.
+or drawn at random, so that a kernel's numbers are those of a kernel that was started by itself.
 """
 
 import contextlib
@@ -24,11 +25,16 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
     """Fork a kernel for each request.
 
     Returns:
-        The request, in each kernel; None in the server itself, when nobody will ask any more.
+        The request, in each kernel; None in the server itself, when it is to end.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a kernel here
     while True:
-        message, files, *_ = socket.recv_fds(connection, MAX_REQUEST, 1)
+        try:
+            message, files, *_ = socket.recv_fds(connection, MAX_REQUEST, 1)
+        except TimeoutError:
+            if has_kernels():
+                continue
+            return None
         if not message:
             return None
         request: dict[str, Any] = json.loads(message)
@@ -48,6 +54,15 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
         os.close(files[0])
 
 
+def has_kernels() -> bool:
+    """Return whether a kernel still runs."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def become_kernel(request: dict[str, Any]) -> None:
     """Run a kernel in this process, as if it had been started with the request's environment."""
     os.environ.clear()
@@ -65,6 +80,7 @@ if __name__ == "__main__":
     os.environ["JPY_PARENT_PID"] = str(os.getpid())
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     with socket.socket(fileno=int(sys.argv[1])) as ours:
+        ours.settimeout(float(sys.argv[2]))
         asked = serve(ours)
     if asked is not None:
         become_kernel(asked)

@@ -4,6 +4,7 @@ Only where a process can be told from another that has taken its number, which i
 forking is also safe. Elsewhere, and if it fails, a kernel is started as jupyter_client does.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -29,6 +30,7 @@ def _can_fork() -> bool:
 
 
 CAN_FORK = _can_fork()
+IDLE_S = 60.0  # the server takes some 300 MB
 ANSWER_S = 600.0  # the first answer comes after imports, which a busy machine takes long for
 IPYTHON = ("ipykernel.kernelapp", "ipykernel.ipkernel", "IPython.core.completer")
 PYTORCH = (
@@ -88,32 +90,38 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The process that forks; started by the first kernel, it ends with this one."""
+    """The process that forks, started when it is needed; it ends when idle, or with this one."""
 
     def __init__(self) -> None:
         """Begin without it."""
         self._lock = threading.Lock()
         self._connection: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     def fork(self, request: dict[str, Any], stderr: int) -> ForkedProcess:
         """Fork a kernel.
 
         Raises:
-            OSError: if it does not answer (the next request starts another), or a request is too
-                large.
+            OSError: if a server that was just started does not answer, or the request is too large.
         """
         with self._lock:
-            connection = self._connection or self._start(request["environment"])
-            try:
-                socket.send_fds(connection, [json.dumps(request).encode()], [stderr])
-                answer = connection.recv(32)
-                if not answer:
-                    raise ConnectionResetError("The process that forks kernels has ended.")
-            except OSError:
-                self._connection = None
-                connection.close()
-                raise
-            return ForkedProcess(int(answer))
+            if self._connection is not None:
+                with contextlib.suppress(OSError):  # it has ended since
+                    return self._ask(self._connection, request, stderr)
+            return self._ask(self._start(request["environment"]), request, stderr)
+
+    def _ask(self, connection: socket.socket, request: dict[str, Any], stderr: int) -> Any:
+        """Ask for a kernel; a connection without an answer is closed."""
+        try:
+            socket.send_fds(connection, [json.dumps(request).encode()], [stderr])
+            answer = connection.recv(32)
+            if not answer:
+                raise ConnectionResetError("The process that forks kernels has ended.")
+        except OSError:
+            self._connection = None
+            connection.close()
+            raise
+        return ForkedProcess(int(answer))
 
     def _start(self, environment: dict[str, str]) -> socket.socket:
         """Start it; the project is not on its path, but on that of each kernel."""
@@ -121,8 +129,8 @@ class ForkServer:
         path = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
         script = Path(__file__).with_name("fork_server.py")
         with theirs:
-            subprocess.Popen(
-                [sys.executable, str(script), str(theirs.fileno())],
+            self._process = subprocess.Popen(
+                [sys.executable, str(script), str(theirs.fileno()), str(IDLE_S)],
                 env=environment | path,
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],

@@ -110,9 +110,12 @@ def split_other_systems(
 ) -> list[list[int]]:
     """The systems in a group of string lines, if they all are of one guitar of not six strings.
 
-    Rows without labels are, if the line above names the instrument. The lower rows of a guitar
-    below a row that cannot be read are not a bass.
+    Rows without labels are, if the line above names the instrument; lines without labels and frets
+    between others that have labels (``PM-----|``) are no rows. The lower rows of a guitar below a
+    row that cannot be read are not a bass.
     """
+    if any(get_string_label(lines[index]) for index in indices):
+        indices = [n for n in indices if get_string_label(lines[n]) or _has_fret(lines[n])]
     labels = [get_string_label(lines[index]) for index in indices]
     before = lines[max(0, indices[0] - 2) : indices[0]]
     named = before and _INSTRUMENT_PATTERN.fullmatch(before[-1][:60])
@@ -264,7 +267,7 @@ def find_all_systems(
 def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
     """Return whether a line next to a system is a string: fretted, with a label or bar lines."""
     line = lines[line_index]
-    if is_barre_mark(line) or not re.search(r"[-=|~][0-9]", line):
+    if is_barre_mark(line) or not _has_fret(line):
         return False
     bars = [found.start() for found in re.finditer(r"\|", line)]
     adjacent = lines[max(0, line_index - 1) : line_index] + lines[line_index + 1 : line_index + 2]
@@ -275,5 +278,10 @@ def _is_seventh_string_line(lines: list[str], line_index: int) -> bool:
 def _were_meant_as_strings(lines: list[str], complete_systems: bool) -> bool:
     """Return whether lines in no system were meant as strings: enough of them, with frets."""
     strings = [line for line in lines if not is_barre_mark(line)]
-    fretted = sum(bool(re.search(r"[-=|~][0-9]", line)) for line in strings)
+    fretted = sum(map(_has_fret, strings))
     return len(strings) >= (3 if complete_systems else 2) and fretted > 0
+
+
+def _has_fret(line: str) -> bool:
+    """Return whether a string line has a fret on it."""
+    return bool(re.search(r"[-=|~][0-9]", line))

@@ -60,7 +60,8 @@ from slp_transformer.guitar.ascii_marks import UNCLEAR_MARK_PATTERN
 from slp_transformer.guitar.ascii_repeats import is_repeat_statement, with_repeat_marks
 from slp_transformer.guitar.ascii_rhythm import (
     RhythmLetter,
-    find_letters_above,
+    are_rhythm,
+    find_letters,
     with_stated_onsets,
 )
 from slp_transformer.guitar.ascii_tab import is_string_line, tidy_lines
@@ -186,6 +187,7 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
         rows: list[BarRows] = []
         lines_above: dict[int, list[str]] = {}  # by the place of the bar below them
         letters: list[list[RhythmLetter]] = []
+        letters_below: list[list[RhythmLetter]] = []
         beats: list[list[BeatMark]] = []
         for system in group:
             lines_above[len(rows)] = prose[first : system.first_line_number - 1]
@@ -202,14 +204,18 @@ def parse_ascii_tabs(text: str, source: str = "") -> tuple[list[Tab], list[ReadP
             if any(row.num_plays for row in system_rows):
                 statements = [i for i in statements if i != first - 1 and len(systems) > 1]
             rows += system_rows
-            letters += find_letters_above(lines[max(0, first - 3) : first], system_rows)
-            beats += find_beats(*find_text_around(lines, system, string_lines), system_rows)
+            text_above, text_below = find_text_around(lines, system, string_lines)
+            letters += find_letters(lines[max(0, first - 3) : first], system_rows)
+            letters_below += find_letters(text_below[::-1], system_rows)
+            beats += find_beats(text_above, text_below, system_rows)
             problems += [ReadProblem(source, line, message) for line, message in found]
         bars = read_bars(rows)
         bars = [apply_bar_changes(bar, lines_above.get(i, ())) for i, bar in enumerate(bars)]
         if columns_per_step:
             bars = build_timed_bars(rows, bars, columns_per_step)
         else:
+            if not any(letters) and are_rhythm(letters_below):
+                letters = letters_below
             bars = with_beat_onsets(with_stated_onsets(bars, letters), beats)
             bars = build_untimed_bars(rows, bars)
         bars = list(map(_with_tempos_inside, bars))

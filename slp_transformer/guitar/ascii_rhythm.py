@@ -1,4 +1,4 @@
-"""Rhythm letters above the strings of ASCII tab: the lengths of the notes below them.
+"""Rhythm letters above the strings of ASCII tab, or below them: the lengths of their notes.
 
 ::
 
@@ -7,7 +7,7 @@
 
 ``W H Q E S T X`` are a whole, half, quarter, eighth, sixteenth, 32nd and 64th note, with a dot half
 as long again; a and g are grace notes. Where a piece has small letters and capitals, the capitals
-are the dotted ones. Numbers in brackets above the letters (``|--3--|``) are tuplets.
+are the dotted ones. Numbers in brackets beside the letters (``|--3--|``) are tuplets.
 """
 
 import re
@@ -24,7 +24,7 @@ from slp_transformer.guitar.tab import Bar
 
 QUARTERS_OF_LETTER = {letter: Fraction(4, 1 << n) for n, letter in enumerate("whqestx")}
 TUPLET_FACTORS = {3: Fraction(2, 3), 5: Fraction(4, 5), 6: Fraction(2, 3), 7: Fraction(4, 7)}
-MAX_LINES_ABOVE = 2  # among which the letters are looked for
+MAX_LINES_AWAY = 2  # among which the letters are looked for
 MAX_LETTER_OFFSET = 1  # columns between a letter and the fret that it is for
 GRACE_QUARTERS = Fraction(1, 8)  # of a grace note (a, g), which its main note is shorter by
 PARTS_OF_NOTE = 4  # to which notes between two letters are placed
@@ -36,31 +36,29 @@ _TUPLET_PATTERN = re.compile(
 
 
 class RhythmLetter(NamedTuple):
-    """A letter above a bar: its column in the bar, and as it is written, with tuplets reckoned."""
+    """A letter at a bar: its column in the bar, and as it is written, with tuplets reckoned."""
 
     column: int
     letter: str
     factor: Fraction
 
 
-def find_letters_above(
-    lines_above: Sequence[str], bars: Sequence[BarRows]
-) -> list[list[RhythmLetter]]:
-    """Return the letters above each bar of a system; none where no line has letters.
+def find_letters(lines_beside: Sequence[str], bars: Sequence[BarRows]) -> list[list[RhythmLetter]]:
+    """Return the letters at each bar of a system; none where no line has letters.
 
     Args:
-        lines_above: the lines right above it, the nearest last.
+        lines_beside: the lines right above it, or right below it, the nearest last.
         bars: its bars.
     """
-    lines = [line.expandtabs() for line in lines_above]
-    nearest = range(len(lines) - 1, max(-1, len(lines) - 1 - MAX_LINES_ABOVE), -1)
+    lines = [line.expandtabs() for line in lines_beside]
+    nearest = range(len(lines) - 1, max(-1, len(lines) - 1 - MAX_LINES_AWAY), -1)
     place = next((n for n in nearest if _is_rhythm_line(lines[n])), None)
     if place is None:
         return [[] for _ in bars]
-    above = lines[place - 1] if place else ""
+    beyond = lines[place - 1] if place else ""
     tuplets = [
         (found.span(), TUPLET_FACTORS[int(found["count"])])
-        for found in _TUPLET_PATTERN.finditer(above)
+        for found in _TUPLET_PATTERN.finditer(beyond)
     ]
     letters: list[list[RhythmLetter]] = []
     for bar in bars:
@@ -76,6 +74,12 @@ def find_letters_above(
                 own.append(letter)
         letters.append(own)
     return letters
+
+
+def are_rhythm(letters_by_bar: Sequence[list[RhythmLetter]]) -> bool:
+    """Return whether letters below the strings are lengths: at most bars, and more than an X."""
+    kinds = {letter.letter[0].lower() for letters in letters_by_bar for letter in letters}
+    return 2 * sum(map(bool, letters_by_bar)) > len(letters_by_bar) and bool(kinds - set("xag"))
 
 
 def _is_rhythm_line(line: str) -> bool:

@@ -70,6 +70,12 @@ _TUNED_DOWN_PATTERN = re.compile(
     rf"\bdown\s+(?P<after>{_STEP_COUNT_REGEX})|(?<![\w/.])(?P<before>{_STEP_COUNT_REGEX})[\s-]+(?:down|lower)\b",
     re.I,
 )
+_FOREIGN_DOWN_PATTERN = re.compile(
+    r"\b(?:(?P<half>halbton|halben\s+ton|medio\s+tono|semitono|demi[\s-]ton|mezzo\s+tono"
+    r"|meio[\s-]tom|semitom)|ganzton|ganzen\s+ton|(?:einen|une?|um|1)\s+(?:tono?|tom))\s+"
+    r"(?:tiefer|(?:m[aá]s\s+)?abajo|plus\s+bas|(?:en|au)[\s-]dessous|sotto|pi[uù]\s+basso|abaixo)",
+    re.I,
+)
 _NOTHING_MUCH_PATTERN = re.compile(r"\W*(?:all\s+)?(?:(?:guitars?|gtrs?)\W*)?", re.I)
 _NOTE_REGEX = r"(?P<note>(?-i:[A-G])(?:[#b\u266f\u266d]|[\s-]?flat)?)(?![\w#])"
 _STANDARD_ON_NOTE_PATTERN = re.compile(
@@ -137,7 +143,10 @@ _STATEMENT_PATTERN = re.compile(
     rf"\s*(?:tun{{1,2}}ing|{_TUNING_WORDS}|{_CAPO_WORD}|time|metre|tempo|track|repeat|endings|sign)\b[^:]*:\s",
     re.I,
 )
-_TITLE_PATTERN = re.compile(r"^\s*(?:title|song|piece)\s*[:=]\s*(?P<title>\S.*)", re.I)
+_TITLE_PATTERN = re.compile(
+    r"^\s*(?:tit(?:le|el|re|olo)|t[ií]tulo|song|piece|m[uú]sica|canci[oó]n)\s*[:=]\s*(?P<title>\S.*)",
+    re.I,
+)
 _TRACK_PATTERN = re.compile(r"^track: (?P<track>.*\S)\s*$")
 _STYLE_PATTERN = re.compile(r"^\s*(?:style|genre)\s*[:=](?P<style>.*)", re.I)
 
@@ -214,7 +223,9 @@ def parse_tuning(line: str) -> OpenPitches | None:
     if six and (about_tuning or alone or named and named.end() <= six.start()):
         pitches = infer_open_pitches(six.groups())
         if pitches is not None:
-            return pitches
+            is_before_moving = about_tuning and median(_offsets_from_standard(pitches)) == 0
+            down = _find_half_steps_down(line) if is_before_moving else None
+            return _transpose_pitches(pitches, -down[0] if down else 0)
     by_name = _parse_tuning_name(line, about_tuning)
     return _parse_single_strings(line, about_tuning, by_name or STANDARD.open_pitches) or by_name
 
@@ -248,17 +259,17 @@ def _parse_tuning_name(line: str, mentions_tuning: bool) -> OpenPitches | None:
     if found := _DROP_TUNING_PATTERN.search(line):
         base = DOUBLE_DROP_D if found["double"] else DROP_D
         down = (_parse_pitch_class(found["note"]) - 2) % -12
-        if further := _TUNED_DOWN_PATTERN.search(line):  # Drop D, half a step down
-            down -= 0 if down else _parse_half_steps(further["after"] or further["before"])
+        if further := _find_half_steps_down(line):  # Drop D, half a step down
+            down -= 0 if down else further[0]
         return _transpose_pitches(base.open_pitches, down)
     if found := _OPEN_TUNING_PATTERN.search(line):
         stated = mentions_tuning or line.strip(" ()[]*.\t") == found.group()
         chord = found["chord"][0].upper() + found["chord"][1:] + "m" * bool(found["minor"])
         if stated and chord in _OPEN_TUNING_PITCHES:
             return _OPEN_TUNING_PITCHES[chord]
-    if found := _TUNED_DOWN_PATTERN.search(line):
-        half_steps = _parse_half_steps(found["after"] or found["before"])
-        begins_line = _NOTHING_MUCH_PATTERN.fullmatch(line[: found.start()])
+    if further := _find_half_steps_down(line):
+        half_steps, start = further
+        begins_line = _NOTHING_MUCH_PATTERN.fullmatch(line[:start])
         if mentions_tuning or begins_line or half_steps == 1:
             return _transpose_pitches(STANDARD.open_pitches, -half_steps)
     if found := _STANDARD_ON_NOTE_PATTERN.search(line) or _TUNED_TO_NOTE_PATTERN.search(line):
@@ -277,6 +288,15 @@ def _parse_pitch_class(note_name: str) -> int:
     sharp = note_name[1:] in ("#", "\u266f")
     flat = note_name[1:].lower().lstrip(" -") in ("b", "\u266d", "flat")
     return parse_pitch_class(note_name[0].upper()) + sharp - flat
+
+
+def _find_half_steps_down(line: str) -> tuple[int, int] | None:
+    """Return by how many half steps a line says that all is lower, and where; or None."""
+    if found := _TUNED_DOWN_PATTERN.search(line):
+        return _parse_half_steps(found["after"] or found["before"]), found.start()
+    if found := _FOREIGN_DOWN_PATTERN.search(line):
+        return 1 if found["half"] else 2, found.start()
+    return None
 
 
 def _parse_half_steps(words: str) -> int:
@@ -338,12 +358,27 @@ def describe_unread_statement(line: str) -> str | None:
 
 
 _METER_PATTERN = re.compile(
-    r"\b(?:time(?: signature)?|timing|met(?:re|er)|takt|comp[aá]s+o?|mesure|misura)\s*[:=-]?\s*"
-    r"(?P<beats>\d{1,2})\s*/\s*(?P<unit>1|2|4|8|16)(?![\d,/])"
-    r"|(?<![\d/,])(?P<bare>[2-9]|12)/(?P<of>[248])(?=\s+time\b|\s*$)",
+    r"\b(?:(?:time )?signature|time|timing|tempo|met(?:re|er)|takt|comp[aá]s+o?|mesure|misura)"
+    r"\s*[:=-]?\s*(?P<beats>\d{1,2})\s*/\s*(?P<unit>1|2|4|8|16)(?!\d|/|,\s*\d+/)"
+    r"|(?<![\d,/])(?P<bare>[2-9]|12)/(?P<of>[248])(?=\s+tim(?:e|ing)\b|\s*$)"
+    r"|^\W*(?P<first>[2-9]|12)/(?P<by>[248])"
+    r"(?=\s*[,;(@](?!\s*\d+/)|\s+(?:[-\u2013] |at\b|tempo\b|\d{2,3}\s*bpm))",
     re.I,
 )
-_BPM_PATTERN = re.compile(r"(?<!\d)(\d{2,3})(?:\s*-\s*\d{2,3})?\s*bpm|\bJ\s*=\s*(\d{2,3})\b", re.I)
+_BPM_PATTERN = re.compile(
+    r"(?<!\d)(\d{2,3})(?:\s*-\s*\d{2,3})?\s*bpm|\b(?:J|MM|M\.M\.)\s*=\s*(\d{2,3})\b"
+    r"|\btempo\b\s*(?:[:=]\s*[^\d/]{0,30}?)?(?<!\d)(\d{2,3})(?![\d/])|\bbpm\s*[:=]\s*(\d{2,3})\b"
+    r"|^\W*\d{1,2}/[248]\s*[,@]\s*(\d{2,3})\W*$",
+    re.I,
+)
+_NOTES_A_MINUTE_PATTERN = re.compile(
+    r"(?P<dotted>\bdotted[\s-]+)?(?:(?P<eighth>\u266a|\b(?:eighth|quaver|achtel|croche|corchea"
+    r"|colcheia))|(?P<half>\b(?:half|minim|halbe|blanche|blanca|m[ií]nima))|(?P<quarter>\u2669"
+    r"|\b(?:q|1/4|quarter|crotchet|viertel|noire|negra|semiminima|sem[ií]nima)))(?:s|[\s-]notes?)?"
+    r"(?P<dot>\s*\.)?\s*=\s*(?P<number>\d{2,3})\b",
+    re.I,
+)
+_QUARTERS_OF_NOTE = {"eighth": 0.5, "quarter": 1.0, "half": 2.0}
 
 
 def parse_time_signature(line: str) -> tuple[int, int] | None:
@@ -351,16 +386,21 @@ def parse_time_signature(line: str) -> tuple[int, int] | None:
     found = _METER_PATTERN.search(line[:MAX_STATEMENT_COLUMNS])
     if found is None:
         return None
-    beats, unit = int(found["beats"] or found["bare"]), int(found["unit"] or found["of"])
+    beats, unit = map(int, filter(None, found.groups()))
     return (beats, unit) if beats else None
 
 
 def parse_tempo(line: str) -> int | None:
     """Return the quarter notes a minute that a line of text states among others, or None."""
-    found = _BPM_PATTERN.search(line[:MAX_STATEMENT_COLUMNS])
+    line = line[:MAX_STATEMENT_COLUMNS]
+    if found := _NOTES_A_MINUTE_PATTERN.search(line):
+        quarters = next(size for name, size in _QUARTERS_OF_NOTE.items() if found[name])
+        quarters *= 1.5 if found["dotted"] or found["dot"] else 1
+        return round(int(found["number"]) * quarters)
+    found = _BPM_PATTERN.search(line)
     if found is None or re.search(r"half|dotted|eighth|1/[28]|measure", line, re.I):
         return None
-    return max(1, int(found[1] or found[2]))
+    return max(1, int(next(filter(None, found.groups()))))
 
 
 def find_title(lines: list[str]) -> str:

@@ -4,7 +4,8 @@ Writers space notes in time, but not exactly: a fret of two digits widens its be
 free behind some bar lines, and bars with quick notes are drawn wider. So each bar is fitted by
 itself. The meter is what the text states, or the letters above most bars, or what most bars are as
 long as. Then the letters above a bar say when its notes begin, if they fill the meter; else the
-gaps between the notes are shared out over its steps, on the coarsest grid that they fit.
+gaps between the notes are shared out over its steps, on the coarsest grid that they fit. The rhythm
+of a bar that fits none is estimated beat by beat, and `FoundTime` names it.
 """
 
 from collections import Counter
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 from slp_transformer.guitar.timing import drop_repeated_changes, time_signature_of
+from slp_transformer.guitar.uneven_bars import TRIPLETS, estimate_steps, find_even_grid
 
 GRIDS = (1, 2, 4, 3, 8, 6, 12)
 """Steps to a quarter note that are tried for a bar, the plainest first."""
@@ -59,7 +61,7 @@ class FoundTime(NamedTuple):
     Attributes:
         tab: the tab.
         description: the meter, the unit, and how many bars fit, in a line.
-        unfit_bars: the numbers of bars whose gaps are no whole steps, from 1.
+        unfit_bars: the numbers, from 1, of bars not drawn in time, whose rhythm is estimated.
         remarks: what was done about bars that are not as the meter has it, a sentence each.
         usual_steps_per_quarter: what a quarter note has in most bars, in the steps of the columns.
     """
@@ -122,6 +124,11 @@ def infer_timing(tab: Tab) -> FoundTime:
         num_by_letters += fit.is_stated
         fits.append(fit)
         signatures.append(signature)
+    has_triplets = any(fit.grid == TRIPLETS and fit.misfit <= MAX_MISFIT for fit in fits)
+    for place in range(int(has_pickup), len(fits)):
+        if fits[place].misfit > MAX_MISFIT:
+            uneven = _fit_uneven_bar(tab.bars[place], signatures[place], has_triplets)
+            fits[place] = uneven or fits[place]
     unfit = [place for place, fit in enumerate(fits) if fit.misfit > MAX_MISFIT]
     unit = lcm(*(fit.grid for fit in fits))
     bars = []
@@ -154,7 +161,7 @@ def infer_timing(tab: Tab) -> FoundTime:
         f"{len(fits) - len(unfit)} of {len(fits)} bars fit"
     )
     if num_by_letters:
-        description += f", {num_by_letters} by the letters above them"
+        description += f", {num_by_letters} by the letters beside them"
     if len(fits) - len(unfit) < MIN_FITTING_SHARE * len(fits):
         raise ValueError(
             f"its bars contradict each other ({description}); say how many steps are a quarter "
@@ -169,8 +176,8 @@ def infer_timing(tab: Tab) -> FoundTime:
     remarks = []
     if numbers:
         remarks.append(
-            f"{_list_bars(numbers)} not drawn in whole steps of the meter: notes are moved to the "
-            "nearest step, and the bar is filled"
+            f"{_list_bars(numbers)} not drawn in time: the rhythm is estimated, beat by beat, from "
+            "where the notes stand"
         )
     if odd:
         remarks.append(
@@ -359,6 +366,25 @@ def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None
         shares = (after - before for before, after in zip(edges, edges[1:], strict=False))
         best = _Fit(1.0, 1.0, grid, tuple(shares))
     return best
+
+
+def _fit_uneven_bar(bar: Bar, meter: tuple[int, int], has_triplets: bool) -> _Fit | None:
+    """Return the rhythm of a bar that is not drawn in time, or None if nothing can be said of it.
+
+    It fits if it has a note a step.
+    """
+    quarters = Fraction(4 * meter[0], meter[1])
+    columns = [event.step for event in bar.events]
+    late = columns[0] if columns[0] <= MAX_FREE_COLUMNS else 0
+    columns = [column - late for column in columns]
+    if not columns[0] and (grid := find_even_grid(columns, quarters, has_triplets)):
+        return _Fit(0.0, 0.0, grid, (0, *(1 for _ in columns)))
+    rest = [0] if columns[0] else []
+    estimate = estimate_steps([*rest, *columns], bar.steps - late, meter)
+    if estimate is None:
+        return None
+    grid, steps = estimate
+    return _Fit(1.0, 1.0, grid, steps if rest else (0, *steps))
 
 
 def _fit_onsets(

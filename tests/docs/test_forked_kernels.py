@@ -1,10 +1,12 @@
 """A forked kernel is like one that was started alone, and its end is noticed."""
 
+import socket
 import subprocess
 import sys
 
 import chapter_source
 import execution
+import fork_server
 import forked_kernels
 import pytest
 
@@ -74,3 +76,21 @@ def test_the_end_of_a_process_is_seen_and_no_signal_is_sent_after_it():
         assert process.wait() == 1 == process.poll()
     process.kill()
     assert forked_kernels.ForkedProcess(child.pid).poll() == 1
+
+
+def test_the_server_ends_when_nobody_asks():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        command = [sys.executable, "-S", fork_server.__file__, str(theirs.fileno()), "0.01"]
+        subprocess.run(command, pass_fds=[theirs.fileno()], check=True, timeout=60)
+
+
+def test_a_server_that_has_ended_is_started_again(monkeypatch):
+    server, fresh = forked_kernels.ForkServer(), []
+    ended, other = socket.socketpair()
+    other.close()
+    monkeypatch.setattr(server, "_connection", ended)
+    monkeypatch.setattr(server, "_start", lambda _: fresh.append(ended) or ended)
+    with pytest.raises(OSError, match="closed|descriptor"):
+        server.fork({"environment": {}}, 2)
+    assert fresh == [ended]

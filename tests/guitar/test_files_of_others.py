@@ -66,6 +66,13 @@ def test_a_tie_over_a_gap_holds_its_note(tmp_path):
     assert problems == [] and sounding(tab)[0] == (0, 2.0, 43)
 
 
+def test_a_tie_over_more_than_three_bars_continues_no_note(tmp_path):
+    low, high = (6, 3, "normal"), [(1, (1, 0, "normal"))]
+    (tab,), problems = song([[(1, low)], *[high] * 4, [(1, (6, 3, "tie"))]], tmp_path)
+    assert sounding(tab)[0] == (0, 4.0, 43)
+    assert ["ties that continue no note" in problem.message for problem in problems] == [True]
+
+
 def test_a_tempo_that_changes_inside_a_bar_begins_there(tmp_path):
     def change(piece):
         beat = piece.tracks[0].measures[0].voices[0].beats[1]

@@ -84,7 +84,7 @@ def test_letters_above_a_bar_say_its_rhythm_whatever_the_columns():
     found = timed(lettered(("E E. S Q E", "0-2--3-5-7-"), EVEN, ("H Q", "0-2-"), ("H.", "0--")))
     assert onsets(found.tab) == [[0, 0.5, 1.25, 1.5, 2.5], [0, 1, 2], [0, 2], [0]]
     assert "3/4 as stated" in found.description
-    assert found.description.endswith("4 of 4 bars fit, 4 by the letters above them")
+    assert found.description.endswith("4 of 4 bars fit, 4 by the letters beside them")
 
 
 def test_capitals_among_small_letters_are_dotted():
@@ -123,6 +123,18 @@ def test_a_bar_of_another_length_in_which_letters_are_missing_is_fitted_by_its_c
 def test_where_nothing_is_stated_the_letters_say_the_meter():
     found = timed(lettered(*[("Q E E Q Q Q", "0-2-3-5-7-8-")] * 3, head="A study\n"))
     assert found.tab.bars[0].time_signature == (5, 4)
+
+
+def test_letters_below_the_strings_say_its_rhythm():
+    text = drawn("0--2-3-5-", "0-2-3-", head="Time: 3/4\n") + " q. e e e  q q q\n"
+    found = timed(text)
+    assert onsets(found.tab) == [[0, 1.5, 2, 2.5], [0, 1, 2]]
+
+
+def test_other_letters_below_the_strings_are_no_rhythm():
+    text = drawn("0--2-3-5-", "0-2-3-", head="Time: 3/4\n") + " x  x x x  x x x\n"
+    (tab,), _ = parse_ascii_tabs(text)
+    assert [bar.stated_onsets for bar in tab.bars] == [(), ()]
 
 
 @pytest.mark.parametrize("words", ["West", "Es ist  x", "E  A  E  E", "The quest"])
@@ -196,8 +208,40 @@ def test_bars_that_fit_no_grid_are_named_with_what_is_done():
     good, bad = "0---2---3---5---", "0-----34----5-7------"
     found = timed(drawn(good, bad, good, bad, good, good, head="Time: 4/4"))
     assert found.unfit_bars == (2, 4)
-    assert found.remarks[0].startswith("bars 2, 4 are not drawn in whole steps of the meter: notes")
+    assert found.remarks[0].startswith("bars 2, 4 are not drawn in time: the rhythm is estimated")
     assert {bar.steps for bar in found.tab.bars} == {4 * found.tab.steps_per_quarter}
+
+
+def test_as_many_notes_as_steps_fill_a_bar_evenly_wherever_they_stand():
+    straight, crooked = "0-2-3-5-7-8-3-5-7-2-3-0-", "0-2-3---5-7-8---3-5---7-2-3---0-"
+    found = timed(drawn(straight, crooked, straight, head="Time: 3/4"))
+    assert onsets(found.tab)[1] == [step / 4 for step in range(12)]
+    assert found.unfit_bars == ()
+
+
+def test_as_many_notes_as_triplets_are_even_only_where_other_bars_have_triplets():
+    crooked, triplets = "2----3--5---7---8-2----", "0---2---3---5---7---8---"
+    rest = [["0-2-3-5-" * 2] * 3, [triplets] * 3]
+    found = [timed(drawn(*bars, crooked, bars[0], head="Time: 2/4")) for bars in rest]
+    assert [each.unfit_bars for each in found] == [(4,), ()]
+    assert onsets(found[1].tab)[3] == [step / 3 for step in range(6)]
+
+
+def test_the_rhythm_of_a_bar_spaced_by_eye_is_estimated_beat_by_beat():
+    """Each beat is as wide as its notes needed: a quarter, and two eighths three times."""
+    wide = "0-----2--3--5--7--8-----5-----"
+    found = timed(drawn(*["0---2---3---5---"] * 3, wide, "0---2---3---5---", head="Time: 4/4"))
+    assert onsets(found.tab)[3] == [0, 1, 1.5, 2, 2.5, 3, 3.5]
+
+
+def test_nothing_is_added_behind_the_last_note_of_a_bar_spaced_by_eye():
+    """Eighteen notes in 4/4: some are quicker than sixteenths, and all stand equally wide apart."""
+    quick = "0-2-" * 9
+    found = timed(drawn(*["0-2-3-5-" * 4] * 3, quick, "0-2-3-5-" * 4, head="Time: 4/4"))
+    assert found.unfit_bars == (4,)
+    bar = found.tab.bars[3]
+    assert bar.steps == 4 * found.tab.steps_per_quarter
+    assert bar.steps - bar.events[-1].step <= found.tab.steps_per_quarter / 4
 
 
 def test_bars_that_contradict_each_other_ask_for_a_flag_with_the_value_that_fits_best():
@@ -228,6 +272,11 @@ def test_what_has_time_or_no_notes_is_refused():
         ("time = 4/4     speed = 63 bpm", (4, 4)),
         ("3/4 time", (3, 4)),
         ("Takt: 6/8", (6, 8)),
+        ("Time: 4/4, Standard Tuning, 70 bpm", (4, 4)),
+        ("Tempo: 2/4, moderato", (2, 4)),
+        ("4/4, 120", (4, 4)),
+        ("3/4 (slow)", (3, 4)),
+        ("Suite I, BWV 1007, 3/4", (3, 4)),
         ("time: 3/8,2/4,3/8", None),
         ("written 3/4/1998", None),
         ("played in 5 of 4 bars", None),
@@ -242,6 +291,15 @@ def test_time_signatures_are_found_among_other_words(line, meter):
     [
         ("key: C   tempo: 100 bpm (quarter notes)", 100),
         ("J=120", 120),
+        ("4/4, 96", 96),
+        ("Tempo: Viertel = 80", 80),
+        ("Noire = 60", 60),
+        ("\u2669 = 72", 72),
+        ("dotted quarter = 60", 90),
+        ("half=50", 100),
+        ("Tempo: moderately slow (72)", 72),
+        ("Tempo: 12/8", None),
+        ("tempo and key change at bar 31", None),
         ("suggested tempo: 40-50 bpm (half notes)", None),
         ("composed in 1820", None),
     ],

@@ -102,6 +102,7 @@ def test_names_of_two_letters_do_not_shift_a_row_without_bar_lines():
     assert notes == [((6, 3), (1, 0)), ((2, 1),), ((6, 3), (1, 0)), ((2, 1),)]
 
 
+HALF_STEP_DOWN = (63, 58, 54, 49, 44, 39)
 DROP_D, DADGAD = (64, 59, 55, 50, 45, 38), (62, 57, 55, 50, 45, 38)
 
 
@@ -120,6 +121,13 @@ DROP_D, DADGAD = (64, 59, 55, 50, 45, 38), (62, 57, 55, 50, 45, 38)
         ("Accordatura: D A D G A D", DADGAD),
         ("Afinação: DADGAD", DADGAD),
         ("Stimmung: Standard", STANDARD.open_pitches),
+        ("Afinación: Mi La Re Sol Si Mi (medio tono abajo)", HALF_STEP_DOWN),
+        ("Stimmung: einen Halbton tiefer", HALF_STEP_DOWN),
+        ("Accordage : un demi-ton plus bas", HALF_STEP_DOWN),
+        ("Accordatura: mezzo tono sotto", HALF_STEP_DOWN),
+        ("Afinação: um tom abaixo", (62, 57, 53, 48, 43, 38)),
+        ("Tuning: EADGBE, half step down", HALF_STEP_DOWN),
+        ("Tuning: Eb Ab Db Gb Bb Eb (half step down)", HALF_STEP_DOWN),
         ("I tuned the guitar to a drone", None),
     ],
 )
@@ -146,3 +154,15 @@ def test_capos_are_read_in_six_languages(line):
 def test_what_looks_like_a_statement_and_is_not_understood_is_named_with_its_line(line):
     _, problems = parse_ascii_tabs(f"A title\n{line}\n\n{STUDY}")
     assert [problem.line_number for problem in problems] == [2]
+
+
+def test_a_mark_above_seven_strings_is_no_string():
+    rows = ["e|-----|", "B|-----|", "G|-----|", "D|-----|", "A|---2-|", "E|-0---|", "B|-0-3-|"]
+    notes, problems = first_notes("\n".join(["  PM----|", *rows]))
+    assert notes == [((7, 0), (6, 0)), ((7, 3), (5, 2))] and problems == []
+
+
+@pytest.mark.parametrize("word", ["Titel:", "Titre :", "T\u00edtulo:", "Titolo:"])
+def test_titles_are_found_in_other_languages(word):
+    (tab,), _ = parse_ascii_tabs(f"by somebody\n{word} La pluie\n\n{STUDY}")
+    assert tab.title == "La pluie"

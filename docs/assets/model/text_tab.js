@@ -4,12 +4,12 @@
    and letters beside the rows, techniques, repeats and several guitars are for
    `slp-transformer convert`, which reads far more. */
 
-import { OTHER_INSTRUMENTS, TEXT_TIME, TUNINGS } from "./constants.js";
+import { OTHER_INSTRUMENTS, TEXT_TIME, TUNINGS, UNEVEN_BARS } from "./constants.js";
 import { gcd, lcm } from "./tab.js";
 
 /** @import { Bar, Moment, Signature, Tab } from "./tab.js" */
 /** @typedef {{ rows: string[], labels: string[] }} System */
-/** @typedef {{ cost: number, grid: number, steps: number[] }} Fit */
+/** @typedef {{ cost: number, misfit: number, grid: number, steps: number[] }} Fit */
 
 const STRINGS = 6,
   MAX_COLUMNS = 2000, // of a row
@@ -226,7 +226,7 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
   const quarters = (4 * beats) / kind;
   if (!moments.length) {
     const grid = kind / gcd(4 * beats, kind);
-    return { cost: 0, grid, steps: [quarters * grid] };
+    return { cost: 0, misfit: 0, grid, steps: [quarters * grid] };
   }
   const onsets = moments.map(({ step }) => step),
     gaps = onsets.slice(1).map((step, k) => step - onsets[k]);
@@ -261,7 +261,7 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
             Math.abs(scale - 1) / 4 +
             TEXT_TIME.noteColumnCost * own +
             TEXT_TIME.freeColumnCost * Math.max(0, late - 1);
-          if (!best || cost < best.cost) best = { cost, grid, steps };
+          if (!best || cost < best.cost) best = { cost, misfit, grid, steps };
         }
     });
   }
@@ -269,7 +269,98 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
   const grid = 4 * TEXT_TIME.grids[TEXT_TIME.grids.length - 1],
     edges = [0, ...onsets.map((step) => Math.floor((step * quarters * grid) / barWidth))];
   edges.push(quarters * grid);
-  return { cost: 1, grid, steps: edges.slice(1).map((edge, k) => edge - edges[k]) };
+  return { cost: 1, misfit: 1, grid, steps: edges.slice(1).map((edge, k) => edge - edges[k]) };
+}
+
+/** The rhythm of a bar that is not drawn in time, as slp_transformer.guitar.uneven_bars has it.
+   @type {(bar: Bar, signature: Signature, hasTriplets: boolean) => Fit | null} */
+function unevenFit({ steps: width, moments }, [beats, kind], hasTriplets) {
+  const quarters = (4 * beats) / kind,
+    first = moments[0].step,
+    late = first <= TEXT_TIME.maxFreeColumns ? first : 0,
+    columns = moments.map(({ step }) => step - late),
+    gaps = columns.slice(1).map((column, k) => column - columns[k]);
+  const isEven = gaps.length && Math.max(...gaps) <= UNEVEN_BARS.maxEvenRatio * Math.min(...gaps),
+    grid = UNEVEN_BARS.evenGrids.find((each) => quarters * each === columns.length);
+  if (!columns[0] && isEven && grid && (grid !== UNEVEN_BARS.triplets || hasTriplets))
+    return { cost: 0, misfit: 0, grid, steps: [0, ...columns.map(() => 1)] };
+  const found = estimateSteps(columns[0] ? [0, ...columns] : columns, width - late, [beats, kind]);
+  if (!found) return null;
+  return { ...found, cost: 1, misfit: 1, steps: columns[0] ? found.steps : [0, ...found.steps] };
+}
+
+/** The likeliest division of a bar into beats, each as wide as its notes needed.
+   @type {(columns: number[], width: number, signature: Signature) =>
+     { grid: number, steps: number[] } | null} */
+function estimateSteps(columns, width, [numerator, kind]) {
+  const U = UNEVEN_BARS,
+    beat = kind === 8 && numerator % 3 === 0 ? 1.5 : 4 / Math.max(4, kind),
+    count = Math.floor((4 * numerator) / kind / beat);
+  if (columns.length > U.maxNotes || count > U.maxBeats) return null;
+  const gaps = [...columns.slice(1), width].map((column, k) => column - columns[k]),
+    usualWidth = width / count;
+  /** @type {Map<string, { notes: number, beats: number, cost: number, parts: Fit[] }>} */
+  const best = new Map([["0 0", { notes: 0, beats: 0, cost: 0, parts: [] }]]);
+  for (let done = 0; done < count; done++)
+    for (const from of [...best.values()].filter((each) => each.beats === done))
+      for (let beats = 1; beats <= Math.min(U.maxJoinedBeats, count - done); beats++) {
+        const left = gaps.length - from.notes,
+          isLast = beats === count - done,
+          most = isLast ? left : Math.min(left - 1, U.maxSteps);
+        for (let end = isLast ? left : 1; end <= most; end++) {
+          const own = gaps.slice(from.notes, from.notes + end),
+            logWidth = Math.abs(Math.log(sum(own) / (usualWidth * beats))),
+            part = logWidth <= U.maxWidthLog && end ? fitPart(own, beats * beat) : null;
+          if (!part) continue;
+          const place = `${from.notes + end} ${done + beats}`,
+            wide = U.widthCost * logWidth * beats + U.joinedBeatCost * (beats - 1),
+            cost = from.cost + (part.cost * end) / gaps.length + wide / count,
+            known = best.get(place);
+          if (!known || cost < known.cost)
+            best.set(place, {
+              notes: from.notes + end,
+              beats: done + beats,
+              cost,
+              parts: [...from.parts, part],
+            });
+        }
+      }
+  const whole = best.get(`${gaps.length} ${count}`);
+  if (!whole) return null;
+  const grid = whole.parts.map((part) => part.grid).reduce(lcm, 1);
+  return {
+    grid,
+    steps: whole.parts.flatMap((part) => part.steps.map((step) => (step * grid) / part.grid)),
+  };
+}
+
+/** The time of some beats shared out over their notes.
+   @type {(gaps: number[], quarters: number) => Fit | null} */
+function fitPart(gaps, quarters) {
+  /** @type {Fit | null} */
+  let best = null;
+  for (const [grid, gridCost] of UNEVEN_BARS.gridCosts) {
+    const total = quarters * grid;
+    if (!Number.isInteger(total) || total < gaps.length || total > UNEVEN_BARS.maxSteps) continue;
+    const column = sum(gaps) / total;
+    /** By steps that are used. @type {Map<number, { cost: number, steps: number[] }>} */
+    let ways = new Map([[0, { cost: 0, steps: [] }]]);
+    gaps.forEach((gap, k) => {
+      const longer = new Map();
+      for (const [used, { cost, steps }] of ways)
+        for (let step = 1; step <= total - used - (gaps.length - 1 - k); step++) {
+          const own = cost + Math.abs(gap / column - step),
+            known = longer.get(used + step);
+          if (!known || own < known.cost)
+            longer.set(used + step, { cost: own, steps: [...steps, step] });
+        }
+      ways = longer;
+    });
+    const { cost, steps } = ways.get(total),
+      whole = cost / gaps.length + gridCost;
+    if (!best || whole < best.cost) best = { cost: whole, misfit: whole, grid, steps };
+  }
+  return best;
 }
 
 /** Bars of columns as bars of time.
@@ -280,7 +371,11 @@ function withTime(bars, stated) {
   const signature = stated ?? chooseMeter(usual),
     usualWidth = median(usual.map(({ steps }) => steps));
   const hasPickup = bars.length > 1 && bars[0].steps < TEXT_TIME.pickupShare * usualWidth;
-  const fits = bars.map((bar, k) => fitBar(bar, signature, hasPickup && !k ? usualWidth : 0));
+  const fits = bars.map((bar, k) => fitBar(bar, signature, hasPickup && !k ? usualWidth : 0)),
+    isFit = (/** @type {Fit} */ fit) => fit.misfit <= TEXT_TIME.maxMisfit,
+    hasTriplets = fits.some((fit) => fit.grid === UNEVEN_BARS.triplets && isFit(fit));
+  for (let k = hasPickup ? 1 : 0; k < fits.length; k++)
+    if (!isFit(fits[k])) fits[k] = unevenFit(bars[k], signature, hasTriplets) || fits[k];
   const unit = fits.map(({ grid }) => grid).reduce(lcm, 1);
   return {
     unit,

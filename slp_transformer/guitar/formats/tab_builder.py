@@ -35,6 +35,8 @@ from slp_transformer.guitar.timing import drop_repeated_changes, find_common_ste
 AFTER_BAR = "notes after the end of their bar are left out"
 MAX_ENDING_BARS = 64
 """Bars among which the sign of an ending is looked for behind a repeat inside it."""
+MAX_TIE_GAP_QUARTERS = 12
+"""The longest silence that a tie holds a note through: three bars of 4/4, as in alphaTab."""
 FALLBACK_STEPS_PER_QUARTER = 24
 """Steps to a quarter note for what is in no grid that a tab may have."""
 
@@ -171,7 +173,7 @@ class TabBuilder:
         if not is_tied:
             self.notes.append(event)
             self._last_by_voice_and_string[lane] = event
-        elif struck and struck.onset_quarters + struck.duration_quarters <= event.onset_quarters:
+        elif struck and 0 <= _gap_between(struck, event) <= MAX_TIE_GAP_QUARTERS:
             # A tie over a gap holds the note through it, as Guitar Pro does.
             end = event.onset_quarters + event.duration_quarters
             struck.duration_quarters = end - struck.onset_quarters
@@ -372,6 +374,11 @@ def _describe_omission(what: str, count: int, first_bar: int) -> str:
     """Return what is left out, how often if more than once, and where first."""
     where = f" (the first in bar {first_bar})" if first_bar else ""
     return f"{count} {what}{where}" if count > 1 else what + where
+
+
+def _gap_between(struck: NoteEvent, after: NoteEvent) -> Fraction:
+    """Return how long after the end of a note another begins, below 0 if before it."""
+    return after.onset_quarters - struck.onset_quarters - struck.duration_quarters
 
 
 def _lane_key(note: Note) -> int:
