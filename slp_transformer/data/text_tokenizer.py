@@ -13,7 +13,8 @@ Words and BPE are counted, merged and encoded by Hugging Face's `tokenizers`, wh
 
 import codecs
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
@@ -33,6 +34,7 @@ SILENT_TOKENS = {END_TOKEN, PAD, SOS, EOS}
 WORD_PATTERN = r" ?\w+(?:'\w+)*| ?[^\w\s]|\s"
 # GPT-2's, but that vowel signs and tone marks, as Thai or Telugu write them, stay in their word.
 BPE_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s+(?!\S)|\s+"
+LONG_RUN = re.compile(r"\S{1024}|\s{1024}")
 
 
 class TextSize(NamedTuple):
@@ -338,6 +340,7 @@ def train_tokenizer(
         tokenizer = library.Tokenizer(library.models.BPE())
         alphabet = library.pre_tokenizers.ByteLevel.alphabet()
         trainer = library.trainers.BpeTrainer(initial_alphabet=alphabet, **options)
+        texts = cut_long_words(texts)
     else:
         if UNK not in special_tokens:
             special_tokens.append(UNKNOWN_TOKEN)
@@ -349,6 +352,20 @@ def train_tokenizer(
     vocabulary = sorted(model["vocab"], key=model["vocab"].get)
     merges = [(left, right) for left, right in model.get("merges", ())]
     return TextTokenizer(token_type, vocabulary, merges)
+
+
+def cut_long_words(texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts in pieces whose words and spaces are short: to learn pairs takes their square.
+
+    A hundred thousand line breaks in a row would take ten seconds. Texts of ordinary words are not
+    cut.
+    """
+    for text in texts:
+        start = 0
+        for run in LONG_RUN.finditer(text):
+            yield text[start : run.end()]
+            start = run.end()
+        yield text[start:]
 
 
 def check_vocab_size(

@@ -1,10 +1,12 @@
 """Tokenizers: what is encoded comes back, whole or one token at a time, here or from a file."""
 
+import re
+
 import pytest
 import torch
 
 from slp_transformer.data import load_moby_dick, train_tokenizer
-from slp_transformer.data.text_tokenizer import END_TOKEN, UNKNOWN_TOKEN
+from slp_transformer.data.text_tokenizer import END_TOKEN, UNKNOWN_TOKEN, cut_long_words
 
 KINDS = ("characters", "words", "bpe")
 TEXTS = [
@@ -53,6 +55,16 @@ def test_the_most_frequent_words_are_kept_and_the_others_unknown():
     assert tokenizer.vocabulary == [UNKNOWN_TOKEN, " b", " a"]
     assert tokenizer.vocab_size == 3
     assert tokenizer.decode(tokenizer.encode("z b a q")) == "<unk> b a<unk>"
+
+
+def test_bpe_learns_no_longer_from_a_text_without_spaces_and_the_same_from_words():
+    """Learning pairs of a word takes the square of its length."""
+    long = "a " + "b" * 5000 + "\n" * 3000 + "c"
+    pieces = list(cut_long_words([long, "d"]))
+    assert "".join(pieces) == long + "d" and len(pieces) > 7
+    assert all(len(run) < 2048 for piece in pieces for run in re.findall(r"\S+|\s+", piece))
+    assert len(train_tokenizer(long, "bpe").ids) > 256, "it learns from long words, too"
+    assert list(cut_long_words([load_moby_dick()])) == [load_moby_dick()]
 
 
 def test_bpe_merges_the_most_frequent_pair_first():
