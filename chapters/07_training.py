@@ -71,8 +71,8 @@ for following in range(4):
     torch.testing.assert_close(cross_entropy(y_hat, following), full)
 
 # %% [markdown]
-# The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing, and each halving
-# another $\ln 2\approx 0.69$:
+# The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing, and each time
+# that the probability is halved, the loss grows by $\ln 2\approx 0.69$:
 
 # %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1." caption="The loss at a word, by its probability"
 chances = [i / 100 for i in range(1, 101)]
@@ -777,15 +777,15 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 # - The loss of a word is $-\ln$ of its probability, and the loss of a text is the mean over its words, in nats.
 # - The target is the next token: the input, shifted by one. One pass gives the loss at every position.
-# - Perplexity is e to the power of the loss; use it only to compare models with the same tokens.
-# - A step computes the loss and its gradient, clips the gradient, and moves each weight a little against it.
+# - Perplexity is e to the power of the loss; compare models by it only if their tokens are the same *(whole chapter)*.
+# - A step computes the loss and its gradient, and moves each weight a little against it.
 # - Judge a model on held-out text.
 
 # %% [markdown]
 # ## Test yourself
 #
 # 1. A model gives the words that came next the probabilities 1/2, 1/4 and 1/8. What are its loss and its
-#    perplexity?
+#    perplexity *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #
