@@ -18,16 +18,23 @@ import torch
 CHAPTERS = Path(__file__).resolve().parents[1] / "chapters"
 
 
+class Named(ast.NodeTransformer):
+    """Turns an assertion into a line of output that names it if it fails."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        said = f"line {node.lineno} fails: {ast.unparse(node.test)}"
+        return ast.parse(f"if not ({ast.unparse(node.test)}): print({said!r})").body[0]
+
+
 def run(text: str, name: str, seed: int | None, draws: bool) -> dict:
     """Run a chapter's code with a seed, None for its own, and return its names."""
     if seed is not None:
         text = re.sub(r"torch\.manual_seed\(\d+\)", f"torch.manual_seed({seed})", text)
     if draws:
         text = re.sub(r"(Generator\(\)\.manual_seed)\((\d+)\)", rf"\1({seed or 0} + \2)", text)
-    tree = ast.parse(text)
-    tree.body = [node for node in tree.body if not isinstance(node, ast.Assert)]
+    tree = Named().visit(ast.parse(text))
     names: dict = {"__file__": name}
-    exec(compile(tree, name, "exec"), names)
+    exec(compile(ast.fix_missing_locations(tree), name, "exec"), names)
     return names
 
 

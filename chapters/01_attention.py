@@ -690,7 +690,7 @@ plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
 #   token are positive and sum to 1.
 # - Queries and keys decide where to look; values are what is read there.
 # - Scores are divided by $\sqrt{d_k}$, so that their spread does not grow with $d_k$ and the softmax
-#   keeps a gradient.
+#   keeps a gradient *(whole chapter)*.
 # - No sum goes beyond i, so no token affects earlier outputs.
 # - Each head has its own matrices; their outputs are concatenated, and $\mathbf W^O$ maps them back to size d.
 

@@ -700,13 +700,13 @@ plotting.show_source(TransformerStack.forward, only=["for", "return"])
 # - Layer norm gives a row mean 0 and standard deviation 1 (dividing by d); γ and β then scale and
 #   shift each feature.
 # - Pre-norm normalizes before each sublayer and needs one more norm at the top; post-norm normalizes
-#   after each addition.
-# - Recorded activations show what each sublayer added, and how large it is.
+#   after each addition *(whole chapter)*.
+# - Recorded activations show what each sublayer added, and how large it is *(whole chapter)*.
 
 # %% [markdown]
 # ## Test yourself
 #
-# 1. All weights of both sublayers are 0. What does a pre-norm block return, and a post-norm block?
+# 1. All weights of both sublayers are 0. What does a pre-norm block return, and a post-norm block *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #

@@ -795,7 +795,7 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #
 # - One product gives the queries of all tokens, and another gives the scores of all pairs.
 # - A mask is added before the softmax: 0 where attention is allowed, −∞ where it is not. PyTorch's two boolean
-#   conventions are opposites.
+#   conventions are opposites *(whole chapter)*.
 # - All heads are one tensor with a head axis: a view and a transpose split it, a transpose and a reshape
 #   join it.
 # - A wrong reshape still has the right shape. Compare with the loop, using sizes that all differ.
@@ -804,7 +804,7 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 # %% [markdown]
 # ## Test yourself
 #
-# 1. Why does a score of 0 not hide a token?
+# 1. Why does a score of 0 not hide a token *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #
@@ -813,7 +813,7 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 #    </details>
 #
 # 2. A text becomes three times as long. By what factor does the number of scores grow, and the number of
-#    queries?
+#    queries *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #

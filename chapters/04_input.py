@@ -446,8 +446,8 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 # - An embedding is a row of E; as a product, it is a one-hot row times E.
 # - Without positions and without a mask, attention sees a bag of words: shuffled rows give shuffled outputs.
 # - X is the sum of the token's row and the position's row, without a factor.
-# - Learned positions end with their matrix.
-# - Sinusoidal positions come from a formula; the dot product of two of them depends only on their distance.
+# - Learned positions end with their matrix *(whole chapter)*.
+# - Sinusoidal positions come from a formula; the product of two depends on their distance alone *(whole chapter)*.
 
 # %% [markdown]
 # ## Test yourself
@@ -462,7 +462,7 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 #    </details>
 #
 # 2. With a causal mask and no positions, can one block tell *dog bites man* from *man bites
-#    dog* by its last row? By the row of *bites*?
+#    dog* by its last row? By the row of *bites* *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #
@@ -472,7 +472,7 @@ torch.testing.assert_close(fixed(ids) - fixed.tokens(ids), S[:N])
 #    </details>
 #
 # 3. The model has learned 1,024 positions. What happens with a text of 1,025 tokens, and what would
-#    happen with sinusoidal positions?
+#    happen with sinusoidal positions *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #

@@ -233,9 +233,9 @@ for word in ("flat", "sharp"):
 # How did the model get there? Slide the figure back to step 0: each word predicts itself, since E is tied and
 # the untrained blocks add little. By step 20 most words predict what comes after them, but after the second
 # *the* and after *was* the words of both instruments have a share. To rule out *drum*, *low* and *high*, the
-# model has to read words further back. The row of *the* learns this first: after 30 steps, over seeds 0 to 5,
-# *string* is 3 to 16 times as probable there as *drum*, while after *was* *flat* is 1 to 6 times as probable as
-# *low* (`benchmarks/results/chapter_seeds`).
+# model has to read words further back. After 30 steps, over seeds 0 to 5, *string* is 3 to 15 times as
+# probable as *drum* after the second *the*, and *flat* 1 to 6 times as probable as *low* after *was*; the first
+# number was the larger one in five of the six runs (`benchmarks/results/chapter_seeds`).
 
 # %% alt="Heat map of eight positions by sixteen words. After “the”, “guitarist” and “drummer” have one half each. After “guitarist”, “tuned” has one half, “loosened” and “tightened” one quarter each. Then follow single words with probability near 1: the, string, because, it, was. After “was”, “flat” and “sharp” have one half each." caption="The prediction after each word, while the model learns"
 states, ends = {}, ("flat", "sharp", "low", "high")
@@ -428,7 +428,7 @@ plotting.bars(
 #   over the next word.
 # - Every position predicts its next word in one pass, and the causal mask keeps it from looking ahead.
 # - Trained only to predict the next word, the model learns the frequencies of this small text.
-# - The matrices of L blocks have about $12Ld^2$ numbers.
+# - The matrices of L blocks have about $12Ld^2$ numbers *(whole chapter)*.
 
 # %% [markdown]
 # ## Test yourself
@@ -450,7 +450,7 @@ plotting.bars(
 #
 #    </details>
 #
-# 3. How many parameters do the matrices of 12 blocks with d = 768 have?
+# 3. How many parameters do the matrices of 12 blocks with d = 768 have *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #

@@ -71,8 +71,8 @@ for following in range(4):
     torch.testing.assert_close(cross_entropy(y_hat, following), full)
 
 # %% [markdown]
-# The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing, and each halving
-# another $\ln 2\approx 0.69$:
+# The logarithm is the natural one, so the unit is the *nat*. A probability of 1 costs nothing, and each time
+# that the probability is halved, the loss grows by $\ln 2\approx 0.69$:
 
 # %% alt="A falling curve: minus log of ŷ, from 4.6 nats at a probability of 0.01, through 0.69 at one half, to 0 at 1." caption="The loss at a word, by its probability"
 chances = [i / 100 for i in range(1, 101)]
@@ -729,8 +729,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    The head can read the answer, which is in its window at all positions but the last. When it writes, there
-#    is no answer to read.
+#    The head can read the answer, which is in its window at all positions but the last: over seeds 0 to 2 the loss
+#    falls to 0.37 or 0.38. When it writes, there is no answer to read: the same few letters over and over.
 #
 #    </details>
 #
@@ -747,8 +747,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    The queries have 4 numbers, then 2. Compare the losses of several seeds before you answer: small
-#    differences between single runs say little.
+#    It does, a little: over seeds 0 to 2 it is 2.20 or 2.21 with 4 heads, 2.18 with 8, and 2.15 or 2.16 with 16,
+#    whose queries have 2 numbers.
 #
 #    </details>
 #
@@ -777,15 +777,15 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 # - The loss of a word is $-\ln$ of its probability, and the loss of a text is the mean over its words, in nats.
 # - The target is the next token: the input, shifted by one. One pass gives the loss at every position.
-# - Perplexity is e to the power of the loss; use it only to compare models with the same tokens.
-# - A step computes the loss and its gradient, clips the gradient, and moves each weight a little against it.
+# - Perplexity is e to the power of the loss; compare models by it only if their tokens are the same *(whole chapter)*.
+# - A step computes the loss and its gradient, and moves each weight a little against it.
 # - Judge a model on held-out text.
 
 # %% [markdown]
 # ## Test yourself
 #
 # 1. A model gives the words that came next the probabilities 1/2, 1/4 and 1/8. What are its loss and its
-#    perplexity?
+#    perplexity *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #

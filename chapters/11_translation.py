@@ -390,16 +390,8 @@ assert alpha.shape == (len(rows), len(columns))
 plotting.heatmap(alpha, rows, columns, "α", "m × n", top=1, decimals=None)
 
 # %%
-translations = {
-    "miércoles": "Wednesday",
-    "marzo": "March",
-    "mil": "nineteen",
-    "novecientos": "nineteen",
-    "ochenta": "eighty",
-    "cuatro": "four",
-}
-for word, english in translations.items():
-    assert columns[alpha[rows.index(word)].argmax()] == english
+for word in ("miércoles", "marzo", "mil", "novecientos", "ochenta", "cuatro"):
+    print(f"{word} looks most at {columns[alpha[rows.index(word)].argmax()]}")
 
 # %%
 first_three = alpha[rows.index("veintiuno"), columns.index("twenty") :][:3]
@@ -407,16 +399,16 @@ print(f"veintiuno looks at twenty, -, first: {first_three.sum():.2f} in all,")
 print(f"uniform weights: {3 / len(columns):.2f}")
 assert first_three.sum() > 0.5
 commas = alpha[[i for i, w in enumerate(rows) if w == "de"]][:, [1, 6]]
-assert (commas.sum(dim=1) > 0.5).all()
+assert (commas.sum(dim=1) > 4 / len(columns)).all()
 shown = " and ".join(f"{weight:.2f}" for weight in commas.sum(dim=1))
 print(f"each de looks at the two commas: {shown}")
 print(f"uniform weights: {2 / len(columns):.2f}")
 
 # %% [markdown]
-# Nothing in the pairs says which words correspond. Where a word has a counterpart, its row attends to it,
-# even where the order differs: *veintiuno* looks past *March*, and *marzo* back at it. One word attends
-# to three, and two, *mil novecientos*, to the one *nineteen*. *De* has no counterpart; its rows attend to
-# the commas. [Chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where the upper block
+# Nothing in the pairs says which words correspond, and yet these six look most at their counterparts; with seeds 0
+# and 2 for the weights, not all of them do. *Veintiuno* looks past *March*: over seeds 0 to 3 the three tokens of
+# *twenty-first* have 75 to 100% of its weight. *De* has no counterpart; 47 to 87% of the weight of its rows is on
+# the two commas (`benchmarks/results/chapter_seeds`). [Chapter 10](10_encoder_decoder.py)'s warning holds here, too: this is where the upper block
 # attends, on average over its heads. It does not say what the encoder has moved to those positions.
 
 # %% [markdown]
@@ -590,7 +582,8 @@ plotting.interactive_steps("n", states)
 # - The model of 2017 is the book's with six changes that matter here: post-norm, sines and cosines, embeddings times √d that
 #   are shared, Xavier's initialization, a learning-rate schedule of its own, and a smoothed loss;
 #   `TransformerConfig.of_2017` and `TrainConfig.of_2017` have them.
-# - Cross-attention learns to attend from a word to its counterpart, wherever that is, from nothing but pairs.
+# - From nothing but pairs, cross-attention learns to look for a word's counterpart, wherever it is; not every row
+#   shows it, and not with every seed.
 # - A translation counts as right only if all of it is right: that is exact match.
 # - Where the model is certain of one translation, beam search finds nothing better; where several are
 #   right, it can find a more probable one.

@@ -498,8 +498,8 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 # - A pitch has several places on the neck. Tablature says which one, so it records the fingering.
 # - Places, positions and bar lines become tokens, and the model stays the same.
 # - A loss alone says little. Compare it with a uniform and a unigram model, on held-out pieces.
-# - A mask makes it impossible to break the grammar, so measure what the grammar leaves open.
-# - Report a share with its count, and with a baseline that obeys the same rules.
+# - A mask makes it impossible to break the grammar, so measure what the grammar leaves open *(whole chapter)*.
+# - Report a share with its count, and with a baseline that obeys the same rules *(whole chapter)*.
 
 # %% [markdown]
 # ## Test yourself
@@ -523,7 +523,7 @@ plotting.bars(list(shares.values()), list(shares), top=1)
 #    </details>
 #
 # 3. One model's events are all playable, another's only in 98% of cases. Why may the second model be
-#    better?
+#    better *(whole chapter)*?
 #
 #    <details><summary>Answer</summary>
 #

@@ -43,7 +43,7 @@ def attended(Q, K, V, mask):
 FORMS = pytest.mark.parametrize("form", [attended, fused_attention])
 
 
-@pytest.mark.proves("mask")
+@pytest.mark.equations("mask")
 def test_mask_by_hand():
     """The causal mask equals one written out by hand."""
     assert causal_mask(0).shape == (0, 0)
@@ -63,7 +63,7 @@ def test_padding_mask_by_hand():
     assert padding_mask(ids[0], 9).tolist() == [[0.0, 0.0, -INF]]
 
 
-@pytest.mark.proves("simple-sum", "simple-score", "simple-softmax")
+@pytest.mark.equations("simple-sum", "simple-score", "simple-softmax")
 def test_simple_sum_is_attention_with_q_k_and_v_all_x():
     """Simple attention is attention with Q = K = V = X and unscaled scores.
 
@@ -78,7 +78,7 @@ def test_simple_sum_is_attention_with_q_k_and_v_all_x():
     assert_same_gradients(A_, torch.stack(rows), [X])
 
 
-@pytest.mark.proves("scaled-score")
+@pytest.mark.equations("scaled-score")
 def test_scaled_score_by_hand():
     """Scores are divided by the root of a key's size: weights worked out by hand.
 
@@ -94,7 +94,7 @@ def test_scaled_score_by_hand():
     torch.testing.assert_close(fused_attention(Q, K, V), expected @ V)
 
 
-@pytest.mark.proves("score-unscaled")
+@pytest.mark.equations("score-unscaled")
 def test_scores_without_the_division_are_those_of_queries_times_its_root():
     """Scores of 0 and ln 3, which are not divided, give the weights 1/4 and 3/4."""
     q, K = torch.tensor([[math.log(3), 5.0, 0.0]]), torch.tensor([[0.0, 0.0, 7.0], [1.0, 0.0, 2.0]])
@@ -104,7 +104,7 @@ def test_scores_without_the_division_are_those_of_queries_times_its_root():
     torch.testing.assert_close(alpha, torch.tensor([[1 / 4, 3 / 4]]))
 
 
-@pytest.mark.proves("alpha")
+@pytest.mark.equations("alpha")
 def test_alpha_by_hand_with_a_mask():
     """Equal scores share the weight equally among the visible tokens: 1, a half, a third each."""
     Q = K = torch.ones(3, 2)
@@ -116,7 +116,7 @@ def test_alpha_by_hand_with_a_mask():
     assert (alpha.triu(1) == 0).all()
 
 
-@pytest.mark.proves("head-par", "head", "QK^T")
+@pytest.mark.equations("head-par", "head", "QK^T")
 def test_head_par_equals_loop():
     """A head in matrix form equals the loop over tokens."""
     Q, K, V = qkv(keys=N)
@@ -128,7 +128,7 @@ def test_head_par_equals_loop():
     assert_same_gradients(fused_attention(Q, K, V, causal_mask(N)), heads, [Q, K, V])
 
 
-@pytest.mark.proves("bidirectional", "causal")
+@pytest.mark.equations("bidirectional", "causal")
 def test_bidirectional_equals_loop():
     """Bidirectional and causal attention equal their loops.
 
@@ -142,7 +142,7 @@ def test_bidirectional_equals_loop():
     assert_same_gradients(fused_attention(Q, K, V), heads, [Q, K, V])
 
 
-@pytest.mark.proves("head-par")
+@pytest.mark.equations("head-par")
 @FORMS
 @pytest.mark.parametrize("leading", [(), (B,), (B, A)])
 def test_head_par_equals_pytorch(form, leading):
@@ -237,7 +237,7 @@ def one_head() -> AttentionHead:
     return AttentionHead(D, D_K, D_V).double()
 
 
-@pytest.mark.proves("qkv", "qkv-final", "head", "head-out", "A-out")
+@pytest.mark.equations("qkv", "qkv-final", "head", "head-out", "A-out")
 @pytest.mark.parametrize("visible", [loops.causal, loops.everything])
 def test_A_out_equals_loop(visible):
     """One head with its output matrix equals the loop that follows one token at a time."""
@@ -250,7 +250,7 @@ def test_A_out_equals_loop(visible):
     assert_same(alpha, alphas)
 
 
-@pytest.mark.proves("QKV")
+@pytest.mark.equations("QKV")
 def test_QKV_shapes_and_no_bias():
     """The matrices of queries, keys and values have the book's shapes, and no bias."""
     shapes = {name: tuple(W.shape) for name, W in one_head().named_parameters()}

@@ -26,7 +26,7 @@ def test_nothing_is_dropped_unless_asked_for():
         assert_same(one.train()(X), one.eval()(X))
 
 
-@pytest.mark.proves("t1", "t2", "t3", "t4", "t5", "h", "H")
+@pytest.mark.equations("t1", "t2", "t3", "t4", "t5", "h", "H")
 @pytest.mark.parametrize("visible", [loops.causal, loops.everything])
 def test_H_equals_loop_t1_to_h(visible):
     """A block equals the loop that computes t¹ to h for one token at a time."""
@@ -36,7 +36,7 @@ def test_H_equals_loop_t1_to_h(visible):
     assert_same_gradients(output, expected, [X, *layer.parameters()])
 
 
-@pytest.mark.proves("O", "H")
+@pytest.mark.equations("O", "H")
 def test_H_equals_the_two_lines_O_and_H():
     """A block equals the two lines for O and H."""
     layer, X = block(), normal(B, N, D)
@@ -45,7 +45,7 @@ def test_H_equals_the_two_lines_O_and_H():
     assert_same_gradients(layer(X, causal=True), H, [X, *layer.parameters()])
 
 
-@pytest.mark.proves("postnorm-t")
+@pytest.mark.equations("postnorm-t")
 def test_postnorm_t_equals_loop():
     """A post-norm block equals its loop over tokens."""
     layer, X = block(norm="post"), normal(N, D)

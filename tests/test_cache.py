@@ -45,7 +45,7 @@ def exactness(request):
     return {"dtype": request.param, "atol": 1e-5 if request.param == torch.float32 else 1e-12}
 
 
-@pytest.mark.proves("kv-attn")
+@pytest.mark.equations("kv-attn")
 @pytest.mark.parametrize("pieces", PIECES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_language_model_reads_the_same_in_pieces(kind, pieces, exactness):
@@ -75,7 +75,7 @@ def test_an_encoder_decoder_reads_the_same_in_pieces(kind, pieces, exactness):
     assert cache.length == N and cache[0].cross_attention.length == 7
 
 
-@pytest.mark.proves("kv-attn")
+@pytest.mark.equations("kv-attn")
 @pytest.mark.parametrize("pieces", [(3, 1, 4), (1,) * 8])
 def test_weights_of_cached_attention_are_rows_of_the_whole_matrix(pieces):
     """The attention weights computed with a cache are rows of the full matrix."""

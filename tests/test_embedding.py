@@ -12,7 +12,7 @@ from slp_transformer import InputEncoding, SinusoidalPositions, TokenEmbedding, 
 from slp_transformer.embedding import one_hot_lookup
 
 
-@pytest.mark.proves("onehot")
+@pytest.mark.equations("onehot")
 @pytest.mark.parametrize("shape", [(), (N,), (B, N)])
 def test_onehot_equals_token_embedding_equals_pytorch(shape):
     """A one-hot row times E, a look-up in E, and nn.Embedding are the same, gradients too.
@@ -32,7 +32,7 @@ def test_ids_of_32_bits_will_do():
     assert torch.equal(one_hot_lookup(ids.int(), tokens.E), tokens(ids))
 
 
-@pytest.mark.proves("X")
+@pytest.mark.equations("X")
 def test_X_equals_loop():
     """Token plus position embedding equals the loop over positions."""
     encoding, ids = randomized(InputEncoding(V, M, D)), some_ids(N)
@@ -47,7 +47,7 @@ def test_X_from_a_later_start(positions):
     assert torch.equal(encoding(ids[:, 3:], start=3), encoding(ids)[:, 3:])
 
 
-@pytest.mark.proves("sinusoid")
+@pytest.mark.equations("sinusoid")
 def test_sinusoid_equals_the_papers_formula():
     """The sinusoids equal the paper's formula, number by number."""
     P = sinusoidal_positions(N, D)

@@ -16,7 +16,7 @@ def fill(layer, **values):
     return layer
 
 
-@pytest.mark.proves("ffn")
+@pytest.mark.equations("ffn")
 def test_ffn_by_hand():
     """The feedforward layer equals an example worked out by hand.
 
@@ -41,7 +41,7 @@ def test_ffn_equals_loop(activation):
     assert_same_gradients(layer(X), expected, [X, *layer.parameters()])
 
 
-@pytest.mark.proves("ffn")
+@pytest.mark.equations("ffn")
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_ffn_equals_pytorch(activation):
     """The feedforward layer equals nn.Linear, ReLU, nn.Linear."""
@@ -59,7 +59,7 @@ def test_relu_is_the_default_and_hidden_dim_is_4d():
     assert (layer(torch.ones(N, D)) == 0.5).all()
 
 
-@pytest.mark.proves("swish")
+@pytest.mark.equations("swish")
 def test_swish_by_hand():
     """Swish equals values worked out by hand.
 
@@ -72,7 +72,7 @@ def test_swish_by_hand():
     torch.testing.assert_close(layer(X), expected)
 
 
-@pytest.mark.proves("swiglu")
+@pytest.mark.equations("swiglu")
 def test_swiglu_equals_loop_and_pytorch():
     """SwiGLU equals its loop and PyTorch's functions."""
     layer, X = randomized(SwiGLU(D, D_FF)), normal(N, D)

@@ -38,14 +38,14 @@ def model(**changes) -> TransformerLM:
     return randomized(TransformerLM(TransformerConfig(V, M, D, A, 2, **SIZES | changes)))
 
 
-@pytest.mark.proves("logits")
+@pytest.mark.equations("logits")
 def test_logits_by_hand():
     """Each logit is the dot product of h with a word's own row of E."""
     E = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]])
     assert lm_head(torch.tensor([3.0, 5.0]), E).tolist() == [3.0, 5.0, 1.0]
 
 
-@pytest.mark.proves("logits")
+@pytest.mark.equations("logits")
 @pytest.mark.parametrize("leading", [(), (N,), (B, N)])
 def test_logits_equals_loop_and_pytorch(leading):
     """The logits equal the loop over the vocabulary, and PyTorch's linear layer."""
@@ -56,7 +56,7 @@ def test_logits_equals_loop_and_pytorch(leading):
     assert_same_gradients(U, F.linear(H, E), [H, E])
 
 
-@pytest.mark.proves("probs")
+@pytest.mark.equations("probs")
 def test_probs_of_the_books_example():
     """The probabilities of the book's example are the book's.
 
@@ -66,7 +66,7 @@ def test_probs_of_the_books_example():
     assert [round(p, 2) for p in y.tolist()] == [0.44, 0.33, 0.15, 0.08]
 
 
-@pytest.mark.proves("probs")
+@pytest.mark.equations("probs")
 def test_probs_equals_loop():
     """The next-word probabilities equal the softmax as a loop."""
     U = normal(N, V)

@@ -10,7 +10,7 @@ from twins import Twin, norm_pairs
 from slp_transformer import LayerNorm
 
 
-@pytest.mark.proves("ln-hat", "ln-std")
+@pytest.mark.equations("ln-hat", "ln-std")
 def test_ln_hat_by_hand_divides_by_d():
     """The standard deviation divides by d, not by d − 1: an example by hand.
 
@@ -30,7 +30,7 @@ def test_ln_by_hand_with_gain_and_offset():
     torch.testing.assert_close(norm(torch.tensor([[-3.0, 5.0]])), torch.tensor([[-7.0, 82.0]]))
 
 
-@pytest.mark.proves("ln")
+@pytest.mark.equations("ln")
 @pytest.mark.parametrize("eps", [0.0, 1e-5, 0.3])
 def test_ln_equals_loop(eps):
     """Layer norm equals the loop over features."""
@@ -39,7 +39,7 @@ def test_ln_equals_loop(eps):
     assert_same_gradients(norm(X), expected, [X, norm.gamma, norm.beta])
 
 
-@pytest.mark.proves("ln")
+@pytest.mark.equations("ln")
 @pytest.mark.parametrize("eps", [1e-5, 0.3])
 def test_ln_equals_pytorch(eps):
     """Layer norm equals nn.LayerNorm."""
@@ -53,7 +53,7 @@ def test_default_epsilon_gain_and_offset_are_pytorchs():
     assert torch.equal(LayerNorm(D)(X), nn.LayerNorm(D)(X))
 
 
-@pytest.mark.proves("ln-mean", "ln-std")
+@pytest.mark.equations("ln-mean", "ln-std")
 def test_ln_mean_and_std_become_0_and_1():
     """After layer norm each row has mean 0 and standard deviation 1."""
     output = LayerNorm(D, eps=0).double()(5 + 3 * normal(B, N, D))

@@ -35,7 +35,7 @@ def made(rank: int = 2, seed: int = 0) -> TransformerLM:
     return model
 
 
-@pytest.mark.proves("lora")
+@pytest.mark.equations("lora")
 def test_lora_by_hand():
     """LoRA's output equals an example worked out by hand."""
     x = torch.tensor([[1.0, 2.0]])
@@ -151,7 +151,7 @@ class Peer(nn.Module):
         return self.o(heads.transpose(-3, -2).flatten(-2))
 
 
-@pytest.mark.proves("lora")
+@pytest.mark.equations("lora")
 def test_lora_is_what_peft_computes_with_the_same_weights():
     """LoRA equals Hugging Face's peft with the same weights.
 

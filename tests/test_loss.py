@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from slp_transformer.loss import IGNORE_INDEX, next_token_loss, perplexity
 
 
-@pytest.mark.proves("ce-mean")
+@pytest.mark.equations("ce-mean")
 def test_ce_mean_by_hand():
     """The mean cross-entropy equals an example worked out by hand.
 
@@ -20,7 +20,7 @@ def test_ce_mean_by_hand():
     assert loss.item() == pytest.approx((math.log(2) + math.log(4) - math.log(0.75)) / 3)
 
 
-@pytest.mark.proves("ce-full", "ce")
+@pytest.mark.equations("ce-full", "ce")
 def test_ce_full_and_ce_are_the_loss_of_one_position():
     """With a one-hot truth the full cross-entropy is −log of the true word's probability."""
     u = torch.tensor([0.3, -1.2, 2.0, 0.0, 0.7], dtype=torch.float64)
@@ -32,7 +32,7 @@ def test_ce_full_and_ce_are_the_loss_of_one_position():
         assert loss == pytest.approx(full) == pytest.approx(-math.log(y_hat[following]))
 
 
-@pytest.mark.proves("perplexity", "likelihood")
+@pytest.mark.equations("perplexity", "likelihood")
 def test_perplexity_is_the_inverse_probability_by_the_lengths_root():
     """Perplexity is the inverse probability of the text, its nth root."""
     chances = [1e-4, 2e-4, 5e-6, 1e-7]  # together 1e-20
@@ -82,7 +82,7 @@ def test_logits_in_bfloat16_are_summed_in_float32():
         torch.testing.assert_close(loss, exact * count, rtol=1e-6, atol=0)
 
 
-@pytest.mark.proves("mlm-loss")
+@pytest.mark.equations("mlm-loss")
 def test_masked_language_model_loss_counts_the_masked_places_alone():
     """The masked language model's loss averages over masked positions only."""
     U, x, masked = torch.randn(2, 5, 7), torch.randint(7, (2, 5)), [(0, 1), (0, 4), (1, 2)]

@@ -40,7 +40,7 @@ def outputs(layer, *args, **options):
     return [layer(*args, **options), layer(*args, **options, return_weights=True)[0]]
 
 
-@pytest.mark.proves(
+@pytest.mark.equations(
     "mh-qkv",
     "mh-score",
     "mh-alpha",
@@ -63,7 +63,7 @@ def test_mh_par_out_equals_loop(causal):
     assert_same(alpha, alphas)
 
 
-@pytest.mark.proves("cross-QKV", "cross-attn")
+@pytest.mark.equations("cross-QKV", "cross-attn")
 @pytest.mark.parametrize("source", [5, M], ids=["shorter source", "longer source"])
 def test_cross_attn_equals_loop(source):
     """Cross-attention equals its loop over heads and tokens."""
@@ -84,7 +84,7 @@ FUTURE = torch.ones(N, N, dtype=torch.bool).triu(1)
 PADDED = torch.tensor([[False] * (N - 2) + [True] * 2, [False] * N])
 
 
-@pytest.mark.proves("mh-par-out", "mh-def")
+@pytest.mark.equations("mh-par-out", "mh-def")
 @pytest.mark.parametrize("masks", ["none", "causal", "padding", "both"])
 def test_mh_par_out_equals_pytorch(masks):
     """Multi-head attention equals nn.MultiheadAttention with the same weights.
@@ -106,7 +106,7 @@ def test_mh_par_out_equals_pytorch(masks):
     assert_same(layer(X, **ours, return_weights=True)[1], weights)
 
 
-@pytest.mark.proves("cross-attn")
+@pytest.mark.equations("cross-attn")
 @pytest.mark.parametrize("source", [5, M], ids=["shorter source", "longer source"])
 def test_cross_attn_equals_pytorch(source):
     """Cross-attention equals nn.MultiheadAttention with the same weights."""

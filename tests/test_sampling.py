@@ -48,7 +48,7 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.proves("temperature")
+@pytest.mark.equations("temperature")
 @pytest.mark.parametrize(
     ("tau", "expected"),
     [
@@ -64,7 +64,7 @@ def test_temperature_on_the_books_logits(tau, expected):
     assert probabilities(temperature(U, tau)) == pytest.approx(expected, abs=6e-4)
 
 
-@pytest.mark.proves("top-k")
+@pytest.mark.equations("top-k")
 def test_top_k_keeps_the_k_largest_and_renormalizes():
     """Top-k keeps the k largest probabilities and renormalizes them."""
     u = logits(0.1, 0.4, 0.2, 0.3)
@@ -79,7 +79,7 @@ def test_top_k_of_rows_of_ties_and_of_too_many():
     assert torch.equal(top_k(U, 99), U)
 
 
-@pytest.mark.proves("top-p")
+@pytest.mark.equations("top-p")
 @pytest.mark.parametrize(
     ("p", "expected"),
     [
@@ -198,13 +198,13 @@ def test_by_default_nothing_is_filtered():
     assert torch.equal(filter_logits(U.unsqueeze(0), tensor([[0]]))[0], U)
 
 
-@pytest.mark.proves("greedy")
+@pytest.mark.equations("greedy")
 def test_greedy_takes_the_largest():
     """Greedy decoding takes the most probable word."""
     assert greedy(torch.stack([U, U.flip(0)])).tolist() == [0, 3]
 
 
-@pytest.mark.proves("random")
+@pytest.mark.equations("random")
 def test_draw_takes_each_word_as_often_as_its_probability_says():
     """Sampling draws each word as often as its probability says."""
     y = tensor([0.5, 0.25, 0.15, 0.1, 0.0])

@@ -69,7 +69,7 @@ def test_param_count_of_an_encoder_decoder(changes):
     check(count, EncoderDecoder(config(**changes)))
 
 
-@pytest.mark.proves("param-count")
+@pytest.mark.equations("param-count")
 def test_param_count_is_the_books_formula():
     """The blocks have as many parameters as the book's formula says.
 
@@ -122,7 +122,7 @@ def test_published_caches_hold_a_key_and_a_value_for_each_shared_head():
     assert PUBLISHED_MODELS["Llama 3.1 8B"].kv_cache_bytes(7) == 7 * 2 * 32 * 8 * 128 * 2
 
 
-@pytest.mark.proves("L(N)")
+@pytest.mark.equations("L(N)")
 def test_L_N_by_hand():
     """The loss by parameters equals values worked out by hand."""
     law = PowerLaw(scale=1600.0, exponent=0.5)
@@ -131,7 +131,7 @@ def test_L_N_by_hand():
         law(0)
 
 
-@pytest.mark.proves("L(N)", "L(D)", "L(C)")
+@pytest.mark.equations("L(N)", "L(D)", "L(C)")
 @pytest.mark.parametrize(
     ("law", "twice"), [("parameters", 0.9487), ("tokens", 0.9363), ("compute", 0.9659)]
 )

@@ -38,7 +38,7 @@ def shared(**options) -> TransformerStack:
     return randomized(TransformerStack(L, D_SHARED, A, hidden_dim=D_FF, **options))
 
 
-@pytest.mark.proves("stack")
+@pytest.mark.equations("stack")
 def test_stack_equals_loop():
     """A stack equals a loop over its blocks."""
     layers, X = stack(), normal(N, D)
@@ -51,7 +51,7 @@ ENC_PADDED = torch.tensor([[False] * M, [False] * (M - 3) + [True] * 3])
 NORMS = pytest.mark.parametrize("norm", ["pre", "post"])
 
 
-@pytest.mark.proves("H")
+@pytest.mark.equations("H")
 @NORMS
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
@@ -81,7 +81,7 @@ def test_stack_equals_transformer_decoder(norm, activation):
     twin.assert_agrees(output, expected, [X, H_enc])
 
 
-@pytest.mark.proves("final-ln")
+@pytest.mark.equations("final-ln")
 def test_final_ln_normalizes_what_the_last_block_left():
     """The final layer norm is applied to the last block's output."""
     layers, X = stack(), normal(B, N, D)

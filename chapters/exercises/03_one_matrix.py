@@ -31,8 +31,8 @@ check.causal_mask(my_causal_mask)
 # %% [markdown]
 # ### Exercise 2 · Why −∞, and not 0 (exercise 7.2 in the Aug 2026 draft)
 #
-# `scores` is the vector of one token's scores; the token may see the first `seen` of them. Suppose that the
-# hidden ones were set to 0 instead of −∞ before the softmax. Return the total weight that they would get.
+# `scores` is the vector of one token's scores; the token may see `scores[:seen]`. Suppose that the hidden ones were
+# set to 0 instead of −∞ before the softmax. Return the total weight that they would get.
 
 # %% tags=["exercise"]
 

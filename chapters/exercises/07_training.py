@@ -13,7 +13,8 @@ from slp_transformer import check
 # ### Exercise 1 · The loss
 #
 # (`ce-mean`) A text has the word ids `ids` [N], and `U` [N × |V|] holds the logits of the word after
-# each of them. Return the mean loss of the words that came next, in nats.
+# each of them. Return the mean loss of the words that came next, in nats. Logits may be as large as 10,000:
+# `torch.log_softmax(u, dim=-1)` is the logarithm of the softmax and does not overflow.
 
 
 # %% tags=["exercise"]

@@ -193,7 +193,7 @@
         .slice(0, -1)
         .map((cell) => cell.textContent)
         .join(" ")
-        .toLowerCase(); // less its proofs
+        .toLowerCase(); // less its tests
     const texts = new Map(rows.map((row) => [row, textOf(row)]));
     const look = () => {
       const wantedWords = words.value.toLowerCase().split(/\s+/).filter(Boolean);

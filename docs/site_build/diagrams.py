@@ -590,7 +590,7 @@ def parts_list(link: Link, ways: dict[str, str]) -> str:
 
     Args:
         link: where an equation is found.
-        ways: the links to each equation's code and proof.
+        ways: the links to each equation's code and test.
     """
     items = []
     for part in (*CHAIN, *SIDE_PARTS):

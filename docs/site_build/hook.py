@@ -88,7 +88,7 @@ def on_config(config):
         {"Home": "index.md"},
         *([{"Chapters": pages}] if pages else []),
         {"Live": list(LIVE_PAGES)},
-        {"Equations": ["equations.md", *(["proofs.md"] if site.proofs else [])]},
+        {"Equations": ["equations.md", *(["tests.md"] if site.equation_tests else [])]},
         {"Guide": [f"{name}.md" for name in GUIDE]},
         {
             "Package": [
@@ -177,10 +177,10 @@ def on_files(files: Files, config) -> Files:
             else reference.heading(entry)
         )
         files.append(File.generated(config, entry.path, content=text))
-    if site.proofs:
+    if site.equation_tests:
         loops = (site.root / "tests" / "helpers" / "loops.py").read_text(encoding="utf-8")
-        text = links.proofs_page(site.proofs, loops)
-        files.append(File.generated(config, "proofs.md", content=text))
+        text = links.tests_page(site.equation_tests, loops)
+        files.append(File.generated(config, "tests.md", content=text))
     if (site.root / "docs" / "hear.md").is_file():
         for name, content in model_pages.files(site.root).items():
             files.append(File.generated(config, name, content=content))
@@ -371,7 +371,7 @@ def _hide_from_search(context, page, config, nav):
     kind = _kind(page)
     page.meta["search"] = {"boost": postprocess.BOOST[kind]} | page.meta.get("search", {})
     internal = uri.startswith(("api/_", "api/cli"))
-    if uri == "proofs.md" or internal:  # each equation leads there, each command has its section
+    if uri == "tests.md" or internal:  # each equation leads there, each command has its section
         page.meta["search"]["exclude"] = True
     page.content = postprocess.known(page.content, kind)
     return context

@@ -260,8 +260,8 @@ def explained(cells: list, outputs: list | None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Proof:
-    """A test that proves equations.
+class EquationTest:
+    """A test of equations.
 
     Attributes:
         file: its file within the project.
@@ -283,12 +283,12 @@ class Proof:
         return f"{self.file}::{self.name}"
 
 
-def proofs(root: Path) -> list[Proof]:
-    """All tests that prove an equation, in the order of their files."""
+def equation_tests(root: Path) -> list[EquationTest]:
+    """All tests of equations, in the order of their files."""
     found = []
     for path in sorted((root / "tests").rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
-        if ".proves(" not in text:
+        if ".equations(" not in text:
             continue
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef) and (slugs := _slugs(node)):
@@ -298,35 +298,38 @@ def proofs(root: Path) -> list[Proof]:
                 claim = (ast.get_docstring(node) or "").partition("\n")[0]
                 if not claim.endswith("."):
                     raise ValueError(
-                        f"{file}: {node.name} proves an equation, so its docstring begins with a "
+                        f"{file}: {node.name} checks an equation, so its docstring begins with a "
                         "sentence that says what it shows."
                     )
-                found.append(Proof(file, node.name, claim, slugs, source))
+                found.append(EquationTest(file, node.name, claim, slugs, source))
     return found
 
 
 def _slugs(test: ast.FunctionDef) -> tuple[str, ...]:
     for decorator in test.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.proves":
+        if (
+            isinstance(decorator, ast.Call)
+            and ast.unparse(decorator.func) == "pytest.mark.equations"
+        ):
             return tuple(argument.value for argument in decorator.args)
     return ()
 
 
-def proofs_page(found: list[Proof], loops: str) -> str:
-    """The page of proofs: each test with the equations that it proves, and the loops they use."""
-    parts = ["# Proofs", "", _INTRODUCTION, ""]
-    for file in dict.fromkeys(proof.file for proof in found):
+def tests_page(found: list[EquationTest], loops: str) -> str:
+    """The page of tests: each with the equations that it checks, and the loops they use."""
+    parts = ["# Tests of the equations", "", _INTRODUCTION, ""]
+    for file in dict.fromkeys(test.file for test in found):
         parts += [f"## {file}", ""]
-        for proof in (one for one in found if one.file == file):
-            proves = " · ".join(f"[`{slug}`](equations.md#{slug})" for slug in proof.slugs)
-            parts += [f"### {proof.claim} {{ #{proof.name} }}", "", f"Proves {proves}.", ""]
-            parts += ["```python", proof.source, "```", ""]
+        for test in (one for one in found if one.file == file):
+            checked = " · ".join(f"[`{slug}`](equations.md#{slug})" for slug in test.slugs)
+            parts += [f"### {test.claim} {{ #{test.name} }}", "", f"Checks {checked}.", ""]
+            parts += ["```python", test.source, "```", ""]
     parts += ["## tests/helpers/loops.py { #loops }", "", _LOOPS, "", "```python", loops, "```", ""]
     return "\n".join(parts)
 
 
 _INTRODUCTION = (
-    "The tests that prove the equations, as they are in `tests/`. Each compares the package with "
+    "The tests of the equations, as they are in `tests/`. Each compares the package with "
     "numbers worked out by hand, with [loops](#loops) written as the book writes them, or with "
     "PyTorch's own modules under the same weights. `python -m pytest` runs them all."
 )

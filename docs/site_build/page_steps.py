@@ -70,9 +70,9 @@ def number_figures(body: str, context: PageContext) -> str:
     return figures.with_references(body, stem=stem, known=context.site.figures)
 
 
-def add_proofs(body: str, context: PageContext) -> str:
-    """Add ways from each equation to its code and its proof."""
-    return pages.with_proofs(body, context.page)
+def add_tests(body: str, context: PageContext) -> str:
+    """Add ways from each equation to its code and its test."""
+    return pages.with_tests(body, context.page)
 
 
 def add_head(body: str, context: PageContext) -> str:
@@ -153,7 +153,7 @@ CHAPTER_STEPS: tuple[Step, ...] = (
     link_guide,
     draw_wirings,
     number_figures,  # after the diagrams, which are figures too
-    add_proofs,
+    add_tests,
     add_head,
     add_modules,
     add_player,

@@ -102,11 +102,11 @@ def exercises_name(chapter: Chapter) -> str:
     return f"{chapter.path.stem}_exercises.ipynb"
 
 
-def with_proofs(body: str, page) -> str:
-    """A chapter with a way from each of its equations to its code and to its proof."""
+def with_tests(body: str, page) -> str:
+    """A chapter with a way from each of its equations to its code and to its test."""
 
     def ways(match: re.Match) -> str:
-        found = code_and_proof(match[2], page)
+        found = code_and_test(match[2], page)
         if place := model_pages.places().get(match[2]):
             found.append(f'<a href="{relative("model/", page)}#{place}">numbers</a>')
         if not found:
@@ -352,22 +352,22 @@ def link_from(page) -> Link:
     return found
 
 
-def code_and_proof(slug: str, page) -> list[str]:
-    """The links to the code and to the proof of an equation."""
-    found = [way for way in ways_to(slug) if way[0] in ("Code", "Proof")]
+def code_and_test(slug: str, page) -> list[str]:
+    """The links to the code and to the test of an equation."""
+    found = [way for way in ways_to(slug) if way[0] in ("Code", "Test")]
     return [f'<a href="{relative(url, page)}">{words.lower()}</a>' for words, url in found]
 
 
 def ways_to(slug: str) -> list[list[str]]:
-    """The words and addresses, from the top of the site, of an equation, its code and its proof."""
+    """The words and addresses, from the top of the site, of an equation, its code and its test."""
     found = []
     if equation := site.equations.get(slug):
         for stem in equation.chapters[:1]:
             found.append([f"Chapter {site.summaries[stem].number}", f"chapters/{stem}/#eq-{slug}"])
         for name in equation.objects[:1]:
             found.append(["Code", url_of_object(name)])
-    for proof in site.proofs_of(slug)[:1]:
-        found.append(["Proof", f"proofs/#{proof.name}"])
+    for test in site.tests_of(slug)[:1]:
+        found.append(["Test", f"tests/#{test.name}"])
     return found
 
 
@@ -375,7 +375,7 @@ def diagram(page) -> str:
     """The diagram, and its parts in words."""
     link = link_from(page)
     drawings = "".join(diagrams.drawing(link, frozenset(), upright) for upright in (False, True))
-    ways = {slug: " ".join(code_and_proof(slug, page)) for slug in site.equations}
+    ways = {slug: " ".join(code_and_test(slug, page)) for slug in site.equations}
     parts = diagrams.parts_list(link, ways)
     return f'<figure class="slp-map">{drawings}</figure>\n{parts}'
 
@@ -517,7 +517,7 @@ def source(match: re.Match) -> str:
 
 
 def equation_table(page) -> str:
-    """Every equation: its formula and numbers, its chapter, its code, and its proof."""
+    """Every equation: its formula and numbers, its chapter, its code, and its tests."""
     rows = []
     for equation in site.equations.values():
         if equation.slug not in site.book.slugs:
@@ -532,8 +532,8 @@ def equation_table(page) -> str:
             for name in equation.objects
         )
         tests = "<br>".join(
-            f'<a href="{relative("proofs/", page)}#{proof.name}">{html.escape(proof.claim)}</a>'
-            for proof in site.proofs_of(equation.slug)
+            f'<a href="{relative("tests/", page)}#{test.name}">{html.escape(test.claim)}</a>'
+            for test in site.tests_of(equation.slug)
         )
         numbers = f'<span class="slp-quiet">{" · ".join(equation.numbers)}</span>'
         name = f'<code id="{html.escape(equation.slug)}">{html.escape(equation.slug)}</code>'
@@ -545,14 +545,14 @@ def equation_table(page) -> str:
         # On a phone, where rows are cards, each names what it is.
         heads = ("", "", ' data-head="Chapter"', ' data-head="Code"')
         row = "".join(f"<td{head}>{cell}</td>" for head, cell in zip(heads, cells, strict=True))
-        row += f'<td data-head="Proof" data-search-exclude>{tests}</td>'
+        row += f'<td data-head="Tests" data-search-exclude>{tests}</td>'
         rows.append(f'<tr data-in="{" ".join(equation.chapters)}">{row}</tr>')
     chapters = [(stem, f"{s.number} · {s.title}") for stem, s in site.summaries.items()]
     tools = model_pages.template("equations.html")
     return (
         tools.render(chapters=chapters, drafts=site.book.drafts, count=len(rows))
         + '<div class="slp-wide slp-equations" tabindex="0"><table><thead><tr><th>Equation</th>'
-        "<th>Formula</th><th>Chapter</th><th>Code</th><th>Proof</th></tr></thead><tbody>"
+        "<th>Formula</th><th>Chapter</th><th>Code</th><th>Tests</th></tr></thead><tbody>"
         + "".join(rows)
         + "</tbody></table></div>"
     )
@@ -582,7 +582,7 @@ def equations_json() -> str:
                 "tex": equation.tex,
                 "chapters": [f"chapters/{stem}/#eq-{equation.slug}" for stem in equation.chapters],
                 "code": equation.objects,
-                "tests": [proof.id for proof in site.proofs_of(equation.slug)],
+                "tests": [test.id for test in site.tests_of(equation.slug)],
             }
             for equation in site.equations.values()
         ],

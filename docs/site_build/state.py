@@ -71,7 +71,7 @@ class Site:
             for entry in self.api_pages
         }
         self.reference = reference.Reference(root / ".cache" / "reference.json")
-        self.proofs = links.proofs(root)
+        self.equation_tests = links.equation_tests(root)
 
     def _load_outputs(self, chapter: Chapter) -> list | None:
         stem = chapter.path.stem
@@ -101,9 +101,9 @@ class Site:
             taken = {figure.slug for found in self.figures.values() for figure in found}
             self.figures[chapter.path.stem] = figures.of(chapter, taken)
 
-    def proofs_of(self, slug: str) -> list[links.Proof]:
+    def tests_of(self, slug: str) -> list[links.EquationTest]:
         """The tests that prove an equation."""
-        return [proof for proof in self.proofs if slug in proof.slugs]
+        return [test for test in self.equation_tests if slug in test.slugs]
 
 
 site = Site()

@@ -57,6 +57,24 @@ def _softmax_cases() -> list[Inputs]:
     lambda scores: scores.log_softmax(-1),
     "plain shares: The scores are divided by their sum, without exp.",
     lambda scores: scores / scores.sum(-1, keepdim=True),
+    "sizes alone: The scores' absolute values are divided by their sum, without exp.",
+    lambda scores: (sizes := scores.abs()) / sizes.sum(-1, keepdim=True),
+    "ReLU for exp: Scores below 0 are cut, and there is no exp: take the shares of exp.",
+    lambda scores: (cut := scores.relu()) / cut.sum(-1, keepdim=True),
+    "standardized: The scores are brought to mean 0 and deviation 1 before exp; leave their scale.",
+    lambda scores: (
+        (scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-6)
+    ).softmax(-1),
+    "exp twice: The sum takes exp of what is exp already.",
+    lambda scores: (
+        (powers := (scores - scores.amax(-1, keepdim=True)).exp())
+        / powers.exp().sum(-1, keepdim=True)
+    ),
+    "subtracted after exp: The largest is subtracted after exp; subtract it from the scores.",
+    lambda scores: (
+        (left := (p := scores.float().exp()) - p.amax(-1, keepdim=True))
+        / left.sum(-1, keepdim=True)
+    ),
     "sigmoid: Each score goes through a sigmoid; the weights should sum to 1.",
     lambda scores: scores.sigmoid(),
     "sigmoid for exp: The shares are those of sigmoids, which stay below 1; take them of exp.",
@@ -144,6 +162,10 @@ def _score_cases() -> list[Inputs]:
     *SCALES,
     "cosine: The dot product is divided by the norms of q and k: that is their cosine.",
     lambda q_i, k_j: (q_i * k_j).sum() / (q_i.norm() * k_j.norm()),
+    "distance: This is minus the squared distance of q and k; a score is their dot product.",
+    lambda q_i, k_j: -(q_i - k_j).square().sum() / len(k_j) ** 0.5,
+    "root of the product: The root of the dot product is taken; divide it by the root of d_k.",
+    lambda q_i, k_j: (q_i @ k_j).abs() ** 0.5,
     "norm of k: The product is divided by the norm of k; divide it by √d_k.",
     lambda q_i, k_j: q_i @ k_j / k_j.norm(),
     "root of all: The root is taken of the whole fraction; it belongs to d_k alone.",
@@ -185,6 +207,9 @@ def _simple_cases() -> list[Inputs]:
     lambda X, i: X[: i + 1].mean(0),
     "itself left out (guarded): …",
     lambda X, i: torch.softmax(X[: max(i, 1)] @ X[i], -1) @ X[: max(i, 1)],
+    "weights for features: The softmax is taken of each feature by itself: add the products of a "
+    "row up to one score first.",
+    lambda X, i: ((seen := X[: i + 1]) * (seen * X[i]).softmax(0)).sum(0),
     "residual: Token i's own row is added once more; its weight already counts it.",
     lambda X, i, right: X[i] + right,
 )
@@ -234,6 +259,8 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "no softmax: The scores are used as weights, without softmax.",
     "causal in any case: The future is hidden whatever the mask: add the mask that is given.",
     lambda Q, K, V, mask, solve: solve(Q, K, V, torch.full_like(mask, -INF).triu(1)),
+    "causal in any case (square): …",  # which stops where there are more keys than queries
+    lambda Q, K, V, mask, solve: solve(Q, K, V, torch.full((len(Q), len(Q)), -INF).triu(1)),
     "mask = 0: The mask is not used: each query sees every key, including later ones.",
     "mask after softmax: The mask comes after the softmax: a row no longer sums to 1.",
     lambda Q, K, V, mask, solve: (

@@ -8,10 +8,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Inputs, Mistakes, check, option_for_mistake
+from slp_transformer.check.diagnosing import Formula, Inputs, Mistakes, check, option_for_mistake
 from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 
 EPSILONS = {"eps 1e-5": 1e-5, "eps 1e-6": 1e-6, "eps 1e-8": 1e-8, "eps 1e-12": 1e-12}
+
+
+def _large_epsilons() -> list[str | Formula]:
+    table: list[str | Formula] = []
+    for eps in (0.1, 0.01, 1e-3):
+        sentence = "ε is too large: the book has none, and PyTorch's is 1e-5, under the root."
+        table += [f"large ε ({eps:g}): …" if table else f"large ε: {sentence}"]
+        table.append(_norm_with(eps))
+    return table
+
+
+def _norm_with(eps: float) -> Formula:
+    return lambda x, gamma, beta: F.layer_norm(x, x.shape[-1:], gamma, beta, eps)
 
 
 def _norm_cases(d: int = 0) -> list[Inputs]:
@@ -108,6 +121,11 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     lambda x, gamma, beta, solve: (
         (solve(x, torch.ones_like(gamma), 0 * beta) @ gamma)[..., None] + beta
     ),
+    "gain summed (of a row): …",  # which stops for a matrix
+    lambda x, gamma, beta, solve: solve(x, torch.ones_like(gamma), 0 * beta) @ gamma + beta,
+    "gain summed (γ first): …",
+    lambda x, gamma, beta, solve: gamma @ solve(x, torch.ones_like(gamma), 0 * beta) + beta,
+    *_large_epsilons(),
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )

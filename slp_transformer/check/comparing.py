@@ -236,6 +236,8 @@ def format_value(value: Any, digits: int = 3) -> str:
     if isinstance(value, Tensor):
         few = value.numel() <= MAX_SHOWN_NUMBERS
         return _format_rows(value.tolist(), digits) if few else format_shape(value)
+    if isinstance(value, float) and 0.999 < value < 1:  # an input that should not look like 1
+        return f"{value:.8g}"
     return _format_number(value, digits) if isinstance(value, int | float) else str(value)
 
 

@@ -48,6 +48,7 @@ from slp_transformer.check.comparing import (
     to_comparable,
 )
 from slp_transformer.check.hints import FLOATS_FOR_INTEGERS, HINTS, OVERFLOW
+from slp_transformer.check.random_inputs import RareCase
 from slp_transformer.check.slips import Slip, as_solution_with_mistakes, make_slips
 from slp_transformer.check.timed_run import RaisedError, TimedOut, run_with_timeout
 from slp_transformer.check.variants import Variant, make_variants
@@ -74,10 +75,6 @@ class BrokenCheck(Exception):
 
 class AttemptEnded(Exception):
     """The process in which a submission runs has ended; the message says how."""
-
-
-class RareCase(dict[str, Any]):
-    """A case, of rounding say, that is tried only where all others are right."""
 
 
 class Check:
@@ -272,6 +269,7 @@ class Check:
         right = [self.expected_answer(case) for case in cases]
         if i := next((j for j, answer in enumerate(found) if answer is None), 0):
             text = "It returns nothing for this input: return a value on every path."
+            text += getattr(cases[i], "reason", "")
             return Verdict(False, text, (self._format_inputs(cases[i]),), ("nothing returned",))
         answers, found = found, [to_comparable(a, r) for a, r in zip(found, right, strict=False)]
         if isinstance(found[-1], TimedOut):

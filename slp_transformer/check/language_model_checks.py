@@ -28,6 +28,8 @@ def _lookup_cases() -> list[Inputs]:
     "then · w: The row is multiplied by the word's id: a one-hot row has a single 1.",
     "every word: All rows are added up: a one-hot row is 1 at w alone.",
     lambda E: E.sum(0),
+    "rows up to w: All rows up to w are added: a one-hot row is 1 at w alone.",
+    lambda w, E: E[: w + 1].sum(0),
     "not summed: The rows are not added up: multiply with @, not with *.",
     lambda w, E: (torch.arange(len(E)) == w)[:, None] * E,
 )
@@ -68,8 +70,12 @@ def _input_cases() -> list[Inputs]:
     lambda ids, E, P, start, solve: solve(ids, E * E.shape[1] ** 0.5, P, start),
     "side by side: Token and position are concatenated; they should be added.",
     lambda ids, E, P, start: torch.cat([E[ids], P[torch.arange(len(ids)) + start]], -1),
+    "start added: `start` is added to the numbers of the rows; it says which row of P is first.",
+    lambda ids, E, P, start: E[ids] + P[: len(ids)] + start,
     "multiplied: Token and position are multiplied; they should be added.",
     lambda ids, E, P, start: E[ids] * P[start : start + len(ids)],
+    "no end: P is cut from `start` to its last row: end at `start + len(ids)`.",
+    lambda ids, E, P, start: E[ids] + P[start:],
     "last rows: The last rows of P are taken; take those from `start` on.",
     lambda ids, E, P: E[ids] + P[-len(ids) :],
 )
@@ -186,6 +192,8 @@ def _head_cases() -> list[Inputs]:
     lambda E, right: right / E.shape[1] ** 0.5,
     "cosine: Rows are divided by their norms first; a logit is the plain dot product.",
     lambda H, E, solve: solve(*(Z / Z.norm(dim=-1, keepdim=True) for Z in (H, E))),
+    "rows of E divided: The rows of E are divided by their norms; leave them as they are.",
+    lambda H, E, solve: solve(H, E / E.norm(dim=-1, keepdim=True)),
     "best word [then argmax]: This is the best word's number; asked for are the logits of all "
     "words.",
 )

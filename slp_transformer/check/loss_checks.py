@@ -121,6 +121,9 @@ def _loss_cases() -> list[Inputs]:
             lambda U, ids: -(U[:-1].softmax(-1).gather(-1, ids[1:, None]) + eps).log().mean()
         )
     ),
+    "mean over all words: The mean also runs over the words of the vocabulary; a position has one "
+    "loss, that of the word that came next.",
+    lambda U, right: right / U.shape[-1],
     "last position counted: The sum is divided by N; only N − 1 positions have a next word.",
     lambda ids, right: right * (len(ids) - 1) / len(ids),
 )
@@ -187,6 +190,10 @@ def _padded_cases() -> list[Inputs]:
     "across texts: A text's last position predicts the first word of the next; shift each by "
     "itself.",
     lambda U, ids, pad_id, solve: solve(U.reshape(1, -1, U.shape[-1]), ids.reshape(1, -1), pad_id),
+    "padding alone: The loss is taken where the target is padding; take it where it is not.",
+    lambda U, ids, pad_id: F.cross_entropy(
+        U[:, :-1].flatten(0, 1), ids[:, 1:].where(ids[:, 1:] == pad_id, -100).flatten()
+    ),
     "mean of means: Each text's mean is taken first; average over all tokens alike.",
     lambda U, ids, pad_id, solve: torch.stack(
         [solve(U[b : b + 1], ids[b : b + 1], pad_id) for b in range(len(U))]

@@ -58,7 +58,7 @@ def causal_mask(N: int) -> Tensor:
 
 
 @check(
-    "`mask`, with a cache `kv-attn`",
+    "`mask`, and with a cache `kv-attn`",
     lambda: [(2, 1), (1, 3), (3, 2), (3, 0), (11, 7)],
     *NOT_ADDITIVE,
     "not shifted: The mask counts the new tokens from 0: with tokens in the cache before them, "

@@ -34,6 +34,8 @@ def _rms_cases() -> list[Inputs]:
     lambda x, gamma, eps: gamma * x / (x.square().mean(-1, keepdim=True).sqrt() + eps),
     "no root [no sqrt()]: The row is divided by its mean square; the root is missing.",
     "length [sum for mean]: The sum of squares is not divided by d: this is the norm of the row.",
+    "mean squared: The mean is squared; take the mean of the squares.",
+    lambda x, gamma, eps: gamma * x / (x.mean(-1, keepdim=True) ** 2 + eps).sqrt(),
     "mean of sizes: The row is divided by its mean absolute value; divide by the root mean square.",
     lambda x, gamma, eps: gamma * x / (x.abs().mean(-1, keepdim=True) + eps),
     "multiplied [· for /]: The row is multiplied by its root mean square; divide by it.",

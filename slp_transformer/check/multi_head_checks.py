@@ -109,6 +109,8 @@ def _split_cases() -> list[Inputs]:
     "not transposed: The axes are [N×A×d_k]: transpose, so that heads come first, [A×N×d_k].",
     lambda right: right.transpose(0, 1),
     "then reversed: The heads are in reverse order: head 0 takes the first columns.",
+    "first columns: All heads get the first d_k columns; head c's begin at c·d_k.",
+    lambda X, A, right: right[:1].expand_as(right),
     "sizes confused: The columns are cut into d_k heads of size A, not A heads of d_k.",
     lambda X, A: X.reshape(len(X), -1, A).transpose(0, 1),
 )
@@ -208,6 +210,10 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     lambda X, W_Q, W_K, W_V, W_O, solve: solve(X, W_Q, W_K, W_V, W_O, 1),
     "one head (scaled by √d_k): …",
     lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(X, W_Q * A**0.5, W_K, W_V, W_O, 1),
+    "first head alone: Only the first head is used; join all A of them.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, *(W.chunk(A, 1)[0] for W in (W_Q, W_K, W_V)), W_O.chunk(A)[0], 1
+    ),
     "heads for tokens: The heads of one token read each other: transpose to [A×N×d_k] before the "
     "scores, which should be [A×N×N].",
     lambda X, W_Q, W_K, W_V, W_O, A: (
@@ -276,6 +282,12 @@ def _cache_cases() -> list[Inputs]:
     "new token not read: The new token does not read itself: add its key and value first.",
     lambda x, W_Q, K, V, right: (
         torch.softmax(x @ W_Q @ K.T / W_Q.shape[1] ** 0.5, -1) @ V,
+        *right[1:],
+    ),
+    "new value left out: The new token's weight is dropped before the product with V: its own "
+    "value counts, too.",
+    lambda x, W_Q, W_K, W_V, K, V, right, solve: (
+        right[0] - solve(x, W_Q, W_K, W_V, K, 0 * V)[0],
         *right[1:],
     ),
     "not kept: The new key and value are used but not kept: return the longer K and V.",

@@ -6,6 +6,7 @@ only the weights. So what it learns, or says with the weights of a published GPT
 reader's own lines.
 """
 
+import dis
 import math
 import time
 from bisect import bisect
@@ -75,7 +76,8 @@ class Parts:
     def checks_called_by(self, name: str) -> list[str]:
         """Return the names of the checks whose functions another one calls."""
         code = getattr(self.functions[name], "__code__", None)
-        called = code.co_names if code else ()
+        names = dis.get_instructions(code) if code else ()
+        called = {one.argval for one in names if one.opname == "LOAD_GLOBAL"}  # not torch.stack
         return [n for n, f in self.functions.items() if getattr(f, "__name__", "") in called]
 
 

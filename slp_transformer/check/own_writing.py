@@ -159,9 +159,12 @@ def begin_text_lesson(path: Path) -> Lesson:
     text = read_text(path)
 
     def learn(parts: Parts, say: Callable[[str], None], own_loss: bool) -> None:
-        say(f"Now it learns your text, {len(text):,} characters:")
+        counts = torch.tensor([text.count(letter) for letter in sorted(set(text))])
+        entropy = torch.distributions.Categorical(probs=counts.float()).entropy()
+        say(f"Now it learns your text, {len(text):,} characters. Who knows only how often each of")
+        say(f"them occurs has a loss of {entropy:.3f} nats a character.")
         own, letters = train_on_text(parts, text, say, own_loss)
-        say("And writes:\n")
+        say(f"And goes on after the first {WINDOW} characters of your text:\n")
         say(write_text(own, letters, text[:WINDOW]))
 
     return learn

@@ -1,9 +1,22 @@
-"""Inputs for checks: random numbers that are the same every time and leave PyTorch's own alone."""
+"""Inputs for checks: random numbers that leave PyTorch's own alone, and cases that are rare."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
+
+
+class RareCase(dict[str, Any]):
+    """A case, of rounding say, that is tried only where all others are right.
+
+    Attributes:
+        reason: what is rare about it, for a verdict.
+    """
+
+    def __init__(self, reason: str, **inputs: Any) -> None:
+        super().__init__(inputs)
+        self.reason = f" {reason}"
 
 
 def seeded_randn(seed: int) -> Callable[..., Tensor]:

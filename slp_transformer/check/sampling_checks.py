@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from slp_transformer.check.diagnosing import Inputs, Mistakes, RareCase, check
-from slp_transformer.check.random_inputs import seeded_randn, vector
+from slp_transformer.check.diagnosing import Inputs, Mistakes, check
+from slp_transformer.check.random_inputs import RareCase, seeded_randn, vector
 
 BOOK_LOGITS = vector(1.2, 0.9, 0.1, -0.5)  # the logits of the book's example: all, the, your, that
 
@@ -88,6 +88,8 @@ def _top_k_cases() -> list[Inputs]:
     lambda u: u.softmax(-1),
     "more than k: Words as probable as the k-th stay as well, so that more than k are left.",
     lambda u, k: _softmax_of_kept(u, u >= u.topk(k).values[-1]),
+    "above the k-th: Only logits above the k-th largest stay, which is one too few; keep it, too.",
+    lambda u, k: _softmax_of_kept(u, u >= u.topk(max(k - 1, 1)).values[-1]),
     "softmax twice: The softmax is taken twice: of the logits, and then of probabilities.",
     lambda u, k, solve: solve(u.softmax(-1), k),
     "equal shares: The words that are left get equal shares; take the softmax of their logits.",
@@ -221,7 +223,8 @@ def _draw_cases() -> list[Inputs | RareCase]:
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
     given += [(vector(0, 0.5, 0.5), 0.0), (vector(0.25, 0.25, 0.5), 0.25)]
     rounded = torch.softmax(0.3 * torch.arange(7), -1)  # as float32, their sum is below 1
-    rare = RareCase(y=rounded, dart=0.99999999)
+    reason = "Rounding can leave the sum of y below the dart: the last word is hit then."
+    rare = RareCase(reason, y=rounded, dart=0.99999999)
     return [*given, rare]
 
 
@@ -238,6 +241,8 @@ def _draw_cases() -> list[Inputs | RareCase]:
     lambda y: int(y.argmax()),
     "equal shares: Every word has the same share; word w has y[w].",
     lambda y, dart: int(dart * len(y)),
+    "nearest: This is the word whose probability is nearest to the dart; find its stretch.",
+    lambda y, dart: int((y - dart).abs().argmin()),
     "rank: This is the word's rank among the most probable; return its number in y.",
     lambda y, dart, solve: solve(y.sort(descending=True).values, dart),
     "sorted: The words come sorted by probability; they should keep their order.",
@@ -332,6 +337,8 @@ def _leak_cases() -> list[Inputs]:
     lambda: torch.tensor(0.0),
     "one token: This is the weight of one hidden token; return that of all together.",
     lambda scores, seen, right: right / max(len(scores) - seen, 1),
+    "last alone: This is the weight of the last token; add up those of all hidden ones.",
+    lambda scores, seen: torch.softmax(torch.cat([scores[:seen], 0 * scores[seen:]]), -1)[-1],
     "one too many [begins late]: Hidden tokens begin with scores[seen], which is not counted here.",
     "visible set to 0: The visible scores are set to 0; it should be the hidden ones, "
     "scores[seen:].",

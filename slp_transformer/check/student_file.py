@@ -11,7 +11,11 @@ from typing import Any
 
 from slp_transformer.check.diagnosing import CHECKS
 
-CALLED_IN_CHAPTERS = {"one_hot_lookup": "my_lookup", "input_encoding": "my_input"}  # of chapter 4
+CALLED_IN_CHAPTERS = {  # where an exercise names its function otherwise
+    "one_hot_lookup": "my_lookup",
+    "input_encoding": "my_input",
+    "next_token_loss": "my_loss",
+}
 MIN_PASTED_STATEMENTS = 3  # shorter solutions are alike whoever writes them
 PACKAGE = "slp_transformer"
 PASTED_FROM = [(), ("check",), ("interpret",), ("modern",), ("guitar", "checks")]  # folders

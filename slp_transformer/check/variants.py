@@ -117,6 +117,7 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
         "1 − it": ("This is 1 minus the right answer.", lambda right: 1 - right),
         "absolute": ("The sign is lost.", torch.abs),
         "rounded": ("The right answer is rounded.", torch.round),
+        "two digits": ("It is rounded to two digits.", lambda y: torch.round(y, decimals=2)),
         "cut": ("The right answer is rounded toward 0, as by int().", torch.trunc),
         "sigmoid": ("There is a sigmoid too many at the end.", torch.sigmoid),
         "tanh": ("There is a tanh too many at the end.", torch.tanh),

@@ -82,6 +82,15 @@ def test_every_check_is_tried():
     assert {one.check for one in RIGHT} == {one.check for one in WRONG} == checked
 
 
+def test_a_draw_that_returns_nothing_is_told_of_the_rounded_sum():
+    def draw(y, dart):
+        return next((w for w, end in enumerate(y.cumsum(0)) if dart < end), None)
+
+    found = check.draw(draw)
+    assert found.text.endswith("the last word is hit then.")
+    assert found.example[0].endswith("dart = 0.99999999")
+
+
 # --- The table itself ---------------------------------------------------------------------------
 
 

@@ -221,7 +221,7 @@ CODE_CUT = """() => [...document.querySelectorAll('article pre > code')].filter(
 
 
 @pytest.mark.parametrize(
-    "name", ["chapters/02_block/", "chapters/06_decoding/", "proofs/", "reuse/", "api/attention/"]
+    "name", ["chapters/02_block/", "chapters/06_decoding/", "tests/", "reuse/", "api/attention/"]
 )
 def test_code_is_as_wide_as_its_box_on_a_desk(name, browser, address):
     with opened(browser, address + name) as page:
@@ -229,15 +229,15 @@ def test_code_is_as_wide_as_its_box_on_a_desk(name, browser, address):
         assert page.evaluate(CODE_CUT) == []
 
 
-def test_the_whole_leads_to_an_equation_its_code_and_its_proof(browser, address):
+def test_the_whole_leads_to_an_equation_its_code_and_its_test(browser, address):
     with opened(browser, address) as page:
         assert page.locator(".slp-map svg:visible").count() == 1
         page.locator(".slp-lying a[aria-label^='multi-head attention']").click()
         page.wait_for_url("**/03_one_matrix/#eq-mh-par-out")
         label = page.locator("#eq-mh-par-out + .slp-ways-on")
-        assert label.get_by_text("proof").count() == label.get_by_text("code").count() == 1
-        label.get_by_text("proof").click()
-        page.wait_for_url("**/proofs/#test_*")
+        assert label.get_by_text("test").count() == label.get_by_text("code").count() == 1
+        label.get_by_text("test").click()
+        page.wait_for_url("**/tests/#test_*")
 
 
 @pytest.mark.parametrize(
@@ -245,10 +245,10 @@ def test_the_whole_leads_to_an_equation_its_code_and_its_proof(browser, address)
     [
         ("Chapter", "**/chapters/03_one_matrix/#eq-head-par"),
         ("Code", "**/api/attention/#slp_transformer.attention.attention"),
-        ("Proof", "**/proofs/#test_head_par*"),
+        ("Tests", "**/tests/#test_head_par*"),
     ],
 )
-def test_who_has_8_33_reaches_it_its_code_and_its_proof_in_two_clicks(
+def test_who_has_8_33_reaches_it_its_code_and_its_test_in_two_clicks(
     column, there, browser, address
 ):
     with opened(browser, address) as page:

@@ -41,7 +41,7 @@ def context(monkeypatch):
             '<a href="#fig-strip">Figure</a>',
             '<a href="#fig-strip">Figure 1.1</a>',
         ),
-        ("add_proofs", "<p>no equation</p>", "<p>no equation</p>"),
+        ("add_tests", "<p>no equation</p>", "<p>no equation</p>"),
         ("add_player", "<p>no tab</p>", "<p>no tab</p>"),
         ("add_model", "<p>no model</p>", "<p>no model</p>"),
         ("frame_chapter", "<p>x</p>", '<div class="slp-chapter"><p>x</p></div>'),

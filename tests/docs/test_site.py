@@ -338,7 +338,7 @@ def test_the_index_leads_to_each_equation_of_the_chapters(pages):
             assert f"../chapters/{stem}/#{label}" in links
 
 
-def test_each_equation_leads_to_its_code_and_to_its_proof(site, pages):
+def test_each_equation_leads_to_its_code_and_to_its_test(site, pages):
     rows = json.loads((site / "equations.json").read_text(encoding="utf-8"))
     by_slug = {row["slug"]: row for row in rows}
     assert set(by_slug) == set(BOOK.slugs)
@@ -350,11 +350,11 @@ def test_each_equation_leads_to_its_code_and_to_its_proof(site, pages):
         for test in row["tests"]:
             file, name = test.split("::")
             assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
-            assert name in pages["proofs/index.html"].ids
-            assert f"../proofs/#{name}" in pages["equations/index.html"].links
+            assert name in pages["tests/index.html"].ids
+            assert f"../tests/#{name}" in pages["equations/index.html"].links
         for place in row["chapters"]:
             chapter = place.partition("#")[0] + "index.html"
-            assert any("proofs/#test_" in link for link in pages[chapter].links)
+            assert any("tests/#test_" in link for link in pages[chapter].links)
     assert len({by_slug[slug]["tex"] for slug in ("L(N)", "L(D)", "L(C)")}) == 3
 
 

@@ -46,7 +46,7 @@ def enumerate_all(table, length: int, stop: int | None, alpha: float):
     return ways
 
 
-@pytest.mark.proves("beam-score")
+@pytest.mark.equations("beam-score")
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 @pytest.mark.parametrize("stop", [None, 2])
@@ -72,7 +72,7 @@ def test_it_sees_past_the_best_first_word():
     assert two.ids == [0, 2, 3] and math.exp(2 * two.score) == pytest.approx(0.4)
 
 
-@pytest.mark.proves("beam-norm")
+@pytest.mark.equations("beam-norm")
 def test_length_normalization_can_turn_the_choice():
     """Dividing by the length can change which hypothesis wins.
 

@@ -179,6 +179,7 @@ simple_attention
   odd: S = X[: i + 1] * X[i]; (F.softmax(S, dim=-1) * X[: i + 1]).sum(0)
   odd: F.softmax(X[: i + 1] @ X[-1], 0) @ X[: i + 1]
   itself left out: torch.zeros(X.shape[1]) if i == 0 else F.softmax(X[:i] @ X[i], 0) @ X[:i]
+  weights for features: w = F.softmax(X[: i + 1] * X[i], 0); (w * X[: i + 1]).sum(0)
 causal_mask
   next token alone: torch.diag(torch.full((N - 1,), -math.inf), 1)
   right: [[0.0 if j <= i else -math.inf for j in range(N)] for i in range(N)]
@@ -235,6 +236,7 @@ split_heads
   not transposed: X.reshape(X.shape[0], A, -1)
   odd: X.T.reshape(A, -1, X.shape[0])
   right: d = X.shape[1] // A; torch.stack([X[:, c * d : (c + 1) * d] for c in range(A)])
+  first columns: torch.stack([X[:, : X.shape[1] // A]] * A)
 join_heads
   right: torch.cat(list(heads), dim=-1)
   view without transpose: heads.reshape(heads.shape[1], -1)
@@ -338,6 +340,7 @@ input_encoding
   start + 1: E[ids] + P[start + 1 : start + 1 + len(ids)]
   odd: E[ids] + P[start]
   odd: E[ids] + P[start : len(ids)]
+  start added: E[ids] + P[torch.arange(len(ids))] + start
 sinusoid
   right: angle = torch.arange(N)[:, None] * torch.exp(-math.log(10000) * torch.arange(0, d, 2) / d);
       torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
@@ -389,6 +392,8 @@ top_k
   odd: th = u.sort(descending=True).values[min(k, len(u) - 1)]; F.softmax(u.masked_fill(u < th,
       -math.inf), -1)
   odd: F.softmax(u.topk(k).values, -1)
+  above the k-th: th = u.sort(descending=True).values[max(k - 2, 0)];
+      F.softmax(u.masked_fill(u < th, -math.inf), -1)
 draw
   0 for none: int((y.cumsum(0) <= dart).sum()) if dart else 0
   right: torch.searchsorted(y.cumsum(0), dart, right=True)

@@ -46,7 +46,7 @@ def close(a, b):
     torch.testing.assert_close(a, b)
 
 
-@pytest.mark.proves("T1", "T2", "T3", "T4", "T5", "T-H")
+@pytest.mark.equations("T1", "T2", "T3", "T4", "T5", "T-H")
 @torch.no_grad()
 def test_T1_to_T_H_and_every_point_hold_what_the_equations_say(model):
     """The trace of a block holds T¹ to T⁵ and H as the equations define them."""
@@ -216,7 +216,7 @@ def test_a_head_that_there_is_not_is_refused(model):
             model(IDS)
 
 
-@pytest.mark.proves("logit-lens")
+@pytest.mark.equations("logit-lens")
 @torch.no_grad()
 def test_the_lens_on_the_topmost_stream_is_the_model_itself(model):
     """The logit lens on the last block's output is the model's own prediction."""
@@ -248,7 +248,7 @@ def test_points_and_the_lens_work_on_a_model_of_today():
         assert not torch.equal(model(IDS), U)
 
 
-@pytest.mark.proves("induction")
+@pytest.mark.equations("induction")
 def test_scores_of_heads_that_look_at_one_place_each():
     """A head that always looks one token back, or where an induction head looks, scores 1."""
     N, P = 10, 5

@@ -54,7 +54,7 @@ def test_bert_begins_as_in_its_paper():
     assert_same(bert.train().embedding(ids), bert.eval().embedding(ids))
 
 
-@pytest.mark.proves("rope")
+@pytest.mark.equations("rope")
 def test_rotations_by_hand():
     """The rotations equal those worked out by hand.
 
@@ -68,7 +68,7 @@ def test_rotations_by_hand():
     assert_same(turned, torch.tensor([by_hand], dtype=torch.float64))
 
 
-@pytest.mark.proves("rope")
+@pytest.mark.equations("rope")
 @pytest.mark.parametrize("long", [None, RopeScaling("llama3", 8.0, 13)])
 def test_a_score_depends_on_the_distance_alone(long):
     """A score of rotated queries and keys depends on their distance alone.
