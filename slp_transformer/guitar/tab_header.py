@@ -360,7 +360,7 @@ def describe_unread_statement(line: str) -> str | None:
 _METER_PATTERN = re.compile(
     r"\b(?:(?:time )?signature|time|timing|tempo|met(?:re|er)|takt|comp[aá]s+o?|mesure|misura)"
     r"\s*[:=-]?\s*(?P<beats>\d{1,2})\s*/\s*(?P<unit>1|2|4|8|16)(?!\d|/|,\s*\d+/)"
-    r"|(?<![\d,/])(?<!, )(?P<bare>[2-9]|12)/(?P<of>[248])(?=\s+tim(?:e|ing)\b|\s*$)"
+    r"|(?<![\d,/])(?P<bare>[2-9]|12)/(?P<of>[248])(?=\s+tim(?:e|ing)\b|\s*$)"
     r"|^\W*(?P<first>[2-9]|12)/(?P<by>[248])"
     r"(?=\s*[,;(@](?!\s*\d+/)|\s+(?:[-\u2013] |at\b|tempo\b|\d{2,3}\s*bpm))",
     re.I,
