@@ -619,8 +619,8 @@ assert beamed.score > mean_score(drawn.ids)
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# 1. Add `top_p=0.9` to every temperature of the curves. What will it change? At which temperature is the
-#    smallest share of the slips left?
+# 1. Add `top_p=0.9` to every temperature of the curves. What will it change, where the
+#    temperature is low and where it is high?
 #
 #    <details><summary>What happens</summary>
 #

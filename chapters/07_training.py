@@ -729,8 +729,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    The head can read the answer, which is in its window at all positions but the last. When it writes, there
-#    is no answer to read.
+#    The head can read the answer, which is in its window at all positions but the last: over seeds 0 to 2 the loss
+#    falls to 0.37 or 0.38. When it writes, there is no answer to read: the same few letters over and over.
 #
 #    </details>
 #
@@ -747,8 +747,8 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    The queries have 4 numbers, then 2. Compare the losses of several seeds before you answer: small
-#    differences between single runs say little.
+#    It does, a little: over seeds 0 to 2 it is 2.20 or 2.21 with 4 heads, 2.18 with 8, and 2.15 or 2.16 with 16,
+#    whose queries have 2 numbers.
 #
 #    </details>
 #
