@@ -502,7 +502,9 @@ for c in range(A):  # the book's head 1 is heads[0]
     mha.heads[c].W_Q = torch.stack([2 * asks[c], 0 * glue], dim=1)
     mha.heads[c].W_K = torch.stack([offers[c], 0 * glue], dim=1)
     mha.heads[c].W_V = W_V
-    mha.heads[c].W_O = W_O
+    mha.heads[
+        c
+    ].W_O = W_O  # the d_v rows that are head c's in the book's W^O, below
     assert mha.heads[c].W_Q.shape == mha.heads[c].W_K.shape == (d, d_k)
 
 # %% [markdown]

@@ -168,8 +168,8 @@ for layer in (plain, gated):
 # ## Layer norm
 #
 # Attention and the feedforward layer are the two *sublayers* of a block. Their inputs can grow from block to
-# block, as the end of this chapter shows. Layer norm brings them to the same scale, each token on its own: it
-# shifts the d numbers of a row to mean 0 and scales them to standard deviation 1.
+# block. Layer norm brings them to the same scale, each token on its own: it shifts the d numbers of a row to
+# mean 0 and scales them to standard deviation 1.
 #
 # <span class="eq" id="eq-ln-mean">ln-mean · 8.22 · 7.23</span>
 #
@@ -344,8 +344,8 @@ for i in range(N):  # the book's x_1 is X[0]
 #   zeros. So what the head copies is divided by 3. In a row with two 1s, each stands only
 #   $\sqrt{16/3}\approx2.31$ above the zeros, and the threshold, 3.6, lies between one 1 (3.02) and both (4.62).
 #
-# Layer norm shifts every row, so that zeros become other numbers. Subtracting *found*, which was 0, undoes the
-# shift.
+# Layer norm shifts every row, so that its zeros become another number. *found* was 0, so it has become just that
+# number: subtracting it undoes the shift.
 
 # %%
 from slp_transformer import TransformerBlock

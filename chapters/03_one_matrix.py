@@ -725,7 +725,7 @@ torch.testing.assert_close(T3, O)
 # \mathbf X^{\ell}=\mathbf H^{\ell-1}
 # $$
 #
-# At the top there is one more layer norm (in the book's prose).
+# At the top there is one more layer norm (the book has it in prose): no block follows that would normalize this sum.
 
 # %%
 from slp_transformer import TransformerStack

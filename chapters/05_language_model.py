@@ -151,9 +151,9 @@ plotting.show_source(next_word_probabilities)
 # %% [markdown]
 # ## A few seconds of training
 #
-# So far the weights are random, and so are the predictions. A training loop changes that: at each position, it
-# raises the probability of the word that came next. ([Chapter 7](07_training.py) explains it, and `AdamW`,
-# which moves each weight a little against its gradient.)
+# So far the weights are random, and so are the predictions. A training loop raises the probability of the word
+# that came next, at each position. How the loss changes with a weight is the weight's *gradient*; `AdamW` moves
+# each weight a little against it, so that the loss falls ([chapter 7](07_training.py) has the details).
 
 # %%
 from torch.nn.functional import cross_entropy

@@ -172,7 +172,7 @@ vocabulary = sorted(set(text))
 stream = torch.tensor([vocabulary.index(word) for word in text])
 N = len(text) - 1
 batch = next(TokenWindowSource(stream, N).iter_eval(batch_size=1))
-# the model's only input, its first row
+# inputs[0] is the ids [1 × N], the model's only input; its row is what the model reads
 reads, targets = batch.inputs[0][0], batch.targets[0]
 assert reads.tolist() == stream[:-1].tolist()
 assert targets.tolist() == stream[1:].tolist()
@@ -663,9 +663,9 @@ plotting.lines(curves, **axes)
 
 # %% [markdown]
 # Each model has a lower loss than the one before, with each of three seeds (`benchmarks/results/chapter_seeds`).
-# One head passes on a single mixture of the characters so far; four heads pass on four. The blocks add what
-# they find to the residual stream, and process it in the feedforward layer. The last model is wider and reads
-# longer windows; these runs do not separate the two.
+# One head passes on a single mixture of the characters so far; four heads pass on four. The three blocks bring the
+# residual stream, the norms and the feedforward layers, and six times as many parameters; the last model is wider
+# and reads longer windows. These runs do not separate what comes together.
 
 # %% [markdown] tags=["more"] gist="Five models on a million characters of Shakespeare, and what the last one writes"
 # ## On Tiny Shakespeare
