@@ -32,7 +32,7 @@ const button = (text, action, given = {}) =>
   make("button", { type: "button", ...given, onclick: action }, text);
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
-const pause = () => new Promise((done) => setTimeout(done)); // for a key that was pressed, a drawing
+const pause = () => new Promise((done) => setTimeout(done)); // for a key, a drawing
 
 let api = null; // alphaTab's
 // { title, parts: [{ name, score() }] }: a part's score is made anew, because fingering changes it

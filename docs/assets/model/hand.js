@@ -17,8 +17,8 @@ import { FINGERING, SHARPS } from "./constants.js";
 /** @typedef {{ grip: number | null, held: Held, memory: Memory }} State a grip that was struck,
     what rings on, what is remembered */
 /** @typedef {State & { least: number, before: number }} Reached a state, the cheapest way there */
-/** @typedef {{ paid: number[][][], roads: number[][][][], ways: Way[][], states: State[][] }} Search
-    of each moment */
+/** @typedef {{ paid: number[][][], roads: number[][][][], ways: Way[][], states: State[][] }}
+    Search of each moment */
 /** @typedef {{ position: number | null, openStringCost: number }} Asked */
 /** @typedef {[string, number]} Feature */
 
@@ -159,22 +159,22 @@ export function fitMoment(pitches, guitar, movesOctaves = false) {
   changes.push(...dropped.map((pitch) => `${formatPitch(pitch)} is left out`));
   return { notes: rest.map((pitch) => [pitch, left.get(pitch)]), changes };
 }
-/** The notes of a chord that stay so that a hand can take it: as many as possible. The melody stays
-   rather than the bass, and the bass rather than inner voices; of these go those that sound in
-   another octave, too, and then the lowest.
+/** The notes of a chord that stay so that a hand can take it: the melody, and as many others as
+   possible. The bass stays rather than inner voices; of these go those that sound in another
+   octave, too, and then the lowest.
    @type {(pitches: number[], strings: number, isPlayable: (chord: number[]) => boolean) =>
      number[]} */
 function chooseKept(pitches, strings, isPlayable) {
   const searched = [...pitches.slice(0, 1), ...pitches.slice(1).slice(1 - FINGERING.maxSearched)],
     top = searched[searched.length - 1];
   const price = (/** @type {number[]} */ chord) => [
-    Number(!chord.includes(top)),
     Number(!chord.includes(searched[0])),
     -new Set(chord.map((pitch) => pitch % 12)).size,
     ...chord.map((pitch) => -pitch),
   ];
   for (let size = Math.min(searched.length, strings); size; size--) {
-    const ranked = choose(size, searched.length).map((own) => own.map((k) => searched[k - 1]));
+    const others = choose(size - 1, searched.length - 1),
+      ranked = others.map((own) => [...own.map((k) => searched[k - 1]), top]);
     ranked.sort((a, b) => compareNumbers(price(a), price(b)));
     const found = ranked.find(isPlayable);
     if (found) return found;
@@ -574,7 +574,7 @@ export class Lattice {
         }
       const [kept, best] = keepCheapest(reached, ways);
       const places = new Map(kept.map((n, k) => [n, k]));
-      for (const way of ways) way.isKept = places.has(way.after); // else the beam dropped where it leads
+      for (const way of ways) way.isKept = places.has(way.after); // else the beam dropped it
       const led = ways.map((way) => (way.isKept ? way : (best.get(way.grip) ?? way)).after);
       ways.forEach((way, k) => (way.after = places.get(led[k]) ?? -1));
       found.ways.push(ways);

@@ -356,9 +356,10 @@ function fitPart(gaps, quarters) {
         }
       ways = longer;
     });
-    const { cost, steps } = ways.get(total),
-      whole = cost / gaps.length + gridCost;
-    if (!best || whole < best.cost) best = { cost: whole, misfit: whole, grid, steps };
+    const found = ways.get(total);
+    if (!found) continue;
+    const cost = found.cost / gaps.length + gridCost;
+    if (!best || cost < best.cost) best = { cost, misfit: cost, grid, steps: found.steps };
   }
   return best;
 }

@@ -139,21 +139,21 @@ def nearest_octave_on_neck(pitch: int, options: FingeringOptions) -> int:
 
 
 def _choose_dropped_pitches(pitches: tuple[int, ...], options: FingeringOptions) -> list[int]:
-    """Return the notes to leave out: those off the neck, and as few others as a hand allows.
+    """Return the notes to leave out: those off the neck, and as few others as leave the melody.
 
-    The melody stays rather than the bass, and the bass rather than inner voices; of these go those
-    that sound in another octave, too, and then the lowest.
+    The bass stays rather than inner voices; of these go those that sound in another octave, too,
+    and then the lowest.
     """
     on_neck = [p for p in pitches if options.tuning.positions_of(p, options.max_fret)]
     searched = [*on_neck[:1], *on_neck[1:][1 - MAX_SEARCHED_NOTES :]]
 
-    def price(chord: tuple[int, ...]) -> tuple[bool, bool, int, list[int]]:
+    def price(chord: tuple[int, ...]) -> tuple[bool, int, list[int]]:
         pitch_classes = {pitch % 12 for pitch in chord}
-        no_melody, no_bass = searched[-1] not in chord, searched[0] not in chord
-        return no_melody, no_bass, -len(pitch_classes), [-pitch for pitch in chord]
+        return searched[0] not in chord, -len(pitch_classes), [-pitch for pitch in chord]
 
     for size in range(min(len(searched), len(options.tuning.open_pitches)), 0, -1):
-        for chord in sorted(combinations(searched, size), key=price):
+        chords = [(*others, searched[-1]) for others in combinations(searched[:-1], size - 1)]
+        for chord in sorted(chords, key=price):
             if find_grips(chord, options.tuning, options.max_fret, options.max_fret):
                 return [pitch for pitch in pitches if pitch not in chord]
     return list(pitches)
