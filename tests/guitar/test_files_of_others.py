@@ -430,6 +430,18 @@ def test_a_part_without_divisions_has_those_of_the_first(tmp_path):
     assert [sounding(tab) for tab in tabs] == [[(0, 1, 60), (1, 1, 60)]] * 2
 
 
+@pytest.mark.parametrize(("sound", "is_read"), [("pluck.guitar", True), ("drum.bongo", False)])
+def test_a_sound_says_more_than_the_channel_of_drums(tmp_path, sound, is_read):
+    named = f"<score-instrument><instrument-sound>{sound}</instrument-sound></score-instrument>"
+    channel = "<midi-instrument><midi-channel>10</midi-channel></midi-instrument>"
+    if is_read:
+        (tab,), problems = xml(tmp_path, quarter("C"), instrument=named + channel)
+        assert sounding(tab) == [(0, 1, 60)] and problems == []
+    else:
+        with pytest.raises(ValueError, match="left out, since it is drums"):
+            xml(tmp_path, quarter("C"), instrument=named + channel)
+
+
 def test_a_staff_that_leaves_the_clef_of_drums_is_no_drum(tmp_path):
     def clef(sign):
         return f"<attributes><clef><sign>{sign}</sign></clef></attributes>"

@@ -50,6 +50,8 @@ QUARTERS_OF_BEAT = {"maxima": 32.0, "long": 16.0, "breve": 8.0}
 QUARTERS_OF_BEAT |= {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
 QUARTERS_OF_BEAT |= {"16th": 1 / 4, "32nd": 1 / 8, "64th": 1 / 16, "128th": 1 / 32, "256th": 1 / 64}
 MAX_TEMPO = 1000  # quarter notes a minute
+PITCHED_FAMILIES = "brass keyboard pitched-percussion pluck strings synth voice wind".split()
+"""Families of MusicXML's standard sounds that are no drums, whatever their channel."""
 
 
 def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
@@ -88,6 +90,10 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             part.get("id")
             for part in root.iter("score-part")
             if {each.text for each in part.iterfind("midi-instrument/midi-channel")} == {"10"}
+            and not any(
+                (each.text or "").partition(".")[0] in PITCHED_FAMILIES
+                for each in part.iterfind("score-instrument/instrument-sound")
+            )
         }
         divisions = parse_exact_number(root.findtext(".//divisions") or "1")
         parts = [
