@@ -378,11 +378,76 @@ def test_a_note_may_be_tied_by_notation_alone_and_cues_are_not_played(tmp_path):
     assert said(problems) == ["cue notes are left out (the first in bar 1)"]
 
 
-def test_a_tempo_inside_a_measure_begins_there_or_by_its_offset(tmp_path):
+def test_a_tempo_inside_a_measure_begins_there_or_by_the_offset_of_its_sound(tmp_path):
     tempo = '<sound tempo="60"/>'
-    later = '<direction><offset>1</offset><sound tempo="90"/></direction>'
+    later = '<direction><offset sound="yes">1</offset><sound tempo="90"/></direction>'
     (tab,), problems = xml(tmp_path, quarter("C") + tempo + later + quarter("D") + quarter("E"))
     assert tab.bars[0].tempo_changes == ((1, 60), (2, 90)) and problems == []
+    drawn_later = '<direction><offset>2</offset><sound tempo="90"/></direction>'
+    heard_later = (
+        "<direction><offset>2</offset><sound tempo='70'><offset>1</offset></sound></direction>"
+    )
+    notes = quarter("D") + quarter("E") + quarter("F")
+    (tab,), _ = xml(tmp_path, quarter("C") + drawn_later + heard_later + notes)
+    assert tab.bars[0].tempo_changes == ((1, 90), (2, 70))
+
+
+def test_a_metronome_mark_counts_its_note_value_with_all_dots(tmp_path):
+    def mark(unit, dots, number):
+        beat = f"<beat-unit>{unit}</beat-unit>{'<beat-unit-dot/>' * dots}"
+        inside = f"<metronome>{beat}{number and f'<per-minute>{number}</per-minute>'}</metronome>"
+        return f"<direction><direction-type>{inside}</direction-type></direction>{quarter('C')}"
+
+    marks = [mark("16th", 0, "240"), mark("quarter", 2, "80"), mark("breve", 0, "c. 11")]
+    (tab,), problems = xml(tmp_path, *marks, mark("long", 0, "100"), mark("half", 1, ""))
+    assert [bar.tempo_bpm for bar in tab.bars] == [60, 140, 88, None, None]
+    assert said(problems) == [
+        "2 tempos that are no number from 1 to 1,000 are left out (the first in bar 4)"
+    ]
+
+
+def test_what_a_pitch_and_a_string_have_that_plain_notation_has_not_is_named(tmp_path):
+    sharp = quarter("C").replace("</step>", "</step><alter>0.5</alter>")
+    string = "<notations><technical><string>3</string></technical></notations>"
+    (tab,), problems = xml(tmp_path, quarter("D"), quarter("E", string) + sharp)
+    assert not tab.is_fingered
+    assert said(problems) == [
+        "strings without a fret are left out (the first in bar 2)",
+        "microtones are rounded to half steps (the first in bar 2)",
+    ]
+
+
+def test_a_part_without_divisions_has_those_of_the_first(tmp_path):
+    note = quarter("C").replace("<duration>1<", "<duration>7<")
+    divisions = "<attributes><divisions>7</divisions></attributes>"
+    parts = "".join(
+        f'<part id="{name}"><measure>{content}</measure></part>'
+        for name, content in (("A", divisions + note + note), ("B", note + note))
+    )
+    text = f"<score-partwise><part-list/>{parts}</score-partwise>"
+    (tmp_path / "song.musicxml").write_text(text, encoding="utf-8")
+    tabs, _ = read_musicxml_tabs(tmp_path / "song.musicxml")
+    assert [sounding(tab) for tab in tabs] == [[(0, 1, 60), (1, 1, 60)]] * 2
+
+
+@pytest.mark.parametrize(("sound", "is_read"), [("pluck.guitar", True), ("drum.bongo", False)])
+def test_a_sound_says_more_than_the_channel_of_drums(tmp_path, sound, is_read):
+    named = f"<score-instrument><instrument-sound>{sound}</instrument-sound></score-instrument>"
+    channel = "<midi-instrument><midi-channel>10</midi-channel></midi-instrument>"
+    if is_read:
+        (tab,), problems = xml(tmp_path, quarter("C"), instrument=named + channel)
+        assert sounding(tab) == [(0, 1, 60)] and problems == []
+    else:
+        with pytest.raises(ValueError, match="left out, since it is drums"):
+            xml(tmp_path, quarter("C"), instrument=named + channel)
+
+
+def test_a_staff_that_leaves_the_clef_of_drums_is_no_drum(tmp_path):
+    def clef(sign):
+        return f"<attributes><clef><sign>{sign}</sign></clef></attributes>"
+
+    (tab,), _ = xml(tmp_path, clef("percussion") + quarter("C"), clef("G") + 3 * quarter("D"))
+    assert len(sounding(tab)) == 4
 
 
 # --- MIDI ----------------------------------------------------------------------------------------

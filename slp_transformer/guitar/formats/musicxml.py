@@ -46,7 +46,12 @@ LEFT_OUT = {
     "moves of the whammy bar": "notations/technical/bend/with-bar",
 }
 """What a note has that no tab has."""
-QUARTERS_OF_BEAT = {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
+QUARTERS_OF_BEAT = {"maxima": 32.0, "long": 16.0, "breve": 8.0}
+QUARTERS_OF_BEAT |= {"whole": 4.0, "half": 2.0, "quarter": 1.0, "eighth": 0.5}
+QUARTERS_OF_BEAT |= {"16th": 1 / 4, "32nd": 1 / 8, "64th": 1 / 16, "128th": 1 / 32, "256th": 1 / 64}
+MAX_TEMPO = 1000  # quarter notes a minute
+PITCHED_FAMILIES = "brass keyboard pitched-percussion pluck strings synth voice wind".split()
+"""Families of MusicXML's standard sounds that are no drums, whatever their channel."""
 
 
 def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
@@ -85,9 +90,14 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
             part.get("id")
             for part in root.iter("score-part")
             if {each.text for each in part.iterfind("midi-instrument/midi-channel")} == {"10"}
+            and not any(
+                (each.text or "").partition(".")[0] in PITCHED_FAMILIES
+                for each in part.iterfind("score-instrument/instrument-sound")
+            )
         }
+        divisions = parse_exact_number(root.findtext(".//divisions") or "1")
         parts = [
-            _PartReader(part, names.get(part.get("id"), ""), part.get("id") in drums)
+            _PartReader(part, names.get(part.get("id"), ""), part.get("id") in drums, divisions)
             for part in root.iter("part")
         ]
         count = max(len(part.bars) for part in parts)
@@ -145,8 +155,14 @@ class _PlacedNote(NamedTuple):
 class _PartReader:
     """Reads the measures of one part."""
 
-    def __init__(self, part: ET.Element, name: str, is_drum_channel: bool):
+    def __init__(self, part: ET.Element, name: str, is_drum_channel: bool, divisions: Fraction):
         """Read all of them; notes are kept with their bar and their place in it.
+
+        Args:
+            part: the part.
+            name: its name.
+            is_drum_channel: whether it plays on MIDI's channel for drums.
+            divisions: steps to a quarter note until the part says so itself.
 
         Raises:
             ValueError: for an invalid time signature.
@@ -161,7 +177,7 @@ class _PartReader:
         self.bars_back = 0
         self.tunings: dict[str, dict[int, int]] = {}  # by staff, then line
         self.tab_staff: str | None = None
-        self.divisions, self.time_signature = Fraction(1), (4, 4)
+        self.divisions, self.time_signature = divisions, (4, 4)
         endings: tuple[int, ...] = ()
         later_tempo: int | None = None
         for measure in part.iter("measure"):
@@ -187,10 +203,13 @@ class _PartReader:
                     case "barline":
                         endings = _read_barline(element, bar, endings)
                     case "direction" | "sound":
-                        if tempo := _read_tempo(element):
-                            offset = parse_exact_number(element.findtext("offset") or "0")
-                            place = max(Fraction(0), now + offset / self.divisions)
-                            bar.tempo_changes[place] = tempo
+                        tempo = _read_tempo(element)
+                        if tempo is not None and 1 <= tempo <= MAX_TEMPO:
+                            offset = _read_sounding_offset(element) / self.divisions
+                            bar.tempo_changes[max(Fraction(0), now + offset)] = round(tempo)
+                        elif tempo is not None:
+                            what = f"tempos that are no number from 1 to {MAX_TEMPO:,} are left out"
+                            self.builder.record_omission(what, len(self.bars))
                         bar.signs += _read_signs(element)
                 check_score_moment(now)
                 bar.length_quarters = max(bar.length_quarters, now)
@@ -214,6 +233,10 @@ class _PartReader:
         for what, path in LEFT_OUT.items():
             if element.find(path) is not None:
                 self.builder.record_omission(f"{what} are left out", number)
+        if float(element.findtext("pitch/alter") or 0) % 1:
+            self.builder.record_omission("microtones are rounded to half steps", number)
+        if element.find(f"{TECHNICAL}/string") is not None and element.find(FRET) is None:
+            self.builder.record_omission("strings without a fret are left out", number)
         self.notes.append(_PlacedNote(number - 1, begin, length, self.half_steps, element))
 
     def read_attributes(self, attributes: ET.Element) -> None:
@@ -232,8 +255,13 @@ class _PartReader:
                     if beats < 1 or unit not in (1, 2, 4, 8, 16, 32):
                         raise ValueError(f"a time signature is {beats}/{unit}")
                     self.time_signature = beats, unit
-                case "clef" if element.findtext("sign") == "percussion":
-                    self.drum_staves.add(element.get("number", "1"))
+                case "clef":
+                    kind, staff = element.findtext("sign"), element.get("number", "1")
+                    self.drum_staves -= {staff}
+                    if kind == "percussion":
+                        self.drum_staves.add(staff)
+                    elif kind == "TAB":
+                        self.tab_staff = staff
                 case "measure-style" if (sign := element.find("measure-repeat")) is not None:
                     count = (
                         int(parse_exact_number(sign.text or "1"))
@@ -241,8 +269,6 @@ class _PartReader:
                         else 0
                     )
                     self.bars_back = min(max(count, 0), MAX_NOTES)
-                case "clef" if element.findtext("sign") == "TAB":
-                    self.tab_staff = element.get("number", "1")
                 case "staff-details":
                     self.capo = int(element.findtext("capo") or self.capo)
                     lines = self.tunings.setdefault(element.get("number", "1"), {})
@@ -364,16 +390,31 @@ def _read_signs(element: ET.Element) -> tuple[str, ...]:
     return tuple(signs or dict.fromkeys(SIGN_OF_SOUND[n] for n in named if n in SIGN_OF_SOUND))
 
 
-def _read_tempo(element: ET.Element) -> int | None:
-    """Return the quarter notes a minute that a direction or sound gives, if it gives any."""
+def _read_tempo(element: ET.Element) -> float | None:
+    """Return the quarter notes a minute that a direction or sound gives.
+
+    Returns:
+        None if it gives no tempo; 0 for one that is no number, as `dotted quarter = half`.
+    """
     sound = element if element.tag == "sound" else element.find("sound[@tempo]")
     metronome = element.find("direction-type/metronome")
-    tempo = 0.0
     if sound is not None and sound.get("tempo"):
-        tempo = float(sound.get("tempo", 0))
-    elif metronome is not None:
-        number = re.search(r"\d+(?:\.\d+)?", metronome.findtext("per-minute", ""))
-        beat = QUARTERS_OF_BEAT.get(metronome.findtext("beat-unit", ""), 1.0)
-        dot = 1.5 if metronome.find("beat-unit-dot") is not None else 1.0
-        tempo = float(number[0]) * beat * dot if number else 0.0
-    return min(max(round(tempo), 1), 1000) if tempo > 0 else None
+        return float(sound.get("tempo", 0))
+    if metronome is None:
+        return None
+    number = re.search(r"\d+(?:\.\d+)?", metronome.findtext("per-minute", ""))
+    beat = QUARTERS_OF_BEAT.get(metronome.findtext("beat-unit", ""), 0.0)
+    dots = len(metronome.findall("beat-unit-dot"))
+    return float(number[0]) * beat * (2 - 0.5**dots) if number else 0.0
+
+
+def _read_sounding_offset(element: ET.Element) -> Fraction:
+    """Return by how many divisions a direction or sound is heard later than its place.
+
+    A direction's own offset says where it is drawn, unless it has `sound="yes"`.
+    """
+    offset = element.find("sound/offset")
+    if offset is None:
+        path = "offset" if element.tag == "sound" else "offset[@sound='yes']"
+        offset = element.find(path)
+    return parse_exact_number((offset.text if offset is not None else None) or "0")
