@@ -639,7 +639,7 @@ plotting.show_source(MultiHeadAttention.forward, only=["head", "A ="])
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# On the page [Break it](../docs/break-it.md) chapter 5's model is trained with one line wrong, for example
 # with [no √d_k](../docs/break-it.md#mistake-no-d_k), [√d in place of
 # √d_k](../docs/break-it.md#mistake-d-in-place-of-d_k), [keys used as
 # values](../docs/break-it.md#mistake-keys-used-as-values) or [the softmax over the wrong

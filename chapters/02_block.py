@@ -646,7 +646,7 @@ plotting.show_source(TransformerStack.forward, only=["for", "return"])
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# On the page [Break it](../docs/break-it.md) chapter 5's model is trained with one line wrong, for example
 # with [n − 1 in the norm](../docs/break-it.md#mistake-n-1-in-the-norm), [a norm over the
 # tokens](../docs/break-it.md#mistake-norm-over-the-tokens), [no
 # residual](../docs/break-it.md#mistake-residual-left-out) or [no

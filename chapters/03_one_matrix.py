@@ -747,7 +747,7 @@ torch.testing.assert_close(stack(X, causal=True), loop)
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# On the page [Break it](../docs/break-it.md) chapter 5's model is trained with one line wrong, for example
 # with [no mask](../docs/break-it.md#mistake-no-mask), [a mask after the
 # softmax](../docs/break-it.md#mistake-mask-after-the-softmax), [a mask turned
 # round](../docs/break-it.md#mistake-mask-turned-round) or [heads joined by a

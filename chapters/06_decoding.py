@@ -429,7 +429,7 @@ plotting.show_source(mask_disallowed)
 # ### A penalty for repetition
 #
 # Another way out of loops, which is not in the book, comes from Keskar et al. 2019: make every
-# word that has already been written less probable by dividing its logit by θ.
+# word that has already been written less probable by dividing its logit by θ, if that is positive (see below).
 
 # %%
 from slp_transformer.sampling import repetition_penalty
@@ -624,8 +624,8 @@ assert beamed.score > mean_score(drawn.ids)
 #
 #    <details><summary>What happens</summary>
 #
-#    It cuts off the tail, and with it slips, but also what is new. At 0.25 there is little to cut; at 2 the
-#    tail is so fat that much of it stays. Draw with several seeds before you trust a small difference.
+#    It cuts off the tail, and with it slips, but also what is new. At 0.25 there is little to cut; the higher
+#    the temperature, the fatter the tail, and the more of it stays. Draw with several seeds before you trust a small difference.
 #
 #    </details>
 #

@@ -720,7 +720,7 @@ plotting.lines(recorded, **axes) if recorded else None
 # %% [markdown] tags=["more"] gist="Changes to try, each with its outcome folded"
 # ## Try it
 #
-# On the page [Break it](../docs/break-it.md) this model is trained with one line wrong, for example
+# On the page [Break it](../docs/break-it.md) chapter 5's model is trained with one line wrong, for example
 # with [targets that are not shifted](../docs/break-it.md#mistake-targets-not-shifted) or [dropout
 # that stays on](../docs/break-it.md#mistake-dropout-that-stays-on). Which of these would you
 # notice?
@@ -767,7 +767,7 @@ plotting.lines(recorded, **axes) if recorded else None
 #
 #    <details><summary>What happens</summary>
 #
-#    Less than half as long: it is multiplied by $(1-\beta_1)/\sqrt{1-\beta_2}$, which is 0.45. The
+#    Shorter: all but the decay is multiplied by $(1-\beta_1)/\sqrt{1-\beta_2}$, which is 0.45. The
 #    assertion after the first step fails.
 #
 #    </details>

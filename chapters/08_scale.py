@@ -107,8 +107,8 @@ plotting.show_source(PowerLaw.fit, only=terms)
 #
 # Each weight costs a multiplication and an addition in the forward pass, and twice that in the backward
 # pass. So a training run costs about 6 operations for each parameter and each token (Kaplan et al. 2020;
-# the book leaves it open). The rule leaves out scores and logits, whose cost is small compared with that of the
-# matrices when d is large and the text not too long.
+# the book leaves it open). The rule leaves out scores and logits. The scores cost little beside the matrices when
+# the text is short compared with d, the logits when |V| is small compared with $12Ld$.
 
 # %%
 import torch

@@ -281,7 +281,7 @@ torch.testing.assert_close(loss, theirs)
 # %% [markdown]
 # ## Training
 #
-# The paper trains for 100,000 steps, and its schedule is made for that. We train for 450, so the rate
+# The paper trains its base model for 100,000 steps, 4,000 of them with a rising rate. We train for 450, so the rate
 # follows a cosine, down to a tenth ([chapter 7](07_training.py)). The optimizer's other settings and the
 # smoothing are the paper's.
 

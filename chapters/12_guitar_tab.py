@@ -14,7 +14,7 @@
 #
 # A pitch says what sounds; a guitarist also has to know where to play it. The E above middle C is the open
 # first string, but also the fifth fret of the second, the ninth of the third, and so on. Tablature records the
-# place, string and fret, and so the fingering, which a score leaves out.
+# place, string and fret, which a score need not show.
 
 # %%
 import torch

@@ -24,7 +24,7 @@
 #
 # (Zhang and Sennrich 2019, equation 4.) For a row whose mean is 0 already, the root mean square *is* the
 # standard deviation, so the two norms agree. For a row of equal numbers they do not: layer norm, with an ε, makes
-# all of them 0, RMSNorm makes them 1, or −1 if they are negative.
+# all of them 0, RMSNorm makes them 1 if they are positive, and −1 if they are negative.
 
 # %%
 import math
@@ -598,7 +598,7 @@ plotting.interactive_lines(
 #    <details><summary>What happens</summary>
 #
 #    It refuses, and says what does not fit. A model that is almost the published one would still generate
-#    text, and nobody would notice.
+#    text, and no error would tell us.
 #
 #    </details>
 #

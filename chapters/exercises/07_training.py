@@ -68,7 +68,7 @@ check.perplexity(my_perplexity)
 # $$
 #
 # The first step is $x=e^{\log x}$ with $\log x^a=a\log x$, and the second the chain rule. The log of a product is
-# a sum, and the last line is the mean loss.
+# a sum, and the last exponent is the mean loss.
 #
 # </details>
 
