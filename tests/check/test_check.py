@@ -592,7 +592,7 @@ def test_html_is_escaped_and_code_is_code():
 def test_the_table_is_one_command(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["check"])
     monkeypatch.delitem(sys.modules, "slp_transformer.check.__main__", raising=False)
-    # What runpy compiles here has checks of shapes: kept, it would be found by whoever runs it next.
+    # What runpy compiles here checks shapes: kept, it would be found by whoever runs it next.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("slp_transformer.check", run_name="__main__")
