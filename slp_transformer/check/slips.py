@@ -185,12 +185,17 @@ MISSING = {
     ast.Pow: "An exponent is missing",
     ast.MatMult: "A product is missing",
 }
+TWICE = {
+    ast.Add: "A term is added twice",
+    ast.Mult: "A factor is there twice",
+    ast.Div: "It is divided twice by the same",
+}
 # Functions that are taken for another one, or without which a step is missing.
 OTHER_FUNCTIONS = {
     "softmax": "log_softmax sigmoid shares",
     "log_softmax": "softmax log",
-    "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs",
-    "silu": "sigmoid relu gelu",
+    "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs softplus",
+    "silu": "sigmoid relu gelu tanh",
     "sigmoid": "tanh relu",
     "sum": "mean prod amax",
     "mean": "sum amax median",
@@ -265,17 +270,27 @@ def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Itera
     for other in OTHER_SIGNS.get(kind, ()):
         yield _other_sign(other, kind, ast.BinOp(node.left, other(), node.right))
 
+    def quote(part: ast.expr) -> str:
+        is_known = _names_in(part) <= arguments.keys() | {"len", "torch", "math"}
+        return f": `{ast.unparse(part)}`" if is_known else ""
+
     def without(part: ast.expr, new: ast.expr) -> _Change:
         text = "" if "mistakes" in _names_in(part) else ast.unparse(part)
-        is_known = _names_in(part) <= arguments.keys() | {"len", "torch", "math"}
-        quoted = f": `{text}`" if text and is_known else ""
-        return _Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quoted}.", new)
+        return _Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quote(part)}.", new)
 
     yield without(node.right, node.left)
     if kind in (ast.Add, ast.Mult, ast.MatMult):
         yield without(node.left, node.right)
     if kind is ast.Sub:
         yield without(node.left, ast.UnaryOp(ast.USub(), node.right))
+    if kind in TWICE:
+        for part in (node.right, node.left)[: 1 if kind is ast.Div else 2]:
+            if isinstance(part, ast.Constant):
+                continue
+            new = ast.BinOp(node, node.op, part)
+            text = "" if "mistakes" in _names_in(part) else ast.unparse(part)
+            title = f"{sign} {text}".strip()
+            yield _Change(f"{title} twice", f"{TWICE[kind]}{quote(part)}.", new)
     if kind is ast.Pow:
         whole = ast.Call(ast.Name("int", ast.Load()), [node], [])
         yield _Change("root rounded", "A power or root is rounded to a whole number.", whole)
@@ -302,6 +317,9 @@ def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_C
             yield _Change(f"{other} for {name}", sentence, new, _find_function(other))
         if given and not isinstance(given[0], ast.Starred):
             yield _Change(f"no {name}()", f"A `{name}` is missing.", given[0])
+    if name == "softmax" and len(given) == 2 and not node.keywords:
+        twice = ast.Call(function, [node, given[1]], [])
+        yield _Change("softmax again", "The softmax is taken twice.", twice)
     if name in WITH_AXIS:
         yield from _iter_axis_changes(node, name)
     if name == "len":
