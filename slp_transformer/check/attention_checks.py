@@ -226,6 +226,8 @@ def _simple_cases() -> list[Inputs]:
     lambda X, i: torch.softmax(-((seen := X[: i + 1]) - X[i]).square().sum(1), -1) @ seen,
     "weights reversed: The weights meet the rows in reverse order; weight j belongs to row j.",
     lambda X, i: torch.softmax((seen := X[: i + 1]) @ X[i], -1).flip(0) @ seen,
+    "near tokens alone: Only the last two tokens are read; all up to i should be.",
+    lambda X, i: torch.softmax((seen := X[max(i - 1, 0) : i + 1]) @ X[i], -1) @ seen,
 )
 def simple_attention(X: Tensor, i: int) -> Tensor:
     """Check `simple_attention(X, i)`: return a_i, for i from 0, without matrices."""

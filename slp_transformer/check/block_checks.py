@@ -133,6 +133,8 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
         / x.std(-1, correction=0, keepdim=True)
         + beta
     ),
+    "normalized twice: The row is normalized twice.",
+    lambda gamma, beta, right, solve: solve(right, gamma, beta),
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )

@@ -221,6 +221,8 @@ def _beam_cases() -> list[Inputs]:
     lambda log_probabilities: log_probabilities.min(),
     "median: This is the median; take the mean.",
     lambda log_probabilities: log_probabilities.median(),
+    "perplexity: This is the perplexity, exp of minus the mean; return the mean itself.",
+    lambda right: torch.exp(-right),
 )
 def length_normalized(log_probabilities: Tensor) -> Tensor:
     """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""

@@ -242,6 +242,8 @@ def _circuit_cases() -> list[Inputs]:
     "inside, keys first [sides of @]: This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].",
     "scaled: It is divided by √d_k; return only the product.",
     lambda W_Q, right: right / W_Q.shape[1] ** 0.5,
+    "elementwise: The entries are multiplied one by one; take the matrix product, W_Q @ W_K.T.",
+    lambda W_Q, W_K: W_Q * W_K,
 )
 def qk_circuit(W_Q: Tensor, W_K: Tensor) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""

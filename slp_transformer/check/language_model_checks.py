@@ -276,6 +276,8 @@ def _stack_cases() -> list[Inputs]:
     ),
     "norm added: The final norm is added to the stream; return the norm alone.",
     lambda X, blocks, right, solve: solve(X, blocks, lambda Y: Y) + right,
+    "norm before the last: The final norm comes before the last block; it comes after it.",
+    lambda X, blocks, final_norm, solve: solve(X, [*blocks[:-1], final_norm], blocks[-1]),
 )
 def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     """Check `stack(X, blocks, final_norm)`: apply the blocks, given as functions, one by one."""

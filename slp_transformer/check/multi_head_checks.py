@@ -140,6 +140,10 @@ def _join_cases() -> list[Inputs]:
     lambda heads: heads.sum(0),
     "mean: The heads are averaged; they should be concatenated.",
     lambda heads: heads.mean(0),
+    "largest: The largest of the heads' numbers is taken; concatenate the heads.",
+    lambda heads: heads.amax(0),
+    "last alone: Only the last head is left; concatenate all of them.",
+    lambda heads: heads[-1],
 )
 def join_heads(heads: Tensor) -> Tensor:
     """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
@@ -261,6 +265,10 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     "keys of the next head: The heads read the keys of the next head; each has its own.",
     lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
         X, W_Q, W_K.roll(-(W_K.shape[1] // A), 1), W_V, W_O, A
+    ),
+    "first head left out: The first head is left out: count from 0.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K, W_V.index_fill(1, torch.arange(W_V.shape[1] // A), 0.0), W_O, A
     ),
     sizes_from_module=_multi_head_sizes,
 )

@@ -346,6 +346,14 @@ def _beam_cases() -> list[Inputs]:
         place % log_y.shape[1],
         best.values,
     ),
+    "twice as many: Twice as many extensions come back; keep `width` of them.",
+    lambda scores, log_y, width, solve: solve(scores, log_y, min(2 * width, log_y.numel())),
+    "remainder by B: The word is the remainder of the division by B; divide by V.",
+    lambda scores, log_y, right: (
+        right[0],
+        (right[0] * log_y.shape[1] + right[1]) % len(scores),
+        right[2],
+    ),
 )
 def beam_step(scores: Tensor, log_y: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Check `beam_step(scores, log_y, width)`: return hypotheses, words and scores of the best."""

@@ -54,6 +54,12 @@ def _(X, i):
     return a.flip(0) @ past
 
 
+@wrong("simple_attention", "near tokens alone", "a window")
+def _(X, i):
+    past = X[max(0, i - 1) : i + 1]
+    return torch.softmax(past @ X[i], 0) @ past
+
+
 @wrong("simple_attention", "all ask", "softmax over 'past @ past.T' of all rows, averaged over the")
 def _(X, i):
     past = X[: i + 1]
@@ -140,11 +146,7 @@ def _(N):
     return torch.triu(torch.full((N, N), float("-inf")), diagonal=1).flip(1)
 
 
-@wrong(
-    "causal_mask",
-    "first row left out",
-    "the loop begins at 1",
-)
+@wrong("causal_mask", "first row left out", "the loop begins at 1")
 def _(N):
     M = torch.zeros(N, N)
     for i in range(1, N):
@@ -162,6 +164,16 @@ def _(Q, K, V, mask):
 def _(Q, K, V, mask):
     A = torch.softmax(Q @ K.T / K.shape[-1] ** 0.5 + mask, -1)
     return torch.softmax(A, -1) @ V
+
+
+@wrong("join_heads", "last alone", "the tokens are reversed... only the last head is returned")
+def _(heads):
+    return heads[-1]
+
+
+@wrong("join_heads", "largest", "max over heads")
+def _(heads):
+    return heads.amax(0)
 
 
 @wrong("multi_head_attention", "last head left out", "one head is missed")
@@ -348,10 +360,24 @@ def _(y, dart):
     return -1
 
 
+@wrong("beam_step", "+ halved", "log_y is normalized again by length")
+def _(scores, log_y, width):
+    t = (scores[:, None] + log_y) / 2
+    b, p = t.flatten().topk(width)
+    return p // log_y.shape[1], p % log_y.shape[1], b
+
+
 @wrong("beam_step", "words first", "scores are broadcast along the wrong axis")
 def _(scores, log_y, width):
     t = (scores[:, None] + log_y).T
     b, p = t.flatten().topk(width)
+    return p // log_y.shape[1], p % log_y.shape[1], b
+
+
+@wrong("beam_step", "twice as many", "the width is doubled")
+def _(scores, log_y, width):
+    t = scores[:, None] + log_y
+    b, p = t.flatten().topk(min(2 * width, t.numel()))
     return p // log_y.shape[1], p % log_y.shape[1], b
 
 
@@ -447,11 +473,7 @@ def _(alpha, period):
     return sum(v) / len(v)
 
 
-@wrong(
-    "logit_lens",
-    "gain on the offset",
-    "γ multiplies β as well",
-)
+@wrong("logit_lens", "gain on the offset", "γ multiplies β as well")
 def _(H, gamma, beta, E):
     m = H.mean(1, keepdim=True)
     s = H.std(1, keepdim=True, correction=0)
@@ -463,6 +485,11 @@ def _(heads, W_O, c):
     k = heads.clone()
     k[: c + 1] = 0
     return k.transpose(0, 1).flatten(1) @ W_O
+
+
+@wrong("qk_circuit", "elementwise", "elementwise product W_Q * W_K")
+def _(W_Q, W_K):
+    return W_Q * W_K
 
 
 @wrong(
@@ -542,9 +569,8 @@ def _(midi, tuning, frets):
 def _(grip, span):
     s = sorted(a for a, _ in grip)
     fr = [b for _, b in grip if b]
-    return all(y - x == 1 for x, y in zip(s, s[1:], strict=False)) and (
-        not fr or max(fr) - min(fr) <= span
-    )
+    near = all(y - x == 1 for x, y in zip(s, s[1:], strict=False))
+    return near and (not fr or max(fr) - min(fr) <= span)
 
 
 @wrong("is_playable_grip", "strings apart", "the strings' distance is compared with span")
@@ -558,6 +584,14 @@ def _(grip, span):
     s = {a for a, _ in grip}
     fr = [b for _, b in grip if b]
     return len(s) == len(grip) and (not fr or (max(fr) - min(fr) <= span and max(fr) <= 12))
+
+
+@wrong("path_back", "last row not read", "the last row of came is skipped")
+def _(came, last):
+    p = [last]
+    for t in reversed(range(len(came) - 1)):
+        p.append(int(came[t, p[-1]]))
+    return p[::-1]
 
 
 @wrong("takes_turns", "first place missed", "the first place is missing")
@@ -619,3 +653,72 @@ def _(x, gate_proj, up_proj, down_proj):
 def _(x, gate_proj, up_proj, down_proj):
     g, u = x @ gate_proj.T, x @ up_proj.T
     return (g * torch.sigmoid(-g) * u) @ down_proj.T
+
+
+@wrong("ffn", "elu for relu", "ELU in place of ReLU")
+def _(x, W_1, b_1, W_2, b_2):
+    return F.elu(x @ W_1 + b_1) @ W_2 + b_2
+
+
+@wrong("layer_norm", "normalized twice", "normalized twice")
+def _(x, gamma, beta):
+    def n(z):
+        return (z - z.mean(-1, keepdim=True)) / z.std(-1, keepdim=True, correction=0)
+
+    return gamma * n(gamma * n(x) + beta) + beta
+
+
+@wrong("attention", "+ halved", "the mask is added twice, with factor 0.5")
+def _(Q, K, V, mask):
+    return torch.softmax((Q @ K.T / K.shape[-1] ** 0.5) / 2 + mask, -1) @ V
+
+
+@wrong("multi_head_attention", "first head left out", "the first head is skipped")
+def _(X, W_Q, W_K, W_V, W_O, A):
+    Q, K, V = (sol_split(X @ W, A) for W in (W_Q, W_K, W_V))
+    M = sol_mask(len(X))
+    h = torch.zeros_like(V)
+    for c in range(1, A):
+        h[c] = sol_att(Q[c], K[c], V[c], M)
+    return sol_join(h) @ W_O
+
+
+@wrong("sinusoid", "· doubled", "sines and cosines of every second position")
+def _(N, d):
+    pos = 2 * torch.arange(N)[:, None]
+    a = pos / 10000 ** (2 * torch.arange(d // 2) / d)
+    return torch.stack([a.sin(), a.cos()], -1).reshape(N, d)
+
+
+@wrong("shift_position", "/ halved", "k is divided by N... the angle is k only halved")
+def _(row, k):
+    out = row.clone()
+    for i in range(len(row) // 2):
+        b = k / 2 / 10000 ** (2 * i / len(row))
+        s, c = row[2 * i], row[2 * i + 1]
+        out[2 * i] = s * math.cos(b) + c * math.sin(b)
+        out[2 * i + 1] = c * math.cos(b) - s * math.sin(b)
+    return out
+
+
+@wrong("stack", "norm before the last", "the final norm is applied after the second last block")
+def _(X, blocks, final_norm):
+    for b in blocks[:-1]:
+        X = b(X)
+    return blocks[-1](final_norm(X))
+
+
+@wrong("beam_step", "remainder by B", "B for V")
+def _(scores, log_y, width):
+    b, p = (scores[:, None] + log_y).flatten().topk(width)
+    return p // log_y.shape[1], p % len(scores), b
+
+
+@wrong("length_normalized", "perplexity", "base")
+def _(log_probabilities):
+    return torch.exp(-log_probabilities.mean())
+
+
+@wrong("perplexity", "one more in mean", "exp of minus the log of the mean... 2**")
+def _(probabilities):
+    return torch.exp(-torch.log(probabilities).sum() / (len(probabilities) + 1))

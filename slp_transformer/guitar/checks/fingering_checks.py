@@ -195,6 +195,8 @@ def _back_cases() -> list[Inputs]:
     "backwards.",
     "first row not read: The first row of `came` is not read: range(…, 0, −1) ends before 0.",
     lambda came, last, solve: solve(came[1:], last),
+    "last row not read: The last row of `came` is not read; it says where `last` came from.",
+    lambda came, last, solve: solve(came[:-1], last),
 )
 def path_back(came: Tensor, last: int) -> list[int]:
     """Check `path_back(came, last)`: the places of T moments, came[t, p] the one before p."""
