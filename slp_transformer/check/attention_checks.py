@@ -144,6 +144,10 @@ def _sum_cases() -> list[Inputs]:
     lambda alpha_i, rows: alpha_i @ rows,
     "last rows: The last rows are taken; weight j belongs to row j, counted from the first.",
     lambda alpha_i, rows: alpha_i @ rows[-len(alpha_i) :],
+    "row after: Weight j is used with row j + 1; it belongs to row j.",
+    lambda alpha_i, rows: alpha_i @ rows[(torch.arange(len(alpha_i)) + 1).clamp(max=len(rows) - 1)],
+    "begun with a row: The sum begins with the first row itself; begin with 0.",
+    lambda rows, right: rows[0] + right,
 )
 def weighted_sum(alpha_i: Tensor, rows: Tensor) -> Tensor:
     """Check `weighted_sum(alpha_i, rows)`: add up the first rows, each times its weight."""
@@ -212,6 +216,18 @@ def _simple_cases() -> list[Inputs]:
     lambda X, i: ((seen := X[: i + 1]) * (seen * X[i]).softmax(0)).sum(0),
     "residual: Token i's own row is added once more; its weight already counts it.",
     lambda X, i, right: X[i] + right,
+    "first token left out: The first token is never read: the rows begin with X[0].",
+    lambda X, i: torch.softmax((seen := X[min(i, 1) : i + 1]) @ X[i], -1) @ seen,
+    "first token left out (of itself): …",
+    lambda X, i: torch.softmax((seen := X[1 : i + 1]) @ X[i], -1) @ seen,
+    "all ask: All tokens up to i ask, and their outputs are averaged; token i alone asks.",
+    lambda X, i: (torch.softmax((seen := X[: i + 1]) @ seen.T, -1) @ seen).mean(0),
+    "distances: The scores are minus squared distances; take the dot products.",
+    lambda X, i: torch.softmax(-((seen := X[: i + 1]) - X[i]).square().sum(1), -1) @ seen,
+    "weights reversed: The weights meet the rows in reverse order; weight j belongs to row j.",
+    lambda X, i: torch.softmax((seen := X[: i + 1]) @ X[i], -1).flip(0) @ seen,
+    "near tokens alone: Only the last two tokens are read; all up to i should be.",
+    lambda X, i: torch.softmax((seen := X[max(i - 1, 0) : i + 1]) @ X[i], -1) @ seen,
 )
 def simple_attention(X: Tensor, i: int) -> Tensor:
     """Check `simple_attention(X, i)`: return a_i, for i from 0, without matrices."""
@@ -283,6 +299,8 @@ SOFTMAX_AXES["softmax over heads (zeros)"] = 0
     "the weights [no @ V]: It returns the weights; return the weights times V.",
     "scaled after softmax: The division by √d_k comes after the softmax, not before it.",
     lambda Q, K, V, mask, solve: solve(Q * Q.shape[1] ** 0.5, K, V, mask) / Q.shape[1] ** 0.5,
+    "values scaled: The result, or V, is divided by √d_k as well; only the scores should be.",
+    lambda K, right: right / K.shape[-1] ** 0.5,
     accepted=("nothing seen is NaN",),
 )
 def attention(Q: Tensor, K: Tensor, V: Tensor, mask: Tensor, mistakes: Mistakes) -> Tensor:

@@ -126,6 +126,15 @@ def _norm_cases(d: int = 0) -> list[Inputs]:
     "gain summed (γ first): …",
     lambda x, gamma, beta, solve: gamma @ solve(x, torch.ones_like(gamma), 0 * beta) + beta,
     *_large_epsilons(),
+    "median: The median is subtracted; subtract the mean.",
+    lambda x, gamma, beta: (
+        gamma
+        * (x - x.quantile(0.5, -1, keepdim=True, interpolation="lower"))
+        / x.std(-1, correction=0, keepdim=True)
+        + beta
+    ),
+    "normalized twice: The row is normalized twice.",
+    lambda gamma, beta, right, solve: solve(right, gamma, beta),
     accepted=tuple(EPSILONS),
     sizes_from_module=lambda shapes, module: {"d": (shapes.get("gamma") or shapes["beta"])[0]},
 )
@@ -175,6 +184,11 @@ def _ffn_cases(d: int = 0, d_ff: int = 0) -> list[Inputs]:
     "ReLU6 [relu6 for relu]: This uses ReLU6, which ends at 6; the equation has ReLU.",
     "leaky [leaky_relu for relu]: This uses LeakyReLU; the equation has ReLU.",
     "then + x: The input is added at the end: that is the block's work, not the layer's.",
+    "softplus [softplus for relu]: This uses softplus, log(1 + exp); the equation has ReLU.",
+    "squared: The ReLU is squared; use it as it is.",
+    lambda x, W_1, b_1, W_2, b_2: torch.relu(x @ W_1 + b_1) ** 2 @ W_2 + b_2,
+    "cut above: Numbers above 0 are cut; ReLU cuts those below 0.",
+    lambda x, W_1, b_1, W_2, b_2: (x @ W_1 + b_1).clamp(max=0) @ W_2 + b_2,
     sizes_from_module=lambda shapes, module: dict(
         zip(("d", "d_ff"), shapes.get("W_1", (3, 7)), strict=True)
     ),
@@ -220,6 +234,10 @@ GATE_MISTAKES = (
     "GELU [gelu for silu]: The gate is a GELU; it should be Swish.",
     "no bend [no silu()]: There is no activation function: the gate should go through Swish.",
     "added [+ for ·]: The two products are added; they should be multiplied elementwise.",
+    "tanh [tanh for silu]: The gate is a tanh; it should be Swish.",
+    "minus in the sigmoid: The sign in the sigmoid is reversed: Swish is x σ(x), not x σ(−x).",
+    "gate squared: The gate is multiplied once too often: Swish is x σ(x).",
+    "sigmoid of the second: The second product goes through a sigmoid; it is used as it is.",
     "no gate [no · second]: The second product is not used; multiply it by the gate.",
 )
 
@@ -240,6 +258,12 @@ GATE_MISTAKES = (
     lambda x, W_1, b_1, W_2, b_2, W_3, b_3: F.silu((x @ W_1 + b_1) * (x @ W_2 + b_2)) @ W_3 + b_3,
     "bent early: Swish is applied to x; apply it to the first product.",
     lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (F.silu(x) @ W_1 + b_1) * (x @ W_2 + b_2) @ W_3 + b_3,
+    "b_1 once: b_1 is added in one of the two factors of Swish alone; both are of x W_1 + b_1.",
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (
+        (x @ W_1 + b_1) * torch.sigmoid(x @ W_1) * (x @ W_2 + b_2) @ W_3 + b_3
+    ),
+    "b_2 too late: b_2 is added to the product of the two: put x W_2 + b_2 in brackets.",
+    lambda x, W_1, b_1, W_2, b_2, W_3, b_3: (F.silu(x @ W_1 + b_1) * (x @ W_2) + b_2) @ W_3 + b_3,
 )
 def swiglu(
     x: Tensor,
@@ -254,6 +278,10 @@ def swiglu(
     """Check `swiglu(x, W_1, b_1, W_2, b_2, W_3, b_3)`: it takes a row or rows, with β = 1."""
     first, second = x @ W_1 + b_1, x @ W_2 + b_2
     second = F.silu(second) if "both bent" in mistakes else second
+    second = torch.sigmoid(second) if "sigmoid of the second" in mistakes else second
+    second = first * second if "gate squared" in mistakes else second
+    if "minus in the sigmoid" in mistakes:
+        return first * torch.sigmoid(-first) * second @ W_3 + b_3
     return F.silu(first) * second @ W_3 + b_3
 
 
@@ -290,7 +318,10 @@ def _block_cases() -> list[Inputs]:
         Layer("layer norm", normalize_rows),
         Layer("layer norm, times 3", lambda X: 3 * normalize_rows(X)),
     )
-    return [(X, *layers) for X in (matrix((2, 4), (6, 0)), draw(5, 3), 9 * draw(2, 7))]
+    gain = torch.tensor((1.0, 2, 4))
+    uneven = Layer("layer norm, times (1, 2, 4)", lambda X: gain.to(X) * normalize_rows(X))
+    given = [(X, *layers) for X in (matrix((2, 4), (6, 0)), draw(5, 3), 9 * draw(2, 7))]
+    return [*given, (draw(3, 3), *layers[:2], uneven, layers[3])]
 
 
 @check(

@@ -54,6 +54,11 @@ def _cross_cases() -> list[Inputs]:
     lambda X, W_V, right: X @ W_V + right,
     "both read: Keys and values come from both streams; cross-attention reads H_enc alone.",
     lambda X, H_enc, W_Q, W_K, W_V, solve: solve(X, torch.cat([H_enc, X]), W_Q, W_K, W_V),
+    "scaled by √n: The scores are divided by the root of the number of the source's tokens; "
+    "divide by √d_k.",
+    lambda X, H_enc, W_Q, W_K, W_V, solve: solve(
+        X, H_enc, W_Q, W_K * (W_K.shape[1] / len(H_enc)) ** 0.5, W_V
+    ),
 )
 def cross_attention(
     X: Tensor, H_enc: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, mistakes: Mistakes
@@ -212,6 +217,12 @@ def _beam_cases() -> list[Inputs]:
     lambda log_probabilities: log_probabilities.sum().exp() / len(log_probabilities),
     "root of the length: The sum is divided by the root of the length; divide by the length.",
     lambda log_probabilities: log_probabilities.sum() / len(log_probabilities) ** 0.5,
+    "smallest of all: This is the log probability of the least probable word; take their mean.",
+    lambda log_probabilities: log_probabilities.min(),
+    "median: This is the median; take the mean.",
+    lambda log_probabilities: log_probabilities.median(),
+    "perplexity: This is the perplexity, exp of minus the mean; return the mean itself.",
+    lambda right: torch.exp(-right),
 )
 def length_normalized(log_probabilities: Tensor) -> Tensor:
     """Check `length_normalized(log_probabilities)`: a sentence's score in beam search."""

@@ -14,7 +14,7 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
 def _ids_cases() -> list[Inputs]:
     given = [(3, 1, 4, 3), (1, 2), (2, 2), (5, 1, 5, 2, 7, 5), (0, 4, 6, 4, 4), (6, 0, 3, 6, 3)]
     given += [(5, 1, 5, 2, 5, 2, 5, 3, 5), (4, 0, 7, 4), (0, 5, 0)]
-    given.append((19, 8, *range(6), *range(9, 16), 19))
+    given += [(19, 8, *range(6), *range(9, 16), 19), (4, 1, 9, 7, 4, 1)]
     return [(torch.tensor(ids),) for ids in given]
 
 
@@ -53,6 +53,18 @@ def _ids_cases() -> list[Inputs]:
     "always −1: This is always −1: if the search begins at the last token itself, begin one "
     "earlier.",
     lambda: -1,
+    "two compared: Two tokens are compared with the last two; compare the last one alone.",
+    lambda ids: next(
+        (
+            int(ids[j + 1])
+            for j in range(len(ids) - 2, 0, -1)
+            if ids[j] == ids[-1] and ids[j - 1] == ids[-2]
+        ),
+        -1,
+    ),
+    "given up: The search ends at the first token that differs: return −1 after the loop, not "
+    "in it.",
+    lambda ids: int(ids[-1]) if len(ids) > 1 and ids[-2] == ids[-1] else -1,
 )
 def induced(ids: Tensor) -> int:
     """Check `induced(ids)`: what the rule says comes next; −1 if the last token is a new one."""
@@ -108,6 +120,8 @@ def _alpha_cases() -> list[Inputs]:
     lambda alpha: alpha.diagonal(-1).mean(),
     "last token alone: Only the last token is counted; take the mean over all repeated ones.",
     lambda alpha, period: alpha[-1, len(alpha) - period],
+    "first repeated token missed: The first repeated token is left out; it is token P.",
+    lambda alpha, period: alpha[i := torch.arange(period + 1, len(alpha)), i - period + 1].mean(),
 )
 def induction_score(alpha: Tensor, period: int) -> Tensor:
     """Check `induction_score(alpha, period)`: one head's, on tokens that repeat after P."""
@@ -146,6 +160,8 @@ def _lens_cases() -> list[Inputs]:
     "variance: The rows are divided by the variance; divide by its root.",
     "not divided: The rows are not divided by their standard deviation.",
     "all rows together: Mean and σ are those of the matrix; each row has its own.",
+    "gain on the offset: γ multiplies β as well: multiply the row by γ first, then add β.",
+    lambda H, gamma, beta, E, solve: solve(H, gamma, gamma * beta, E),
     accepted=tuple(EPSILONS),
 )
 def logit_lens(H: Tensor, gamma: Tensor, beta: Tensor, E: Tensor, mistakes: Mistakes) -> Tensor:
@@ -199,6 +215,10 @@ def _head_cases() -> list[Inputs]:
     lambda heads, W_O, c: (
         heads.transpose(0, 1).flatten(1) * (torch.arange(len(W_O)) != c % len(W_O)) @ W_O
     ),
+    "all up to c: All heads up to c are removed; remove head c alone.",
+    lambda heads, W_O, c: (
+        heads[c + 1 :].transpose(0, 1).flatten(1) @ W_O[(c + 1) * heads.shape[2] :]
+    ),
 )
 def without_head(heads: Tensor, W_O: Tensor, c: int) -> Tensor:
     """Check `without_head(heads, W_O, c)`: what attention adds if head c gathers nothing."""
@@ -222,6 +242,8 @@ def _circuit_cases() -> list[Inputs]:
     "inside, keys first [sides of @]: This is W_Kᵀ W_Q, [d_k×d_k]; the matrix should be [d×d].",
     "scaled: It is divided by √d_k; return only the product.",
     lambda W_Q, right: right / W_Q.shape[1] ** 0.5,
+    "elementwise: The entries are multiplied one by one; take the matrix product, W_Q @ W_K.T.",
+    lambda W_Q, W_K: W_Q * W_K,
 )
 def qk_circuit(W_Q: Tensor, W_K: Tensor) -> Tensor:
     """Check `qk_circuit(W_Q, W_K)`: the one matrix [d×d] that says where a head looks."""

@@ -32,6 +32,8 @@ def _lookup_cases() -> list[Inputs]:
     lambda w, E: E[: w + 1].sum(0),
     "not summed: The rows are not added up: multiply with @, not with *.",
     lambda w, E: (torch.arange(len(E)) == w)[:, None] * E,
+    "all but w: The row is 1 everywhere but at w; it is 1 at w alone.",
+    lambda w, E: E.sum(0) - E[w],
 )
 def one_hot_lookup(w: int, E: Tensor) -> Tensor:
     """Check `one_hot_lookup(w, E)`: multiply a one-hot row by E to get the row of word w."""
@@ -113,6 +115,10 @@ def input_encoding(ids: Tensor, E: Tensor, P: Tensor, start: int) -> Tensor:
     ),
     "sines only [sin for cos]: All columns are sines; every second one should be a cosine.",
     "multiplied [no minus]: The position is multiplied by the power of 10000; divide by it.",
+    "last pair left out: The last pair of columns is not filled: i goes up to d/2 − 1.",
+    lambda d, right: right.index_fill(1, torch.tensor([d - 2, d - 1]), 0.0),
+    "last position left out: The last row is not filled: positions go up to N − 1.",
+    lambda N, right: right.index_fill(0, torch.tensor(N - 1), 0.0),
 )
 def sinusoid(N: int, d: int) -> Tensor:
     """Check `sinusoid(N, d)`: return fixed positions [N×d]; d is even."""
@@ -167,6 +173,17 @@ def _shift_cases() -> list[Inputs]:
     lambda row, k, solve: solve(torch.tensor([0.0, 1.0]).repeat(len(row) // 2), k),
     "rolled: The columns are moved by k places; turn each pair of them by its own angle.",
     lambda row, k: row.roll(k),
+    "halves: Column i is paired with column i + d/2; pair neighboring columns.",
+    lambda row, k, solve: solve(row.view(2, -1).T.flatten(), k).view(-1, 2).T.flatten(),
+    "exponent with 4: The exponent is 4i/d; it should be 2i/d.",
+    lambda row, k: torch.stack(
+        [
+            (s := row[0::2]) * (b := k / 10000 ** (4 * torch.arange(len(s)) / len(row))).cos()
+            + (c := row[1::2]) * b.sin(),
+            c * b.cos() - s * b.sin(),
+        ],
+        -1,
+    ).flatten(),
 )
 def shift_position(row: Tensor, k: int) -> Tensor:
     """Check `shift_position(row, k)`: of sinusoidal positions, the row k places after `row`."""
@@ -253,6 +270,14 @@ def _stack_cases() -> list[Inputs]:
     lambda X, blocks, final_norm, solve: solve(X, blocks[-1:], final_norm),
     "added: A block's output is added to X; the block does that itself.",
     lambda X, blocks, final_norm: final_norm(reduce(lambda H, b: H + b(H), blocks, X)),
+    "each twice: Every block runs twice; it runs once.",
+    lambda X, blocks, final_norm, solve: solve(
+        X, [block for block in blocks for _ in range(2)], final_norm
+    ),
+    "norm added: The final norm is added to the stream; return the norm alone.",
+    lambda X, blocks, right, solve: solve(X, blocks, lambda Y: Y) + right,
+    "norm before the last: The final norm comes before the last block; it comes after it.",
+    lambda X, blocks, final_norm, solve: solve(X, [*blocks[:-1], final_norm], blocks[-1]),
 )
 def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     """Check `stack(X, blocks, final_norm)`: apply the blocks, given as functions, one by one."""
@@ -289,6 +314,13 @@ def stack(X: Tensor, blocks: Any, final_norm: Any) -> Tensor:
     "attention per head: Each head is counted with d² per matrix; it has d × d/A, so that the "
     "number of heads does not matter.",
     lambda L, d: 40 * L * d * d,
+    "two for attention: Attention is counted with two matrices of d × d; it has four.",
+    lambda L, d: 10 * L * d * d,
+    "L for attention alone: Only attention is multiplied by L; every block has both layers.",
+    lambda L, d: 4 * L * d * d + 8 * d * d,
+    "L for the feedforward layer alone: Only the feedforward layer is multiplied by L; every "
+    "block has both layers.",
+    lambda L, d: 4 * d * d + 8 * L * d * d,
 )
 def parameters(L: int, d: int) -> int:
     """Check `parameters(L, d)`: matrices of L blocks with d_attn = d and d_ff = 4d, no biases."""

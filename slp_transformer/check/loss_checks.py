@@ -126,6 +126,8 @@ def _loss_cases() -> list[Inputs]:
     lambda U, right: right / U.shape[-1],
     "last position counted: The sum is divided by N; only N − 1 positions have a next word.",
     lambda ids, right: right * (len(ids) - 1) / len(ids),
+    "last alone: Only the last word's loss is taken; take the mean over all that came next.",
+    lambda U, ids, solve: solve(U[-2:], ids[-2:]),
 )
 def next_token_loss(U: Tensor, ids: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `next_token_loss(U, ids)`: the mean loss of a text [N] from its logits [N×|V|].
@@ -215,6 +217,19 @@ def _padded_cases() -> list[Inputs]:
     lambda U, ids, pad_id: F.cross_entropy(
         (U[:, :-1] * (ids[:, 1:] != pad_id)[..., None]).flatten(0, 1), ids[:, 1:].flatten()
     ),
+    "after the first: All words after a text's first padding are left out; padding may be "
+    "anywhere.",
+    lambda U, ids, pad_id, solve: solve(
+        U,
+        torch.cat(
+            [ids[:, :1], (t := ids[:, 1:]).where((t == pad_id).cumsum(1) == 0, pad_id)], dim=1
+        ),
+        pad_id,
+    ),
+    "padding impossible: The logit of padding is −∞; leave the logits as they are.",
+    lambda U, ids, pad_id, solve: solve(
+        U.index_fill(-1, torch.tensor(pad_id), -math.inf), ids, pad_id
+    ),
 )
 def padded_loss(U: Tensor, ids: Tensor, pad_id: int, mistakes: Mistakes) -> Tensor:
     """Check `padded_loss(U, ids, pad_id)`: the mean loss of a batch [B×N] with padding in it."""
@@ -255,6 +270,13 @@ def _masked_cases() -> list[Inputs]:
     "logits before: The logits of position i − 1 are used; the masked word's own are at position "
     "i.",
     lambda U, x, M: -torch.log_softmax(U, -1)[M - 1, x[M]].mean(),
+    "all pairs: Each masked position is compared with all masked words; each has one of its own: "
+    "log_y[M, x[M]].",
+    lambda U, x, M: -U.log_softmax(-1)[M][:, x[M]].mean(),
+    "own guess: The most probable word is taken; take the word of the text, x[i].",
+    lambda U, M: -U.log_softmax(-1)[M].amax(-1).mean(),
+    "divided by |V|: The sum is divided by |V|; divide it by the number of masked positions.",
+    lambda U, M, right: right * len(M) / U.shape[1],
 )
 def masked_word_loss(U: Tensor, x: Tensor, M: Tensor, mistakes: Mistakes) -> Tensor:
     """Check `masked_word_loss(U, x, M)`: the mean loss of the words x [N] at the positions in M.
@@ -302,6 +324,10 @@ def _perplexity_cases() -> list[Inputs]:
     lambda probabilities: (-(probabilities + 1e-12).log().mean()).exp(),
     "underflow: The product of small probabilities is rounded to 0: add logarithms instead.",
     lambda probabilities: probabilities.prod() ** (-1 / len(probabilities)),
+    "first left out: The first word is left out; all of them have a probability here.",
+    lambda probabilities, solve: solve(probabilities[1:]),
+    "fourth root: The root is always the 4th; it is the T-th, of as many words as there are.",
+    lambda probabilities: (-probabilities.log().sum() / 4).exp(),
 )
 def perplexity(probabilities: Tensor) -> Tensor:
     """Check `perplexity(probabilities)` of a text, from the probability of each of its words."""

@@ -51,6 +51,8 @@ NOT_ADDITIVE = (
     lambda N: future_mask(N).tril(1),
     "then minus: The future has +∞, so it gets all the weight: the sign is missing.",
     "everything [no triu()]: Everything is hidden: only the entries with j > i should be −∞.",
+    "first row left out: The first row hides nothing: it is row 0, and sees itself alone.",
+    lambda right: right.index_fill(0, torch.tensor(0), 0.0),
 )
 def causal_mask(N: int) -> Tensor:
     """Check `causal_mask(N)`: return a mask [N×N], 0 where j ≤ i and −∞ where j > i."""
@@ -106,6 +108,8 @@ def mask_after(N: int, held: int) -> Tensor:
     "then minus: The padding has +∞, which the softmax cannot take; it should be −∞.",
     "square: The mask has a row for each token; one row is enough for all queries.",
     lambda ids, right: right.expand(len(ids), -1),
+    "first left out: The first position is never hidden; padding may come first.",
+    lambda right: right.index_fill(-1, torch.tensor(0), 0.0),
 )
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
     """Check `padding_mask(ids, pad_id)`: [1×M] or [M], −∞ where ids holds pad_id, else 0."""

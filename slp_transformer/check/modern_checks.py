@@ -54,6 +54,14 @@ def _rms_cases() -> list[Inputs]:
     lambda x, gamma, eps: (
         gamma * x / (x.square().sum(-1, keepdim=True) / (x.shape[-1] - 1) + eps).sqrt()
     ),
+    "gain first: γ multiplies the row before it is normalized; multiply the result.",
+    lambda x, gamma, eps, solve: solve(gamma * x, torch.ones_like(gamma), eps),
+    "ε always the same: ε is a fixed number; use `eps`.",
+    lambda x, gamma, solve: solve(x, gamma, 1e-6),
+    "ε always the same (1e-5): …",
+    lambda x, gamma, solve: solve(x, gamma, 1e-5),
+    "the larger: The mean square or ε is used, whichever is larger; add ε to it.",
+    lambda x, gamma, eps: gamma * x / x.square().mean(-1, keepdim=True).clamp(min=eps).sqrt(),
 )
 def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
     """Check `rms_norm(x, gamma, eps)`, for a row [d] and for rows [N×d]."""
@@ -134,6 +142,13 @@ def _rotation_cases() -> list[Inputs]:
     lambda right: right.unflatten(1, (2, -1)).mT.flatten(1),
     "cosines alone: The sines are missing: a′ = a cos − b sin and b′ = a sin + b cos.",
     lambda X, start, base: X * _angles(X, start, base).cos().repeat(1, 2),
+    "pairs from the last: The last pair turns fastest; it should be the first, with θ_0 = 1.",
+    lambda X, start, base, solve: (
+        solve(X.unflatten(1, (2, -1)).flip(2).flatten(1), start, base)
+        .unflatten(1, (2, -1))
+        .flip(2)
+        .flatten(1)
+    ),
 )
 def rotary(X: Tensor, start: int, base: float) -> Tensor:
     """Check `rotary(X, start, base)`: rows at positions start, start + 1, …, turned to them."""
@@ -190,6 +205,8 @@ def _step_cases() -> list[Inputs]:
     "new key alone: This is the score of the new key alone; return those of the cached keys as "
     "well.",
     lambda right: right[-1:],
+    "query twice: The query is rotated twice.",
+    lambda q, k, K, rotate, solve: solve(rotate(q, len(K)), k, K, rotate),
 )
 def rotary_step(q: Tensor, k: Tensor, K: Tensor, rotate: Any) -> Tensor:
     """Check `rotary_step(q, k, K, rotate)`: a new token's scores [n + 1].
@@ -232,6 +249,8 @@ def _shared_cases() -> list[Inputs]:
     lambda K, A: torch.stack([K[min(round(c * len(K) / A), len(K) - 1)] for c in range(A)]),
     "axes exchanged: The axes are [M×A×d_k]; heads come first, [A×M×d_k].",
     lambda K, A: torch.stack([K[c * len(K) // A] for c in range(A)], 1),
+    "along features: The numbers of each key are repeated; repeat the keys of whole heads.",
+    lambda K, A: K.repeat_interleave(A // len(K), 2),
 )
 def shared_keys(K: Tensor, A: int) -> Tensor:
     """Check `shared_keys(K, A)`: for each of A heads the keys of its group, K being [G×M×d_k]."""

@@ -140,6 +140,10 @@ def _join_cases() -> list[Inputs]:
     lambda heads: heads.sum(0),
     "mean: The heads are averaged; they should be concatenated.",
     lambda heads: heads.mean(0),
+    "largest: The largest of the heads' numbers is taken; concatenate the heads.",
+    lambda heads: heads.amax(0),
+    "last alone: Only the last head is left; concatenate all of them.",
+    lambda heads: heads[-1],
 )
 def join_heads(heads: Tensor) -> Tensor:
     """Check `join_heads(heads)`: [A×N×d_v] becomes [N×A·d_v], head 1 in the first columns."""
@@ -241,6 +245,31 @@ def _multi_head_sizes(shapes: dict[str, tuple[int, ...]], module: Any) -> dict[s
     "softmax over queries: The softmax runs over the queries; it should run over the keys.",
     "columns dealt out: The columns are dealt out to the heads in turn: head c should get d_k "
     "columns side by side, from c·d_k on.",
+    "values of head 0: All heads read the values of head 0; each has its own.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K, W_V[:, : W_V.shape[1] // A].repeat(1, A), W_O, A
+    ),
+    "keys of head 0: All heads read the keys of head 0; each has its own.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K[:, : W_K.shape[1] // A].repeat(1, A), W_V, W_O, A
+    ),
+    "last head left out: The last head is left out: c goes up to A − 1, which range(A) ends with.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X,
+        W_Q,
+        W_K,
+        W_V.index_fill(1, torch.arange(W_V.shape[1])[-W_V.shape[1] // A :], 0.0),
+        W_O,
+        A,
+    ),
+    "keys of the next head: The heads read the keys of the next head; each has its own.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K.roll(-(W_K.shape[1] // A), 1), W_V, W_O, A
+    ),
+    "first head left out: The first head is left out: count from 0.",
+    lambda X, W_Q, W_K, W_V, W_O, A, solve: solve(
+        X, W_Q, W_K, W_V.index_fill(1, torch.arange(W_V.shape[1] // A), 0.0), W_O, A
+    ),
     sizes_from_module=_multi_head_sizes,
 )
 def multi_head_attention(
@@ -307,6 +336,19 @@ def _cache_cases() -> list[Inputs]:
     "results 2 and 3 swapped: K and V are swapped: return the output, then K, then V.",
     "new ones alone: Only the new key and value are returned; return all keys and values.",
     lambda x, W_K, W_V, right: (right[0], (x @ W_K)[None], (x @ W_V)[None]),
+    "value in front: The new value is put in front, but the new key at the end; both belong there.",
+    lambda x, W_Q, W_K, W_V, K, V: (
+        torch.softmax(
+            (keys := torch.cat([K, (x @ W_K)[None]])) @ (q := x @ W_Q) / len(q) ** 0.5, -1
+        )
+        @ (values := torch.cat([(x @ W_V)[None], V])),
+        keys,
+        values,
+    ),
+    "oldest dropped: The first cached token is dropped; keep all of them.",
+    lambda x, W_Q, W_K, W_V, K, V, solve: solve(x, W_Q, W_K, W_V, K[1:], V[1:]),
+    "appended twice: The new key and value are appended twice.",
+    lambda x, W_Q, W_K, W_V, right, solve: solve(x, W_Q, W_K, W_V, *right[1:]),
 )
 def cached_step(
     x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, K: Tensor, V: Tensor, mistakes: Mistakes

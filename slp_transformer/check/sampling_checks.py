@@ -58,6 +58,14 @@ def temperature(u: Tensor, tau: float) -> Tensor:
     lambda right: (BOOK_LOGITS.softmax(-1), right[1]),
     "two words at 0: However close the second word is, u/τ leaves it behind as τ goes to 0.",
     lambda right: (vector(0.5, 0.5, 0, 0), right[1]),
+    "equal at 0: Equal shares are the limit as τ grows; as it goes to 0, one word takes all.",
+    lambda right: (right[1], right[1]),
+    "one word at ∞: As τ grows, the words become equal; one word takes all as τ goes to 0.",
+    lambda right: (right[0], right[0]),
+    "1 at ∞: Probabilities sum to 1: as τ grows, each of the four words gets 1/4.",
+    lambda right: (right[0], torch.ones(4)),
+    "two words at ∞: As τ grows, all four words become equal, not two of them.",
+    lambda right: (right[0], vector(0.5, 0.5, 0, 0)),
 )
 def limits_of_temperature() -> tuple[Tensor, Tensor]:
     """Check `limits_of_temperature()`: y of the book's logits as τ goes to 0, and to ∞."""
@@ -104,6 +112,10 @@ def _top_k_cases() -> list[Inputs]:
     ),
     "places lost: Only k probabilities come back: keep each in its word's place, with 0 elsewhere.",
     lambda u, k: torch.softmax(u.topk(k).values, -1),
+    "largest sizes: The logits with the largest absolute values are kept; keep the largest.",
+    lambda u, k: _softmax_of_kept(u, u.abs().topk(k).indices),
+    "shares of the logits: The logits are divided by their sum; take the softmax.",
+    lambda u, right: (kept := u.where(right > 0, 0.0)) / kept.sum(),
     accepted=("last of equals",),
 )
 def top_k(u: Tensor, k: int, mistakes: Mistakes) -> Tensor:
@@ -201,6 +213,16 @@ def _top_p_cases() -> list[Inputs]:
     ),
     "beyond p: Where the sum is exactly p, one word too many is kept.",
     lambda u, p, solve: solve(u, p + 1e-6),
+    "divided by p: What is kept is divided by p; divide it by its own sum, which may be more.",
+    lambda u, p, right: u.softmax(-1) * (right > 0) / p,
+    "two at least: Two words are kept at least; one is enough if it has p.",
+    lambda u, right, mistakes: _softmax_of_kept(
+        u, _sorted_indices(u, mistakes)[: max(2, int((right > 0).sum()))]
+    ),
+    "share of the words: p of the words are kept; keep those whose probabilities sum to p.",
+    lambda u, p, mistakes: _softmax_of_kept(
+        u, _sorted_indices(u, mistakes)[: max(1, int(p * len(u)))]
+    ),
     accepted=("last of equals",),
 )
 def top_p(u: Tensor, p: float, mistakes: Mistakes) -> Tensor:
@@ -259,6 +281,9 @@ def _draw_cases() -> list[Inputs | RareCase]:
     "end, so compare with <, not ≤.",
     "probability: This is the word's probability; return its number.",
     lambda y, right: y[right],
+    "−1 for the last: If the loop ends without a hit, the dart is on the last word: return "
+    "len(y) − 1, not −1.",
+    lambda y, right: -1 if right == len(y) - 1 else right,
     accepted=("past the end",),
 )
 def draw(y: Tensor, dart: float, mistakes: Mistakes) -> int:
@@ -313,6 +338,22 @@ def _beam_cases() -> list[Inputs]:
     lambda log_y, right: (*(step := right)[:2], log_y[step[0], step[1]]),
     "scores as probabilities: The scores come back as probabilities; they are logarithms.",
     lambda right: (*(step := right)[:2], step[2].exp()),
+    "words first: The places are counted along the hypotheses: flatten the table [B × V] as it "
+    "is, row after row.",
+    lambda scores, log_y, width: (
+        (place := (best := (scores[:, None] + log_y).T.flatten().topk(width)).indices)
+        // log_y.shape[1],
+        place % log_y.shape[1],
+        best.values,
+    ),
+    "twice as many: Twice as many extensions come back; keep `width` of them.",
+    lambda scores, log_y, width, solve: solve(scores, log_y, min(2 * width, log_y.numel())),
+    "remainder by B: The word is the remainder of the division by B; divide by V.",
+    lambda scores, log_y, right: (
+        right[0],
+        (right[0] * log_y.shape[1] + right[1]) % len(scores),
+        right[2],
+    ),
 )
 def beam_step(scores: Tensor, log_y: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Check `beam_step(scores, log_y, width)`: return hypotheses, words and scores of the best."""

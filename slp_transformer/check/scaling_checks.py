@@ -80,6 +80,8 @@ def _merged_cases() -> list[Inputs]:
     "scale upside down [sides of /]: The scale is upside down: it should be α/r.",
     "r is d: The scale divides by B's number of columns, d; r is A's.",
     lambda W, A, B, alpha, solve: solve(W, A, B, alpha * A.shape[1] / B.shape[1]),
+    "scaled by the root: The adapter is multiplied by α/√r; it should be multiplied by α/r.",
+    lambda W, A, B, alpha: W + alpha / A.shape[1] ** 0.5 * (A @ B),
 )
 def merged(W: Tensor, A: Tensor, B: Tensor, alpha: float) -> Tensor:
     """Check `merged(W, A, B, alpha)`: the one matrix that does what W and the adapter do."""

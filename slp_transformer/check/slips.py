@@ -8,6 +8,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import CodeType, FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -56,7 +57,8 @@ def make_slips(solve: Solution) -> list[Slip]:
             count = sum(one.partition(" (")[0] == change.name for one in found)
             title = f"{change.name} ({count + 1})" if count else change.name
             found[title] = Slip(title, change.sentence, changed)
-    return list(found.values())
+    # What is scaled by a number may be named better by what is missing.
+    return sorted(found.values(), key=lambda slip: slip.sentence.startswith(SCALED))
 
 
 def _collect_functions(
@@ -111,6 +113,8 @@ def _iter_changes(
     for holder, field, place, node in list(_iter_sites(tree)):
         values = getattr(holder, field)
         for change in _iter_alternatives(node, arguments):
+            if change.sentence.startswith(SCALED) and isinstance(holder, ast.Return) and arguments:
+                continue  # all of it, which is told by its relation to the right answer
             if place is None:
                 setattr(holder, field, change.new)
             else:
@@ -185,12 +189,18 @@ MISSING = {
     ast.Pow: "An exponent is missing",
     ast.MatMult: "A product is missing",
 }
+SCALED = "A part of it is"
+TWICE = {
+    ast.Add: "A term is added twice",
+    ast.Mult: "A factor is there twice",
+    ast.Div: "It is divided twice by the same",
+}
 # Functions that are taken for another one, or without which a step is missing.
 OTHER_FUNCTIONS = {
     "softmax": "log_softmax sigmoid shares",
     "log_softmax": "softmax log",
-    "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs",
-    "silu": "sigmoid relu gelu",
+    "relu": "gelu silu sigmoid tanh leaky_relu relu6 abs softplus elu",
+    "silu": "sigmoid relu gelu tanh",
     "sigmoid": "tanh relu",
     "sum": "mean prod amax",
     "mean": "sum amax median",
@@ -215,6 +225,10 @@ FIXED_SIZES = (1, 2, 3, 4, 6, 8, 64)
 
 def _shares(x: Tensor, dim: int = -1) -> Tensor:
     return x / x.sum(dim, keepdim=True)
+
+
+def _mean_of_others(step: int, x: Tensor) -> Tensor:
+    return x.sum() / (x.numel() + step)
 
 
 def _iter_alternatives(node: ast.AST, arguments: dict[str, Any]) -> Iterator[_Change]:
@@ -265,17 +279,31 @@ def _iter_operation_changes(node: ast.BinOp, arguments: dict[str, Any]) -> Itera
     for other in OTHER_SIGNS.get(kind, ()):
         yield _other_sign(other, kind, ast.BinOp(node.left, other(), node.right))
 
+    def quote(part: ast.expr) -> str:
+        is_known = _names_in(part) <= arguments.keys() | {"len", "torch", "math"}
+        return f": `{ast.unparse(part)}`" if is_known else ""
+
     def without(part: ast.expr, new: ast.expr) -> _Change:
         text = "" if "mistakes" in _names_in(part) else ast.unparse(part)
-        is_known = _names_in(part) <= arguments.keys() | {"len", "torch", "math"}
-        quoted = f": `{text}`" if text and is_known else ""
-        return _Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quoted}.", new)
+        return _Change(f"no {sign} {text}".strip(), f"{MISSING[kind]}{quote(part)}.", new)
 
     yield without(node.right, node.left)
     if kind in (ast.Add, ast.Mult, ast.MatMult):
         yield without(node.left, node.right)
     if kind is ast.Sub:
         yield without(node.left, ast.UnaryOp(ast.USub(), node.right))
+    if kind in TWICE:
+        for part in (node.right, node.left)[: 1 if kind is ast.Div else 2]:
+            if isinstance(part, ast.Constant):
+                continue
+            new = ast.BinOp(node, node.op, part)
+            text = "" if "mistakes" in _names_in(part) else ast.unparse(part)
+            title = f"{sign} {text}".strip()
+            yield _Change(f"{title} twice", f"{TWICE[kind]}{quote(part)}.", new)
+    if kind in (ast.Add, ast.Sub, ast.Mult, ast.Div) and not _names_in(node) & {"mistakes"}:
+        for number, word in ((2, "doubled"), (0.5, "halved")):
+            new = ast.BinOp(node, ast.Mult(), ast.Constant(number))
+            yield _Change(f"{sign} {word}", f"{SCALED} {word}{quote(node)}.", new)
     if kind is ast.Pow:
         whole = ast.Call(ast.Name("int", ast.Load()), [node], [])
         yield _Change("root rounded", "A power or root is rounded to a whole number.", whole)
@@ -302,6 +330,14 @@ def _iter_call_changes(node: ast.Call, arguments: dict[str, Any]) -> Iterator[_C
             yield _Change(f"{other} for {name}", sentence, new, _find_function(other))
         if given and not isinstance(given[0], ast.Starred):
             yield _Change(f"no {name}()", f"A `{name}` is missing.", given[0])
+    if name == "mean" and len(given) == 1 and not node.keywords:
+        for step, word in ((1, "more"), (-1, "less")):
+            new = ast.Call(ast.Name("_function", ast.Load()), given, [])
+            sentence = f"The sum is divided by one {word} than there are numbers."
+            yield _Change(f"one {word} in mean", sentence, new, partial(_mean_of_others, step))
+    if name == "softmax" and len(given) == 2 and not node.keywords:
+        twice = ast.Call(function, [node, given[1]], [])
+        yield _Change("softmax again", "The softmax is taken twice.", twice)
     if name in WITH_AXIS:
         yield from _iter_axis_changes(node, name)
     if name == "len":

@@ -38,6 +38,8 @@ from slp_transformer.check.random_inputs import matrix, seeded_randn, vector
     "begin predicted: The decoder never has to predict `begin`: its targets are the words and "
     "`end`.",
     lambda end, right: torch.stack([right[0], torch.cat([right[0][:-1], torch.tensor([end])])]),
+    "end read: The first row ends in `end`, in place of the last word; `end` is only written.",
+    lambda right, end: torch.stack([torch.cat([right[0, :-1], torch.tensor([end])]), right[1]]),
 )
 def teacher_forced(target: Tensor, begin: int, end: int) -> Tensor:
     """Check `teacher_forced(target, begin, end)`: what is read, and below it what is written."""
@@ -90,6 +92,10 @@ def _loss_cases() -> list[Inputs]:
     lambda u, word, solve: solve(u, word, 0.1),
     "softmax twice: The softmax is applied twice: cross-entropy and log softmax take logits.",
     lambda u, word, share, solve: solve(u.softmax(-1), word, share),
+    "divided twice: The part of all words is divided by |V| twice; their mean divides already.",
+    lambda u, word, share: (
+        -(1 - share) * (log_y := torch.log_softmax(u, -1))[word] - share / len(u) * log_y.mean()
+    ),
 )
 def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     """Check `smoothed_loss(u, word, share)`: of logits u [V] for one right word."""
@@ -124,6 +130,8 @@ def smoothed_loss(u: Tensor, word: int, share: float) -> Tensor:
     lambda step, d, warmup: min(d**-0.5 * step**-0.5, step * warmup**-1.5),
     "step in the power: The step is raised to −1.5 with `warmup`; only `warmup` is.",
     lambda step, d, warmup: d**-0.5 * min(step**-0.5, (step * warmup) ** -1.5),
+    "sum of both: The two parts are added; use the smaller one.",
+    lambda step, d, warmup: d**-0.5 * (step**-0.5 + step * warmup**-1.5),
 )
 def rate_of_2017(step: int, d: int, warmup: int) -> float:
     """Check `rate_of_2017(step, d, warmup)`: the learning rate of a step, counted from 1."""
@@ -162,6 +170,8 @@ def _input_cases() -> list[Inputs]:
     lambda ids, E, P, solve: solve(ids, E, P[1:]),
     "one position: All tokens get row 0 of P; token i gets row i.",
     lambda ids, E, P, solve: solve(ids, E, P[:1].expand_as(P)),
+    "d**1/2: Python reads `d**1/2` as d/2: write `d**0.5`, or brackets.",
+    lambda ids, E, P: E.shape[1] / 2 * E[ids] + P[: len(ids)],
 )
 def scaled_input(ids: Tensor, E: Tensor, P: Tensor) -> Tensor:
     """Check `scaled_input(ids, E, P)`: the rows of X as in 2017, from place 0 on."""

@@ -69,6 +69,7 @@ CHANGES: dict[Any, dict[str, tuple[str, Callable[[Any], Any]]]] = {
         "1 − {}": ("1 − {} is used where {} should be.", lambda x: 1 - x),
         "1/{}": ("1/{} is used where {} should be.", lambda x: 1 / x),
         "−{}": ("−{} is used where {} should be.", lambda x: -x),
+        "{} + 1": ("1 is added to {}.", lambda x: x + 1),
         "root of {}": ("The root of {} is used where {} should be.", lambda x: x**0.5),
         "{} squared": ("The square of {} is used where {} should be.", lambda x: x * x),
     },
@@ -126,6 +127,7 @@ THEN: dict[int, dict[str, tuple[str, Callable[[Tensor], Tensor]]]] = {
     2: {
         "transposed": ("Rows and columns are exchanged.", lambda right: right.mT),
         "first row": ("Only the first row is left.", lambda right: right[:1]),
+        "mirrored": ("The columns are in reverse order.", lambda right: right.flip(-1)),
         "last row": ("Only the last row is left.", lambda right: right[-1:]),
         "argmax": ("This is where the largest number of a row is.", lambda y: y.argmax(-1)),
     },

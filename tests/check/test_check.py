@@ -17,6 +17,7 @@ import planted_book  # noqa: F401
 import planted_fingering  # noqa: F401
 import planted_interpret  # noqa: F401
 import planted_modern  # noqa: F401
+import planted_review  # noqa: F401
 import pytest
 import torch
 import torch.nn.functional as F

@@ -35,6 +35,7 @@ def _grip_cases() -> list[Inputs]:
         [(2, 3), (2, 3)],
         [(2, 1), (3, 0), (2, 4)],
         [(6, 1), (5, 2), (4, 3), (3, 4), (2, 5)],
+        [(2, 17), (1, 15)],
     ]
     return [*((grip, 4) for grip in given), ([(5, 2), (3, 6)], 3), ([(6, 3), (1, 5)], 3)]
 
@@ -99,6 +100,17 @@ def _grip_cases() -> list[Inputs]:
     ),
     "fret 1 left out: Fret 1 is treated like an open string; only fret 0 is.",
     lambda grip, span, solve: solve([(s, 0 if f == 1 else f) for s, f in grip], span),
+    "strings apart: The distance of the strings is compared with `span`; compare the frets.",
+    lambda grip, span: (
+        len(strings := {string for string, _ in grip}) == len(grip)
+        and max(strings) - min(strings) <= span
+    ),
+    "neighboring strings alone: The strings need not be neighbors; those between are not played.",
+    lambda grip, right: (
+        right and max(string for string, _ in grip) - min(string for string, _ in grip) < len(grip)
+    ),
+    "twelve frets: Frets above 12 are refused; a neck may have more.",
+    lambda grip, right: right and all(fret <= 12 for _, fret in grip),
 )
 def is_playable_grip(grip: Sequence[tuple[int, int]], span: int) -> bool:
     """Check `is_playable_grip(grip, span)`: can one hand hold these (string, fret)?"""
@@ -183,6 +195,8 @@ def _back_cases() -> list[Inputs]:
     "backwards.",
     "first row not read: The first row of `came` is not read: range(…, 0, −1) ends before 0.",
     lambda came, last, solve: solve(came[1:], last),
+    "last row not read: The last row of `came` is not read; it says where `last` came from.",
+    lambda came, last, solve: solve(came[:-1], last),
 )
 def path_back(came: Tensor, last: int) -> list[int]:
     """Check `path_back(came, last)`: the places of T moments, came[t, p] the one before p."""
@@ -219,6 +233,8 @@ def _turn_cases() -> list[Inputs]:
     lambda notes, places: torch.stack([notes, places], 1).flatten()[1:],
     "next place: Each note comes before the place of the next one; it comes before its own.",
     lambda notes, places: torch.stack([notes, places.roll(-1)], 1).flatten()[:-1],
+    "first place missed: The first place is missing; leave out the last one instead.",
+    lambda notes, places: torch.cat([notes[:1], torch.stack([notes, places], 1).flatten()[2:]]),
 )
 def takes_turns(notes: Tensor, places: Tensor) -> Tensor:
     """Check `takes_turns(notes, places)`: note, place, note, place, …, to the last note."""

@@ -92,6 +92,12 @@ def _places_cases() -> list[Inputs]:
     lambda midi, tuning, frets: [
         (i, midi - o) for i, o in enumerate(tuning) if 0 <= midi - o <= frets
     ],
+    "frets not used (12): …",
+    lambda midi, tuning: sum(0 <= midi - opened <= 12 for opened in tuning),
+    "lowest string left out: The lowest string is left out: count from tuning[0].",
+    lambda midi, tuning, frets, solve: solve(midi, tuning[1:], frets),
+    "highest string left out: The highest string, tuning[-1], is left out.",
+    lambda midi, tuning, frets, solve: solve(midi, tuning[:-1], frets),
 )
 def count_places(midi: int, tuning: Sequence[int], frets: int) -> int:
     """Check `count_places(midi, tuning, frets)`: on how many strings a pitch can be played."""
