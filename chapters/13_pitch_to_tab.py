@@ -308,7 +308,7 @@ assert ours["strings"] > found["lowest fret"]["strings"]
 # %% [markdown]
 # ## A search over its scores
 #
-# The most probable place now need not begin the most probable fingering. Viterbi's algorithm cannot find it: a cost
+# The most probable place now need not begin the most probable fingering. The dynamic program cannot find it: a cost
 # there depends on one move, but the decoder's probabilities depend on everything written so far. So we use
 # [beam search](06_decoding.py), which keeps the four most probable fingerings up to each note.
 

@@ -419,16 +419,34 @@ def path_note(chapter: Chapter, page) -> str:
 
 
 def measurements(root: Path) -> str:
-    """The recorded runs as one page: what each folder has, then what each says of itself."""
+    """The recorded runs that pages name, as one page: what each folder has, and what it says."""
     results = root / chapter_source.RESULTS
-    about = (results / "README.md").read_text(encoding="utf-8").partition("\n")[2]
-    parts = [re.sub(r"^\| `(\w+)` \|", r"| [`\1`](#\1) |", about, flags=re.MULTILINE)]
-    for path in sorted(results.glob("*/README.md")):
-        title, _, text = path.read_text(encoding="utf-8").partition("\n")
-        blocks = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
-        blocks[::2] = [re.sub("^#", "##", block, flags=re.MULTILINE) for block in blocks[::2]]
-        parts.append(f"## {title.lstrip('# ')} {{#{path.parent.name}}}\n{''.join(blocks)}")
-    return "\n\n".join(parts)
+    pages = [*(root / "docs").glob("*.md"), *(root / "chapters").glob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in pages)
+    named = set(re.findall(rf"`{chapter_source.RESULTS}/(\w+)`", text))
+    rows, parts = ["| folder | what |", "|---|---|"], []
+    about = (results / "README.md").read_text(encoding="utf-8")
+    for name, what in re.findall(r"^\| `(\w+)` \| (.+) \|$", about, flags=re.MULTILINE):
+        if name in named:
+            rows.append(f"| [`{name}`](#{name}) | {what} |")
+            own = (results / name / "README.md").read_text(encoding="utf-8")
+            parts.append(_as_section(own, name))
+    return "\n\n".join(["\n".join(rows), *parts])
+
+
+def _as_section(text: str, anchor: str) -> str:
+    """A page as a section of another, whose headings go down one level at a time."""
+    blocks = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+    level = 1
+
+    def lower(match: re.Match[str]) -> str:
+        nonlocal level
+        level = min(len(match[1]) + 1, level + 1)
+        return "#" * level
+
+    blocks[::2] = [re.sub("^(#+)(?= )", lower, block, flags=re.MULTILINE) for block in blocks[::2]]
+    title, _, rest = "".join(blocks).partition("\n")
+    return f"{title} {{#{anchor}}}\n{rest}"
 
 
 def with_measurements(body: str, page) -> str:

@@ -138,11 +138,14 @@ def test_pages_for_teachers_and_contributors_name_what_there_is():
 def test_recorded_runs_are_one_page_and_their_names_lead_there(tmp_path, monkeypatch):
     results = tmp_path / "benchmarks/results"
     (results / "speed").mkdir(parents=True)
-    (results / "README.md").write_text("# All\n\n| `speed` | how fast |\n", "utf-8")
-    (results / "speed/README.md").write_text("# Fast\n\n```\n# run\n```\n## Again\n", "utf-8")
-    text = pages.measurements(tmp_path)
-    assert text.split() == (
-        "| [`speed`](#speed) | how fast | ## Fast {#speed} ``` # run ``` ### Again".split()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/one.md").write_text("See `benchmarks/results/speed`.\n", "utf-8")
+    index = "# All\n\n| `speed` | how fast |\n| `size` | no page has it |\n"
+    (results / "README.md").write_text(index, "utf-8")
+    (results / "speed/README.md").write_text("# Fast\n\n```\n# run\n```\n### Again\n", "utf-8")
+    head = "| folder | what | |---|---| | [`speed`](#speed) | how fast |"
+    assert " ".join(pages.measurements(tmp_path).split()) == (
+        f"{head} ## Fast {{#speed}} ``` # run ``` ### Again"
     )
     monkeypatch.setattr(pages.site, "root", tmp_path, raising=False)
     here = SimpleNamespace(url="chapters/one/")
