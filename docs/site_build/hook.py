@@ -370,7 +370,7 @@ def _hide_from_search(context, page, config, nav):
         cards.draw(site.root, html.unescape(title), about, Path(config.site_dir) / card)
     kind = _kind(page)
     page.meta["search"] = {"boost": postprocess.BOOST[kind]} | page.meta.get("search", {})
-    internal = uri.startswith(("api/_", "api/cli"))
+    internal = uri.startswith(("api/_", "api/cli", "api/guitar.commands"))
     if uri == "tests.md" or internal:  # each equation leads there, each command has its section
         page.meta["search"]["exclude"] = True
     page.content = postprocess.known(page.content, kind)
