@@ -260,11 +260,12 @@ def constants() -> dict[str, Shared]:
                 "maxSteps": uneven_bars.MAX_STEPS,
                 "maxNotes": uneven_bars.MAX_NOTES,
                 "maxBeats": uneven_bars.MAX_BEATS,
+                "maxEstimated": uneven_bars.MAX_ESTIMATED,
             },
             "{ evenGrids: number[], triplets: number, maxEvenRatio: number, "
             "gridCosts: [number, number][], widthCost: number, maxWidthLog: number, "
             "joinedBeatCost: number, maxJoinedBeats: number, maxSteps: number, "
-            "maxNotes: number, maxBeats: number }",
+            "maxNotes: number, maxBeats: number, maxEstimated: number }",
             "How the rhythm of bars that are not drawn in time is estimated.",
         ),
         "MIDI": Shared(

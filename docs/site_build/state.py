@@ -102,7 +102,7 @@ class Site:
             self.figures[chapter.path.stem] = figures.of(chapter, taken)
 
     def tests_of(self, slug: str) -> list[links.EquationTest]:
-        """The tests that prove an equation."""
+        """The tests of an equation."""
         return [test for test in self.equation_tests if slug in test.slugs]
 
 

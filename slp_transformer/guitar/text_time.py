@@ -19,7 +19,12 @@ from typing import NamedTuple
 
 from slp_transformer.guitar.tab import MAX_STEPS_PER_QUARTER, Bar, Tab
 from slp_transformer.guitar.timing import drop_repeated_changes, time_signature_of
-from slp_transformer.guitar.uneven_bars import TRIPLETS, estimate_steps, find_even_grid
+from slp_transformer.guitar.uneven_bars import (
+    MAX_ESTIMATED,
+    TRIPLETS,
+    estimate_steps,
+    find_even_grid,
+)
 
 GRIDS = (1, 2, 4, 3, 8, 6, 12)
 """Steps to a quarter note that are tried for a bar, the plainest first."""
@@ -125,10 +130,15 @@ def infer_timing(tab: Tab) -> FoundTime:
         fits.append(fit)
         signatures.append(signature)
     has_triplets = any(fit.grid == TRIPLETS and fit.misfit <= MAX_MISFIT for fit in fits)
+    left, moved = MAX_ESTIMATED, []
     for place in range(int(has_pickup), len(fits)):
         if fits[place].misfit > MAX_MISFIT:
-            uneven = _fit_uneven_bar(tab.bars[place], signatures[place], has_triplets)
-            fits[place] = uneven or fits[place]
+            bar, meter = tab.bars[place], signatures[place]
+            if uneven := _fit_uneven_bar(bar, meter, has_triplets, left > 0):
+                fits[place] = uneven
+                left -= len(bar.events) * meter[0] if uneven.misfit else 0
+            else:
+                moved.append(place + 1)
     unfit = [place for place, fit in enumerate(fits) if fit.misfit > MAX_MISFIT]
     unit = lcm(*(fit.grid for fit in fits))
     bars = []
@@ -174,10 +184,15 @@ def infer_timing(tab: Tab) -> FoundTime:
     ]
     numbers = [place + 1 for place in unfit]
     remarks = []
-    if numbers:
+    if estimated := [number for number in numbers if number not in moved]:
         remarks.append(
-            f"{_list_bars(numbers)} not drawn in time: the rhythm is estimated, beat by beat, from "
-            "where the notes stand"
+            f"{_list_bars(estimated)} not drawn in time: the rhythm is estimated, beat by beat, "
+            "from where the notes stand"
+        )
+    if moved:
+        remarks.append(
+            f"{_list_bars(moved)} not drawn in time, and too much to estimate: notes are moved to "
+            "the nearest step, and the bar is filled"
         )
     if odd:
         remarks.append(
@@ -368,8 +383,10 @@ def _fit_bar_to_quarters(bar: Bar, quarters: Fraction, usual_width: float | None
     return best
 
 
-def _fit_uneven_bar(bar: Bar, meter: tuple[int, int], has_triplets: bool) -> _Fit | None:
-    """Return the rhythm of a bar that is not drawn in time, or None if nothing can be said of it.
+def _fit_uneven_bar(
+    bar: Bar, meter: tuple[int, int], has_triplets: bool, may_estimate: bool
+) -> _Fit | None:
+    """Return the rhythm of a bar that is not drawn in time, or None if it is not estimated.
 
     It fits if it has a note a step.
     """
@@ -380,7 +397,8 @@ def _fit_uneven_bar(bar: Bar, meter: tuple[int, int], has_triplets: bool) -> _Fi
     if not columns[0] and (grid := find_even_grid(columns, quarters, has_triplets)):
         return _Fit(0.0, 0.0, grid, (0, *(1 for _ in columns)))
     rest = [0] if columns[0] else []
-    estimate = estimate_steps([*rest, *columns], bar.steps - late, meter)
+    width = bar.steps - late
+    estimate = estimate_steps([*rest, *columns], width, meter) if may_estimate else None
     if estimate is None:
         return None
     grid, steps = estimate

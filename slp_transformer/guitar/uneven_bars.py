@@ -24,6 +24,9 @@ JOINED_BEAT_COST = 0.1  # of each beat that begins on no note
 MAX_JOINED_BEATS = 4
 MAX_STEPS = 16  # of beats that are fitted together
 MAX_NOTES, MAX_BEATS = 64, 24  # of a bar that is estimated
+MAX_ESTIMATED = 3000
+"""Notes times beats of the bars of a tab that are estimated: a second's work, several times what
+the tabs of people have."""
 
 
 def find_even_grid(columns: Sequence[int], quarters: Fraction, has_triplets: bool) -> int | None:

@@ -430,6 +430,19 @@ def test_a_part_without_divisions_has_those_of_the_first(tmp_path):
     assert [sounding(tab) for tab in tabs] == [[(0, 1, 60), (1, 1, 60)]] * 2
 
 
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_a_quarter_note_without_divisions_is_refused(tmp_path, number):
+    """In a part that comes before the one that says so, too."""
+    divisions = f"<attributes><divisions>{number}</divisions></attributes>"
+    parts = "".join(
+        f"<part><measure>{content}{quarter('C')}</measure></part>" for content in ("", divisions)
+    )
+    text = f"<score-partwise><part-list/>{parts}</score-partwise>"
+    (tmp_path / "song.musicxml").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=f"song.musicxml .*: a quarter note has {number} div"):
+        read_musicxml_tabs(tmp_path / "song.musicxml")
+
+
 @pytest.mark.parametrize(("sound", "is_read"), [("pluck.guitar", True), ("drum.bongo", False)])
 def test_a_sound_says_more_than_the_channel_of_drums(tmp_path, sound, is_read):
     named = f"<score-instrument><instrument-sound>{sound}</instrument-sound></score-instrument>"

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from slp_transformer.cli import main
+from slp_transformer.guitar import text_time
 from slp_transformer.guitar.ascii_reader import parse_ascii_tabs
 from slp_transformer.guitar.formats.registry import read_any_tab_file
 from slp_transformer.guitar.tab_header import parse_tempo, parse_time_signature
@@ -232,6 +233,20 @@ def test_the_rhythm_of_a_bar_spaced_by_eye_is_estimated_beat_by_beat():
     wide = "0-----2--3--5--7--8-----5-----"
     found = timed(drawn(*["0---2---3---5---"] * 3, wide, "0---2---3---5---", head="Time: 4/4"))
     assert onsets(found.tab)[3] == [0, 1, 1.5, 2, 2.5, 3, 3.5]
+
+
+def test_of_many_bars_spaced_by_eye_the_first_are_estimated_and_the_others_named(monkeypatch):
+    """Each takes some milliseconds, and a file may have thousands."""
+    monkeypatch.setattr(text_time, "MAX_ESTIMATED", 7 * 4)
+    wide, straight = "0-----2--3--5--7--8-----5-----", "0---2---3---5---"
+    bars = [*[straight] * 3, wide, straight, wide, straight]
+    found = timed(drawn(*bars, head="Time: 4/4"))
+    assert onsets(found.tab)[3] == [0, 1, 1.5, 2, 2.5, 3, 3.5] != onsets(found.tab)[5]
+    assert found.unfit_bars == (4, 6)
+    assert [remark.partition(":")[0] for remark in found.remarks] == [
+        "bar 4 is not drawn in time",
+        "bar 6 is not drawn in time, and too much to estimate",
+    ]
 
 
 def test_nothing_is_added_behind_the_last_note_of_a_bar_spaced_by_eye():

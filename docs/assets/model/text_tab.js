@@ -273,8 +273,9 @@ function fitBar({ steps: barWidth, moments }, [beats, kind], usualWidth) {
 }
 
 /** The rhythm of a bar that is not drawn in time, as slp_transformer.guitar.uneven_bars has it.
-   @type {(bar: Bar, signature: Signature, hasTriplets: boolean) => Fit | null} */
-function unevenFit({ steps: width, moments }, [beats, kind], hasTriplets) {
+   @type {(bar: Bar, signature: Signature, hasTriplets: boolean, mayEstimate: boolean) =>
+     Fit | null} */
+function unevenFit({ steps: width, moments }, [beats, kind], hasTriplets, mayEstimate) {
   const quarters = (4 * beats) / kind,
     first = moments[0].step,
     late = first <= TEXT_TIME.maxFreeColumns ? first : 0,
@@ -284,6 +285,7 @@ function unevenFit({ steps: width, moments }, [beats, kind], hasTriplets) {
     grid = UNEVEN_BARS.evenGrids.find((each) => quarters * each === columns.length);
   if (!columns[0] && isEven && grid && (grid !== UNEVEN_BARS.triplets || hasTriplets))
     return { cost: 0, misfit: 0, grid, steps: [0, ...columns.map(() => 1)] };
+  if (!mayEstimate) return null;
   const found = estimateSteps(columns[0] ? [0, ...columns] : columns, width - late, [beats, kind]);
   if (!found) return null;
   return { ...found, cost: 1, misfit: 1, steps: columns[0] ? found.steps : [0, ...found.steps] };
@@ -375,8 +377,12 @@ function withTime(bars, stated) {
   const fits = bars.map((bar, k) => fitBar(bar, signature, hasPickup && !k ? usualWidth : 0)),
     isFit = (/** @type {Fit} */ fit) => fit.misfit <= TEXT_TIME.maxMisfit,
     hasTriplets = fits.some((fit) => fit.grid === UNEVEN_BARS.triplets && isFit(fit));
-  for (let k = hasPickup ? 1 : 0; k < fits.length; k++)
-    if (!isFit(fits[k])) fits[k] = unevenFit(bars[k], signature, hasTriplets) || fits[k];
+  let left = UNEVEN_BARS.maxEstimated;
+  for (let k = hasPickup ? 1 : 0; k < fits.length; k++) {
+    const uneven = isFit(fits[k]) ? null : unevenFit(bars[k], signature, hasTriplets, left > 0);
+    if (uneven?.misfit) left -= bars[k].moments.length * signature[0];
+    fits[k] = uneven ?? fits[k];
+  }
   const unit = fits.map(({ grid }) => grid).reduce(lcm, 1);
   return {
     unit,

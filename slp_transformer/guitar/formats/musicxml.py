@@ -95,7 +95,7 @@ def read_musicxml_tabs(path: str | Path) -> tuple[list[Tab], list[ReadProblem]]:
                 for each in part.iterfind("score-instrument/instrument-sound")
             )
         }
-        divisions = parse_exact_number(root.findtext(".//divisions") or "1")
+        divisions = _parse_divisions(root.findtext(".//divisions"))
         parts = [
             _PartReader(part, names.get(part.get("id"), ""), part.get("id") in drums, divisions)
             for part in root.iter("part")
@@ -248,7 +248,7 @@ class _PartReader:
         for element in attributes:
             match element.tag:
                 case "divisions":
-                    self.divisions = parse_exact_number(element.text or "1")
+                    self.divisions = _parse_divisions(element.text)
                 case "time" if element.find("beats") is not None:
                     beats = sum(map(int, (element.findtext("beats") or "4").split("+")))
                     unit = int(element.findtext("beat-type", "4"))
@@ -388,6 +388,18 @@ def _read_signs(element: ET.Element) -> tuple[str, ...]:
     sound = element if element.tag == "sound" else element.find("sound")
     named = [*drawn, *(sound.keys() if sound is not None else ())]
     return tuple(signs or dict.fromkeys(SIGN_OF_SOUND[n] for n in named if n in SIGN_OF_SOUND))
+
+
+def _parse_divisions(text: str | None) -> Fraction:
+    """Return how many steps a quarter note has.
+
+    Raises:
+        ValueError: if it is no number above 0.
+    """
+    divisions = parse_exact_number(text or "1")
+    if divisions <= 0:
+        raise ValueError(f"a quarter note has {text} divisions")
+    return divisions
 
 
 def _read_tempo(element: ET.Element) -> float | None:
