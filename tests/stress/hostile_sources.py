@@ -140,7 +140,8 @@ def hostile_weights(folder: Path, draw: random.Random) -> tuple[list[str], str, 
             case 2:
                 own["dtype"] = draw.choice(["F8_E4M3", "BOOL", "I64", "F64", "", 7, "x" * 9999])
             case 3:
-                head |= {f"x{i}": own for i in range(draw.choice([1, 99_999]))}
+                count = times_within(json.dumps(own), draw.choice([1, 99_999]))
+                head |= {f"x{i}": own for i in range(count)}
             case 4:
                 head["__metadata__"] = {"a": draw.choice(["b" * 9_000_000, "\x1b[2J", {}, 1])}
             case 5:
