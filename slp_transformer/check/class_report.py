@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -65,12 +66,13 @@ class StudentProcess:
             start_new_session=True,
         )
         self._lines: queue.Queue[bytes] = queue.Queue(4)
+        self._has_ended = False
         self._ends_at = time.monotonic() + START_S + LIMIT_S
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        while line := self._process.stdout.readline(MAX_LINE_BYTES):
+        while (line := self._process.stdout.readline(MAX_LINE_BYTES)) and not self._has_ended:
             self._lines.put(line)
         self._lines.put(b"")
 
@@ -111,7 +113,8 @@ class StudentProcess:
         return message
 
     def end(self) -> None:
-        """End the process, and every other in its group."""
+        """End the process, every other in its group, and the thread that reads from it."""
+        self._has_ended = True
         try:
             if sys.platform == "win32":
                 self._process.kill()
@@ -120,6 +123,9 @@ class StudentProcess:
         except OSError:
             pass  # it has ended
         self._process.wait()
+        with suppress(queue.Empty):  # what nobody asked for: the thread may wait for room
+            while True:
+                self._lines.get_nowait()
 
 
 def report_on_file(path: Path, folder: Path | None = None) -> Report:
