@@ -23,7 +23,7 @@ from slp_transformer._internal.shape_types import Int, Tensor
 from slp_transformer.data.bundled_pairs import Pair, make_number_pairs
 from slp_transformer.data.dataset import Dataset
 from slp_transformer.data.pair_tokenizer import PairTokenizer, train_pair_tokenizer
-from slp_transformer.data.text_files import encoding_error_message, unpack_gzip
+from slp_transformer.data.text_files import encoding_error_message, open_source, unpack_gzip
 from slp_transformer.data.text_tokenizer import SENTENCE_TOKENS, TokenType, check_vocab_size
 from slp_transformer.data.token_file import (
     VAL_NAMES_FILE,
@@ -144,7 +144,8 @@ def read_text_file(path: Path) -> str:
         ValueError: if it cannot be read, is cut short, or is not UTF-8, naming the line.
     """
     try:
-        content = path.read_bytes()
+        with open_source(path) as file:
+            content = file.read()
         if content[:2] == b"\x1f\x8b":
             content = unpack_gzip(content, path)
         return content.decode("utf-8-sig")

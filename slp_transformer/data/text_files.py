@@ -21,12 +21,13 @@ import io
 import logging
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from slp_transformer._internal.atomic_write import atomic_write, error_message
 from slp_transformer._internal.bounds import MAX_GZIP_BYTES, MAX_GZIP_RATIO
@@ -229,6 +230,21 @@ def is_stream(source: str | Path) -> bool:
     return source == STANDARD_INPUT or (path.exists() and not path.is_file() and not path.is_dir())
 
 
+def open_source(path: str | Path) -> BinaryIO:
+    """Open a file or a pipe; what a device such as /dev/zero gives may never end.
+
+    Raises:
+        ValueError: if it is a device other than a terminal.
+        OSError: if it cannot be opened.
+    """
+    file = open(path, "rb")
+    mode = os.fstat(file.fileno()).st_mode
+    if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not file.isatty():
+        file.close()
+        raise ValueError(f"{path} is a device: name a file or a pipe.")
+    return file
+
+
 def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
     """Copy standard input, or a pipe, which can be read just once, to a file.
 
@@ -237,7 +253,7 @@ def save_stdin(path: Path, source: str | Path = STANDARD_INPUT) -> Path:
     """
     name = "Standard input" if source == STANDARD_INPUT else str(source)
     try:
-        piped = nullcontext(sys.stdin.buffer) if source == STANDARD_INPUT else open(source, "rb")
+        piped = nullcontext(sys.stdin.buffer) if source == STANDARD_INPUT else open_source(source)
         with atomic_write(path) as file, piped as stream:
             if stream.isatty():
                 LOG.warning("Waiting for text on standard input; Ctrl-D ends it (Windows: Ctrl-Z).")
@@ -296,7 +312,7 @@ def iter_file_text(path: Path, on_progress: Callable[[int], Any] | None = None) 
         ValueError: if the file cannot be read or is not UTF-8.
     """
     try:
-        with open(path, "rb") as file:
+        with open_source(path) as file:
             yield from iter_decoded_text(file.read, str(path), on_progress)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None

@@ -18,7 +18,8 @@ from slp_transformer.data import (
     prepare_corpus,
 )
 from slp_transformer.data import text_files as reading_module
-from slp_transformer.data.text_files import iter_file_text
+from slp_transformer.data.pair_corpus import read_lines
+from slp_transformer.data.text_files import iter_file_text, save_stdin
 from slp_transformer.guitar import make_practice_corpus, read_tab_folder, write_tab
 
 
@@ -64,6 +65,18 @@ def test_a_pipe_is_read_as_standard_input_is(at):
     fine("train", "text", "fox.txt", "--out-dir", "file", *SMALL)
     assert weights("piped") == weights("file")
     fine("train", "--out-dir", "piped", "--resume", "--quiet")  # nothing is read again
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="devices with names are POSIX's")
+def test_a_device_that_may_never_end_is_no_text(tmp_path):
+    for read in (
+        lambda device: save_stdin(tmp_path / "kept", device),
+        lambda device: next(iter_file_text(device)),
+        read_lines,
+    ):
+        with pytest.raises(ValueError, match="/dev/null is a device: name a file or a pipe"):
+            read(Path("/dev/null"))
+    assert not any(tmp_path.iterdir())
 
 
 def test_standard_input_from_a_terminal_says_that_it_waits(monkeypatch, caplog):
