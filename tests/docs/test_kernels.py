@@ -353,14 +353,17 @@ def test_a_question_is_answered_in_words():
 
 
 class FakeClient:
-    """Answers with how many threads still run, one less each time; one prints at its end."""
+    """Answers, each 3 s, with how many threads still run, one less each time; each prints."""
 
     def __init__(self, left):
-        self.left, self.late = left, []
+        self.left, self.late, self.now = left, [], 0.0
+
+    def monotonic(self):
+        return self.now
 
     def execute(self, source, user_expressions, **how):
         assert user_expressions == {"value": kernels.NUM_LEFT} and not source
-        self.left -= 1
+        self.left, self.now = self.left - 1, self.now + 3
         self.late += [stream("late "), message("error"), message("clear_output", wait=False)]
         return "asked"
 
@@ -379,6 +382,7 @@ def test_what_a_cell_leaves_running_is_waited_for_while_it_puts_something_out(mo
     for wait, stops, late in ((5.0, 0, "late late late "), (0.0, 0, ""), (5.0, 1, "")):
         monkeypatch.setattr(kernels, "LATE_S", wait)
         kernel._client = FakeClient(3)
+        monkeypatch.setattr(kernels, "time", kernel._client)
         made = Collected(num_left=3)
         list(kernel._late(made, kernels.Stop(times=stops)))
         assert "".join(output.text for output in made.outputs) == late
