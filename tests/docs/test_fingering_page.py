@@ -660,6 +660,7 @@ def test_the_example_is_text_until_the_reader_does_anything(browser, deed):
         context.route("**/*", answer())
         page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
         page.goto(ADDRESS)
+        page.wait_for_function("performance.getEntriesByType('paint').length")
         stage = page.locator("#slp-hear-stage")
         before, text = stage.bounding_box(), page.locator("#f-still").bounding_box()
         assert text["y"] + text["height"] < 844 and "alphaTab.min.js" not in asked
