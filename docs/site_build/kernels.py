@@ -5,6 +5,7 @@ run first, and if a cell above has another text by now, all of them in a new ker
 reader runs is kept among the outputs of the chapters.
 """
 
+import contextlib
 import os
 import queue
 import re
@@ -29,6 +30,7 @@ MAX_PICTURE = 4_000_000  # of a picture, which is not cut
 UPDATE_S = 0.2  # between two looks at what a cell has put out so far
 TICK_S = 1.0  # between two signs of life of a cell that puts out nothing
 REPLY_S = 5.0  # for what a kernel answers when it has finished a cell
+LATE_S = 5.0  # for the next output of what a cell leaves running
 Key = tuple[str, str]  # a chapter's stem, and its part: "chapter" or "exercises"
 Event = dict[str, Any]
 
@@ -59,11 +61,13 @@ class Collected:
         is_cut: whether it was too much. An error is kept nevertheless.
         has_failed: whether the kernel says so at its end; of some errors, as of a group, it sends
             no traceback.
+        num_left: how many threads and tasks that the cell has begun still run.
     """
 
     outputs: list[Any] = field(default_factory=list)
     is_cut: bool = False
     has_failed: bool = False
+    num_left: int = 0
     _size: int = 0
     _clear_before_next: bool = False
 
@@ -120,13 +124,14 @@ class Collected:
 
     def _show(self, made: Any) -> None:
         """Append what is displayed; of a text that is too long its beginning."""
-        if "application/javascript" in made.data:
-            made.data = nbformat.from_dict({"text/plain": NO_SCRIPT})
+        given = dict(made.data)
+        needs_script = not SCRIPTS.isdisjoint(given) or "<script" in str(given.get("text/html"))
         kinds = {
             kind: text
-            for kind, text in made.data.items()
-            if len(str(text)) <= MAX_PICTURE or kind == "text/plain"
+            for kind, text in given.items()
+            if (len(str(text)) <= MAX_PICTURE or kind == "text/plain") and kind not in SCRIPTS
         }
+        pictures = [kind for kind in given.keys() - kinds.keys() if _is_picture(kind)]
         room = MAX_OUTPUT - self._size
         size = sum(len(str(text)) for kind, text in kinds.items() if not _is_picture(kind))
         is_too_long = size > room or not kinds
@@ -137,12 +142,20 @@ class Collected:
         made.data = nbformat.from_dict(kinds)
         self.outputs.append(made)
         self._size += size
+        if needs_script:
+            self._say(NO_SCRIPT)
+        for kind in pictures:
+            self._say(NO_PICTURE.format(len(str(given[kind])) / 1e6))
         if is_too_long:
             self._cut()
 
     def _cut(self) -> None:
         self.is_cut = True
-        text = f"\n… The output is cut here, after {MAX_OUTPUT:,} characters.\n"
+        self._say(f"\n… The output is cut here, after {MAX_OUTPUT:,} characters.")
+
+    def _say(self, sentence: str) -> None:
+        """Append a sentence of ours."""
+        text = f"{sentence}\n"
         self.outputs.append(nbformat.v4.new_output("stream", name="stderr", text=text))
 
     def _update(self, message: dict[str, Any]) -> bool:
@@ -173,8 +186,13 @@ def _shortened(error: Any) -> Any:
     return error
 
 
-NO_SCRIPT = "The page runs no script of an output; figures need `%matplotlib inline` (the default)."
-NO_INPUT = "input() cannot ask anything here: write the value into the cell instead."
+SCRIPTS = {"application/javascript", "application/vnd.jupyter.widget-view+json"}
+LATE = {"stream", "display_data"}  # what a thread or a task of an earlier cell may put out
+NO_SCRIPT = """The page runs no script of an output: widgets and animations stand still.
+Figures need `%matplotlib inline` (the default); an animation can be shown as a GIF."""
+NO_PICTURE = "A picture of {:.1f} MB is left out: make it smaller or coarser (4 MB at most)."
+NO_INPUT = """Nothing can be asked here, neither by input() nor by a debugger:
+write the value into the cell, and print what you want to see."""
 PREPARE = (
     f"__import__('runpy').run_path({str(Path(__file__).with_name('reader_kernel.py'))!r})"
     "['prepare'](get_ipython())"
@@ -185,6 +203,9 @@ WAS_IMPORTING = (
     " for frame, _ in __import__('traceback').walk_tb("
     "getattr(__import__('sys'), 'last_traceback', None)))"
 )
+
+
+NUM_LEFT = "get_ipython().background.count()"  # see `reader_kernel.Background`
 
 
 class Kernel:
@@ -218,8 +239,9 @@ class Kernel:
         path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
         env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONPATH": path}
         try:
-            with open(os.devnull, "w", encoding="utf-8") as nowhere:
-                self._manager.start_kernel(env=env, cwd=self._place.name, stderr=nowhere)
+            with open(os.devnull, "w", encoding="utf-8") as nowhere:  # not the server's terminal
+                streams = {"stdout": nowhere, "stderr": nowhere}
+                self._manager.start_kernel(env=env, cwd=self._place.name, **streams)
             self._client = self._manager.blocking_client()
             self._client.start_channels()
             self._client.wait_for_ready(timeout=READY_S)
@@ -248,7 +270,7 @@ class Kernel:
         """
         self.used = time.monotonic()
         made = Collected()
-        asked = self._client.execute(source, allow_stdin=False, stop_on_error=True)
+        asked = self._client.execute(source, allow_stdin=False, user_expressions={"left": NUM_LEFT})
         shown_at, has_news, has_begun, interrupts = time.monotonic(), False, False, 0
         while True:
             try:
@@ -260,7 +282,9 @@ class Kernel:
                     raise KernelError(text) from None
             if stop.ends_kernel:
                 raise KernelError("You ended the kernel. The next run begins afresh.")
-            if message and message["parent_header"].get("msg_id") == asked:
+            if message and message["parent_header"].get("msg_id") != asked:
+                has_news |= message["msg_type"] in LATE and made.take(message)
+            elif message:
                 has_begun = True
                 content = message["content"]
                 if message["msg_type"] == "status" and content["execution_state"] == "idle":
@@ -284,8 +308,22 @@ class Kernel:
             raise KernelError("The cell ended the kernel. The next run begins afresh.")
         if interrupts:
             self.has_half_import = self._was_importing()
+        made.num_left = int(_value(answer, "left", "0"))
+        yield from self._late(made, stop)
         self.used = time.monotonic()
         yield made
+
+    def _late(self, made: Collected, stop: Stop) -> Iterator[Collected]:
+        """Wait for what a cell has left running, unless it is silent for long."""
+        heard_at = time.monotonic()
+        while made.num_left and not stop.times and time.monotonic() - heard_at < LATE_S:
+            yield made
+            made.num_left = int(self._evaluate(NUM_LEFT, "0"))
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    message = self._client.get_iopub_msg(timeout=UPDATE_S)
+                    if message["msg_type"] in LATE and made.take(message):
+                        heard_at = time.monotonic()
 
     def _answer(self, asked: str) -> dict[str, Any]:
         """Return what the kernel answers to a request; nothing if it does not in time."""
@@ -299,11 +337,14 @@ class Kernel:
 
     def _was_importing(self) -> bool:
         """Whether the last error fell into a module that was being imported."""
+        return self._evaluate(WAS_IMPORTING, "True") != "False"
+
+    def _evaluate(self, expression: str, default: str) -> str:
+        """Return what an expression is in the kernel; `default` if that cannot be known."""
         asked = self._client.execute(
-            "", silent=True, user_expressions={"was": WAS_IMPORTING}, allow_stdin=False
+            "", silent=True, user_expressions={"value": expression}, allow_stdin=False
         )
-        found = self._answer(asked).get("user_expressions", {}).get("was", {})
-        return found.get("data", {}).get("text/plain") != "False"
+        return _value(self._answer(asked), "value", default)
 
     def close(self) -> None:
         """End the kernel, and remove its folder."""
@@ -420,7 +461,10 @@ class Kernels:
             self._end(key)
             yield {"kind": "end", "state": "stopped", "text": STOPPED_AFRESH}
             return
+        said = []
         if exercise is None:
+            if len(kernel.executed) > len(above) + 1:
+                said.append(BELOW_RAN)
             del kernel.executed[len(above) :]
         yield {"kind": "running"}
         for made in kernel.run(source, stop):
@@ -438,7 +482,10 @@ class Kernels:
         if exercise is None or not has_error(made):
             _keep(kernel, exercise, source)
         state = "error" if has_error(made) else "ok"
-        yield {"kind": "end", "state": state, "seconds": time.monotonic() - start}
+        end = {"kind": "end", "state": state, "seconds": time.monotonic() - start}
+        if made and made.num_left:
+            said.append(STILL_RUNS)
+        yield end | ({"text": " ".join(said)} if said else {})
 
     def _get(self, key: Key) -> Kernel:
         with self._lock:
@@ -479,6 +526,10 @@ class Kernels:
             kernel.close()
 
 
+BELOW_RAN = "Cells below it had run in this kernel: Restart begins afresh."
+STILL_RUNS = (
+    "What it has begun in the background still runs; what that puts out comes with the next cell."
+)
 STOPPED_AFRESH = "You stopped it. The next run begins in a new kernel."
 
 
@@ -488,6 +539,12 @@ def _keep(kernel: Kernel, exercise: int | None, source: str) -> None:
         kernel.executed.append(source)
     else:
         kernel.exercises[exercise] = source
+
+
+def _value(answer: dict[str, Any], name: str, default: str) -> str:
+    """Return what an expression was when a kernel answered; `default` if it was not evaluated."""
+    found = answer.get("user_expressions", {}).get(name, {})
+    return found.get("data", {}).get("text/plain", default)
 
 
 def has_error(made: Collected | None) -> bool:

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import jupytext
 import mkdocs_jupyter.nbconvert2
 import nbformat
 import notebook_html
+import postprocess
 from cell_names import find_bases
 from chapter_source import Chapter
 from kernels import Event, Kernels
@@ -102,6 +104,8 @@ class LiveCells:
         kept = copy.deepcopy(outputs)
         for output in kept:
             output.pop("display_id", None)
+            if gif := output.get("data", {}).get("image/gif"):  # as animations are, unlike figures
+                output.data["text/html"] = f'<img src="data:image/gif;base64,{escape(gif)}" alt="">'
             if output.output_type == "stream":
                 output.text = output.text.rstrip("\r")  # what it would write over is still there
         shown[number] = json.loads(json.dumps(kept))
@@ -113,7 +117,8 @@ class LiveCells:
         html, _ = self._exporter.from_notebook_node(nbformat.from_dict(whole))
         html, _ = notebook_html.finished(html)
         start, end = html.find("<!-- output -->"), html.rfind("<!-- /output -->")
-        return notebook_html.REFERENCE.sub(r"\2", html[start:end] if start >= 0 else "")
+        html = notebook_html.REFERENCE.sub(r"\2", html[start:end] if start >= 0 else "")
+        return postprocess.drawn(html, keep_unreadable=True)
 
     def close(self) -> None:
         """End all kernels."""

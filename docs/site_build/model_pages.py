@@ -353,8 +353,7 @@ def fill_fingering(content: str, player_assets: str) -> str:
         tunings=TUNINGS,
         max_fret=MAX_FRET,
         suffixes=constants.file_kinds(),
-        player=player(player_assets),
-        still=format_tab(_fingered(EXAMPLE_HALF_STEPS).tab),
+        player=player(player_assets, format_tab(_fingered(EXAMPLE_HALF_STEPS).tab)),
     )
     return content.replace(FINGERING_MARK, page)
 
@@ -468,7 +467,7 @@ def stage(heard: list[Heard], assets: str) -> str:
     """The stage as HTML, with every piece as text below it."""
     data = [{"how": p.how, "tex": format_alphatex(p.tab), "files": p.files} for p in heard]
     return template("hear.html").render(
-        heard=heard, data=data, files=FILES, assets=assets, format_tab=format_tab
+        heard=heard, data=data, files=FILES, assets=assets, still="", format_tab=format_tab
     )
 
 
@@ -497,6 +496,6 @@ def with_player(body: str, assets: str) -> str:
     return f"{body}<div data-search-exclude>{player(assets)}</div>" if count else body
 
 
-def player(assets: str) -> str:
-    """The stage without pieces, which a page's own script shows one."""
-    return template("hear.html").render(heard=[], data=[], files=[], assets=assets)
+def player(assets: str, still: str = "") -> str:
+    """The stage without pieces, which a page's own script shows one; until then a text, if any."""
+    return template("hear.html").render(heard=[], data=[], files=[], assets=assets, still=still)

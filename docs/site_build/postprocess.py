@@ -41,14 +41,27 @@ class FormulaError(ValueError):
     """A formula that KaTeX cannot read; the message has it, and KaTeX's own words."""
 
 
-def drawn(html: str) -> str:
+def drawn(html: str, *, keep_unreadable: bool = False) -> str:
     """A page with its formulas drawn.
+
+    Args:
+        html: the page's, or a part of it.
+        keep_unreadable: whether a formula that KaTeX cannot read stays as it was written.
 
     Raises:
         FormulaError: for a formula that KaTeX cannot read.
     """
+
+    def draw(match: re.Match) -> str:
+        try:
+            return _draw(match)
+        except FormulaError:
+            if not keep_unreadable:
+                raise
+            return match[0]
+
     parts = VERBATIM.split(html)
-    parts[::2] = [FORMULA.sub(_draw, part) for part in parts[::2]]
+    parts[::2] = [FORMULA.sub(draw, part) for part in parts[::2]]
     held = r'<span class="slp-held">\g<0></span>'
     parts = [FLAG.sub(held, p) if p.startswith(("<pre", "<code")) else p for p in parts]
     return ENDED.sub(_hold, "".join(parts))

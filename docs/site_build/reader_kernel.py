@@ -1,7 +1,13 @@
 """Prepares the kernel in which a reader runs cells; the kernel executes this, not the hook."""
 
+import asyncio
+import io
+import sys
+import threading
 from types import TracebackType
 from typing import Any
+
+from IPython.core.error import StdinNotImplementedError
 
 # As far from white as from the dark scheme's page, about 4 to 1: the picture has no background.
 INK_COLOR = "#7e7e82"
@@ -10,13 +16,75 @@ INK = ["text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.
 MAX_FRAMES = 12  # at either end of a traceback; IPython takes 5 ms for each of thousands
 
 
+HIDDEN = "A figure is not shown: the page shows those of `%matplotlib inline` (the default)."
+
+
 def prepare(shell: Any) -> None:
-    """Prepare a kernel's shell: short tracebacks, and figures that fit light and dark pages."""
+    """Prepare a kernel's shell: short tracebacks, figures for light and dark pages, no debugger."""
     shell.set_custom_exc((Exception,), _show_shortened)
+    shell.background = Background()
+    shell.events.register("pre_run_cell", shell.background.begin)
+    shell.events.register("post_run_cell", shell.background.end)
+    shell.events.register("post_run_cell", close_hidden_figures)
+    sys.breakpointhook = _refuse_questions
+    sys.stdin = NoInput()
     shell.config.InlineBackend.rc = {
         **dict.fromkeys(["figure.facecolor", "axes.facecolor"], "none"),
         **dict.fromkeys(INK, INK_COLOR),
     }
+
+
+def _refuse_questions(*_: Any, **__: Any) -> Any:
+    raise StdinNotImplementedError
+
+
+class NoInput(io.TextIOBase):
+    """A standard input that cannot be read, rather than one that is at its end."""
+
+    readline = read = _refuse_questions
+
+
+class Background:
+    """What a cell leaves running when it ends: threads and tasks that it has begun.
+
+    Not the threads that a library lets end with the process.
+    """
+
+    def __init__(self) -> None:
+        """Begin before any cell."""
+        self._before: set[Any] = set()
+        self._left: list[Any] = []
+
+    def begin(self, _: Any) -> None:
+        """Note what runs before a cell."""
+        self._before = _running()
+
+    def end(self, _: Any) -> None:
+        """Note what a cell has left."""
+        self._left = list(_running() - self._before)
+
+    def count(self) -> int:
+        """Return how many of them still run."""
+        self._left = [one for one in self._left if one in _running()]
+        return len(self._left)
+
+
+def _running() -> set[Any]:
+    threads = {
+        thread
+        for thread in threading.enumerate()
+        if not thread.daemon
+        or getattr(getattr(thread, "_target", None), "__module__", "") == "__main__"
+    }
+    return threads | asyncio.all_tasks()
+
+
+def close_hidden_figures(_: Any = None) -> None:
+    """Name the figures of a cell that no backend will show; inline ones are closed by now."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot and "inline" not in pyplot.get_backend() and pyplot.get_fignums():
+        pyplot.close("all")
+        print(HIDDEN, file=sys.stderr)
 
 
 def _show_shortened(

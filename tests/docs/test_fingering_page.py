@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from guitar_pieces import random_piece
-from model_stage import answering, assert_accessible, on_a_phone, without_scripts
+from model_stage import ADDRESS, answering, assert_accessible, on_a_phone, without_scripts
 from own_process import printed
 
 from slp_transformer.guitar.ascii_guitars import OTHER_INSTRUMENT_TUNINGS
@@ -649,8 +649,29 @@ def test_any_note_of_the_score_can_be_clicked_and_axe_finds_nothing(page):
 
 def test_without_javascript_the_example_stands_there(browser):
     with without_scripts(browser, answer()) as page:
-        assert "tuning:" in page.inner_text("#slp-fingering > noscript > pre")
+        assert "tuning:" in page.inner_text("#f-still")
         assert not page.locator("#f-ask").is_visible()
+
+
+@pytest.mark.parametrize("deed", ["move", "Tab", "drop"])
+def test_the_example_is_text_until_the_reader_does_anything(browser, deed):
+    with browser.new_context(viewport={"width": 390, "height": 844}) as context:
+        page, asked = context.new_page(), []
+        context.route("**/*", answer())
+        page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+        page.goto(ADDRESS)
+        page.wait_for_function("performance.getEntriesByType('paint').length")
+        stage = page.locator("#slp-hear-stage")
+        before, text = stage.bounding_box(), page.locator("#f-still").bounding_box()
+        assert text["y"] + text["height"] < 844 and "alphaTab.min.js" not in asked
+        if deed == "drop":
+            page.evaluate("document.body.dispatchEvent(new DragEvent('dragenter'))")
+            page.evaluate(DROP, ["mine.musicxml", base64.b64encode(score()).decode()])
+            page.wait_for_function("document.getElementById('f-name').textContent[0] === 'm'")
+        else:
+            page.keyboard.press(deed) if deed == "Tab" else page.mouse.move(7, 11)
+        page.wait_for_selector("#f-still", state="detached")
+        assert stage.bounding_box()["y"] == before["y"] and stage.locator("svg").count()
 
 
 def test_a_meter_of_32_beats_is_drawn(shared, tmp_path):

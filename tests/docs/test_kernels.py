@@ -1,8 +1,11 @@
 """Kernels of an open page: what they have run, how many there are, what they put out."""
 
+import asyncio
 import os
+import sys
 import threading
 import traceback
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,6 +37,7 @@ class FakeKernel:
         self.executed, self.ran, self.used, self.closed = [], [], 0.0, False
         self.exercises = {}
         self.has_old_package = self.has_half_import = False
+        self.num_left = 0
         FakeKernel.made.append(self)
 
     def run(self, source, stop):
@@ -50,6 +54,7 @@ class FakeKernel:
         if source == "raise" or (stop.times and source != "deaf"):
             made.take(message("error", ename="ValueError", evalue="no", traceback=[]))
         self.has_half_import = source == "import"
+        made.num_left = source == "thread"
         yield made
 
     def close(self):
@@ -87,6 +92,14 @@ def test_another_text_above_means_another_kernel(few):
     assert first.closed and second.ran == ["a", "B", "c"]
     run(few, ["A"], "b")
     assert second.closed and FakeKernel.made[2].ran == ["A", "b"]
+
+
+def test_what_a_result_may_rest_on_beside_the_cells_above_is_said(few):
+    run(few, ["a", "b"], "c")
+    assert "text" not in run(few, ["a", "b"], "C")[2]  # the same cell once more
+    assert run(few, ["a"], "b")[2]["text"] == kernels.BELOW_RAN
+    assert "text" not in run(few, ["a", "b"], "c")[2]
+    assert run(few, [], "thread")[2]["text"] == f"{kernels.BELOW_RAN} {kernels.STILL_RUNS}"
 
 
 def test_a_package_that_has_changed_means_another_kernel(few):
@@ -281,6 +294,7 @@ def test_a_text_that_is_too_long_is_cut_and_not_dropped(monkeypatch):
     monkeypatch.setattr(kernels, "MAX_PICTURE", 100)
     made.take(message("display_data", data=picture, metadata={}))
     assert made.outputs[1].data == {"text/plain": "<Figure>"}
+    assert made.outputs[2].text == kernels.NO_PICTURE.format(0.005) + "\n"
 
 
 def test_an_error_after_too_much_output_is_kept_with_its_last_lines(monkeypatch):
@@ -304,9 +318,15 @@ def test_a_line_that_is_written_over_is_one_line():
 
 def test_a_script_is_named_and_an_error_without_traceback_is_one():
     made = Collected()
-    data = {"application/javascript": "mpl()", "text/plain": "<Javascript>"}
-    made.take(message("display_data", data=data, metadata={}))
-    assert made.outputs[0].data == {"text/plain": kernels.NO_SCRIPT}
+    plain = {"text/plain": "<it>"}
+    for kind in ("application/javascript", "application/vnd.jupyter.widget-view+json"):
+        made.take(message("display_data", data=plain | {kind: "mpl()"}, metadata={}))
+        assert made.outputs[-2].data == plain
+        assert made.outputs[-1].text == kernels.NO_SCRIPT + "\n"
+    for page, told in (("<script>play()</script>", 1), ("<b>script</b>", 0)):
+        made.outputs.clear()
+        made.take(message("display_data", data={"text/html": page}, metadata={}))
+        assert made.outputs[0].data == {"text/html": page} and len(made.outputs) == 1 + told
     assert not kernels.has_error(made)
     made.has_failed = True
     assert kernels.has_error(made)
@@ -332,6 +352,85 @@ def test_a_question_is_answered_in_words():
     assert made.outputs[0].traceback == [kernels.NO_INPUT]
 
 
+class FakeClient:
+    """Answers, each 3 s, with how many threads still run, one less each time; each prints."""
+
+    def __init__(self, left):
+        self.left, self.late, self.now = left, [], 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def execute(self, source, user_expressions, **how):
+        assert user_expressions == {"value": kernels.NUM_LEFT} and not source
+        self.left, self.now = self.left - 1, self.now + 3
+        self.late += [stream("late "), message("error"), message("clear_output", wait=False)]
+        return "asked"
+
+    def get_shell_msg(self, timeout):
+        told = {"value": {"data": {"text/plain": str(self.left)}}}
+        return message("reply", user_expressions=told) | {"parent_header": {"msg_id": "asked"}}
+
+    def get_iopub_msg(self, timeout):
+        if self.late:
+            return self.late.pop(0)
+        raise kernels.queue.Empty
+
+
+def test_what_a_cell_leaves_running_is_waited_for_while_it_puts_something_out(monkeypatch):
+    kernel = object.__new__(kernels.Kernel)
+    for wait, stops, late in ((5.0, 0, "late late late "), (0.0, 0, ""), (5.0, 1, "")):
+        monkeypatch.setattr(kernels, "LATE_S", wait)
+        kernel._client = FakeClient(3)
+        monkeypatch.setattr(kernels, "time", kernel._client)
+        made = Collected(num_left=3)
+        list(kernel._late(made, kernels.Stop(times=stops)))
+        assert "".join(output.text for output in made.outputs) == late
+        assert made.num_left == (0 if late else 3)
+
+
+def test_what_a_cell_leaves_running_are_its_threads_and_tasks():
+    goes_on = threading.Event()
+
+    def thread(**how):
+        made = threading.Thread(target=goes_on.wait, **how)
+        made.start()
+        return made
+
+    async def main():
+        background = reader_kernel.Background()
+        threads = [thread()]
+        background.begin(None)
+        threads += [thread(), thread(daemon=True)]  # the last one as libraries have them
+        task = asyncio.create_task(asyncio.sleep(60))
+        background.end(None)
+        counts = [background.count()]
+        goes_on.set()
+        for one in threads:
+            one.join()
+        counts.append(background.count())
+        task.cancel()
+        await asyncio.wait([task])
+        return [*counts, background.count()]
+
+    assert asyncio.run(main()) == [2, 1, 0]
+
+
+def test_nobody_can_be_asked_and_a_hidden_figure_is_named(monkeypatch, capsys):
+    with pytest.raises(reader_kernel.StdinNotImplementedError):
+        next(reader_kernel.NoInput())
+    closed = []
+    pyplot = SimpleNamespace(
+        get_backend=lambda: "agg", get_fignums=lambda: [1], close=closed.append
+    )
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", pyplot)
+    reader_kernel.close_hidden_figures()
+    assert closed == ["all"] and capsys.readouterr().err == reader_kernel.HIDDEN + "\n"
+    pyplot.get_backend = lambda: "module://matplotlib_inline.backend_inline"
+    reader_kernel.close_hidden_figures()
+    assert len(closed) == 1
+
+
 @pytest.mark.slow
 def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
     (tmp_path / "slp_transformer").mkdir()
@@ -339,9 +438,13 @@ def test_a_kernel_runs_answers_is_stopped_and_ends(tmp_path):
     try:
         *_, end = few.run(("01", "chapter"), ["x = 7"], "print(x)\nx + 1")
         assert end["state"] == "ok"
-        events = list(few.run(("01", "chapter"), ["x = 7"], "input()"))
-        assert events[-1]["state"] == "error"
-        assert kernels.NO_INPUT in str(events[-2]["outputs"])
+        for question in ("input()", "breakpoint()"):
+            events = list(few.run(("01", "chapter"), ["x = 7"], question))
+            assert events[-1]["state"] == "error"
+            assert events[-2]["outputs"][-1].traceback == [kernels.NO_INPUT]
+        late = "import threading\nthreading.Timer(0.3, print, ['late']).start()"
+        *_, shown, end = few.run(("01", "chapter"), ["x = 7"], late)
+        assert shown["outputs"][-1].text == "late\n" and "text" not in end
         timer = threading.Timer(0.5, few.interrupt, [("01", "chapter")])
         timer.start()
         events = list(few.run(("01", "chapter"), ["x = 7"], "import time\ntime.sleep(600)"))

@@ -35,6 +35,10 @@ class Chapter:
         hash=False,
     )
 
+    @property
+    def notebook(self):
+        return nbformat.v4.new_notebook(cells=self.code_cells)
+
 
 class Kernels:
     """Notes what it is asked to run."""
@@ -166,6 +170,20 @@ def test_the_page_is_told_them_by_the_cells_numbers_of_a_part(live):
         ]
         assert told == dict.fromkeys(places, "")
     assert live.kernels.asked == []
+
+
+def test_formulas_and_moving_pictures_of_a_cell_are_shown(live, monkeypatch):
+    monkeypatch.setattr(site, "figures", {"01_one": []}, raising=False)
+    shown = [
+        {"text/latex": r"$\frac{a}{b} < 1$", "text/plain": "<Latex>"},
+        {"text/markdown": r"so $x^2$, not $\nope{$", "text/plain": "<Markdown>"},
+        {"image/gif": "R0lGOD==", "text/plain": "<Image>"},
+    ]
+    outputs = [nbformat.v4.new_output("display_data", data) for data in shown]
+    html = live.as_html(Chapter(), 0, outputs)
+    assert html.count("<math") == 2 and r"$\nope{$" in html
+    assert '<img src="data:image/gif;base64,R0lGOD=="' in html
+    assert not any(data["text/plain"] in html for data in shown)
 
 
 @pytest.mark.slow

@@ -55,6 +55,10 @@ def answering(title, name, body):
     return answer
 
 
+# Some of a page waits for one. A real one is lost if nothing has been painted yet.
+DEED = "document.dispatchEvent(new Event('pointermove'))"
+
+
 @contextmanager
 def on_a_phone(browser, answer, selector):
     """Open the page, wait for an element, and at the end see that nothing went wrong."""
@@ -63,6 +67,7 @@ def on_a_phone(browser, answer, selector):
         opened.on("pageerror", lambda error: wrong.append(str(error)))
         context.route("**/*", answer)
         opened.goto(ADDRESS)
+        opened.evaluate(DEED)
         opened.wait_for_selector(selector)
         yield opened
         assert wrong == []

@@ -650,7 +650,16 @@ function download(kind) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
+/* alphaTab is large, so until the reader does anything the example stands there as text. */
+const DEEDS = "pointermove pointerdown keydown wheel touchstart scroll focusin dragenter change";
+const firstDeed = new Promise((done) => {
+  for (const deed of DEEDS.split(" "))
+    addEventListener(deed, done, { capture: true, passive: true, once: true });
+  if (find("file").files.length) done(null); // which a browser has kept
+});
+
 async function start() {
+  await firstDeed;
   api = await player.open();
   alphaTab.Logger.logLevel = alphaTab.LogLevel.None; // what cannot be read is said on the page
   stage.classList.add("f-alive");
@@ -662,6 +671,7 @@ async function start() {
   current.id = "f-current";
   document.getElementById("slp-hear-stage").append(current, marks);
   api.postRenderFinished.on(() => {
+    find("still")?.remove();
     drawMarks();
     stage.dataset.shown = String(Number(stage.dataset.shown ?? 0) + 1);
   });
@@ -674,15 +684,6 @@ async function start() {
   find("file").addEventListener("change", () => {
     if (find("file").files[0]) open(find("file").files[0]);
     find("file").value = "";
-  });
-  for (const name of ["dragover", "dragleave", "drop"]) {
-    document.addEventListener(name, (event) => {
-      event.preventDefault();
-      find("drop").classList.toggle("slp-over", name === "dragover");
-    });
-  }
-  document.addEventListener("drop", (event) => {
-    if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
   });
   for (const name of ["part", "tuning", "capo", "frets", "octaves", "grid"])
     find(name).addEventListener("change", restart);
@@ -704,4 +705,14 @@ async function start() {
   await open(find("file").files[0] ?? null);
 }
 
-start();
+const started = start();
+for (const name of ["dragover", "dragleave", "drop"])
+  document.addEventListener(name, (event) => {
+    event.preventDefault();
+    find("drop").classList.toggle("slp-over", name === "dragover");
+  });
+document.addEventListener("drop", async (event) => {
+  const [given] = event.dataTransfer.files;
+  await started;
+  if (given) open(given);
+});

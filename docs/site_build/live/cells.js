@@ -202,13 +202,14 @@
     }
 
     putBack() {
+      const more = this.hasRun ? " The kernel keeps what yours did: Restart begins afresh." : "";
       this.hasRun = false;
       this.shownBasis = "";
       this.output.hidden = true;
       this.output.replaceChildren();
       this.setText(this.built);
       this.compareBases(changedTexts(), false);
-      this.say("This is the page's text again. Ctrl+Z, or ⌘Z, brings yours back.");
+      this.say(`This is the page's text again. Ctrl+Z, or ⌘Z, brings yours back.${more}`);
       this.editor?.focus();
     }
 
@@ -305,8 +306,9 @@
       const hasRun = end.state === "ok" || end.state === "error";
       if (hasRun && this.output.classList.contains("slp-outdated")) this.show("");
       const seconds = end.seconds === undefined ? "" : ` in ${end.seconds.toFixed(1)} s`;
-      if (end.state === "ok") this.say(`Ran${seconds}.`);
-      else if (end.state === "error") this.say("It raised an error.");
+      const more = end.text ? ` ${end.text}` : "";
+      if (end.state === "ok") this.say(`Ran${seconds}.${more}`);
+      else if (end.state === "error") this.say(`It raised an error.${more}`);
       else if (end.state === "failed above") {
         const link = make("a", { href: `#cell-${end.at + 1}` }, `Cell ${end.at + 1}`);
         this.say("It was not run, since a cell above raised an error:", link);
