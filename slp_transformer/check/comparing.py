@@ -136,6 +136,11 @@ def count_differences(found: list[Any], right: list[Any]) -> tuple[int, int]:
     return len(wrong), sum(has_new_nan(right[i], found[i]) for i in answered)
 
 
+def is_all_nan(answer: Any) -> bool:
+    """Tell if an answer has no number in it at all."""
+    return all(map(is_all_nan, answer)) if isinstance(answer, tuple) else bool(answer.isnan().all())
+
+
 def describe_relation(
     expected: Sequence[Any], actual: Sequence[Any], cases: Sequence[dict[str, Any]] = ()
 ) -> str | None:

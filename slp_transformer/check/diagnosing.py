@@ -46,6 +46,7 @@ from slp_transformer.check.comparing import (
     format_value,
     has_floats_for_integers,
     has_new_nan,
+    is_all_nan,
     squeezed_shape,
     to_comparable,
 )
@@ -298,7 +299,7 @@ class Check:
         if len(again) == REPEATS and not all(answers_agree(again[0], one) for one in again):
             text = "It gives different answers to the same inputs: is something in it random?"
             return Verdict(False, text, (self._format_inputs(cases[i]),))
-        shown = any(not has_new_nan(right[i], found[i]) for i in answered)
+        shown = any(not (has_new_nan(right[i], found[i]) or is_all_nan(found[i])) for i in answered)
         general: dict[str, Slip | Variant] = self.slips | self.variants
         sentences = {name: one.sentence for name, one in general.items()} | self.mistakes
         names: list[tuple[str, ...]] = [(name,) for name in self.mistakes]

@@ -248,7 +248,7 @@ def _draw_cases() -> list[Inputs | RareCase]:
     given = [(y, dart) for dart in (0.05, 0.2, 0.3, 0.95)]
     given += [(vector(0, 0.5, 0.5), 0.0), (vector(0.25, 0.25, 0.5), 0.25)]
     uneven = vector(0.3, 0.05, 0.2, 0.1, 0.04, 0.22, 0.09)
-    given += [(uneven, dart) for dart in (0.12, 0.33, 0.52, 0.62, 0.9)]
+    given += [(uneven, dart) for dart in (0.12, 0.33, 0.47, 0.66, 0.9)]
     rounded = torch.softmax(0.3 * torch.arange(7), -1)  # as float32, their sum is below 1
     reason = "Rounding can leave the sum of y below the dart: the last word is hit then."
     rare = RareCase(reason, y=rounded, dart=0.99999999)
