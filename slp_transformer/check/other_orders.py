@@ -18,12 +18,14 @@ class Change(NamedTuple):
         sentence: what is wrong.
         new: what stands in its place.
         function: what `new` calls as `_function`.
+        is_of_part: whether others may name it better.
     """
 
     name: str
     sentence: str
     new: ast.AST
     function: Solution | None = None
+    is_of_part: bool = False
 
 
 def _shares(x: Tensor, dim: int = -1) -> Tensor:

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from slp_transformer.check.other_orders import OWN_FUNCTIONS, Change, iter_other_orders
-from slp_transformer.check.part_changes import PART_CHANGES, STEPS, PartChange
+from slp_transformer.check.part_changes import PART_CHANGES, STEPS
 
 Solution = Callable[..., Any]
 
@@ -45,16 +45,16 @@ def make_slips(solve: Solution) -> list[Slip]:
     _collect_functions(solve.__name__, solve, functions, trees)
     arguments = {n: p.annotation for n, p in inspect.signature(solve).parameters.items()}
     found: dict[str, Slip] = {}
+    counts: dict[str, int] = {}
     for name, tree in trees.items():
         # In a helper, an argument has another name than in the exercise.
         known = arguments if name == solve.__name__ else {}
         for change, code in _iter_changes(tree, known):
             changed = _rebuild_functions(functions, name, code, change.function)[solve.__name__]
             changed = as_solution_with_mistakes(changed)
-            count = sum(one.partition(" (")[0] == change.name for one in found)
-            title = f"{change.name} ({count + 1})" if count else change.name
-            of_part = isinstance(change.function, PartChange)
-            found[title] = Slip(title, change.sentence, changed, of_part)
+            count = counts[change.name] = counts.get(change.name, 0) + 1
+            title = f"{change.name} ({count})" if count > 1 else change.name
+            found[title] = Slip(title, change.sentence, changed, change.is_of_part)
     # What is scaled by a number may be named better by what is missing, and so may a step.
     return sorted(
         found.values(), key=lambda slip: (slip.is_of_part, slip.sentence.startswith(SCALED))
@@ -98,11 +98,10 @@ def _rebuild_functions(
         else:
             defaults = function.__defaults__
             new[name] = FunctionType(function.__code__, scopes[name], name, defaults)
+    checks = {n: SimpleNamespace(solve=as_solution_with_mistakes(f)) for n, f in new.items()}
     for scope in scopes.values():
         for name in new.keys() & scope.keys():
-            is_check = hasattr(scope[name], "_solve")
-            solve = as_solution_with_mistakes(new[name])
-            scope[name] = SimpleNamespace(solve=solve) if is_check else new[name]
+            scope[name] = checks[name] if hasattr(scope[name], "_solve") else new[name]
     return new
 
 
@@ -116,15 +115,18 @@ def _iter_changes(
         changes = [*_iter_alternatives(node, arguments)]
         if isinstance(node, ast.expr) and id(node) in steps:
             changes += _iter_step_changes(node, steps[id(node)])
+        compiled: dict[ast.AST, CodeType] = {}  # all changes of a step call a function of it
         for change in changes:
             if change.sentence.startswith(SCALED) and isinstance(holder, ast.Return) and arguments:
                 continue  # all of it, which is told by its relation to the right answer
-            if place is None:
-                setattr(holder, field, change.new)
-            else:
-                values[place] = change.new
-            module = ast.fix_missing_locations(ast.Module([tree], []))
-            yield change, compile(module, "<slip>", "exec")
+            if change.new not in compiled:
+                if place is None:
+                    setattr(holder, field, change.new)
+                else:
+                    values[place] = change.new
+                module = ast.fix_missing_locations(ast.Module([tree], []))
+                compiled[change.new] = compile(module, "<slip>", "exec")
+            yield change, compiled[change.new]
         if place is None:
             setattr(holder, field, node)
         else:
@@ -148,7 +150,7 @@ def _iter_step_changes(node: ast.expr, title: str) -> Iterator[Change]:
     for name, change in PART_CHANGES.items():
         sentence = change.sentence.replace("{}", title)
         sentence = sentence[0].upper() + sentence[1:]
-        yield Change(name.replace("{}", title), sentence, new, change)
+        yield Change(name.replace("{}", title), sentence, new, change.__call__, True)
 
 
 def _iter_sites(node: ast.AST) -> Iterator[tuple[Any, str, int | None, ast.AST]]:
